@@ -1,6 +1,7 @@
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { memoryFolder } from './scripts/testing/memory-folder.ts'
 import {
   allTests,
   filesWithEffort,
@@ -42,18 +43,30 @@ const thorough = (): TestProjectInlineConfiguration[] => [
   project('postgres', onPostgres, withServer),
 ]
 
+/**
+ * What a test writes is gone after it, and in `pnpm test` it waits for no disk where that can be. `pnpm test:thorough`
+ * writes to the disk, as does a run with a TMPDIR of its own.
+ */
+function filesOfQuickTests(): { TMPDIR?: string } {
+  const folder = process.env['TMPDIR'] === undefined ? memoryFolder() : undefined
+  return folder === undefined ? {} : { TMPDIR: folder }
+}
+
 export default defineConfig(({ mode }) => ({
   test: {
     setupFiles: ['scripts/testing/as-it-was.ts'],
     // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
     testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,
+    // Node loads sources and tests, as it does for users: Vite's own loader makes every use of an import a property access.
+    experimental: { viteModuleRunner: false },
     // Many tests wait for processes of their own: two workers keep even a machine of two cores busy.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     env: {
       TALLYSTICK_EFFORT: mode === 'thorough' ? 'thorough' : 'quick',
       // Processes that tests start load the same sources again and again: Node compiles them once.
       NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
+      ...(mode !== 'thorough' && filesOfQuickTests()),
     },
     projects: mode === 'thorough' ? thorough() : quick(),
   },

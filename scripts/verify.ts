@@ -23,7 +23,7 @@ function show({ step, passed, seconds, output, tally }: Verdict): void {
   if (!passed) console.log(`\n$ ${step.command.join(' ')}\n${output.trimEnd()}\n`)
 }
 
-/** The tests that were run before; a report that nobody wrote counts as one failure. */
+/** The tests that were run before; a report that is missing counts as one failure. */
 function earlierTests(): Tally {
   const path = options['test-report']
   if (path === undefined) return { passed: 0, failed: 0 }

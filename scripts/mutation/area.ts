@@ -1,3 +1,5 @@
+import { adapterFamilies } from '../tidy/layout.ts'
+
 /** A part of the sources whose mutants are counted together. */
 export interface Area {
   readonly name: string
@@ -27,10 +29,9 @@ export const areas: readonly Area[] = [
     ),
   ),
   areaOf('tools', 'tools/src'),
-  areaOf('anthropic', 'providers/src/anthropic'),
-  areaOf('openai', 'providers/src/openai', 'providers/src/openai-chat', 'providers/src/openai-responses'),
-  areaOf('ollama', 'providers/src/ollama'),
-  areaOf('ai-sdk', 'providers/src/ai-sdk'),
+  ...[...adapterFamilies].map(([name, adapters]) =>
+    areaOf(name, ...adapters.map((adapter) => `providers/src/${adapter}`)),
+  ),
   areaOf('shared', 'providers/src/shared'),
   areaOf('replay', 'replay/src'),
   areaOf('cli', 'cli/src'),

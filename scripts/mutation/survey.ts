@@ -88,7 +88,7 @@ export function takeSurvey(root: string, name: string): void {
   if (status !== 0) throw new Error(`The survey of ${name} ended with ${status}.`)
 }
 
-/** The last survey of a package on this machine, or `undefined` where there is none. */
+/** Returns the last survey of a package on this machine, or `undefined` if it was never surveyed. */
 export function lastSurvey(root: string, name: string): Survey | undefined {
   try {
     return new Survey(root, JSON.parse(readFileSync(fileOf(root, name), 'utf8')) as Recorded)

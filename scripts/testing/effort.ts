@@ -11,7 +11,7 @@ export function effort<Choice>(choices: Readonly<Record<Effort, Choice>>): Choic
   return choices[current]
 }
 
-/** What TALLYSTICK_RUNS is in a thorough run, where nobody sets it. */
+/** The default of TALLYSTICK_RUNS in a thorough run. */
 const thoroughRuns = 300
 
 /**

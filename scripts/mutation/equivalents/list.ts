@@ -1,6 +1,15 @@
 import type { Equivalent } from '../equivalent.ts'
+import { cliEquivalents } from './cli.ts'
 import { machineEquivalents } from './machine.ts'
+import { runtimeEquivalents } from './runtime.ts'
+import { sqliteEquivalents } from './sqlite.ts'
 import { toolsEquivalents } from './tools.ts'
 
 /** Every mutant that is left out, and why. */
-export const equivalents: readonly Equivalent[] = [...machineEquivalents, ...toolsEquivalents]
+export const equivalents: readonly Equivalent[] = [
+  ...machineEquivalents,
+  ...runtimeEquivalents,
+  ...sqliteEquivalents,
+  ...toolsEquivalents,
+  ...cliEquivalents,
+]

@@ -18,6 +18,14 @@ export const toolsEquivalents: readonly Equivalent[] = [
     becomes: '<=',
     why: 'For no places the scale is one, and one is its own reciprocal.',
   },
+  {
+    path: 'packages/tools/src/built-in/calculator/rational.ts',
+    within: 'rational',
+    operator: 'comparison',
+    original: '<',
+    becomes: '<=',
+    why: 'No denominator is 0: a division by zero is refused before.',
+  },
   ...(
     [
       ['parse', 1],

@@ -120,6 +120,7 @@ process.on('message', (next: Trial) => {
     },
   )
 })
-// Without the process that asks there is nothing left to try.
-process.on('disconnect', () => process.exit())
+// Without the process that asks there is nothing left to try. A worker in an endless loop would outlive its parent, so
+// the whole group ends, which this process leads.
+process.on('disconnect', () => process.kill(-process.pid, 'SIGKILL'))
 send({ kind: 'ready' })
