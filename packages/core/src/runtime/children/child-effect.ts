@@ -24,7 +24,7 @@ export interface ChildStart {
 /**
  * Drives the run that does the work of a call, and posts how it stopped: `tool_ended` when it has ended, `tool_deferred`
  * when it waits for something from outside. A call that waits already, or that the cancel of its run found in doubt, is
- * only stopped.
+ * only stopped. It may post more than once: the machine obeys the first report of a call that is at work.
  */
 export function startChild(
   { state, call, children, context, clock }: ChildStart,
@@ -32,14 +32,10 @@ export function startChild(
 ): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
   const { toolCallId, attempts: attempt, status } = call
   const startedAt = clock.now()
-  let ended = false
   let stopTimer: Cancel | undefined
   const end = (
     ending: Pick<ChildEnding, 'outcome' | 'content'> & { readonly child?: ChildTotals | undefined },
   ): void => {
-    if (ended) return
-    ended = true
-    stopTimer?.()
     const { child, ...rest } = ending
     post({
       type: 'tool_ended',
@@ -51,21 +47,25 @@ export function startChild(
     })
   }
   const deferCall = (): void => {
-    if (ended || status !== 'started') return
     const externalId = childRunIdOf(state.runId, toolCallId)
     post({ type: 'tool_deferred', toolCallId, attempt, externalId })
   }
-  const listen = async (stopped: Promise<ChildStop>): Promise<void> => {
+  let isCancelled = false
+  const listen = async (stopped: Promise<ChildStop>, isOfCancel: boolean): Promise<void> => {
+    // From the cancel on, only the cancel reports that the child waits: a call deferred now would cancel it once more.
+    const deferUnlessCancelled = (): void => {
+      if (!isCancelled || isOfCancel) deferCall()
+    }
     try {
       const found = await stopped
-      if (found.kind === 'waits') return deferCall()
+      if (found.kind === 'waits') return deferUnlessCancelled()
       if (found.kind === 'never_begun')
         return end({ outcome: 'cancelled', content: textContent('cancelled') })
       const { outcome, content, totals: child } = found
       end({ outcome, content, child })
     } catch (error) {
       // Another process drives the child now, and settles the call when it ends.
-      if (error instanceof LedgerConflictError) return deferCall()
+      if (error instanceof LedgerConflictError) return deferUnlessCancelled()
       const text = `The work could not be done: ${textOfError(error)}`
       end({ outcome: 'failed', content: textContent('failed', text), child: await known() })
     }
@@ -77,13 +77,14 @@ export function startChild(
     end({ outcome: 'cancelled', content: textContent('cancelled', text), child: await known() })
   }
   const driven = children.drive(state, call, context)
-  if (status === 'started') void listen(driven.begin())
+  if (status === 'started') void listen(driven.begin(), false)
   return {
     cancel(reason) {
-      if (stopTimer) return
+      if (isCancelled) return
+      isCancelled = true
       const now = clock.now()
-      stopTimer = clock.schedule(Math.max(0, graceEndOf(state, now) - now), () => void leave())
-      void listen(driven.cancel(reason))
+      stopTimer = clock.schedule(graceEndOf(state, now) - now, () => void leave())
+      void listen(driven.cancel(reason), true)
     },
     stop: () => stopTimer?.(),
   }
