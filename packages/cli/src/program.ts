@@ -1,12 +1,57 @@
-import { CommanderError, type Command } from 'commander'
+import { readFileSync } from 'node:fs'
 import { TallystickError } from '@tallystick/core'
-import type { CommandContext, CommandHost } from './command/command-context.ts'
-import { commandLine, processContext } from './command/command-context.ts'
-import { commandTree } from './command-tree.ts'
-import type { ExitCode } from './command/exit-code.ts'
-import { exitCodeOf, exitCodes } from './command/exit-code.ts'
+import { Argument, Command, CommanderError, type OutputConfiguration } from 'commander'
+import {
+  commandLine,
+  processContext,
+  type CommandContext,
+  type CommandHost,
+} from './command/command-context.ts'
+import type { Done, ListedVerb } from './command/declare-verb.ts'
+import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
+import { runsVerb, shells, type Shell } from './shells.ts'
+import { checkVerbs, storeVerbs } from './verbs/check/check-verbs.ts'
+import { decideVerbs } from './verbs/decide/decide-verbs.ts'
+import { driveVerbs } from './verbs/drive/drive-verbs.ts'
+import { inspectVerbs } from './verbs/inspect/inspect-verbs.ts'
+import { retentionVerbs } from './verbs/retention/retention-verbs.ts'
+import { transferVerbs } from './verbs/transfer/transfer-verbs.ts'
+import { watchVerbs } from './verbs/watch/watch-verbs.ts'
 
-/** Runs the command line and answers its exit code. Never rejects: what goes wrong is on stderr. */
+const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
+
+  tallystick run runs.db assistant 'How warm is it in Seoul?'
+  tallystick list runs.db
+  tallystick show runs.db latest`
+
+const afterHelp = `
+<ledger> is a file of SQLite, or postgres://user@host/database. <run> is a run's id, an unambiguous
+beginning or end of it, or "latest". tallystick <verb> --help shows what a verb takes, and an example.
+
+Words:
+- suspended: the run waits for a decision, a result, a higher limit or an input
+- in flight: work of the run is under way, and a process may be driving it
+- interrupted: work of it was under way, and no process drives it; resume continues it
+- writer: the process that drives a run; "writer 3" is the third that took it over
+- tally: the model's tool requests beside their results; a request without one is open
+- settle: give the result of a tool call that an outside system carries out, such as a transfer
+
+Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found,
+130 ended by Ctrl-C.`
+
+const completionVerb = 'completion'
+
+const groups: readonly (readonly [heading: string, verbs: readonly ListedVerb[]])[] = [
+  ['Drive runs:', driveVerbs],
+  ['Look at them:', [...inspectVerbs, ...watchVerbs]],
+  ['Answer what they wait for:', decideVerbs],
+  ['Check them:', checkVerbs],
+  ['Move them:', transferVerbs],
+  ['Take content away:', retentionVerbs],
+  ['Beside them:', storeVerbs],
+]
+
+/** Runs the command line and returns its exit code. Never rejects: what goes wrong is on stderr. */
 export async function runCommandLine(
   words: readonly string[],
   host: CommandHost = process,
@@ -49,4 +94,67 @@ function reportError(context: CommandContext, error: unknown, verb: string | und
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
+}
+
+/**
+ * Builds the command line for commander. Loads and declares only the verbs that `words` name, or all of them for a
+ * completion script; lists the others by name and summary.
+ */
+async function commandTree(
+  context: CommandContext,
+  output: OutputConfiguration,
+  { words, done }: { readonly words: readonly string[]; readonly done: Done },
+): Promise<Command> {
+  const program = new Command('tallystick')
+    .usage('<verb> <ledger> [options]')
+    .description(beginning)
+    .version(ownVersion(), '-V, --version', 'print the version of this command')
+    .helpOption('-h, --help', 'show this, or what a verb takes')
+    .addHelpText('after', afterHelp)
+    .exitOverride()
+    .configureOutput(output)
+    // At a glance: what a verb takes, its own help says.
+    .configureHelp({ subcommandTerm: (verb) => verb.name() })
+  const isNeeded = ({ name }: ListedVerb): boolean => words.includes(name) || words.includes(completionVerb)
+  for (const [heading, verbs] of groups) {
+    program.commandsGroup(heading)
+    for (const listed of verbs) {
+      const verb = program.command(listed.name).summary(listed.summary)
+      verb.addHelpText('after', exampleText(listed.example))
+      if (isNeeded(listed)) (await listed.load()).declareVerb(verb, context, done)
+    }
+  }
+  addCompletion(program, context)
+  return program.helpCommand('help [verb]', 'show what a verb takes')
+}
+
+/** What the help of a verb ends with. */
+function exampleText(example: string): string {
+  return `\nExample:\n  ${example}`
+}
+
+function ownVersion(): string {
+  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(manifest) as { readonly version: string }).version
+}
+
+function addCompletion(program: Command, context: CommandContext): void {
+  const { print } = context
+  program
+    .command(runsVerb, { hidden: true })
+    .argument('<ledger>')
+    .action(async (ledger: string) => {
+      const { completeRuns } = await import('./verbs/complete/complete-runs.ts')
+      await completeRuns(context, ledger)
+    })
+  program
+    .command(completionVerb)
+    .description('print a script that makes your shell complete this command')
+    .summary('print a script for the completion of your shell')
+    .addArgument(new Argument('<shell>', 'your shell').choices(shells))
+    .addHelpText('after', exampleText('source <(tallystick completion bash)'))
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import('./completion.ts')
+      await print(completionScript(program, shell))
+    })
 }

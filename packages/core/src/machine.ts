@@ -8,7 +8,7 @@ export {
   eventOf,
 } from './machine/advance.ts'
 export { decide } from './machine/decide/decide.ts'
-export { recoverMessage } from './machine/decide/recover-message.ts'
+export { recoverMessage } from './machine/recover/recover-message.ts'
 export type { RecordedPosition } from './machine/decide/recorded-position.ts'
 export { evolve } from './machine/fold/evolve.ts'
 export { foldVersion } from './machine/fold/fold-version.ts'
@@ -59,9 +59,9 @@ export {
   type RunBase,
   type RunState,
   type StreamingState,
-  type Totals,
   phases,
 } from './machine/state/state.ts'
+export { type Totals } from './machine/state/totals.ts'
 export {
   type DeferredCall,
   type PendingApproval,

@@ -1,4 +1,4 @@
-export { verifierKeyOf } from './checkpoint/checkpoint-note.ts'
+export { verifierKeyOf } from './checkpoint/signed-note.ts'
 export { writeCheckpoint, type Checkpoint, type CheckpointOptions } from './checkpoint/checkpoint.ts'
 export {
   verifyCheckpoints,

@@ -1,6 +1,5 @@
 import type { Command } from 'commander'
 import type { CommandContext } from './command-context.ts'
-import { examples } from './examples.ts'
 import type { ExitCode } from './exit-code.ts'
 
 /** Receives the exit code of the verb that was called. */
@@ -10,6 +9,8 @@ export type Done = (code: ExitCode) => void
 export interface ListedVerb {
   readonly name: string
   readonly summary: string
+  /** One call, as a user would type it: the help of the verb ends with it. */
+  readonly example: string
   readonly load: () => Promise<VerbModule>
 }
 
@@ -19,17 +20,10 @@ export interface VerbModule {
   declareVerb(verb: Command, context: CommandContext, done: Done): void
 }
 
-/** Returns what the help of a verb ends with. */
-export function exampleOf(verb: string): string {
-  const example = examples[verb]
-  return example === undefined ? '' : `\nExample:\n  ${example}`
-}
-
-/** Declares what every verb takes that works on a ledger. Its help ends with its example. */
+/** Declares what every verb takes that works on a ledger. */
 export function onLedger(verb: Command, description: string): Command {
   return verb
     .description(description)
     .argument('<ledger>', 'file of the ledger')
     .option('--json', 'print JSON; errors too, on stderr')
-    .addHelpText('after', exampleOf(verb.name()))
 }

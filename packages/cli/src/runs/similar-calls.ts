@@ -14,7 +14,7 @@ interface EndedCall extends CallStory {
   readonly content: readonly ResultPart[]
 }
 
-/** What calls of one tool came to, on one line: `search_orders × 20, all empty; query: "a", "b", … 15 more`. */
+/** What calls of one tool came to, on one line: `search_orders × 20; all empty; query: "a", "b", … 15 more`. */
 export function similarText(calls: readonly CallStory[]): string {
   const [first] = calls
   if (first === undefined) return ''

@@ -46,7 +46,7 @@ export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   for (const wait of own.children) {
     const child = (await ledger.head(wait.runId)) && (await foldTo(ledger, wait.runId))
     children.push({ ...wait, status: childStatus(child) })
-    if (child === undefined || child.phase === 'done') continue
+    if (child === undefined) continue
     const below = await waitsOf(ledger, child)
     approvals = [...approvals, ...below.approvals]
     deferred = [...deferred, ...below.deferred]

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../vocabulary/errors.ts'
 import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../vocabulary/events/event.ts'
-import { idempotencyKeyOf, toolCallIdOf, type RunId } from '../vocabulary/values/ids.ts'
+import { idempotencyKeyOf, runIdOfCall, type RunId } from '../vocabulary/values/ids.ts'
 import type { Json } from '../vocabulary/values/json.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { childRunIdOf } from '../vocabulary/values/child-run-id.ts'
@@ -76,9 +76,8 @@ function withIds(value: Json, from: RunId, to: RunId): Json {
 }
 
 function ownId(text: string, from: RunId, to: RunId): string {
-  const prefix = toolCallIdOf(from, 0, 0, 0).slice(0, -'_0_0_0'.length)
-  if (!text.startsWith(`${prefix}_`) || !/^(_\d+){3}$/.test(text.slice(prefix.length))) return text
-  return toolCallIdOf(to, 0, 0, 0).slice(0, -'_0_0_0'.length) + text.slice(prefix.length)
+  if (runIdOfCall(text) !== from) return text
+  return text.replace(from.replaceAll('-', ''), to.replaceAll('-', ''))
 }
 
 /** Law 7: the digest of a request covers its ids. */

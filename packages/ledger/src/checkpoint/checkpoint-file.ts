@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { isSignatureLine } from './checkpoint-note.ts'
+import { isSignatureLine } from './signed-note.ts'
 import { linesOf } from './lines-of.ts'
 import { isRunId } from '../record/stored-ids.ts'
 

@@ -1,22 +1,9 @@
 import type { KeyObject } from 'node:crypto'
 import { entryOf, type CheckpointBlock } from './checkpoint-file.ts'
-import { isSignedBy } from './checkpoint-note.ts'
+import type { CheckpointHeader } from './checkpoint-header.ts'
+import { isSignedBy } from './signed-note.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { MerkleLog } from './merkle-log.ts'
-
-/** Whose log it is, and how far it goes. */
-export interface CheckpointHeader {
-  readonly origin: string
-  /** Entries of the log. */
-  readonly size: number
-  /** RFC 6962 Merkle root over the entries, in base64. */
-  readonly root: string
-}
-
-/** The text that is signed for a log of a C2SP checkpoint. */
-export function headerText({ origin, size, root }: CheckpointHeader): string {
-  return `${origin}\n${size}\n${root}\n`
-}
 
 /**
  * The log that checkpoints sign: every head that was ever covered, in the order in which they were. It only grows, so

@@ -11,8 +11,9 @@ import {
   sizeOf,
   type CoveredHead,
 } from './checkpoint-file.ts'
-import { CheckpointLog, headerText, type CheckpointHeader } from './checkpoint-log.ts'
-import { keyLike, requireOrigin, signedNote, signingKey } from './checkpoint-note.ts'
+import { headerText, type CheckpointHeader } from './checkpoint-header.ts'
+import { CheckpointLog } from './checkpoint-log.ts'
+import { keyLike, requireOrigin, signedNote, signingKey } from './signed-note.ts'
 
 /** How to make a checkpoint. */
 export interface CheckpointOptions {

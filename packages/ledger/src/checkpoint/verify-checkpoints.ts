@@ -3,7 +3,7 @@ import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from 
 import { option, requireOptions } from '@tallystick/core/kit'
 import { checkpointsIn, sizeOf, type CheckpointBlock } from './checkpoint-file.ts'
 import { CheckpointLog } from './checkpoint-log.ts'
-import { keyLike, verifyingKey } from './checkpoint-note.ts'
+import { keyLike, verifyingKey } from './signed-note.ts'
 import { requireRows } from './checkpoint.ts'
 import { coveredRunFault, type Covered, type UncoveredPlace } from './covered-run.ts'
 import { fault } from '../record/link-check.ts'

@@ -1,6 +1,12 @@
 import type { RunId, RuntimeEvent } from '@tallystick/core'
-import { eventAfter, missingEvent, presentRange, type EventRange } from '../read/checked-event.ts'
-import { genesis, type Link } from '../record/link-check.ts'
+import {
+  checkedEvents,
+  missingEvent,
+  presentRange,
+  type BegunRead,
+  type EventRange,
+} from '../read/checked-event.ts'
+import { genesis } from '../record/link-check.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
 import { eventBatch, rangeAfter } from './rows/event-batch.ts'
 import type { PostgresStore } from './postgres-store.ts'
@@ -15,20 +21,12 @@ export async function* readEvents(
   runId: RunId,
   range?: { readonly fromSeq?: number; readonly toSeq?: number },
 ): AsyncGenerator<RuntimeEvent> {
-  const { present, before } = await access.read((store) => begun(store, runId, range))
-  if (present.fromSeq > present.toSeq) return
-  let previous = before
-  for await (const batch of eventBatches(access, present)) {
-    for (const stored of batch) {
-      const event = eventAfter(previous, stored)
-      if (event === undefined) throw missingEvent(runId, previous.seq + 1)
-      // A ledger that was closed meanwhile yields no more events.
-      access.requireOpen()
-      yield event
-      previous = stored
-    }
-  }
-  if (previous.seq < present.toSeq) throw missingEvent(runId, previous.seq + 1)
+  const begunRead = await access.read((store) => begun(store, runId, range))
+  yield* checkedEvents(
+    begunRead,
+    (present) => eventBatches(access, present),
+    () => access.requireOpen(),
+  )
 }
 
 /** Yields the stored events of a range, unchecked. */
@@ -63,7 +61,7 @@ async function begun(
   store: PostgresStore,
   runId: RunId,
   range: { readonly fromSeq?: number; readonly toSeq?: number } | undefined,
-): Promise<{ readonly present: EventRange; readonly before: Link }> {
+): Promise<BegunRead> {
   const present = presentRange(runId, (await store.head(runId))?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }

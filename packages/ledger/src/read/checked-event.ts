@@ -49,6 +49,37 @@ export function recordedEventAfter(previous: Link, stored: StoredEvent): Runtime
   return event
 }
 
+/** A range that the run has now, and the link before its first event. */
+export interface BegunRead {
+  readonly present: EventRange
+  readonly before: Link
+}
+
+/**
+ * Yields the events of a range, each checked against the link before it. `requireOpen` is called before each event, so that
+ * a ledger that was closed meanwhile yields no more. Throws `LedgerDamagedError` at the first event that has changed, or
+ * that is missing.
+ */
+export async function* checkedEvents(
+  { present, before }: BegunRead,
+  batches: (range: EventRange) => AsyncIterable<readonly StoredEvent[]>,
+  requireOpen: () => void,
+): AsyncGenerator<RuntimeEvent> {
+  const { runId, fromSeq, toSeq } = present
+  if (fromSeq > toSeq) return
+  let previous = before
+  for await (const batch of batches(present)) {
+    for (const stored of batch) {
+      const event = eventAfter(previous, stored)
+      if (event === undefined) throw missingEvent(runId, previous.seq + 1)
+      requireOpen()
+      yield event
+      previous = stored
+    }
+  }
+  if (previous.seq < toSeq) throw missingEvent(runId, previous.seq + 1)
+}
+
 /** The refusal to read past an event that should be there. */
 export function missingEvent(runId: string, seq: number): LedgerDamagedError {
   return damaged(runId, seq, 'the event is missing')

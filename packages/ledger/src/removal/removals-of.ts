@@ -17,7 +17,7 @@ export function removalsOf(events: readonly StoredEvent[], taking: Taking): read
   for (const stored of events) {
     const kept = keptOf(decodedEvent(stored))
     const last = removals.at(-1)
-    if (last?.runId === stored.runId && last.toSeq === stored.seq - 1 && last.kept === kept) {
+    if (last?.toSeq === stored.seq - 1 && last.kept === kept) {
       removals[removals.length - 1] = { ...last, toSeq: stored.seq }
     } else {
       removals.push({ runId: stored.runId, fromSeq: stored.seq, toSeq: stored.seq, ...taking, kept })

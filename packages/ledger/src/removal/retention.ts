@@ -109,8 +109,7 @@ const retentionOptions = fields<RetentionOptions>({
 })
 
 function requireAges({ deltasMs, contentMs, factsMs }: RetentionAges): void {
-  const named = [deltasMs, contentMs, factsMs].flatMap((age) => (age === undefined ? [] : [age]))
-  if (named.length > 0 && named.every((age) => Number.isFinite(age) && age >= 0)) return
+  if ((deltasMs ?? contentMs ?? factsMs) !== undefined) return
   throw new ConfigurationError(
     'Retention needs an age in milliseconds, from 0, for at least one class: deltasMs, contentMs, factsMs. Nothing was taken away.',
   )

@@ -1,6 +1,6 @@
-import { setTimeout } from 'node:timers/promises'
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ChangedRuns, ChangePart, ProjectionDatabase } from '../projection/tables/projection-database.ts'
+import { wait } from './connection/wait.ts'
 import { sqliteDialect } from './rows/sqlite-dialect.ts'
 import { sqliteCode } from './schema/sqlite-failure.ts'
 import type { StoreAccess } from './store-access.ts'
@@ -69,7 +69,7 @@ async function changeSoon(
       )
     } catch (error) {
       if (tries === maxTries || !isBusy(error)) throw error
-      await setTimeout(pauseMs)
+      await wait(pauseMs)
     }
   }
 }

@@ -1,7 +1,13 @@
 import type { RunId, RuntimeEvent } from '@tallystick/core'
-import { eventAfter, missingEvent, presentRange, type EventRange } from '../read/checked-event.ts'
+import {
+  checkedEvents,
+  missingEvent,
+  presentRange,
+  type BegunRead,
+  type EventRange,
+} from '../read/checked-event.ts'
 import { storedEvent } from '../record/event-row.ts'
-import { genesis, type Link } from '../record/link-check.ts'
+import { genesis } from '../record/link-check.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
 import { eventBatch } from './rows/event-batch.ts'
 import type { SqliteStore } from './sqlite-store.ts'
@@ -16,20 +22,12 @@ export async function* readEvents(
   runId: RunId,
   range?: { readonly fromSeq?: number; readonly toSeq?: number },
 ): AsyncGenerator<RuntimeEvent> {
-  const { present, before } = await access.read((store) => begun(store, runId, range))
-  if (present.fromSeq > present.toSeq) return
-  let previous = before
-  for await (const batch of eventBatches(access, present)) {
-    for (const stored of batch) {
-      const event = eventAfter(previous, stored)
-      if (event === undefined) throw missingEvent(runId, previous.seq + 1)
-      // A ledger that was closed meanwhile yields no more events.
-      access.requireOpen()
-      yield event
-      previous = stored
-    }
-  }
-  if (previous.seq < present.toSeq) throw missingEvent(runId, previous.seq + 1)
+  const begunRead = await access.read((store) => begun(store, runId, range))
+  yield* checkedEvents(
+    begunRead,
+    (present) => eventBatches(access, present),
+    () => access.requireOpen(),
+  )
 }
 
 /** Events of a range, batch after batch, each with what it needs to be read. Between batches the store may be written. */
@@ -52,7 +50,7 @@ function begun(
   store: SqliteStore,
   runId: RunId,
   range: { readonly fromSeq?: number; readonly toSeq?: number } | undefined,
-): { readonly present: EventRange; readonly before: Link } {
+): BegunRead {
   const present = presentRange(runId, store.head(runId)?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }

@@ -64,11 +64,10 @@ function opened(path: string): Database {
   try {
     makeForOwner(path)
     database = new BetterSqlite3(path)
-    // No write-ahead log, in which a key would live on.
+    // No write-ahead log, in which a key would live on; each commit is synced, so that an erased key is gone.
     database.pragma('journal_mode = delete')
     database.pragma('synchronous = full')
     database.pragma('secure_delete = on')
-    database.pragma('busy_timeout = 5000')
     database.exec(
       `create table if not exists subject_key (
         id text primary key not null, subject text unique not null, bytes blob not null

@@ -1,4 +1,5 @@
-import type { Ledger } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
+import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import type { SearchedStore } from '../read/event-search.ts'
@@ -35,6 +36,8 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const access = new StoreAccess(opened, options)
   const { readOnly = false, oneWriter = true, busyTimeoutMs } = options
   const writer = readOnly || !oneWriter ? undefined : new WriterLock(opened.path, busyTimeoutMs)
+  const driving = (runId: RunId, epoch: number, write: () => Promise<Head>): Promise<Head> =>
+    writer ? writer.drive(runId, epoch, write) : write()
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
@@ -49,19 +52,17 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const ledger: SqliteLedger = {
     async append(runId, expected, events, appendOptions) {
       access.requireOpen()
-      await writer?.take(runId, expected.epoch)
-      const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
-      const head = await access.write((store) =>
-        store.append(runId, expected, events, { ...appendOptions, sealer }),
-      )
+      const head = await driving(runId, expected.epoch, async () => {
+        const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
+        return access.write((store) => store.append(runId, expected, events, { ...appendOptions, sealer }))
+      })
       if (events.at(-1)?.type === 'run_finished') writer?.release(runId)
       feed.notify(runId)
       return head
     },
     async acquire(runId) {
       access.requireOpen()
-      await writer?.take(runId, 0)
-      const head = await access.write((store) => store.acquire(runId))
+      const head = await driving(runId, 0, () => access.write((store) => store.acquire(runId)))
       writer?.register(runId, head.epoch)
       feed.notify(runId)
       return head

@@ -100,12 +100,12 @@ export class StoreAccess {
     try {
       if (!this.#readOnly) {
         store?.harden()
-        this.#log.close()
         leaveOneFile(database)
       }
     } catch (error) {
       throw ledgerFailure(error, path)
     } finally {
+      this.#log.close()
       database.close()
     }
   }

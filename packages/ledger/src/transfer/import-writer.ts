@@ -51,7 +51,6 @@ export class ImportWriter {
         durability: 'barrier',
       })
     }
-    this.#lazyEvents = 0
     if (this.#written) await this.#ledger.release?.(this.#written.runId)
   }
 

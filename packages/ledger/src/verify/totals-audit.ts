@@ -48,7 +48,7 @@ async function spendingFault(
     const batch = await tables.batch({ beforePos, limit: rowsPerBatch })
     for (const row of batch) totals.add(soundRow(row))
     const last = batch.at(-1)
-    if (batch.length < rowsPerBatch || last === undefined) break
+    if (last === undefined) break
     beforePos = last.pos
   }
   const due = new Map(totals.change.spending.map((line) => [spendingKey(line), sums(line)]))
@@ -95,7 +95,7 @@ async function sessionFault(tables: AuditedProjections, session: SessionRow): Pr
     const batch = await tables.runsOfSession(session.session_id, afterPos, rowsPerBatch)
     for (const row of batch) totals.add(soundRow(row))
     const last = batch.at(-1)
-    if (batch.length < rowsPerBatch || last === undefined) break
+    if (last === undefined) break
     afterPos = last.pos
   }
   const [due] = totals.change.sessions

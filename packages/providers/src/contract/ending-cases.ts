@@ -31,10 +31,10 @@ async function checkCuts(
 async function checkMute(harness: ModelHarness): Promise<void> {
   await onStage(harness, [{ type: 'mute' }], async (stage) => {
     const clock = stillClock()
-    const calling = callModel(stage.model, plainRequest, { clock })
+    const pending = callModel(stage.model, plainRequest, { clock })
     await stage.begun(0)
     clock.advance(foreverMs)
-    const { failure } = await calling
+    const { failure } = await pending
     requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
     await stage.closed(0)
     requireEqual(clock.waiting, 0, 'The number of timers that still wait')

@@ -94,5 +94,5 @@ interface ResponsePromise {
 }
 
 function hasResponse(asked: object): asked is ResponsePromise {
-  return 'asResponse' in asked && typeof asked.asResponse === 'function'
+  return typeof (asked as Partial<ResponsePromise>).asResponse === 'function'
 }

@@ -60,27 +60,29 @@ function listDifferences(
   happened: readonly unknown[],
   path: string,
 ): readonly Difference[] {
-  const [before, after] = [namesOf(recorded), namesOf(happened)]
+  const [before, after] = [byName(recorded), byName(happened)]
   if (before === undefined || after === undefined) {
     const length = Math.max(recorded.length, happened.length)
     return Array.from({ length }, (_, index) => index).flatMap((index) =>
       differencesOf(recorded[index], happened[index], `${path}[${index}]`),
     )
   }
-  const names = [...new Set([...before, ...after])]
-  const found = names.flatMap((name) =>
-    differencesOf(recorded[before.indexOf(name)], happened[after.indexOf(name)], `${path}[${name}]`),
+  const [namesBefore, namesAfter] = [[...before.keys()], [...after.keys()]]
+  const found = [...new Set([...namesBefore, ...namesAfter])].flatMap((name) =>
+    differencesOf(before.get(name), after.get(name), `${path}[${name}]`),
   )
-  const moved = found.length === 0 && before.join() !== after.join()
-  return moved ? [{ path: `${path}, in order`, recorded: before, happened: after }] : found
+  const moved = found.length === 0 && namesBefore.join() !== namesAfter.join()
+  return moved ? [{ path: `${path}, in order`, recorded: namesBefore, happened: namesAfter }] : found
 }
 
-/** The names of items, where each has one of its own. */
-function namesOf(items: readonly unknown[]): readonly string[] | undefined {
-  const names = items.flatMap((item) =>
-    isContainer(item) && typeof item['name'] === 'string' ? [item['name']] : [],
-  )
-  return names.length === items.length && new Set(names).size === names.length ? names : undefined
+/** Items by their names; `undefined` where not each has one of its own. */
+function byName(items: readonly unknown[]): ReadonlyMap<string, unknown> | undefined {
+  const named = new Map<string, unknown>()
+  for (const item of items) {
+    if (!isContainer(item) || typeof item['name'] !== 'string' || named.has(item['name'])) return undefined
+    named.set(item['name'], item)
+  }
+  return named
 }
 
 function isContainer(value: unknown): value is Readonly<Record<string, unknown>> {

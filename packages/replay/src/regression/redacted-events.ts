@@ -62,7 +62,7 @@ function redactedBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
   const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
   const envelope = { runId, seq, epoch, turn, type, v, at, ...(toolCallId !== undefined && { toolCallId }) }
   const masked = { ...mask.value(event), ...envelope } as RuntimeEvent
-  if (!('definition' in event) || event.definition === undefined) return masked
+  if (!('definition' in event)) return masked
   return { ...masked, definition: redactedDefinition(event.definition, mask) } as RuntimeEvent
 }
 

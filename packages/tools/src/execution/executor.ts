@@ -102,7 +102,7 @@ export function runTool<Input, Context>(
     void start()
     return () => {
       cancellation.unsubscribe()
-      if (!ended && !abort.signal.aborted) cancel('no caller waits for this call any more')
+      if (!ended) cancel('no caller waits for this call any more')
     }
   })
 }

@@ -8,7 +8,7 @@ import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.
 import type { Paint } from '../../terminal/paint.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { exampleOf, type Done } from '../../command/declare-verb.ts'
+import type { Done } from '../../command/declare-verb.ts'
 import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `contract` was given. */
@@ -31,7 +31,6 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .option('--only <words>', 'promises that hold these words only')
     .option('--seconds <n>', 'how long a store may take for one promise (default: 30)', positiveNumber)
     .option('--json', 'print JSON; errors too, on stderr')
-    .addHelpText('after', exampleOf(verb.name()))
     .action(async (module: string, options: Omit<ContractVerbOptions, 'module'>) => {
       done(await contract(context, { module, ...options }))
     })

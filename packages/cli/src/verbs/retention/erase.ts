@@ -5,7 +5,7 @@ import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { exampleOf, type Done } from '../../command/declare-verb.ts'
+import type { Done } from '../../command/declare-verb.ts'
 
 /** What `erase` was given. */
 export interface EraseOptions {
@@ -23,7 +23,6 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .argument('<keys>', 'file of the keyring')
     .argument('<subject>', 'whose keys')
     .option('--json', 'print JSON; errors too, on stderr')
-    .addHelpText('after', exampleOf(verb.name()))
     .action(async (keys: string, subject: string) => {
       done(await erase(context, { keys, subject }))
     })

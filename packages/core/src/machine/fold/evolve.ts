@@ -35,6 +35,7 @@ import { namesModel } from '../prompt/model-request.ts'
 import { requireKnown } from '../../vocabulary/events/known-event.ts'
 import { baseOf, withMessage } from '../state/run-base.ts'
 import type { DoneState, RunState } from '../state/state.ts'
+import { noTotals } from '../state/totals.ts'
 import { definitionTokens } from '../messages/token-estimate.ts'
 import { transitionTable } from './transition-table.ts'
 
@@ -81,16 +82,7 @@ function firstState(event: RuntimeEvent): RunState {
     ...omitUndefined({ subject: event.subject, removedFrom: event.removed && event.seq }),
     history: emptyHistory(),
     exchangeFrom: 0,
-    totals: {
-      turns: 0,
-      toolCalls: 0,
-      toolCallsByTool: {},
-      repeated: 0,
-      children: { runs: 0, turns: 0, toolCalls: 0 },
-      usage: {},
-      settledUsage: {},
-      latestUsage: {},
-    },
+    totals: noTotals,
     contextTokens: definitionTokens(event.definition),
     reportedTokens: 0,
     estimateFactor: 1,

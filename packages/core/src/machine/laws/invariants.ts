@@ -11,7 +11,7 @@ import { evolve } from '../fold/evolve.ts'
 import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { requestDigest, sameModel } from '../prompt/model-request.ts'
-import { withSpent } from '../state/run-base.ts'
+import { withSpent } from '../state/totals.ts'
 import { priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import type { RunState } from '../state/state.ts'
 

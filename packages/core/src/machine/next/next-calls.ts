@@ -10,7 +10,7 @@ import { heldBackCalls, heldBackReason, isRerun, stubbed } from '../limits/fork-
 import { deadlineOf, graceEndOf, workDeadline } from '../limits/deadlines.ts'
 import { leftOf } from '../limits/budget.ts'
 import { childGrant } from '../limits/child-grant.ts'
-import { nextForCallLimits, repeatedResults } from './next-call-limits.ts'
+import { nextForCallLimits, repeatedResults } from './tool-call-limits.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
 import { timeLimit } from '../limits/limit-finding.ts'
 import { withheldResults } from './withheld.ts'

@@ -10,7 +10,7 @@ import { grantModelCall, isLimitFinding } from '../limits/model-call-limits.ts'
 import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import type { Compaction, Rules } from '../state/rules.ts'
-import { withSpent } from '../state/run-base.ts'
+import { withSpent } from '../state/totals.ts'
 import { countsTokens } from '../limits/settled-usage.ts'
 import type { Compacting, FailedAttempt, RunState } from '../state/state.ts'
 

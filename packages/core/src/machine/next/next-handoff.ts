@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Action } from '../state/action.ts'
-import { finish } from './ending.ts'
+import { finish } from './finish-run.ts'
 import { messagesOf } from '../messages/history.ts'
 import { requireShown } from '../messages/pairing.ts'
 import type { Rules } from '../state/rules.ts'

@@ -87,7 +87,10 @@ function leavesClosingCall(
   return (tools ?? state.definition.tools).length > 0
 }
 
-/** The same call once more. A closing call whose limit was raised since continues as an ordinary one. */
+/**
+ * The same call once more. A closing call whose limit was raised since continues as an ordinary one, so its choice of no
+ * tools is not repeated.
+ */
 export function repeatModelCall(
   state: StreamingState,
   now: number,
@@ -98,7 +101,7 @@ export function repeatModelCall(
   return nextModelCall(state, now, {
     finalizing,
     model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
-    change: { ...change, ...(closes && !finalizing ? {} : { toolChoice }) },
+    change: { ...change, ...(closes ? {} : { toolChoice }) },
   })
 }
 

@@ -32,3 +32,8 @@ export type Decision = { readonly facts: readonly Fact[] } | { readonly refused:
 
 /** The message changes nothing. */
 export const nothing: Decision = { facts: [] }
+
+/** The refusal of a command, as a decision. */
+export function refusal(code: Refusal['code'], message: string): { readonly refused: Refusal } {
+  return { refused: { code, message } }
+}

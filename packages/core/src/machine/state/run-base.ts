@@ -1,7 +1,6 @@
 import type { Message } from '../../vocabulary/model/content.ts'
-import { addUsage, type Usage } from '../../vocabulary/billing/usage.ts'
 import { appendMessage, historyOf } from '../messages/history.ts'
-import type { RunBase, RunState, Totals } from './state.ts'
+import type { RunBase, RunState } from './state.ts'
 import { messageTokens, requestTokens } from '../messages/token-estimate.ts'
 
 type KeysOf<State> = State extends unknown ? keyof State : never
@@ -41,16 +40,4 @@ export function withHistory<State extends RunState>(state: State, messages: read
     reportedTokens: 0,
     history: historyOf(messages),
   }
-}
-
-/** What the run has used, with what others used for it: a child run, a model that sums up. */
-export function withSpent(totals: Totals, usage: Usage, costUsd?: number): Totals {
-  const spent = {
-    ...totals,
-    usage: addUsage(totals.usage, usage),
-    settledUsage: addUsage(totals.settledUsage, usage),
-  }
-  if (costUsd === undefined) return spent
-  const plus = (sum: number | undefined): number => (sum ?? 0) + costUsd
-  return { ...spent, costUsd: plus(totals.costUsd), settledCostUsd: plus(totals.settledCostUsd) }
 }

@@ -22,39 +22,29 @@ import type { LimitName, Limits, OnLimit, RetryPolicy } from '../../vocabulary/l
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
-import type { Usage } from '../../vocabulary/billing/usage.ts'
 import type { CallLog } from '../messages/call-log.ts'
-import type { ForkProgress } from './fork-progress.ts'
 import type { History } from '../messages/history.ts'
+import type { Totals } from './totals.ts'
 
 /** The phases of a run, in the order in which a run without retries comes through them. */
 export const phases = ['idle', 'streaming', 'collecting', 'executing', 'injecting', 'done'] as const
 export type Phase = (typeof phases)[number]
-
-/** What a run has used so far. Usage holds the last known totals of every attempt, failed ones included. */
-export interface Totals {
-  readonly turns: number
-  /** Calls that were started, each once however many attempts it took. */
-  readonly toolCalls: number
-  readonly toolCallsByTool: { readonly [tool: string]: number }
-  /** Calls that were not run because their recorded answer was served. */
-  readonly repeated: number
-  /** What child runs took. Their usage and cost are in `usage` and `costUsd`. */
-  readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
-  readonly usage: Usage
-  readonly costUsd?: number
-  /** The part of `usage` and `costUsd` that is not of the latest attempt, whose numbers may still be replaced. */
-  readonly settledUsage: Usage
-  readonly settledCostUsd?: number
-  /** Of the latest attempt. */
-  readonly latestUsage: Usage
-}
 
 /** A limit that was met and that was not raised since. */
 export interface MetLimit {
   readonly limit: LimitName
   readonly policy: OnLimit
   readonly at: number
+}
+
+/** How far a fork has come on the other run's record. */
+export interface ForkProgress {
+  /** Calls of the other run whose recorded results were served. */
+  readonly reused: readonly string[]
+  /** The turn in which a tool ran for real; what is asked for in later turns is answered by no record. */
+  readonly divergedIn?: number
+  /** Calls that have a result of the fork's own, such as one that was edited: no record answers them. */
+  readonly own: readonly { readonly name: string; readonly inputDigest: string }[]
 }
 
 /** What is true of a run in every phase. */

@@ -27,6 +27,7 @@ export async function postEndedChildren(
   state: RunState,
   { children, takeOver, context, post, isAsked, next }: AwaitingParent,
 ): Promise<void> {
+  if (isAsked()) return
   const endings = Promise.all(
     callsAwaitingChild(state).map(async ({ toolCallId }) => {
       const childId = childRunIdOf(state.runId, toolCallId)
@@ -35,8 +36,7 @@ export async function postEndedChildren(
     }),
   ).then(() => 'all' as const)
   // After an interruption the run asks again, and finds the children as they are then.
-  endings.catch(() => {})
-  while (!isAsked()) {
-    if ((await Promise.race([endings, next()])) === 'all') return
+  while ((await Promise.race([endings, next()])) !== 'all') {
+    if (isAsked()) return
   }
 }

@@ -1,3 +1,4 @@
+import { eventOf } from '../../machine/advance.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import { evolve } from '../../machine/fold/evolve.ts'
@@ -5,7 +6,7 @@ import { settledUsage } from '../../machine/limits/settled-usage.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import type { Ledger } from '../../ports/ledger.ts'
-import type { ChildTotals, FactOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { resultOf } from '../reading/run-result.ts'
@@ -17,39 +18,46 @@ export async function totalsSoFar(ledger: Ledger, childId: RunId): Promise<Child
   if (state === undefined) return undefined
   const [settled] =
     state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state, 'cancelled') : []
-  return totalsOf(resultOf(settled ? evolve(state, eventAfter(state, settled)) : state))
-}
-
-function eventAfter({ runId, seq, epoch, at }: RunState, fact: FactOf<'usage_updated'>): RuntimeEvent {
-  return { ...fact, runId, seq: seq + 1, epoch, at, v: 1 }
+  if (settled === undefined) return totalsOf(resultOf(state))
+  const { seq, epoch, at } = state
+  const event = eventOf(settled, { runId: childId, seq: seq + 1, epoch, at, cause: 'controller' })
+  return totalsOf(resultOf(evolve(state, event)))
 }
 
 /**
- * Whether a run that waits for an answer, its own or one of its child runs, has got one. With `takeOver`, also
- * whether one of them is under way.
+ * Whether a run that waits for an answer, its own or one of its child runs, has got one, or waits for a child run that
+ * has ended. With `takeOver`, also whether one of them is under way.
  */
 export async function canContinue(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<boolean> {
   const state = await stateOf(ledger, runId)
-  if (state === undefined || state.phase === 'done') return false
+  return state !== undefined && state.phase !== 'done' && (await isWaitOver(ledger, state, takeOver))
+}
+
+async function isWaitOver(ledger: Ledger, state: RunState, takeOver: boolean): Promise<boolean> {
   if (!isSuspended(state)) return takeOver
-  if ((await ledger.inbox(runId)).length > 0) return true
+  if ((await ledger.inbox(state.runId)).length > 0) return true
   for (const { toolCallId } of callsAwaitingChild(state)) {
-    if (await canContinue(ledger, childRunIdOf(runId, toolCallId), takeOver)) return true
+    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    if (child === undefined) continue
+    // The report of its end may be lost: its process may have died before it.
+    if (child.phase === 'done' || (await isWaitOver(ledger, child, takeOver))) return true
   }
   return false
 }
 
 /** Returns how a child run ended, as its ledger says; `undefined` where it has not. */
 export async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
-  const head = await ledger.head(childId)
-  if (head === undefined) return undefined
-  // Only a run that has ended is read whole.
-  for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
-    if (type !== 'run_finished') return undefined
-  }
+  if (!(await hasEnded(ledger, childId))) return undefined
   const state = await stateOf(ledger, childId)
   const stop: ChildStop | undefined = state && childStopOf(resultOf(state))
   return stop?.kind === 'ended' ? stop : undefined
+}
+
+/** Only a run that has ended is folded whole. */
+async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
+  const { seq = 0 } = (await ledger.head(runId)) ?? {}
+  for await (const { type } of ledger.read(runId, { fromSeq: seq })) return type === 'run_finished'
+  return false
 }
 
 /** Whether a run is a child run of another, at any depth. */

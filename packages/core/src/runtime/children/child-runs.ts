@@ -78,7 +78,7 @@ export class ChildRuns {
   ): Promise<ChildEnding | undefined> {
     const { ledger } = this.#parts
     const child = this.#held(childId, context)
-    if (!this.#runs.isDrained && (await canContinue(ledger, childId, takeOver))) {
+    if ((await canContinue(ledger, childId, takeOver)) && !this.#runs.isDrained) {
       await child.resume({ takeOver }).catch(unlessDrivenElsewhere)
     }
     return await endingOf(ledger, childId)
@@ -89,10 +89,9 @@ export class ChildRuns {
     return endingOf(this.#parts.ledger, childId)
   }
 
-  /** Forwards a command to a child run of `root`, at any depth; returns `false` if `childId` is not one. */
-  async forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<boolean> {
-    if (!(await this.isDescendantOf(childId, root))) return false
-    return await this.#isPut(childId, entry)
+  /** Forwards a command to a child run of `root`, at any depth; drops it if `childId` is not one. */
+  async forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<void> {
+    if (await this.isDescendantOf(childId, root)) await this.#put(childId, entry)
   }
 
   /** Whether a run is a child run of another, at any depth. */
@@ -115,7 +114,7 @@ export class ChildRuns {
     const stop = childStopOf(resultOf(child))
     if (awaiting === undefined || stop.kind !== 'ended') return
     const command = settleCommandOf(awaiting.toolCallId, stop)
-    if (!(await this.#isPut(state.runId, { key: `child ${runId}`, command, at: host.clock.now() }))) return
+    await this.#put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
     if (isSuspended(state)) await this.#resumeParent(state, head?.epoch, context)
   }
 
@@ -149,9 +148,9 @@ export class ChildRuns {
     }
   }
 
-  /** Puts a command into an inbox; returns `false` where its run has ended, and has no call open any more. */
-  async #isPut(runId: RunId, entry: InboxEntry): Promise<boolean> {
-    return (await unlessEnded(this.#parts.ledger.put(runId, entry))) !== undefined
+  /** Puts a command into an inbox, unless its run has ended, and has no call open any more. */
+  async #put(runId: RunId, entry: InboxEntry): Promise<void> {
+    await unlessEnded(this.#parts.ledger.put(runId, entry))
   }
 }
 

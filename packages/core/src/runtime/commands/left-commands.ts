@@ -1,6 +1,8 @@
 import type { Subject } from 'rxjs'
+import { recordsInput, rulesOfCommand } from '../../machine/decide/outside-commands.ts'
 import { audit } from '../../machine/laws/invariants.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
+import type { Refusal } from '../../machine/state/decision.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -10,7 +12,6 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import { caughtUp, changesOf } from '../reading/changes-of.ts'
 import { stateOf } from '../reading/load-state.ts'
 import type { CommandAcknowledgements } from './command-acknowledgement.ts'
-import { recordedRefusal, type LeftCommand } from './recorded-verdict.ts'
 
 /** How often the ledger is asked whether a process drives the run. */
 const pollIntervalMs = 1_000
@@ -26,6 +27,12 @@ interface LeavingRun {
   readonly acknowledgements: CommandAcknowledgements
   /** Gets every event that the other process records. */
   readonly live: Subject<RuntimeEvent>
+}
+
+/** A command in the inbox of a run, and the run's last event before it was put there. */
+interface LeftCommand {
+  readonly command: OutsideCommand
+  readonly afterSeq: number
 }
 
 /** Commands that this process has put into the inbox of a run, and that another process may decide. */
@@ -101,4 +108,34 @@ async function isDrivenElsewhere(state: RunState, ledger: Ledger): Promise<boole
   if (state.phase === 'done') return false
   const driven = await ledger.isDriven?.(state.runId)
   return driven ?? (isSuspended(state) ? false : 'unknown')
+}
+
+/** Returns the refusal of a command that has left the inbox; `undefined` where the run is on record to have obeyed it. */
+async function recordedRefusal(
+  ledger: Ledger,
+  runId: RunId,
+  key: string,
+  left: LeftCommand,
+): Promise<Refusal | undefined> {
+  return (await isRecorded(ledger, runId, key, left)) ? undefined : refusedElsewhere(runId, left.command)
+}
+
+async function isRecorded(
+  ledger: Ledger,
+  runId: RunId,
+  key: string,
+  { command, afterSeq }: LeftCommand,
+): Promise<boolean> {
+  for await (const event of ledger.read(runId, { fromSeq: afterSeq + 1 })) {
+    // Input that was put twice has its place by the first entry.
+    if (event.inboxKey === key || recordsInput(event, command)) return true
+    // Processes of older releases record no key of the inbox.
+    if (event.inboxKey === undefined && rulesOfCommand(command.type).isRecordedBy(event, command)) return true
+  }
+  return false
+}
+
+function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {
+  const message = `The process that drives run ${runId} has read the command ${type} and did not obey it, for the run stood otherwise by then; show the run to see how.`
+  return { code: rulesOfCommand(type).usualRefusal, message }
 }

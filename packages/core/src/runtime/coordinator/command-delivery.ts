@@ -9,7 +9,6 @@ import type { CommandAcknowledgement } from '../commands/command-acknowledgement
 import { changedInputRefusal } from '../drive/changed-input-check.ts'
 import type { DriveSession } from './drive-session.ts'
 import type { HeldRun } from './held-run.ts'
-import { PendingWork } from './pending-work.ts'
 
 /** The run that commands are sent to, as its coordinator has it. */
 export interface Recipient {
@@ -113,4 +112,23 @@ async function followed(acknowledgement: Promise<CommandAcknowledgement>, child:
 function sentBefore(runId: RunId, key: string): LedgerConflictError {
   const message = `Run ${runId} has had a command of the key ${key} before; send it again.`
   return new LedgerConflictError('unique', message)
+}
+
+/** Work that a result waits for, each piece from the moment it is added until it ends, well or not. */
+class PendingWork {
+  readonly #pieces = new Set<Promise<unknown>>()
+
+  get isEmpty(): boolean {
+    return this.#pieces.size === 0
+  }
+
+  add(work: Promise<unknown>): void {
+    const done: Promise<unknown> = work.catch(() => {}).finally(() => this.#pieces.delete(done))
+    this.#pieces.add(done)
+  }
+
+  /** Resolves once nothing is left, what was added in the meantime included. */
+  async ended(): Promise<void> {
+    while (!this.isEmpty) await Promise.all(this.#pieces)
+  }
 }

@@ -72,7 +72,7 @@ export class DriveSession {
    * Starts the run with what `prepare` answers. Where another run takes the place in the session that it names, and
    * `again` says so, it is asked anew.
    */
-  async start(prepare: () => Promise<StartCommand>, again: boolean): Promise<RunState> {
+  async start(prepare: () => Promise<StartCommand>, again: boolean | undefined): Promise<RunState> {
     const { runId, parts } = this.#run
     for (;;) {
       const command = await prepare()

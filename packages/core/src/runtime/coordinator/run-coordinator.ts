@@ -119,7 +119,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   }
 
   /** Starts the run; `again` says whether to ask anew where another run takes its place in the session. */
-  start(prepare: () => Promise<StartCommand>, again = false): void {
+  start(prepare: () => Promise<StartCommand>, again?: boolean): void {
     this.#awaitFirstEvent()
     void this.#beginDrive((session) => session.start(prepare, again))
   }

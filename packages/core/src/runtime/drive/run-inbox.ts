@@ -1,18 +1,16 @@
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { InboxEntry } from '../../ports/ledger.ts'
-import { outsideCommandSchema } from '../../vocabulary/events/command-schema.ts'
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import { outsideCommandSchema, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { runIdOfCall, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { settleCommandOf } from '../children/child-ending.ts'
-import { unknownCall } from '../commands/closed-refusals.ts'
 import { changedInputFault } from './changed-input-check.ts'
 import type { Drive } from './drive.ts'
 import type { Mail, Mailbox } from './mailbox.ts'
-import { takenElsewhere } from './overtaken.ts'
 
 /** The writer for which the inbox is read. */
 interface Writer {
@@ -129,11 +127,11 @@ export class RunInbox {
     return ending && settleCommandOf(toolCallId, ending)
   }
 
+  /** Its sender is in another process: one of this process sends it to the child run itself. */
   async #forward(entry: InboxEntry, targetRunId: RunId): Promise<void> {
-    const { runId, children, acknowledgements } = this.#drive
+    const { runId, children } = this.#drive
     this.spend([...this.#spent, entry.key])
-    const isForwarded = await children.forward(entry, targetRunId, runId)
-    acknowledgements.acknowledge(entry.key, isForwarded ? undefined : unknownCall(runId))
+    await children.forward(entry, targetRunId, runId)
   }
 
   /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
@@ -154,4 +152,13 @@ export class RunInbox {
     this.spend([...this.#spent, key])
     this.#drive.acknowledgements.acknowledge(key, refusal)
   }
+}
+
+/** Another process took commands out of the inbox of a run, which it drove in between. */
+function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictError {
+  return new LedgerConflictError(
+    'epoch',
+    `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
+      `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
+  )
 }

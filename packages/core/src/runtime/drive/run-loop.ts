@@ -1,12 +1,14 @@
-import { RunNotFoundError } from '../../vocabulary/errors.ts'
+import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import { advance, type AdvanceOptions, type EventBatch, type WaitingAction } from '../../machine/advance.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
+import type { Ledger } from '../../ports/ledger.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
 import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
 import { isUnreadInbox } from '../../memory-ledger/append-rules.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'
@@ -14,10 +16,9 @@ import { recordedResults } from '../fork/recorded-results.ts'
 import { drivingAgent, drivingRules, requireDrivable } from './drivable.ts'
 import type { Drive } from './drive.ts'
 import { Mailbox, type Mail } from './mailbox.ts'
-import { overtaken, requireLast } from './overtaken.ts'
 import { RunInbox } from './run-inbox.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
-import { TakeOver } from './take-over.ts'
+import { UnrecordedResume } from './unrecorded-resume.ts'
 
 /**
  * THE RUN LOOP: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
@@ -28,15 +29,15 @@ export class RunLoop {
   readonly #clock: SteadyClock
   readonly #mailbox = new Mailbox()
   readonly #inbox: RunInbox
-  readonly #takeOver = new TakeOver()
+  readonly #unrecordedResume = new UnrecordedResume()
   /** Of the writer that this loop is. */
   epoch = 1
   /** Whether this loop is, or was, the writer of the run. */
   isWriter = false
   #state: RunState | undefined
   #timer: Cancel | undefined
-  /** When what is in flight is given up, once the loop is being drained. */
-  #drainUntil: number | undefined
+  /** When what is in flight is given up; a time once the loop is being drained. */
+  #drainUntil = Infinity
   /** Whether child runs that are under way are taken over, too. */
   #takesChildrenOver = false
 
@@ -54,12 +55,12 @@ export class RunLoop {
 
   /** Begins nothing more, and stops when what is in flight has ended, or after the grace time. */
   drain(graceMs: number): void {
-    this.#drainUntil ??= this.#clock.now() + graceMs
+    this.#drainUntil = Math.min(this.#drainUntil, this.#clock.now() + graceMs)
     this.#mailbox.wake()
   }
 
   get isDraining(): boolean {
-    return this.#drainUntil !== undefined
+    return this.#drainUntil < Infinity
   }
 
   /** Starts a run that does not exist yet, and drives it. Returns the state in which it stops. */
@@ -92,7 +93,7 @@ export class RunLoop {
     const state = await this.#load()
     if (state.epoch > this.epoch) throw overtaken(runId, state.epoch)
     if (state.phase === 'done') return state
-    this.#takeOver.begin(state, this.#drive)
+    this.#unrecordedResume.begin(state, this.#drive)
     return await this.#run()
   }
 
@@ -150,7 +151,7 @@ export class RunLoop {
 
   /** Waits for what is in flight, as long as there is time for it. */
   async #isDrained(busy: boolean): Promise<boolean> {
-    if (!busy || this.#clock.now() >= (this.#drainUntil ?? 0)) return true
+    if (!busy || this.#clock.now() >= this.#drainUntil) return true
     await this.#awaitArrival(this.#drainUntil)
     return false
   }
@@ -158,19 +159,20 @@ export class RunLoop {
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(options: Pick<AdvanceOptions, 'rulesOf' | 'draining'>): Promise<EventBatch | undefined> {
     const { runId, live, acknowledgements } = this.#drive
-    const mail: readonly Mail[] = [...this.#takeOver.mail, ...this.#mailbox.drain()]
+    const mail: readonly Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.drain()]
     const messages = mail.map(({ message }) => message)
     const writer = { runId, epoch: this.epoch }
     const keys = mail.map(({ key }) => key)
     const batch = advance(this.#state, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
     const consumed = this.#inbox.keysWith(mail)
-    const isUnchanged = this.#takeOver.holdsBack(this.#state, batch, consumed.length > 0)
+    const isUnchanged = this.#unrecordedResume.holdsBack(this.#state, batch, consumed.length > 0)
     if (batch.events.length > 0 && !isUnchanged) {
       if (!(await this.#append(batch.events, consumed))) return this.#redecide(mail)
-      this.#takeOver.recorded()
+      this.#unrecordedResume.recorded()
       this.#state = batch.state
       for (const event of batch.events) live.next(event)
-    } else if (consumed.length > 0) await this.#consume(consumed)
+      // What was refused leaves the inbox at once: its sender may wait for that in another process.
+    } else if (consumed.length > 0) await this.#append([], consumed)
     mail.forEach(({ key }, index) => {
       if (key !== undefined) acknowledgements.acknowledge(key, batch.refusals[index])
     })
@@ -194,15 +196,9 @@ export class RunLoop {
     return true
   }
 
-  /** What was refused leaves the inbox at once: its sender may wait for that in another process. */
-  async #consume(consumed: readonly string[]): Promise<void> {
-    this.#inbox.spend(consumed)
-    if (this.#state) await this.#append([], consumed)
-  }
-
   /** The batch would end the run, and a command came in meanwhile: decides again, with that command. */
   #redecide(mail: readonly Mail[]): undefined {
-    this.#mailbox.putBack(this.#takeOver.others(mail))
+    this.#mailbox.putBack(this.#unrecordedResume.others(mail))
     this.#inbox.markUnread()
   }
 
@@ -220,7 +216,7 @@ export class RunLoop {
       takeOver: this.#takesChildrenOver,
       context: this.#drive.context,
       post: (message) => this.#mailbox.post({ message }),
-      isAsked: () => isAsked() || this.isDraining,
+      isAsked,
       next: () => this.#mailbox.next(),
     })
     if (isAsked()) return false
@@ -231,8 +227,7 @@ export class RunLoop {
   async #awaitArrival(wakeAt: number | undefined): Promise<void> {
     this.#timer?.()
     if (wakeAt !== undefined) {
-      const delayMs = Math.max(1, wakeAt - this.#clock.now())
-      this.#timer = this.#clock.schedule(delayMs, () => this.#mailbox.wake())
+      this.#timer = this.#clock.schedule(wakeAt - this.#clock.now(), () => this.#mailbox.wake())
     }
     await this.#mailbox.arrival()
   }
@@ -245,4 +240,22 @@ export class RunLoop {
 /** Returns how durably events have to be appended: with a barrier where one of them decides something. */
 function durabilityOf(events: readonly RuntimeEvent[]): 'barrier' | 'lazy' {
   return events.some(({ type }) => eventTraits[type].durability === 'barrier') ? 'barrier' : 'lazy'
+}
+
+/**
+ * Refuses to stop where another writer has recorded more: it may have consumed the inbox that this one found empty, so
+ * the state after `seq` is not the last. Throws a `LedgerConflictError` of kind `epoch`.
+ */
+async function requireLast(ledger: Ledger, runId: RunId, seq: number): Promise<void> {
+  const head = await ledger.head(runId)
+  if (head && head.seq > seq) throw overtaken(runId, head.epoch)
+}
+
+/** Another process took the run over in the same moment, and writes it now. */
+function overtaken(runId: RunId, epoch: number): LedgerConflictError {
+  return new LedgerConflictError(
+    'epoch',
+    `Another process took run ${runId} over (epoch ${epoch}) while this one did, and drives it now. Nothing was ` +
+      `written here; load the run with resume() and look before you continue.`,
+  )
 }

@@ -28,8 +28,9 @@ export function steadyClock(clock: Clock): SteadyClock {
   return {
     now,
     schedule(delayMs, callback) {
-      const due = now() + Math.max(0, delayMs)
-      return clock.schedule(delayMs, () => {
+      const waitMs = Math.max(0, delayMs)
+      const due = now() + waitMs
+      return clock.schedule(waitMs, () => {
         const late = read() - ahead - due
         if (late > MAX_LATE_MS) ahead += late
         callback()

@@ -46,7 +46,7 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
   const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))
   const facts: Fact[] = []
   for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
-    // Every call has its result before the turn continues.
+    // Every call has its result before the turn continues: a fork costs no more where a long run follows.
     if (event.type === 'tool_results_injected') break
     if (event.type === 'approval_decided' && event.input) inputs.set(event.toolCallId, event.input)
     if (event.type !== 'tool_result' || !isFromOutside(event)) continue

@@ -9,7 +9,7 @@ import type { Usage } from '../../vocabulary/billing/usage.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import { openTurnCalls } from '../../machine/state/state-views.ts'
+import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import {
   deferredCalls,
   pendingApprovals,
@@ -139,11 +139,8 @@ export async function wholeResult<Output>(
 /** Replaces the wait for child runs by what the child runs wait for. */
 export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
   const own = resultOf(state)
-  const awaited = openTurnCalls(state).filter(
-    ({ status, child }) => status === 'deferred' && child !== undefined,
-  )
   let { pendingApprovals: approvals, deferredCalls: deferred } = own
-  for (const { toolCallId } of awaited) {
+  for (const { toolCallId } of callsAwaitingChild(state)) {
     const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined || child.phase === 'done') continue
     const below = await withChildren(child, ledger)

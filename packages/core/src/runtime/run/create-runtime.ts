@@ -1,3 +1,4 @@
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
 import type { ForkOptions } from '../fork/fork.ts'
@@ -9,10 +10,9 @@ import {
   requireRunOptions,
   requireRuntimeOptions,
 } from './runtime-options-check.ts'
-import type { InContext, ResumeOptions, Runtime, RuntimeOptions } from './runtime.ts'
+import type { InContext, ResumeOptions, Runtime, RuntimeOptions, SettledResult } from './runtime.ts'
 import { RuntimeRuns } from './runtime-runs.ts'
 import { runtimeSession } from './runtime-session.ts'
-import { settledResult } from './settled-result.ts'
 
 /** Puts a runtime together. */
 export function createRuntime(options: RuntimeOptions): Runtime {
@@ -52,4 +52,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     idle: () => runs.coordinators.idle(),
   }
+}
+
+/** What a caller says of how a deferred call ended, as the command says it. */
+function settledResult(
+  result: SettledResult,
+): Pick<Extract<OutsideCommand, { type: 'settle' }>, 'outcome' | 'content'> {
+  if (typeof result === 'string') return { outcome: 'success', content: [{ type: 'text', text: result }] }
+  if ('failed' in result) return { outcome: 'failed', content: [{ type: 'text', text: result.failed }] }
+  return { outcome: 'success', content: result }
 }

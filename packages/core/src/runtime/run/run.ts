@@ -9,11 +9,16 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
 import { messageOf } from '../session/input-message.ts'
 import { reachableAgents } from '../definition/registered-agents.ts'
-import { decisionFault, raiseFault } from './decision-check.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import type { RunResult } from '../reading/run-result.ts'
-import { ShownApprovals, type Question, type ShownApproval } from '../commands/shown-approvals.ts'
+import {
+  decisionFault,
+  raiseFault,
+  ShownApprovals,
+  type Question,
+  type ShownApproval,
+} from '../commands/approval-decision.ts'
 import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
 import type { EventSource } from '../reading/event-source.ts'
 

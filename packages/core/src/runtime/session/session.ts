@@ -58,10 +58,10 @@ export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Pa
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
   const before = last && (await endedRun(last, waiting, options))
   const source = from ? await branchPoint(ledger, from) : before
+  const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
-    ...(source &&
-      pastFrom(source, source === before || source.sessionId === sessionId ? 'session' : 'branch')),
+    ...(source && pastFrom(source, isOfSession ? 'session' : 'branch')),
     ...(edit && editsOf(edit, source)),
   }
 }
@@ -91,8 +91,7 @@ export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolea
     await begun
     return true
   } catch (error) {
-    const isBusy =
-      error instanceof LedgerConflictError && error.kind === 'session' && error.busy !== undefined
+    const isBusy = error instanceof LedgerConflictError && error.busy !== undefined
     if (isBusy || isPlaceTaken(error)) return false
     throw error
   }

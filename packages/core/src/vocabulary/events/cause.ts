@@ -1,6 +1,6 @@
 /**
  * What decides an event: the type of the command or signal that the machine received, or `controller`, where the loop
- * controller found in the state what is owed.
+ * controller found in the state what is pending.
  */
 export const causes = [
   'start',

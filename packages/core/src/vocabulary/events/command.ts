@@ -1,10 +1,14 @@
+import * as z from 'zod'
 import type { Message, ResultPart, UserMessage } from '../model/content.ts'
 import type { RunId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
-import type { LimitName, Limits, RetryPolicy } from '../limits/limits.ts'
+import { limitNames, type LimitName, type Limits, type RetryPolicy } from '../limits/limits.ts'
 import type { ModelSettings } from '../model/model-settings.ts'
 import type { AgentDefinition } from '../agent/agent-definition.ts'
-import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event.ts'
+import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from '../signals/event-parts.ts'
+import { resultPart, userMessage } from '../model/content-schema.ts'
+import { amount, jsonObject, objectOf, optional, ordinal, text, variantOf } from '../values/schema.ts'
+import { childTotals } from './event-parts-schema.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
 export interface StartCommand {
@@ -85,3 +89,59 @@ export type OutsideCommand =
 
 /** What a caller asks of a run. A command that the state does not allow is refused, as a value. */
 export type Command = StartCommand | ResumeCommand | OutsideCommand
+
+/** An outside command of one type. */
+export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
+
+/** Who decides, for the record: never empty. */
+const name: z.ZodType<string> = z.string().regex(/\S/, 'names no person')
+
+/** What may lie in a run's inbox, where any process can put it. */
+export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<OutsideCommand>({
+  steer: objectOf<OutsideCommandOf<'steer'>>({
+    type: z.literal('steer'),
+    message: userMessage,
+    receipt: text,
+  }),
+  queue: objectOf<OutsideCommandOf<'queue'>>({
+    type: z.literal('queue'),
+    message: userMessage,
+    receipt: text,
+  }),
+  approve: objectOf<OutsideCommandOf<'approve'>>({
+    type: z.literal('approve'),
+    toolCallId: text,
+    by: name,
+    via: optional(text),
+    input: optional(jsonObject),
+    attempt: optional(ordinal),
+    inputDigest: optional(text),
+  }),
+  deny: objectOf<OutsideCommandOf<'deny'>>({
+    type: z.literal('deny'),
+    toolCallId: text,
+    by: name,
+    via: optional(text),
+    reason: text,
+    attempt: optional(ordinal),
+    inputDigest: optional(text),
+  }),
+  settle: objectOf<OutsideCommandOf<'settle'>>({
+    type: z.literal('settle'),
+    toolCallId: text,
+    outcome: z.enum(['success', 'failed']),
+    content: z.array(resultPart),
+    child: optional(childTotals),
+  }),
+  cancel: objectOf<OutsideCommandOf<'cancel'>>({
+    type: z.literal('cancel'),
+    by: optional(text),
+    reason: optional(text),
+  }),
+  raise_limit: objectOf<OutsideCommandOf<'raise_limit'>>({
+    type: z.literal('raise_limit'),
+    limit: z.enum(limitNames),
+    max: amount,
+    by: name,
+  }),
+})

@@ -11,7 +11,7 @@ import {
   type ParentRef,
   type ReplyDelta,
   type Spending,
-} from './event.ts'
+} from '../signals/event-parts.ts'
 import { failureClasses, type ModelFailure } from '../model/failure.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { isMoment } from '../values/moment.ts'

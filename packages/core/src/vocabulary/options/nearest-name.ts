@@ -13,8 +13,8 @@ const MAX_LENGTH = 64
 
 /** How far two names are apart: in letters, or in the order of their words; `undefined` where too far. */
 function distanceBetween(given: string, known: string): number | undefined {
-  if (given.length > MAX_LENGTH) return undefined
   const [a, b] = [wordsOf(given), wordsOf(known)]
+  if (given.length > MAX_LENGTH || a.length === 0) return undefined
   const within = a.every((word) => b.includes(word)) || b.every((word) => a.includes(word))
   const letters = Math.min(
     edits(given.toLowerCase(), known.toLowerCase()),

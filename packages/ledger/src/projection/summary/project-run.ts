@@ -1,5 +1,5 @@
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
-import { foldRun } from '../snapshot/fold-run.ts'
+import { foldRun } from '../snapshot/fold-to.ts'
 import { RunAccumulator, type AccumulatedRun } from './run-accumulator.ts'
 import { recordOf, unreadableRecord, type SummaryRecord } from './summary-record.ts'
 

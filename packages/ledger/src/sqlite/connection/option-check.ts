@@ -24,5 +24,5 @@ export const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
     ),
     pollIntervalMs: maybe(milliseconds),
   },
-  { readonly: 'readOnly', timeout: 'busyTimeoutMs', keyring: 'keys' },
+  { timeout: 'busyTimeoutMs', keyring: 'keys' },
 )

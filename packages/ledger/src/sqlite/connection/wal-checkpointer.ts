@@ -46,7 +46,7 @@ export class WalCheckpointer {
   /** The sizes at which the next attempt is made, and the next one that waits. */
   #bytesAllowed: number
   #bytesEndured: number
-  #writtenAt = 0
+  #writtenAt = -Infinity
   #cancel: (() => void) | undefined
 
   constructor(database: Database, { path, maxBytes, clock }: WalCheckpointerOptions) {
@@ -70,9 +70,9 @@ export class WalCheckpointer {
     if (waits) this.#bytesEndured = bytes + this.#maxBytes / 4
   }
 
+  /** Called before the connection is closed. */
   close(): void {
     this.#cancel?.()
-    this.#cancel = undefined
   }
 
   #whenIdle(): void {
@@ -89,7 +89,7 @@ export class WalCheckpointer {
 
   /** Copies the log into the database and truncates it; returns false if a reader prevented it. */
   #cut(waitMs: number): boolean {
-    if (!this.#database.open || this.#database.inTransaction) return false
+    if (this.#database.inTransaction) return false
     const timeout = this.#database.pragma('busy_timeout', { simple: true }) as number
     try {
       this.#database.pragma(`busy_timeout = ${waitMs}`)

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
-import { setTimeout as wait } from 'node:timers/promises'
 import { LedgerUnavailableError } from '@tallystick/core'
+import { wait } from './wait.ts'
 import { WriterFile, type Writer } from './writer-file.ts'
 
 /** Unless another time is given, processes that write for a moment follow each other within this one. */
@@ -16,7 +16,6 @@ export class WriterLock {
   readonly #patienceMs: number
   /** Under way, with the epochs of their writers. */
   readonly #runs = new Map<string, number>()
-  #hasLeft = false
 
   /** Throws what the file system throws where the ledger's file is not there. */
   constructor(path: string, busyTimeoutMs: number = patienceMs) {
@@ -47,28 +46,33 @@ export class WriterLock {
     this.#runs.set(runId, Math.max(epoch, this.#runs.get(runId) ?? 0))
   }
 
-  /** A run is under way. `LedgerUnavailableError` where another process has the role, for longer than a moment. */
-  async take(runId: string, epoch: number): Promise<void> {
+  /**
+   * Calls `write`, by which the writer of this epoch appends to a run or takes it over: the run is under way from then
+   * on, unless this fails and it was not before. Throws `LedgerUnavailableError` if another process has the role, for
+   * longer than a moment.
+   */
+  async drive<T>(runId: string, epoch: number, write: () => Promise<T>): Promise<T> {
+    const isNew = !this.has(runId)
     this.register(runId, epoch)
     try {
-      if (!this.#lock.isHeld) await this.#lock.take(this.#patienceMs)
+      await this.#lock.take(this.#patienceMs)
+      return await write()
     } catch (error) {
-      this.release(runId)
+      if (isNew) this.release(runId, epoch)
       throw error
     }
-    if (this.#hasLeft) this.release(runId)
   }
 
   /** A run is under way no more, as far as the writer of this epoch goes. */
   release(runId: string, epoch: number = Infinity): void {
-    if ((this.#runs.get(runId) ?? Infinity) > epoch) return
-    if (this.#runs.delete(runId)) this.#lock.giveBack()
+    const held = this.#runs.get(runId)
+    if (held === undefined || held > epoch) return
+    this.#runs.delete(runId)
+    this.#lock.giveBack()
   }
 
-  /** None of its runs is. Where no ledger of the process has the file open, nothing of the role stays. */
+  /** Its runs claim the role no longer. Where no ledger of the process has the file open, nothing of the role stays. */
   leave(): void {
-    this.#hasLeft = true
-    this.#runs.clear()
     this.#lock.ledgers.delete(this)
     this.#lock.giveBack()
     this.#lock.end()
@@ -86,10 +90,6 @@ class ProcessLock {
   constructor(path: string) {
     this.#path = path
     this.#file = new WriterFile(path)
-  }
-
-  get isHeld(): boolean {
-    return this.#isHeld
   }
 
   isDriven(runId: string): boolean | undefined {
@@ -115,7 +115,7 @@ class ProcessLock {
   }
 
   giveBack(): void {
-    if (!this.#isHeld || this.#isNeeded) return
+    if (this.#isNeeded) return
     this.#isHeld = false
     this.#file.unlock()
   }

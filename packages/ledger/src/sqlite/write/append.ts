@@ -148,7 +148,7 @@ function writeEvents(
 /** What bodies refer to. */
 function keepElsewhere(removals: SqliteRemovals, bodies: readonly StoredBody[], firstPos: number): void {
   for (const [index, { contents, history }] of bodies.entries()) {
-    if (contents.length > 0) removals.keepContents(firstPos + index, contents)
+    removals.keepContents(firstPos + index, contents)
     if (history) removals.histories.keep(firstPos + index, history)
   }
 }

@@ -95,14 +95,17 @@ export class Transactions {
 
   #within<T>(work: () => T, index: number): Outcome<T> {
     this.#save.run()
+    const outcome = this.#outcomeOf(work, index)
+    this.#release.run()
+    return outcome
+  }
+
+  #outcomeOf<T>(work: () => T, index: number): Outcome<T> {
     try {
-      const value = work()
-      this.#release.run()
-      return { done: true, value }
+      return { done: true, value: work() }
     } catch (error) {
       if (!this.#database.inTransaction) throw new TransactionLost(index, error)
       this.#undo.run()
-      this.#release.run()
       return { done: false, error }
     }
   }

@@ -1,5 +1,5 @@
-import type { Json, ModelSignal, RequestedCall } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
+import { readCallInput } from '../../shared/reply/call-input.ts'
+import type { Json, ModelSignal } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { isMissingEnd, providerErrorOf } from '../client/failure.ts'
@@ -222,27 +222,16 @@ function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-c
     type: 'tool_call',
     providerCallId: part.toolCallId,
     name: reply.names.fromWire(part.toolName),
-    ...readInput(part.input),
+    ...readCallInput(part.input),
     ...opaqueOf(reply.provider, block),
   }
   reply.unproven = part.input.trim() === '' || block.call.malformed !== undefined
 }
 
-function readInput(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
-  if (text.trim() === '') return { input: {} }
-  try {
-    const input: unknown = JSON.parse(text)
-    if (isJsonObject(input)) return { input }
-    return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
-  } catch {
-    return { input: {}, malformed: { text, error: 'The input is not valid JSON.' } }
-  }
-}
-
 /** A part that only the provider understands: what its own tools were asked and found, sources, files, new kinds. */
 function keepWhole(reply: Reply, part: ContentPart): void {
   const { providerMetadata, ...whole } = part
-  newBlock(reply, 'provider', providerMetadata).whole = asJsonObject(whole) ?? {}
+  newBlock(reply, 'provider', providerMetadata).whole = asJsonObject(whole)
 }
 
 function* finish(

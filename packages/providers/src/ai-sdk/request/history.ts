@@ -193,8 +193,8 @@ function resultFile(part: Extract<UserContent, { readonly type: 'file' }>, { ver
 
 function assistantContent(message: AssistantMessage, binding: Binding, reader: Reader): AssistantContent[] {
   const { model, parts } = message
-  const sameModel =
-    model.provider === reader.provider && model.api === api && model.modelId === reader.modelId
+  // Its provider and interface are in the state of each part.
+  const sameModel = model.modelId === reader.modelId
   const content = parts.flatMap((part) => assistantPart(part, binding, reader, sameModel))
   // Thinking that nothing follows was cut there; vendors refuse a message that ends in it.
   while (content.at(-1)?.type === 'reasoning') content.pop()

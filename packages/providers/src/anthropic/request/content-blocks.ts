@@ -1,3 +1,4 @@
+import { bareType, decodedText } from '../../shared/request/file-data.ts'
 import type { ToolResult } from '@tallystick/core'
 import type { FilePart, ImagePart, Outcome, ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
@@ -74,18 +75,4 @@ export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
 function errorBlocks(outcome: Outcome, parts: readonly ResultPart[]): WireBlock[] {
   const texts = parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOutText(part)))
   return texts.length > 0 ? texts : textBlock(`The call ended as ${outcome}, without output.`)
-}
-
-function bareType(mediaType: string): string {
-  return (mediaType.split(';')[0] ?? '').trim().toLowerCase()
-}
-
-/** The text that is encoded there; none where the data is not base64. */
-function decodedText(base64: string): string {
-  try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-    return new TextDecoder().decode(bytes)
-  } catch {
-    return ''
-  }
 }

@@ -1,5 +1,5 @@
 import type { Json, JsonObject, RequestedCall } from '@tallystick/core/vocabulary'
-import { readCallInput } from '../../openai/reply/call-input.ts'
+import { readCallInput } from '../../shared/reply/call-input.ts'
 import type { CallContext } from '../../openai/request/call-context.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { opaqueOf, type ProviderState, type WireCallDelta } from '../client/wire.ts'

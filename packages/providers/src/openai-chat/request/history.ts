@@ -77,7 +77,7 @@ function contentPart(piece: Carried): JsonObject {
 function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: boolean): JsonObject[] {
   const { calls, text, refusal } = rendered
   if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []
-  const calling = calls.map(({ toolCallId, name, body }) => {
+  const toolCalls = calls.map(({ toolCallId, name, body }) => {
     const kind = body['type'] === 'custom' ? 'custom' : 'function'
     const asked = { ...(body[kind] as JsonObject), name: binding.names.toWire(name) }
     return { id: idOf(toolCallId, binding), ...body, [kind]: asked }
@@ -87,7 +87,7 @@ function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: bool
       role: 'assistant',
       content: contentOf(rendered, aloud),
       ...(aloud && rendered.reasoning),
-      ...(calling.length > 0 && { tool_calls: calling }),
+      ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     },
   ]
 }

@@ -1,5 +1,5 @@
 import type { JsonObject, ProviderExecuted } from '@tallystick/core/vocabulary'
-import { readCallInput } from '../../openai/reply/call-input.ts'
+import { readCallInput } from '../../shared/reply/call-input.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { awaitsCaller } from '../request/rendered-message.ts'
 

@@ -7,7 +7,7 @@ import type {
   RequestedCall,
   TextPart,
 } from '@tallystick/core/vocabulary'
-import { readCallInput } from '../../openai/reply/call-input.ts'
+import { readCallInput } from '../../shared/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type ProviderState } from '../client/wire.ts'

@@ -1,3 +1,4 @@
+import { bareType, decodedText } from '../../shared/request/file-data.ts'
 import type {
   FilePart,
   ImageDetail,
@@ -109,18 +110,4 @@ export function carriedResult(outcome: Outcome, content: readonly ResultPart[], 
   return first?.kind === 'text'
     ? [{ kind: 'text', text: `Error (${outcome}): ${first.text}` }, ...rest]
     : [{ kind: 'text', text: `Error (${outcome}):` }, ...parts]
-}
-
-function bareType(mediaType: string): string {
-  return (mediaType.split(';')[0] ?? '').trim().toLowerCase()
-}
-
-/** The text that is encoded there; none where the data is not base64. */
-function decodedText(base64: string): string {
-  try {
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-    return new TextDecoder().decode(bytes)
-  } catch {
-    return ''
-  }
 }

@@ -164,7 +164,6 @@ function completed<Event>(
   progress: Progress<Event>,
   ending: 'clean' | 'broken',
 ): boolean {
-  if (subscriber.closed) return true
   const last = progress.reader?.end?.(progress.connection.tail.terminated ? 'terminated' : ending)
   if (last === undefined) return false
   show(progress, last, subscriber)

@@ -105,7 +105,7 @@ const httpFetchOptions = fields<HttpFetchOptions>(
     resolve: maybe(anyFunction),
     timers: maybe(anyObject),
   },
-  { domains: 'origins', hosts: 'allow', maxRedirects: 'maxRedirects', timeout: 'timeoutMs' },
+  { domains: 'origins', hosts: 'allow', timeout: 'timeoutMs' },
 )
 
 function rulesOf(name: string, options: HttpFetchOptions): Exchange {

@@ -115,7 +115,7 @@ function statementOf(given: JsonObject): Pick<StatementRequest, 'sql' | 'paramet
 }
 
 function assertUsable(name: string, path: string): void {
-  if (typeof path !== 'string' || path === '' || path.startsWith(':memory:') || path.startsWith('file:')) {
+  if (path.startsWith(':memory:') || path.startsWith('file:')) {
     throw new ConfigurationError(
       `The tool ${name} has no database: its path is ${JSON.stringify(path)}. Give the path of a SQLite file.`,
     )

@@ -2,7 +2,7 @@ import type { Cause } from '../../vocabulary/events/cause.ts'
 import type { EventOf } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
-import type { RecordedPosition } from './recorded-position.ts'
+import type { RecordedPosition } from '../decide/recorded-position.ts'
 import type { Attempt, RunState } from '../state/state.ts'
 
 type ModelCause = Extract<Cause, `model_${string}`>

@@ -3,7 +3,7 @@ import type { EventOf } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { GuardrailFind, Signal } from '../../vocabulary/signals/signal.ts'
 import { summaryTextOf } from '../prompt/compaction.ts'
-import type { RecordedPosition } from './recorded-position.ts'
+import type { RecordedPosition } from '../decide/recorded-position.ts'
 import type { RunState } from '../state/state.ts'
 
 type CheckCause = 'guardrails_checked' | 'output_checked' | 'summarized'

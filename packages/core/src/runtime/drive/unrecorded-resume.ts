@@ -8,8 +8,8 @@ import { drivingAgent } from './drivable.ts'
 import type { Drive } from './drive.ts'
 import type { Mail } from './mailbox.ts'
 
-/** The take-over of a run by this process, until it is on record. */
-export class TakeOver {
+/** The command `resume` of the process that takes a run over, until its event is on record. */
+export class UnrecordedResume {
   #command: ResumeCommand | undefined
   #isHeldBack = false
 
