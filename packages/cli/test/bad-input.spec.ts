@@ -104,7 +104,7 @@ const badFiles: Readonly<Record<string, BadFile>> = {
   },
 }
 
-/** Nobody has to read a stack trace to learn what to do. */
+/** A user needs no stack trace to learn what to do. */
 function hasTrace({ stdout, stderr }: Ending): boolean {
   return /^\s+at .*[(:]\d+/m.test(stdout + stderr)
 }

@@ -57,6 +57,25 @@ describe('completion', () => {
     expect(stderr).toContain('Allowed choices are bash, zsh, fish')
   })
 
+  it('tells fish which words each place takes, and which have a value', async () => {
+    const { stdout } = await tallystickHere('completion', 'fish')
+    const after = (verb: string) =>
+      stdout.split('\n').flatMap((line) => line.split(`-n '__fish_seen_subcommand_from ${verb}' `)[1] ?? [])
+    expect(after('completion')).toEqual(["-a 'bash zsh fish'"])
+    expect(after('diff').filter((line) => !line.startsWith('-l '))).toEqual([
+      '-F',
+      "-k -a '(__tallystick_runs)'",
+    ])
+    expect(after('list').filter((line) => line.startsWith('-l status '))).toEqual([
+      expect.stringMatching(/^-l status -x -a 'done suspended in_flight interrupted unreadable failed' -d '/),
+    ])
+    expect(after('resume').find((line) => line.startsWith('-l config '))).toMatch(/^-l config -r -F -d '/)
+    expect(after('export').find((line) => line.startsWith('-l run '))).toMatch(
+      /^-l run -x -a '\(__tallystick_runs\)' -d '/,
+    )
+    expect(after('deny').find((line) => line.startsWith('-l reason '))).toMatch(/^-l reason -x -d '/)
+  })
+
   // Not every machine has this shell.
   describe.skipIf(!isThere('bash'))(`in bash${lacking('bash')}`, () => {
     const complete = (...words: readonly string[]): readonly string[] =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { callOf, openShop, shopAgent } from './kit/shop.ts'
-import { json, tallystickHere } from './kit/tallystick.ts'
+import { json, tallystickHere, tallystickRead } from './kit/tallystick.ts'
 
 describe('diff', () => {
   it('shows where two runs part, and what each did from there on, side by side', async () => {
@@ -37,6 +37,33 @@ describe('diff', () => {
       left: { runId: one.runId, toolCalls: 1, reason: 'answered' },
       right: { runId: two.runId, toolCalls: 0, reason: 'answered' },
     })
+  })
+
+  it('shows on a narrow terminal what each run did in a turn, one under the other', async () => {
+    await using shop = await openShop()
+    const [one, two] = [await shop.start(), await shop.start()]
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const runtime = createRuntime({ ledger, agents: [shopAgent()] })
+    const [paid, left] = [runtime.resume(one.runId), runtime.resume(two.runId)]
+    await paid.approve(callOf(one), { by: 'ann' })
+    await paid.result
+    await left.deny(callOf(two), { by: 'bob', reason: 'too dear' })
+    await left.result
+    await ledger.close()
+    const { stdout } = await tallystickRead(90, 'diff', shop.ledgerPath, one.runId, two.runId)
+    const events = stdout.slice(stdout.indexOf('\nturn 2\n') + 1).replaceAll(/\d+ (?=[a-z]+_)/g, '# ')
+    expect(events.split('\n')).toEqual([
+      ...['turn 2', '  left  # run_resumed', '        # approval_decided approved by ann'],
+      ...['        # tool_started pay', '        # tool_result pay success 5 USD paid'],
+      ...['  right # run_resumed', '        # approval_decided denied by bob: too dear'],
+      expect.stringMatching(/^ {8}# tool_result pay denied /),
+      ...['turn 3', '  left  # model_call_started scripted-1'],
+      expect.stringMatching(/^ {8}# assistant_message_finished Payment: /),
+      '        # run_finished answered',
+      '  right # model_call_started scripted-1',
+      expect.stringMatching(/^ {8}# assistant_message_finished Payment: /),
+      ...['        # run_finished answered', ''],
+    ])
   })
 
   it('says that two runs are alike, and is a 5 for a run that is not there', async () => {

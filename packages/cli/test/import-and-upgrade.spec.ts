@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
-import { json, tallystickHere } from './kit/tallystick.ts'
+import { json, tallystickFed, tallystickHere } from './kit/tallystick.ts'
 
 describe('import', () => {
   it('reads what export printed into a new ledger, which lists, exports and verifies the same', async () => {
@@ -28,6 +28,18 @@ describe('import', () => {
       { runId: newer.runId, events: 0, present: newer.seq },
       { runs: 2, events: 0, present: older.seq + newer.seq },
     ])
+  })
+
+  it('reads its standard input where the file is -', async () => {
+    await using shop = await openShop()
+    const { runId, seq } = await shop.start()
+    const { stdout: lines } = await tallystickHere('export', shop.ledgerPath)
+    const copy = join(shop.folder, 'copy.db')
+    expect(await tallystickFed(lines, 'import', copy, '-')).toEqual({
+      ...{ code: 0, stderr: '' },
+      stdout: `${runId}  ${seq} events\nimported  1 run, ${seq} events\n`,
+    })
+    expect(await tallystickHere('export', copy)).toMatchObject({ stdout: lines })
   })
 
   it('leaves out a last line that is cut off, and says so', async () => {

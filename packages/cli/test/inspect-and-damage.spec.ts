@@ -221,6 +221,8 @@ describe('a ledger that was tampered with', () => {
     expect(json(forPrograms.stderr)).toEqual({
       error: { code: 'ledger_damaged', exitCode: 4, message: named },
     })
+    const totals = await tallystickHere('stats', shop.ledgerPath)
+    expect({ code: totals.code, stderr: totals.stderr }).toEqual({ code: 4, stderr: named })
     const exported = await tallystickHere('export', shop.ledgerPath)
     expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 4, stderr: named })
     const lines = exported.stdout.trimEnd().split('\n').map(json) as { runId: string }[]

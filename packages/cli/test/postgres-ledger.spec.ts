@@ -94,7 +94,7 @@ describe.skipIf(url === '')('a ledger in Postgres', () => {
     }
   })
 
-  it('is a 5 where there is none, and is made by what begins one only', async () => {
+  it('exits with 5 for a ledger that does not exist, and only verbs that begin runs create one', async () => {
     const ledger = freshLedger()
     for (const words of [
       ['list', ledger],

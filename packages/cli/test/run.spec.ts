@@ -39,6 +39,7 @@ describe('run', () => {
     expect(ended.stdout).toContain(
       'done: answered, 1 turn, 0 tool calls, 1000000 tokens in, 500000 out, $2.0000',
     )
+    expect(ended.stdout).toContain('\n\nTally: 0 requests, 0 results, 0 open. Tokens: 1000000 tokens in,')
     expect(ended.stdout).toContain(`  tallystick show ${shop.ledgerPath} ${runId}\n`)
     const listed = await tallystickHere('list', shop.ledgerPath, '--json')
     expect(json(listed.stdout)).toMatchObject({ runId, agent: 'host', status: 'done', costUsd: 2 })
@@ -245,7 +246,7 @@ describe('run on a terminal', () => {
   })
 })
 
-describe('run, when it is told to stop', () => {
+describe('run, when it gets a signal to stop', () => {
   const started = async (shop: Shop, agent: string, part: string): Promise<AtWork> => {
     const run = startTallystick('run', shop.ledgerPath, agent, 'Hi.', '--json', ...hosts)
     await run.says(part)

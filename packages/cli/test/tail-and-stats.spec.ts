@@ -253,7 +253,7 @@ describe('stats', () => {
     expect(stats).toMatchObject({ runs: { done: 2 }, spending: [{ agent: 'seller', calls: 3 }] })
   })
 
-  it('is a ledger of no runs where there are none', async () => {
+  it('prints none for the runs of an empty ledger', async () => {
     await using shop = await openShop()
     await sqliteLedger(shop.ledgerPath).close()
     const { code, stdout } = await tallystickHere('stats', shop.ledgerPath)

@@ -43,7 +43,7 @@ describe('an answer that is no object', () => {
       expect(result).toMatchObject({ reason: 'answered', turns: 1 })
       expect(result.output).toEqual(value)
       expect(JSON.parse(result.text)).toEqual(value)
-      // What was done stands on record: with the definition, and with the answer.
+      // The definition records that the answer is wrapped, the check records the value.
       expect(ofType(events, 'run_started')[0]?.definition.output).toMatchObject({ wrapped: true })
       expect(ofType(events, 'output_checked')).toMatchObject([{ valid: true, output: value }])
     },

@@ -7,7 +7,7 @@ import { checkedRun, ofType, stage } from './stage.ts'
 
 const steps = [{ toolCalls: [{ name: 'pay', input: { amount: 1 } }] }, { text: 'Paid.' }]
 
-/** A write that a person is asked about, and asked again where nobody knows whether it took effect. */
+/** A write that a person is asked about, and asked again if it is unknown whether it took effect. */
 const pay = () =>
   testTool({
     name: 'pay',

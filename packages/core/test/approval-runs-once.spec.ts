@@ -146,9 +146,9 @@ describe('one approval', () => {
         for (const result of resultsIn(events)) outcomes.add(result.split(':')[0]!)
       }
     }
-    // A process that is relieved while the tool runs cannot say how it ended: the model is told, and nothing runs again.
+    // A process that is relieved while the tool runs cannot say how it ended: the model reads that, and nothing runs again.
     expect(outcomes).toEqual(new Set(['success', 'interrupted']))
-    // So is whoever decided in it to look: what became of the decision is on record.
+    // The person who decided in that process also learns to look: the result of the decision is on record.
     expect([...told].toSorted()).toEqual([
       ...['accepted, ledger_conflict', 'accepted, run_finished', 'ledger_conflict, not_awaiting_approval'],
     ])

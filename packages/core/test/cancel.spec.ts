@@ -127,7 +127,7 @@ describe('a cancel while tools run', () => {
     expect(ofType(events, 'tool_result').map(({ content }) => content)).toEqual([
       [{ type: 'text', text: 'was quick' }],
       [{ type: 'text', text: 'The run was cancelled before this call was complete.' }],
-      // What a tool says of its own stop stands.
+      // What a tool says of its own stop is kept.
       [{ type: 'text', text: 'enough' }],
     ])
     expect(after.runs).toEqual([])

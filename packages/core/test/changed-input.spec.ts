@@ -12,7 +12,7 @@ const schema = {
   additionalProperties: false,
 } as const
 
-/** A tool that pays what it is asked to, once somebody has allowed it. */
+/** A tool that pays what it is asked to, once a person has allowed it. */
 function paying(options: Partial<TestToolOptions> = {}): TestTool {
   return {
     ...testTool({
@@ -69,11 +69,11 @@ describe('a call that ran with a changed input', () => {
     expect(ofType(events, 'approval_decided')).toMatchObject([
       { by: 'ada', via: 'prompt', input: { amount: 1, to: 'ACME' }, note },
     ])
-    // What the tool said stands on record as it said it.
+    // The record holds what the tool said, word for word.
     expect(ofType(events, 'tool_result').map(({ content }) => textOf(content))).toEqual(['paid'])
   })
 
-  it('is told so where the tool failed, and not where nothing ran', async () => {
+  it('is named to the model where the tool failed, and not where nothing ran', async () => {
     const failing = paying({
       run: () => {
         throw new Error('no money')

@@ -175,6 +175,19 @@ describe('the changes of a run', () => {
     await expect(take(changes, 1)).rejects.toThrow('No hints.')
   })
 
+  it.each<[string, (hints$: Subject<void>) => void, string]>([
+    ['reject', (hints$) => hints$.error(new LedgerUnavailableError('No hints.')), 'No hints.'],
+    ['end', (hints$) => hints$.complete(), 'end'],
+  ])('%s for a reader that waits when no hint can come any more', async (_how, stop, said) => {
+    const { ledger, hints$, subscribers } = hintedLedger(memoryLedger())
+    const changes = changesOf(ledger, run, { after: 0 })
+    expect(await take(changes, 1)).toBe('|')
+    const waiting = take(changes, 1).catch(({ message }: Error) => message)
+    stop(hints$)
+    expect(await waiting).toBe(said)
+    expect(subscribers()).toBe(0)
+  })
+
   it('end when the ledger is closed, whatever the reader is doing', async () => {
     const waiting = memoryLedger()
     await append(waiting, 1)

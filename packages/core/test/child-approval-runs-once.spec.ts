@@ -64,7 +64,7 @@ it('one approval of a call of a child run that two processes resume runs the too
     const two = office(set, set.ledger, log).runtime.resume(runId)
     decisions.push(two.approve(toolCallId, { by: 'bob' }))
     await set.untilSettled(Promise.allSettled([...decisions, one.result, two.result]))
-    // Each of them may have taken the run from the other and come to rest; whoever resumes it brings it to its end.
+    // Each of them may have taken the run from the other and stopped; the process that resumes it brings it to its end.
     for (let again = 0; again < 3; again++) {
       await set.untilSettled(Promise.allSettled([office(set, set.ledger, log).runtime.resume(runId).result]))
     }

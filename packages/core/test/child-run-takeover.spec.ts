@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest'
-import { agentTool, createRuntime, defineAgent, memoryLedger, type ModelRequest } from '@tallystick/core'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Ledger,
+  type ModelRequest,
+} from '@tallystick/core'
 import {
   checkLaws,
   manualClock,
@@ -56,7 +63,7 @@ it.each(Array.from({ length: 12 }, (_, at) => at + 8))(
 )
 
 /** A boss whose clerk asks before it pays; `paying` is what a payment does. */
-function office(paying: () => Promise<string>) {
+function office(paying: () => Promise<string>, view: (ledger: Ledger) => Ledger = (ledger) => ledger) {
   const ledger = memoryLedger()
   const clock = manualClock()
   const asking = (call: ScriptedReply, answer: string) =>
@@ -79,14 +86,14 @@ function office(paying: () => Promise<string>) {
       model: asking({ toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] }, 'All paid.'),
     })
     const host = { clock, random: Math.random, report: () => {} }
-    return { boss, runtime: createRuntime({ ledger, agents: [boss], host }) }
+    return { boss, runtime: createRuntime({ ledger: view(ledger), agents: [boss], host }) }
   }
   return { ledger, open, settled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
 }
 
 /** A run whose clerk waits for a decision, which has come into the inbox of the clerk's run. */
-async function decided(paying: () => Promise<string>) {
-  const set = office(paying)
+async function decided(paying: () => Promise<string>, view?: (ledger: Ledger) => Ledger) {
+  const set = office(paying, view)
   const { boss, runtime } = set.open()
   const rest = await set.settled(runtime.run(boss, 'Go.').result)
   const { runId, toolCallId } = rest.pendingApprovals[0]!
@@ -107,6 +114,30 @@ it('a run is heard while a child that it took up again is at work', async () => 
   const types: string[] = []
   for await (const { type } of ledger.read(childId)) types.push(type)
   expect(types.at(-1)).toBe('run_finished')
+})
+
+it('a run that was interrupted by a command is failed once by a child that it took up again', async () => {
+  const begun = Promise.withResolvers<void>()
+  const paid = Promise.withResolvers<string>()
+  const paying = (): Promise<string> => {
+    begun.resolve()
+    return paid.promise
+  }
+  const full = (ledger: Ledger): Ledger => ({
+    ...ledger,
+    append: (...given) =>
+      given[2].some(({ type }) => type === 'tool_result')
+        ? Promise.reject(new Error('disk full'))
+        : ledger.append(...given),
+  })
+  const { open, rest, settled } = await decided(paying, full)
+  const run = open().runtime.resume(rest.runId)
+  await settled(begun.promise)
+  // Each command ends a wait for the child, and another one begins: no failure of it is left unheard.
+  for (const text of ['Hurry.', 'Hurry more.'])
+    expect(await settled(run.steer(text))).toEqual({ accepted: true })
+  paid.resolve('paid')
+  await expect(settled(run.result)).rejects.toThrow('disk full')
 })
 
 it('a command to a run leaves a child alone that another process drives', async () => {

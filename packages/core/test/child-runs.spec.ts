@@ -223,7 +223,7 @@ describe('an approval below', () => {
     })
     const put = (key: string, command: OutsideCommand): Promise<boolean> =>
       first.ledger.put(run.id, { key, command, at: first.clock.now() })
-    // Refunds, and the settling of a child that is still at work: nobody obeys.
+    // Refunds, and the settling of a child that is still at work: no run obeys either.
     await put('refund', forged(-1_000_000))
     await put('cheap', forged(0))
     const resumed = first.runtime.resume(run.id)

@@ -1,3 +1,4 @@
+import { steadyClock } from '../src/runtime/drive/steady-clock.ts'
 import { describe, expect, it } from 'vitest'
 import { NEVER } from 'rxjs'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
@@ -6,7 +7,7 @@ import { ofType, recorded, stage } from './stage.ts'
 
 const hour = 3_600_000
 
-/** A clock whose time somebody sets wrong: it jumps, its timers do not. */
+/** A clock that is set to a wrong time: it jumps, its timers do not. */
 function jumpyClock(): ManualClock & { jump(ms: number): void } {
   const clock = manualClock()
   let skew = 0
@@ -136,5 +137,20 @@ describe('a host whose clock goes backwards', () => {
     expect(await next.untilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(clock.now()).toBe(Date.UTC(2026, 0, 1))
     expect(rising(await recorded(ledger, run.id))).toBe(true)
+  })
+})
+
+describe('the timers of a run', () => {
+  it('are asked for no time that is over: a clock of an application may refuse one', () => {
+    const asked: number[] = []
+    const clock = steadyClock({
+      now: () => 1_000,
+      schedule(delayMs) {
+        asked.push(delayMs)
+        return () => {}
+      },
+    })
+    for (const delayMs of [-5, 0, 7]) clock.schedule(delayMs, () => {})
+    expect(asked).toEqual([0, 0, 7])
   })
 })

@@ -6,7 +6,7 @@ import { testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
 
-/** What somebody asks of a run, when the event of a number is seen, or while the run rests. */
+/** What a caller asks of a run, when the event of a number is seen, or while the run is suspended. */
 interface Asked {
   readonly atSeq: number
   readonly what: 'approve' | 'deny' | 'steer' | 'queue' | 'cancel' | 'raise' | 'resume' | 'nonsense'

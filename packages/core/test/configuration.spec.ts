@@ -62,6 +62,16 @@ describe('defineAgent', () => {
       { tools: [testTool({ name: 'look' }), testTool({ name: 'look' })] },
       'Agent agent has two tools named look',
     ],
+    'with two guardrails of one name': [
+      {
+        guardrails: [
+          { name: 'polite', on: 'input', check: () => 'pass' },
+          { name: 'short', on: 'output', check: () => 'pass' },
+          { name: 'polite', on: 'output', check: () => 'pass' },
+        ],
+      },
+      'Agent agent has two guardrails named polite, and a ledger could not tell them apart. Rename one.',
+    ],
     'with a limit below nothing': [
       { limits: { maxTurns: -1 } },
       'defineAgent (agent): limits.maxTurns is -1; expected a finite number of at least 0',
@@ -97,6 +107,25 @@ describe('defineAgent', () => {
     },
   )
 
+  const least: Readonly<Record<string, number>> = {
+    ...{ 'limits.maxTurns': 0, 'limits.maxToolCalls': 0, 'limits.maxCostUsd': 0, 'limits.maxConcurrency': 1 },
+    ...{ 'limits.maxCallsByTool.look': 0, 'limits.graceMs': 0, 'retry.maxAttempts': 1, 'retry.baseMs': 0 },
+    ...{ 'retry.capMs': 0, 'retry.maxRetryAfterMs': 0, 'retry.maxTotalMs': 0, 'timeouts.idleMs': 1 },
+    ...{ 'timeouts.totalMs': 1, 'compaction.maxContextTokens': 0, 'compaction.keepMessages': 0 },
+    ...{ maxOutputTokens: 1, maxOutputRepairs: 0, 'modelSettings.temperature': 0, 'modelSettings.topP': 0 },
+  }
+
+  it.each(Object.entries(least))('takes the number %s from %d on', (path, min) => {
+    const [first = '', ...rest] = path.split('.')
+    const needed = first === 'compaction' ? { maxContextTokens: 1, keepMessages: 1 } : {}
+    const withNumber = (value: number): unknown => {
+      const inside = rest.reduceRight<unknown>((each, name) => ({ [name]: each }), value)
+      return define({ [first]: typeof inside === 'number' ? inside : { ...needed, ...(inside as object) } })
+    }
+    expect(() => withNumber(min)).not.toThrow()
+    expect(() => withNumber(min - 1)).toThrow(`defineAgent (agent): ${path} is ${min - 1}; expected`)
+  })
+
   it('records what the model reads, and names it by its digest', () => {
     const look = testTool({ name: 'look' })
     const { definition } = defineAgent({ ...sound, tools: [look] })
@@ -114,7 +143,7 @@ describe('defineAgent', () => {
       defineAgent({ ...sound, tools: [look], parallelToolCalls: false }),
       defineAgent({ ...sound, tools: [look], model: scriptedModel([], 'scripted-2') }),
     ].map((agent) => agent.definition.digest)
-    // What the model is told counts, and how its runs are driven; code does not.
+    // What the model reads counts, and how its runs are driven; code does not.
     expect(defineAgent({ ...sound, tools: [testTool({ name: 'look' })] }).definition.digest).toBe(digests[0])
     expect(new Set(digests).size).toBe(6)
   })

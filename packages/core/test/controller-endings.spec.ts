@@ -5,11 +5,10 @@ import { given } from '@tallystick/core/testing'
 import {
   begun,
   called,
-  callId,
   endedCall,
   executing,
   failure,
-  replied,
+  replyFinished,
   requested,
   runId,
   startedCall,
@@ -18,60 +17,6 @@ import {
   pending,
   cancelRequested,
 } from './pages.ts'
-
-const resumed = (inDoubt: readonly number[]): Fact => ({
-  ...{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: inDoubt.map((ordinal) => callId(ordinal)) },
-})
-
-describe('calls in doubt', () => {
-  const doubtful = (recovery: 'rerun' | 'reconcile' | 'ask' | 'report'): readonly Fact[] => [
-    ...executing(['a'], { effect: 'write', recovery }),
-    ...[startedCall(1, 1, 'a'), resumed([1])],
-  ]
-
-  it('go the way that their tool declares', () => {
-    expect(pending(doubtful('rerun'))).toEqual(['run_tools', 'start 1 attempt 2'])
-    expect(pending(doubtful('report'))).toEqual(['run_tools', 'interrupted 1'])
-    expect(pending(doubtful('ask'))).toEqual(['ask_approval', 'ask 1 attempt 2'])
-    expect(pending(doubtful('reconcile'))).toEqual(['wait'])
-    expect(requiredEffects(given(doubtful('reconcile')).state!).map(({ kind }) => kind)).toEqual([
-      'reconcile',
-    ])
-  })
-
-  it('are not started again where nothing was declared', () => {
-    const calls = [requested(1, 'a')]
-    const plan = { toolCallId: callId(1), name: 'a', plan: 'run', inputDigest: 'd' } as const
-    const page: readonly Fact[] = [
-      ...[...begun(), called(), ...calls, replied(calls)],
-      { type: 'tool_requests_collected', turn: 1, calls: [plan] },
-      ...[startedCall(1, 1, 'a'), resumed([1])],
-    ]
-    expect(pending(page)).toEqual(['run_tools', 'interrupted 1'])
-  })
-
-  it('hold back every write after them', () => {
-    const page = [
-      ...executing(['a', 'b'], { effect: 'write', recovery: 'reconcile' }),
-      ...[startedCall(1, 1, 'a'), resumed([1])],
-    ]
-    expect(pending(page)).toEqual(['wait'])
-  })
-
-  it('stay in doubt when the run is cancelled', () => {
-    for (const recovery of ['rerun', 'reconcile', 'ask', 'report'] as const) {
-      expect(pending([...doubtful(recovery), cancelRequested])).toEqual(['settle_calls', 'interrupted 1'])
-    }
-  })
-
-  it('do not count against the limit of calls a second time', () => {
-    const page = executing(['a'], { recovery: 'rerun' }, { maxToolCalls: 1 })
-    expect(pending([...page, startedCall(1, 1, 'a'), resumed([1])])).toEqual([
-      'run_tools',
-      'start 1 attempt 2',
-    ])
-  })
-})
 
 describe('a limit of turns', () => {
   const met = (policy: 'finalize' | 'stop' | 'ask'): Fact => ({
@@ -85,12 +30,12 @@ describe('a limit of turns', () => {
       'call turn 2 attempt 1 none finalizing',
     ])
     const last = [...page, met('finalize'), called(2, 1, { finalizing: true, toolChoice: { type: 'none' } })]
-    expect(pending([...last, replied([], { stopReason: 'end', turn: 2 })])).toEqual([
+    expect(pending([...last, replyFinished([], { stopReason: 'end', turn: 2 })])).toEqual([
       'finish',
       'finish turn_limit',
     ])
     const asking = { ...requested(1), turn: 2, toolCallId: toolCallIdOf(runId, 2, 1, 1) }
-    const asked = [...last, asking, replied([asking], { turn: 2 })]
+    const asked = [...last, asking, replyFinished([asking], { turn: 2 })]
     const { facts } = given(asked).pending() as Extract<Action, { readonly facts: unknown }>
     expect(facts).toMatchObject([{ calls: [{ plan: 'settle', refusal: { outcome: 'limit_reached' } }] }])
     const failing: Fact = { type: 'model_stream_failed', turn: 2, attempt: 1, failure: failure(), retryAt: 0 }
@@ -142,7 +87,7 @@ describe('a cancel', () => {
     ]
     expect(pending(page)).toEqual(['settle_calls', 'cancelled 2'])
     const rest = [...page, endedCall(2, { name: 'b', outcome: 'cancelled' })]
-    // The last event stands a millisecond after the cancel.
+    // The last event is recorded a millisecond after the cancel.
     expect(given(rest).pending()).toMatchObject({ kind: 'wait' })
     expect(pending(rest, 498)).toEqual(['wait'])
     expect(pending(rest, 499)).toEqual(['settle_calls', 'cancelled 1'])

@@ -9,7 +9,7 @@ import {
   collected,
   endedCall,
   executing,
-  replied,
+  replyFinished,
   requested,
   startedCall,
   answered,
@@ -70,7 +70,7 @@ describe('a reply with calls', () => {
   const calls = [requested(1), requested(2)]
   const reply = (stopReason: StopReason, partial = false): readonly Fact[] => [
     ...[...begun(), called(), ...calls],
-    replied(calls, { stopReason, partial }),
+    replyFinished(calls, { stopReason, partial }),
   ]
 
   it.each(['tool_use', 'end', 'paused', 'other'] as const)(
@@ -105,13 +105,13 @@ describe('a reply with calls', () => {
     })
   })
 
-  it('goes on to the next turn once its results are in, unless it was cut', () => {
+  it('continues with the next turn once its results are in, unless it was cut', () => {
     const done = (stopReason: StopReason): readonly Fact[] => [
       ...[
         ...begun(),
         called(),
         requested(1),
-        replied([requested(1)], { stopReason }),
+        replyFinished([requested(1)], { stopReason }),
         collected([requested(1)]),
       ],
       ...[startedCall(1), endedCall(1), injected([1])],
@@ -144,7 +144,7 @@ describe('calls that may run', () => {
 
   it('count as writes when their effect is unknown', () => {
     const calls = [requested(1, 'a'), requested(2, 'b')]
-    const page = [...begun(), called(), ...calls, replied(calls)]
+    const page = [...begun(), called(), ...calls, replyFinished(calls)]
     const plans = calls.map(({ toolCallId, name }) => ({
       toolCallId,
       name,

@@ -87,7 +87,7 @@ describe('what is handed over is copied once: what its giver does with it afterw
 })
 
 describe('a turn that prepareTurn changes', () => {
-  it('is refused a model that is none of the agent’s: none is recorded while another is called', async () => {
+  it('is refused a model that the agent does not have: a record of it would name a model that was never called', async () => {
     const model = { provider: 'other', api: 'wire', modelId: 'dearest-1' }
     const steps = [{ toolCalls: [{ name: 'look', input: {} }] }]
     const tools = [testTool({ name: 'look' })]

@@ -150,7 +150,7 @@ describe('a limit on turns', () => {
     const set = newProcess({ steps: eager(), tools: [look], limits: { maxTurns: 3 } })
     const result = await converse(set)
     expect(result).toMatchObject({ reason: 'turn_limit', text: 'This far I came.', toolCalls: 2 })
-    // It answers what it has seen: both results stand before it.
+    // It answers what it has seen: both results come before it.
     expect(shown(resultsOf(set.model.requests[2]!.messages))).toEqual([
       'look success: look 1',
       'look success: look 2',

@@ -8,7 +8,7 @@ import {
   collected,
   endedCall,
   executing,
-  replied,
+  replyFinished,
   requested,
   runId,
   startedCall,
@@ -18,7 +18,7 @@ const streaming = [...begun(), called()]
 
 describe('given a reply with calls, when they are checked', () => {
   const calls = [requested(1, 'look', { at: 'sky' }), requested(2, 'pay', { usd: 5 }), requested(3, 'dream')]
-  const collecting = [...streaming, ...calls, replied(calls)]
+  const collecting = [...streaming, ...calls, replyFinished(calls)]
 
   it('each gets its plan, with the digest of its input, in the order of the reply', () => {
     given(collecting)
@@ -108,6 +108,19 @@ describe('given a call that runs, when its tool', () => {
       .then([])
   })
 
+  it('has deferred its call to a child run, that is on record once, and its end is still heard', () => {
+    const page = [...executing(['look'], { child: 'clerk' }), startedCall()]
+    const deferral = { type: 'tool_deferred', toolCallId: callId(1), attempt: 1, externalId: 'r1' } as const
+    const fact = { type: 'tool_deferred', turn: 1, toolCallId: callId(1), attempt: 1, receipt: 'r1' } as const
+    given(page).when(deferral).then([fact])
+    given([...page, fact])
+      .when(deferral)
+      .then([])
+    given([...page, fact])
+      .when(ended())
+      .then([endedCall(1, { durationMs: 7 })])
+  })
+
   it('speaks of another attempt, of a call that does not run, or after its end, it is ignored', () => {
     for (const signal of [ended(2), ended(1, 2), ended(1, 9), progressed(2), progressed(1, 2)]) {
       given(running).when(signal).then([])
@@ -168,7 +181,7 @@ describe('given a call in doubt, when the outside world is asked about it', () =
 describe('the digest of a call', () => {
   it('is that of what the model wrote, whatever the order of its fields', () => {
     const [call] = [requested(1, 'look', { b: 1, a: 2 })]
-    const page = [...streaming, call, replied([call]), collected([call])]
+    const page = [...streaming, call, replyFinished([call]), collected([call])]
     expect(given(page).state).toMatchObject({ calls: [{ inputDigest: digestOf({ a: 2, b: 1 }) }] })
   })
 })

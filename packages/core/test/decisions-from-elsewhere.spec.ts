@@ -15,14 +15,18 @@ const steps = [
 ]
 
 /** Two processes on one ledger, whose run waits for a person to decide about two calls. */
-async function twoProcesses(ledger: Ledger = memoryLedger(), options: StageOptions = {}) {
+async function twoProcesses(
+  ledger: Ledger = memoryLedger(),
+  options: StageOptions = {},
+  view: Ledger = ledger,
+) {
   let end: () => void = () => {}
   const until = new Promise<string>((resolve) => (end = () => resolve('Slowly.')))
   const tools = [
     testTool({ name: 'slow', check: () => ({ kind: 'ask' }), run: () => until }),
     testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) }),
   ]
-  const one = stage({ ...options, ledger, steps, tools })
+  const one = stage({ ...options, ledger: view, steps, tools })
   const other = stage({
     ...options,
     ledger,
@@ -65,6 +69,32 @@ describe('a decision from a second process', () => {
       expect(ofType(events, 'tool_started')).toHaveLength(2)
       expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
       expect(other.reported).toEqual([])
+    },
+  )
+})
+
+describe('a decision that the process that drives the run does not read', () => {
+  it.each([
+    ['knows which process drives it', 30_000],
+    ['cannot know that', 5_000],
+  ])(
+    'is decided by its sender, which takes the run over, where the ledger %s: after %d ms',
+    async (knows, patienceMs) => {
+      const ledger = memoryLedger()
+      if (knows === 'cannot know that') Reflect.deleteProperty(ledger, 'isDriven')
+      let isDeaf = false
+      const inbox: Ledger['inbox'] = async (runId) => (isDeaf ? [] : await ledger.inbox(runId))
+      const { one, run, theirs, slow, pay, end } = await twoProcesses(ledger, {}, { ...ledger, inbox })
+      run.result.catch(() => {})
+      await one.untilSettled(run.approve(slow, { by: 'ada' }))
+      while ((await started(one, run.id)) === 0) await Promise.resolve()
+      isDeaf = true
+      const sentAt = one.clock.now()
+      expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+      expect(one.clock.now() - sentAt).toBe(patienceMs)
+      end()
+      expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
+      expect(ofType(checkedRun(await one.eventsOf(run)), 'approval_decided')).toHaveLength(2)
     },
   )
 })

@@ -57,6 +57,29 @@ describe('a runtime that has been drained', () => {
     expect(inputs.map(({ delivery }) => delivery)).toEqual(['start', 'steer'])
   })
 
+  it.each([
+    ['when it is over', [1_000], 1_000],
+    ['at once where there is none', [0], 0],
+    ['when the first one is over, though a later drain gives more', [1_000, 5_000], 1_000],
+    ['when the shorter one is over, where a later drain gives less', [1_000, 200], 200],
+  ])('stops what is in flight after its grace time, %s', async (_name, graceTimes, waitedMs) => {
+    const slow = testTool({ name: 'slow', run: () => new Promise(() => {}) })
+    const set = stage({ steps: [{ toolCalls: [{ name: 'slow', input: {} }] }], tools: [slow] })
+    const run = set.start()
+    const started = new Promise<void>((resolve) => {
+      run.events$.subscribe(({ type }) => type === 'tool_started' && resolve())
+    })
+    await set.untilSettled(started)
+    // The run waits for its tool, and for nothing else.
+    for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+    const begunAt = set.clock.now()
+    const drains = graceTimes.map((graceMs) => set.runtime.drain(graceMs))
+    expect(await set.untilSettled(drains[0]!)).toMatchObject([{ runId: run.id, status: 'interrupted' }])
+    expect(set.clock.now() - begunAt).toBe(waitedMs)
+    await set.untilSettled(Promise.all(drains))
+    expect(set.clock.pending).toBe(0)
+  })
+
   it('begins no check of the calls that a model asks for at the last moment', async () => {
     let checks = 0
     const look = testTool({

@@ -8,7 +8,7 @@ import { stage, type Stage } from './stage.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** Lets the engine forget what nobody holds. What was looked at in a turn of the event loop, it keeps until the next. */
+/** Lets the engine forget what has no holder. What was read in a turn of the event loop, it keeps until the next. */
 async function forget(): Promise<void> {
   for (let round = 0; round < 5; round++) {
     await new Promise((resolve) => setImmediate(resolve))
@@ -21,7 +21,7 @@ function asking(): Stage {
   return stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }], tools: [pay] })
 }
 
-/** Starts a run of which nobody keeps more than a subscription. */
+/** Starts a run of which only a subscription is kept. */
 async function subscribed(
   { start, untilSettled: wait }: Stage,
   seen: RuntimeEvent[],

@@ -150,7 +150,7 @@ describe('a model call', () => {
   const finished: ModelSignal = { type: 'model_finished', stopReason: 'end', parts: [] }
   const text: ModelSignal = { type: 'model_text', part: 0, text: 'Hi' }
 
-  function calling(stream: Observable<ModelSignal>): Signal[] {
+  function signalsOf(stream: Observable<ModelSignal>): Signal[] {
     const posted: Signal[] = []
     const call = { model: { ...model, stream: () => stream }, request, turn: 3, attempt: 2 }
     startModelCall(call, { clock: manualClock(), report: () => {} }, (signal) => posted.push(signal))
@@ -159,7 +159,7 @@ describe('a model call', () => {
 
   it('is heard up to its end, and never again', () => {
     const stream = new Subject<ModelSignal>()
-    const posted = calling(stream)
+    const posted = signalsOf(stream)
     for (const signal of [text, finished, text, finished]) stream.next(signal)
     stream.complete()
     expect(posted).toEqual([text, finished].map((signal) => ({ ...signal, turn: 3, attempt: 2 })))
@@ -167,7 +167,7 @@ describe('a model call', () => {
 
   it('is heard up to its first fault, and never again', () => {
     const stream = new Subject<ModelSignal>()
-    const posted = calling(stream)
+    const posted = signalsOf(stream)
     for (const signal of [text, { type: 'model_text' } as never, finished]) stream.next(signal)
     stream.error(new Error('late'))
     expect(typesOf(posted)).toEqual(['model_text', 'model_failed'])

@@ -15,7 +15,7 @@ function sample(type: EventType): RuntimeEvent {
 
 type Path = readonly (string | number)[]
 
-/** Places whose value is the user's, the model's or the vendor's own: any JSON may stand there. */
+/** Places whose value is the user's, the model's or the vendor's own: any JSON is legal there. */
 const free = [
   ...[
     /\.input\b.+/,
@@ -46,7 +46,7 @@ function changed(value: RuntimeEvent, path: Path, replacement: unknown): unknown
   return copy
 }
 
-/** A value of another type than the one that stands there. */
+/** A value of another type than the recorded one. */
 function wrongFor(value: unknown): unknown {
   return typeof value === 'string' ? 4.5 : 'of another type'
 }

@@ -4,7 +4,7 @@ import { createRuntime, defineAgent, memoryLedger, type Ledger, type Model, type
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 
-/** A runtime whose ledger cannot append from its append of this number on, and all that its host is told. */
+/** A runtime whose ledger cannot append from its append of this number on, and all that its host receives. */
 function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' }])) {
   const ledger = memoryLedger()
   let appends = 0

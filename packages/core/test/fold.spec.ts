@@ -8,7 +8,7 @@ import {
   endedCall,
   executing,
   failure,
-  replied,
+  replyFinished,
   requested,
   runId,
   startedCall,
@@ -21,10 +21,12 @@ const injected: Fact = { type: 'tool_results_injected', turn: 1, toolCallIds: [c
 
 describe('what a fold remembers', () => {
   it('shows a model no reply without content', () => {
-    const { state } = given([...streaming, replied([])])
+    const { state } = given([...streaming, replyFinished([])])
     expect(state?.history.length).toBe(1)
     const text = [{ type: 'text', text: 'Hm.' }] as const
-    expect(given([...streaming, wrote('Hm.'), replied([], { parts: text })]).state?.history.length).toBe(2)
+    expect(
+      given([...streaming, wrote('Hm.'), replyFinished([], { parts: text })]).state?.history.length,
+    ).toBe(2)
   })
 
   it('counts the usage of every attempt: a later report of one replaces an earlier', () => {

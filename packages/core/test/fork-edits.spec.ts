@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigurationError, defineAgent, type RunResult, type RuntimeEvent } from '@tallystick/core'
+import {
+  ConfigurationError,
+  defineAgent,
+  type Ledger,
+  type RunResult,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { type ForkEdit } from '@tallystick/core/kit'
 import { type CallVerdict, type JsonObject } from '@tallystick/core/vocabulary'
 import {
@@ -126,6 +132,24 @@ describe('a fork where calls are under way', () => {
     ])
     expect(JSON.stringify(shop.model.requests[0]?.messages)).toContain('0 left')
     expect(shop.runs()).toEqual([0, 0, 0])
+  })
+
+  it('reads the record no further than to their results', async () => {
+    const run = await record()
+    const read: number[] = []
+    const ledger: Ledger = {
+      ...run.ledger,
+      async *read(runId, range) {
+        for await (const event of run.ledger.read(runId, range)) {
+          if (runId === run.runId && range?.fromSeq !== undefined && range.fromSeq > 1) read.push(event.seq)
+          yield event
+        }
+      },
+    }
+    const { seq } = run.at('tool_started', 2)
+    const { events } = await forked({ ...run, ledger }, seq, { steps: [{ text: 'Enough.' }] })
+    expect(results(events)).toHaveLength(2)
+    expect(Math.max(...read)).toBe(run.at('tool_results_injected').seq)
   })
 
   it('leaves in doubt what the record says nothing of', async () => {

@@ -68,7 +68,7 @@ describe('a write in a fork', () => {
         const fork = set.runtime.fork(runId, { atSeq: seq, writes })
         const { status } = await set.untilSettled(fork.result)
         expect({ seq, writes, paid: set.paid() }).toEqual({ seq, writes, paid: [] })
-        // Nobody is waited for where nobody is asked.
+        // A fork that asks no person waits for none.
         expect({ seq, rests: writes === 'ask' || status === 'done' }).toEqual({ seq, rests: true })
         checkedRun(await set.eventsOf(fork))
       }

@@ -90,6 +90,23 @@ describe('a fork', () => {
     expect(ofType(events, 'run_resumed')[0]?.definition?.instructions).toBe('Act politely.')
   })
 
+  it('is served what its tool reported in any way: that it took too long, too', async () => {
+    const slow = () => testTool({ name: 'look', timeoutMs: 100, run: () => new Promise(() => {}) })
+    const steps: readonly ScriptedStep[] = [{ toolCalls: [look] }, { text: 'Too slow.' }]
+    const set = shop({ steps, tools: [slow()] })
+    const { runId } = await set.play('Look.')
+    const tool = slow()
+    const other = shop({
+      ...{ ledger: set.ledger, clock: set.clock, steps, tools: [tool] },
+      random: seededRandom(2),
+    })
+    const fork = other.runtime.fork(runId, { atSeq: 2 })
+    expect(await other.untilSettled(fork.result)).toMatchObject({ text: 'Too slow.' })
+    const results = ofType(checkedRun(await other.eventsOf(fork)), 'tool_result')
+    expect(results).toMatchObject([{ outcome: 'timed_out', reused: expect.any(String) as string }])
+    expect(tool.runs).toHaveLength(0)
+  })
+
   it('runs its tools from the first call on that differs, where its writes are let run', async () => {
     const { ledger, runId, behind, clock } = await recorded()
     const steps: readonly ScriptedStep[] = [
@@ -130,6 +147,30 @@ describe('a fork', () => {
     )
     const amid = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit: { input: 'Buy two.' } })
     await expect(set.untilSettled(amid.result)).rejects.toThrow(/in the middle of a turn \(executing\)/)
+  })
+
+  it('says something else only where a turn begins or ends, and is refused in the middle of one', async () => {
+    const { ledger, clock, runId, events } = await recorded()
+    const states: RunState[] = []
+    for (const event of events) states.push(evolve(states.at(-1), event))
+    const found: [RunState['phase'], string, number][] = []
+    const expected: typeof found = []
+    for (const state of states.slice(1, -1)) {
+      const { seq, phase } = state
+      const set = shop({ ledger, clock, steps: asTheScriptGoesOn, random: seededRandom(300 + seq) })
+      const fork = set.runtime.fork(runId, { atSeq: seq, edit: { input: 'Buy two.' } })
+      const how = await set.untilSettled(fork.result).then(
+        () => 'edited',
+        ({ message }: Error) => /in the middle of a turn \(\w+\)/.exec(message)?.[0] ?? message,
+      )
+      found.push([phase, how, ofType(await set.eventsOf(fork), 'history_edited').length])
+      const isAmid =
+        ['streaming', 'executing'].includes(phase) || (phase === 'collecting' && state.calls.length > 0)
+      expected.push(isAmid ? [phase, `in the middle of a turn (${phase})`, 0] : [phase, 'edited', 1])
+    }
+    expect(found).toEqual(expected)
+    const phases = new Set(found.flatMap(([phase, how]) => (how === 'edited' ? [phase] : [])))
+    expect(phases).toEqual(new Set(['idle', 'injecting', 'collecting']))
   })
 
   it('gives a call another result where it has none yet', async () => {

@@ -29,7 +29,7 @@ it('a guardrail that looks while a model sums up looks again at the places that 
         beside: true,
         check: async ({ text }) => {
           if (!text.includes('4111')) return 'pass'
-          // The first look ends when the summary stands.
+          // The first check ends when the summary is recorded.
           if (++looks === 1) await looking.promise
           return { replace: [{ type: 'text', text: 'Card ****.' }] }
         },

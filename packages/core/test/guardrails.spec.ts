@@ -134,9 +134,9 @@ describe('a guardrail beside the model call', () => {
     const verdict = new Promise<'pass'>((resolve) => {
       pass = resolve
     })
-    const calling = { toolCalls: [{ name: 'look', input: {} }] }
+    const toolReply = { toolCalls: [{ name: 'look', input: {} }] }
     const waiting = stage({
-      steps: [calling, { text: 'Done.' }],
+      steps: [toolReply, { text: 'Done.' }],
       tools: [tool],
       guardrails: [beside(verdict)],
     })
@@ -151,7 +151,7 @@ describe('a guardrail beside the model call', () => {
     expect(types.indexOf('guardrails_checked')).toBeLessThan(types.indexOf('tool_requests_collected'))
 
     const blocked = stage({
-      ...{ steps: [calling], tools: [tool] },
+      ...{ steps: [toolReply], tools: [tool] },
       guardrails: [beside(Promise.resolve().then(() => ({ block: 'no' })))],
     })
     const result = await blocked.play()

@@ -11,7 +11,7 @@ import {
   endedCall,
   executing,
   failure,
-  replied,
+  replyFinished,
   requested,
   runId,
   startedCall,
@@ -58,10 +58,10 @@ describe('law 1: a run does not continue while a call has no result', () => {
   })
 
   it('not past a reply whose calls were not collected', () => {
-    const settled = [...asked, failed, endedCall(1, { outcome: 'skipped' }), replied([requested(1)])]
+    const settled = [...asked, failed, endedCall(1, { outcome: 'skipped' }), replyFinished([requested(1)])]
     expect(refusal(settled, called(2))).toBe('calls are not collected')
     expect(refusal(settled, end)).toBe('calls are not collected')
-    expect(refusal([...asked, replied([requested(1)])], called(2))).toBe(open)
+    expect(refusal([...asked, replyFinished([requested(1)])], called(2))).toBe(open)
   })
 
   it('and no result is recorded twice, under another name, or for a call that is not there', () => {
@@ -181,12 +181,12 @@ describe('law 3: results enter together, in the order of their requests', () => 
 
   it('and every call of a message is collected, in its order', () => {
     const calls = [requested(1), requested(2)] as const
-    const page = [...streaming, ...calls, replied(calls)]
+    const page = [...streaming, ...calls, replyFinished(calls)]
     const fault = 'it does not name every call of the message, in order'
     expect(refusal(page, collected(calls))).toBe('taken')
     expect(refusal(page, collected([calls[0]]))).toBe(fault)
     expect(refusal(page, collected([calls[1], calls[0]]))).toBe(fault)
-    expect(refusal([...streaming, replied([])], collected([]))).toBe(fault)
+    expect(refusal([...streaming, replyFinished([])], collected([]))).toBe(fault)
   })
 })
 
@@ -211,7 +211,7 @@ describe('law 4: events are in order', () => {
   it('each in its own turn', () => {
     expect(fault(next({ turn: 2 }))).toBe('turn 2 follows 1')
     expect(fault(next({ turn: 0 }))).toBe('turn 0 follows 1')
-    const answered = [...streaming, replied([])]
+    const answered = [...streaming, replyFinished([])]
     expect(refusal(answered, called(2))).toBe('taken')
     expect(refusal(answered, called(1))).toBe('turn 1 follows 1')
     expect(refusal(answered, called(3))).toBe('turn 3 follows 1')
@@ -232,7 +232,7 @@ describe('attempts are never spliced', () => {
     expect(refusal([...streaming, failed, called(1, 2)], wrote('late'))).toBe(gone)
     expect(refusal([...streaming, failed, called(1, 2)], wrote('on time', 0, 2))).toBe('taken')
     expect(refusal([...streaming, failed], failed)).toBe(gone)
-    expect(refusal([...streaming, failed, called(1, 2)], replied([]))).toBe('it is of attempt 1')
+    expect(refusal([...streaming, failed, called(1, 2)], replyFinished([]))).toBe('it is of attempt 1')
   })
 
   it('a call is requested once, and the message holds those that were', () => {
@@ -246,10 +246,10 @@ describe('attempts are never spliced', () => {
       `call ${callId(2)} or part 0 was requested before`,
     )
     const fault = 'its calls are not those that were requested'
-    expect(refusal(asked, replied([requested(1)]))).toBe('taken')
-    expect(refusal(asked, replied([]))).toBe(fault)
-    expect(refusal(asked, replied([requested(1), requested(2)]))).toBe(fault)
-    expect(refusal(streaming, replied([requested(1)]))).toBe(fault)
+    expect(refusal(asked, replyFinished([requested(1)]))).toBe('taken')
+    expect(refusal(asked, replyFinished([]))).toBe(fault)
+    expect(refusal(asked, replyFinished([requested(1), requested(2)]))).toBe(fault)
+    expect(refusal(streaming, replyFinished([requested(1)]))).toBe(fault)
   })
 })
 
@@ -259,7 +259,7 @@ describe('input that comes later', () => {
   const settle = (delivered: boolean): Fact => ({
     ...{ type: 'input_settled', turn: 1, receipt: 'r1', delivered },
   })
-  const answered = [...streaming, replied([])]
+  const answered = [...streaming, replyFinished([])]
 
   it('has an id of its own, which is settled once, and before the end', () => {
     expect(refusal(streaming, steer)).toBe('taken')

@@ -8,6 +8,7 @@ import {
   memoryLedger,
   textOf,
   type Agent,
+  type AgentOptions,
   type RunState,
 } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
@@ -44,7 +45,11 @@ describe('a handoff', () => {
       {
         name: 'transfer_to_billing',
         description: 'Knows all about billing.',
-        inputSchema: expect.objectContaining({ type: 'object' }) as unknown,
+        inputSchema: {
+          type: 'object',
+          properties: { reason: { type: 'string', description: 'Why you hand over, in one sentence.' } },
+          additionalProperties: false,
+        },
       },
     ])
     const [request] = billing.model.requests
@@ -58,6 +63,35 @@ describe('a handoff', () => {
       'scripted-1',
       'model-of-billing',
     ])
+  })
+
+  it.each<[string, Partial<AgentOptions>, Parameters<typeof handoff>[1], object]>([
+    [
+      'an agent that describes itself',
+      { description: 'Bills.' },
+      {},
+      { name: 'transfer_to_the_billing_desk_2', description: 'Bills.' },
+    ],
+    [
+      'an agent that does not',
+      {},
+      {},
+      { description: 'Hands the conversation over to The Billing-Desk 2, who goes on with it.' },
+    ],
+    [
+      'words of its own',
+      { description: 'Bills.' },
+      { toolName: 'escalate', description: 'Use it for money.' },
+      { name: 'escalate', description: 'Use it for money.' },
+    ],
+  ])('is offered as a tool that only hands over, with %s', (_name, own, options, tool) => {
+    const agent = defineAgent({
+      ...{ name: 'The Billing-Desk 2', instructions: 'Bill.', model: scriptedModel([]) },
+      ...own,
+    })
+    const target = handoff(agent, options)
+    expect(target).toMatchObject({ to: agent.name, tool: { ...tool, handoff: { to: agent.name } } })
+    expect(target.tool).toMatchObject({ effect: 'read', recovery: 'rerun' })
   })
 
   it('shows the next agent what its filter makes of the past, which is on record', async () => {
@@ -157,6 +191,9 @@ describe('a handoff', () => {
     const result = await play()
     expect(result).toMatchObject({ status: 'done', reason: 'handed_back', detail: 'Support desk' })
     const events = checkedRun(await eventsOf(result.runId))
+    expect(ofType(events, 'tool_result')).toMatchObject([
+      { outcome: 'success', content: [{ text: 'The conversation goes to Support desk.' }] },
+    ])
     const state = events.reduce<RunState | undefined>(evolve, undefined)
     expect(checkTranscript(state ? state.history.store.messages : [])).toEqual([])
   })

@@ -1,12 +1,15 @@
+import { NEVER } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { memoryLedger, type Ledger } from '@tallystick/core'
 import type { InboxEntry, OutsideCommand } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
-import { ofType, stage, typesOf } from './stage.ts'
+import { checkedRun, ofType, stage, typesOf } from './stage.ts'
 
 /** A run that waits for a person to decide about a payment. */
-async function waiting() {
+async function waiting(ledger: Ledger = memoryLedger()) {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
-  const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }], tools: [pay] })
+  const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }]
+  const set = stage({ steps, tools: [pay], ledger })
   const run = set.start()
   const rest = await set.untilSettled(run.result)
   const toolCallId = rest.pendingApprovals[0]!.toolCallId
@@ -57,6 +60,82 @@ describe('the inbox', () => {
     const acknowledgement = await settle(run.approve(toolCallId, { by: undefined as never }))
     expect(acknowledgement).toMatchObject({ accepted: false, code: 'malformed' })
     expect(acknowledgement).toHaveProperty('message', expect.stringContaining('approve: by is missing'))
+  })
+
+  it('is read for a command of this process, though the ledger gives no hint of it', async () => {
+    const slow = testTool({ name: 'slow', run: () => new Promise(() => {}) })
+    const ledger = { ...memoryLedger(), changes: () => NEVER }
+    const set = stage({ ledger, tools: [slow], steps: [{ toolCalls: [{ name: 'slow', input: {} }] }] })
+    const run = set.start()
+    while (slow.runs.length === 0) await Promise.resolve()
+    expect(await set.untilSettled(run.cancel())).toEqual({ accepted: true })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+  })
+
+  it('is read before the run ends: what came in at the last moment is obeyed, or refused, and no report is lost', async () => {
+    for (const command of [{ type: 'steer', message, receipt: 'r1' }, { type: 'dream' }]) {
+      const ledger = memoryLedger()
+      const consumed: string[] = []
+      let isPut = false
+      const append: typeof ledger.append = async (runId, expected, events, options) => {
+        if (!isPut && events.some(({ type }) => type === 'run_finished')) {
+          isPut = true
+          await ledger.put(runId, { key: 'late', command: command as never, at: 0 })
+        }
+        const head = await ledger.append(runId, expected, events, options)
+        consumed.push(...(options.consumedInboxKeys ?? []))
+        return head
+      }
+      const set = stage({ ledger: { ...ledger, append }, steps: [{ text: 'One.' }, { text: 'Two.' }] })
+      const { text, runId, reason } = await set.play()
+      expect([reason, text]).toEqual(['answered', command.type === 'steer' ? 'Two.' : 'One.'])
+      expect([consumed, await ledger.inbox(runId)]).toEqual([['late'], []])
+      const received = ofType(checkedRun(await set.eventsOf(runId)), 'input_received')
+      expect(received).toHaveLength(command.type === 'steer' ? 2 : 1)
+    }
+  })
+
+  it('loses each entry once, by the append that records what followed, or by one of its own', async () => {
+    const ledger = memoryLedger()
+    const consumed: string[] = []
+    const append: typeof ledger.append = async (...given) => {
+      consumed.push(...(given[3].consumedInboxKeys ?? []))
+      return await ledger.append(...given)
+    }
+    const { put, resume, toolCallId, run } = await waiting({ ...ledger, append })
+    await put('wrong', { type: 'dream' })
+    expect(await resume()).toMatchObject({ status: 'suspended' })
+    expect(consumed).toEqual(['wrong'])
+    const resumed = (await Array.fromAsync(ledger.read(run.id))).at(-1)
+    expect(resumed).toMatchObject({ type: 'run_resumed' })
+    await put('as wrong', { type: 'dream' })
+    await put('other', { type: 'deny', toolCallId: `${toolCallId}9`, by: 'ada', reason: 'no' })
+    await put('right', { type: 'approve', toolCallId, by: 'ada' })
+    expect(await resume()).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(consumed.toSorted()).toEqual(['as wrong', 'other', 'right', 'wrong'])
+  })
+
+  it('is waited for by a run that stops while a command is on its way', async () => {
+    const ledger = memoryLedger()
+    const gate = Promise.withResolvers<void>()
+    const put: typeof ledger.put = async (...given) => {
+      await gate.promise
+      return await ledger.put(...given)
+    }
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }]
+    const set = stage({ ledger: { ...ledger, put }, steps, tools: [pay] })
+    const run = set.start()
+    const { promise: sent, resolve: send } = Promise.withResolvers<Promise<unknown>[]>()
+    run.events$.subscribe(({ type }) => {
+      if (type === 'tool_requests_collected') send([run.steer('Hurry.')])
+    })
+    const steered = await sent
+    for (let turn = 0; turn < 500; turn++) await Promise.resolve()
+    gate.resolve()
+    expect(await set.untilSettled(Promise.all(steered))).toEqual([{ accepted: true }])
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'suspended' })
+    expect((await ledger.head(run.id))?.epoch).toBe(1)
   })
 
   it('takes one id for one input, however often it is put', async () => {

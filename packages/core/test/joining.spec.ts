@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { LedgerConflictError, memoryLedger, textOf, type Ledger, type RunId } from '@tallystick/core'
+import {
+  LedgerConflictError,
+  memoryLedger,
+  textOf,
+  type Ledger,
+  type Run,
+  type RunId,
+} from '@tallystick/core'
 import { mortalLedger, seededRandom, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
@@ -82,6 +89,21 @@ describe('input that joins a run', () => {
     expect(await said(set)).toEqual(['First.', 'Second.'])
   })
 
+  it('is reported where the next run cannot begin with it: no caller waits for that', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const set = stage({ tools: [pay], steps: [{ toolCalls: [{ name: 'pay', input: {} }] }] })
+    const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
+    await set.untilSettled(first.result)
+    // The model has no price, which the run that is joined does not need.
+    const options = { whenBusy: 'join', limits: { maxCostUsd: 1 } } as const
+    await set.untilSettled(set.runtime.session(session).run(set.agent, 'Second.', options))
+    await set.untilSettled(first.cancel())
+    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'cancelled' })
+    await set.untilSettled(set.runtime.idle())
+    expect(set.reported.map(String)).toEqual([expect.stringContaining('scripted-1 has no price')])
+    expect(await runIds(set.ledger)).toEqual([first.id])
+  })
+
   it('is named to its sender where the process dies in front of it, and a retry sends it no second time', async () => {
     const ledger = memoryLedger()
     const {
@@ -121,6 +143,52 @@ describe('input that joins a run', () => {
     expect(await set.untilSettled(late.result)).toMatchObject({ reason: 'answered' })
     expect(await said(set)).toEqual(['First.', 'Second.'])
   })
+
+  it.each(['looks for its past', 'records its first event'])(
+    'joins a run that another process begins while its own %s',
+    async (when) => {
+      const { until, open } = gate()
+      const one = stage({ steps: [{ text: 'One.', until }, { text: 'Both.' }] })
+      const { promise: begun, resolve: hasBegun } = Promise.withResolvers<Run>()
+      let first: Run | undefined
+      const begin = async (): Promise<void> => {
+        if (first) return
+        first = one.runtime.run(one.agent, 'First.', { sessionId: session })
+        while ((await runIds(one.ledger)).length === 0) await Promise.resolve()
+        hasBegun(first)
+      }
+      let looks = 0
+      const view: Ledger = {
+        ...one.ledger,
+        runs(filter) {
+          const runs = one.ledger.runs(filter)
+          return (async function* () {
+            if (when === 'looks for its past' && ++looks === 2) await begin()
+            yield* looks === 2 ? one.ledger.runs(filter) : runs
+          })()
+        },
+        async append(runId, expected, events, options) {
+          if (when === 'records its first event' && runId !== first?.id) await begin()
+          return await one.ledger.append(runId, expected, events, options)
+        },
+      }
+      const two = stage({
+        ledger: view,
+        clock: one.clock,
+        random: seededRandom(2),
+        steps: [{ text: 'Two.' }],
+      })
+      const joining = two.runtime.session(session).run(two.agent, 'Second.', { whenBusy: 'join' })
+      const { id } = await begun
+      await takenIn(one, id)
+      open()
+      const joined = await two.untilSettled(joining)
+      expect(joined.id).toBe(id)
+      expect(await two.untilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Both.' })
+      expect([await said(one), two.model.requests]).toEqual([['First.', 'Second.'], []])
+      expect(await runIds(one.ledger)).toEqual([id])
+    },
+  )
 
   it('of an id that has begun a run is answered by that run, however often it comes', async () => {
     const set = stage({ steps: [{ text: 'One.' }, { text: 'Two.' }] })

@@ -12,7 +12,7 @@ const secret = fc.string({
   minLength: 12,
   maxLength: 60,
 })
-/** What stands around it: nothing that could be part of it by chance. */
+/** The text around it: nothing that could be part of it by chance. */
 const around = fc.oneof(
   fc.constantFrom('', ' ', '"', 'ä', '<b>', '\n'),
   fc.constantFrom(...hostileTexts.map(({ text }) => text)),
@@ -69,6 +69,16 @@ describe('a secret that is known', () => {
     expect(knownSecrets([shortest]).spansIn(`a${shortest}b`)).toEqual([
       { start: 1, end: 1 + secretLengthMin },
     ])
+  })
+
+  it('is found in its longest form, of whose length it tells, and in none that is longer', () => {
+    const known = knownSecrets(['abcdefgh'])
+    const entities = (digits: number): string =>
+      hex(hex('abcdefgh')).replaceAll(/../g, (byte) => `&#x${byte.padStart(digits, '0')};`)
+    expect(entities(6)).toHaveLength(known.maxFormLength)
+    expect(known.spansIn(entities(6))).toEqual([{ start: 0, end: known.maxFormLength }])
+    expect(known.spansIn(entities(7))).toEqual([])
+    expect(knownSecrets([]).maxFormLength).toBe(0)
   })
 
   it('is found as often as it occurs, and with others that overlap it', () => {

@@ -129,7 +129,7 @@ describe('the laws, over random programs with failing models, misbehaving tools,
               event.type === 'guardrail_tripped' && event.on === 'input' && event.action !== 'record',
           )
           expect(brokenLaw(events)).toBeUndefined()
-          // What a guardrail has replaced, nobody was shown.
+          // No reader was shown what a guardrail has replaced.
           const expected = called && !replaced ? 7 : undefined
           expect(replaced ? undefined : brokenLaw(altered)).toBe(expected)
         })

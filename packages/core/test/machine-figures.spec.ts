@@ -10,7 +10,7 @@ import {
   endedCall,
   executing,
   pending,
-  replied,
+  replyFinished,
   requested,
   runId,
   startedCall,
@@ -126,7 +126,7 @@ describe('the time that a run waits', () => {
     return evolve(state, { ...event!, at: state.at + ms }).waitedMs - state.waitedMs
   }
 
-  it('is what passed before somebody resumed it or answered it, and nothing else', () => {
+  it('is what passed before a command resumed it or answered it, and nothing else', () => {
     const [started, input] = begun()
     expect(after([started!], input!, 700)).toBe(700)
     expect(after(begun(), called(), 700)).toBe(0)
@@ -138,7 +138,7 @@ describe('the time that a run waits', () => {
 
 describe('a report about checked calls', () => {
   const calls = [requested(1)]
-  const state = stateOf([...begun(), called(), ...calls, replied(calls)])
+  const state = stateOf([...begun(), called(), ...calls, replyFinished(calls)])
   const stamp = { at: state.at, random: 0 }
   const report = (turn = 1) =>
     ({ type: 'calls_checked', turn, calls: [{ toolCallId: callId(1), verdict: { kind: 'run' } }] }) as const

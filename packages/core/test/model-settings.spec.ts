@@ -111,6 +111,8 @@ describe('settings of a model', () => {
     [{ temperature: '0.2' }, /modelSettings\.temperature is a text; expected a finite number/],
     [{ temperature: Number.NaN }, /modelSettings\.temperature is NaN/],
     [{ topP: 2 }, /modelSettings\.topP is 2; expected a number from 0 to 1/],
+    [{ topP: -0.1 }, /modelSettings\.topP is -0\.1; expected a number from 0 to 1/],
+    [{ topP: '0.5' }, /modelSettings\.topP is a text; expected a number from 0 to 1/],
     [{ stop: 'END' }, /modelSettings\.stop is a text; expected a list/],
     [{ stop: [''] }, /modelSettings\.stop\[0\] is an empty text/],
     [{ seed: 1.5 }, /modelSettings\.seed is 1\.5; expected a whole number/],

@@ -5,7 +5,7 @@ import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'
 
-/** A model that reports one delta every `everyMs`, by the clock that it is lent, and never ends by itself. */
+/** A model that reports one delta every `everyMs`, by the clock that it is lent, and never ends. */
 function slowModel(everyMs: number): Model & { readonly closed: () => number } {
   let closed = 0
   return {

@@ -10,7 +10,7 @@ import {
 } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'
 
-/** What every object has without that anybody gave it; and what makes an object another's heir. */
+/** Members that every object inherits; and what makes an object another's heir. */
 const names = ['constructor', 'toString', 'hasOwnProperty', '__proto__'] as const
 
 /** Asks for a tool once a turn, each time with another input, then answers. */

@@ -16,5 +16,5 @@ export const missing: option.OptionCheck = fields<StoreOptions>({ path })
 export const demanding: option.OptionCheck = fields<StoreOptions>({ path, rows: numberFrom(1) })
 // @ts-expect-error an option that has to be given has a check that demands it
 export const lenient: option.OptionCheck = fields<StoreOptions>({ path: maybe(path), rows })
-// @ts-expect-error a check of an option that is none does not compile
+// @ts-expect-error a check of an option that does not exist does not compile
 export const more: option.OptionCheck = fields<StoreOptions>({ path, rows, x: rows })

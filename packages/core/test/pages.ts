@@ -1,4 +1,5 @@
-import { type Limits } from '@tallystick/core'
+import { IllegalTransitionError, LawBrokenError, type Limits, type RunState } from '@tallystick/core'
+import { audit, evolve } from '@tallystick/core/machine'
 import {
   defaultRetryPolicy,
   digestOf,
@@ -12,7 +13,7 @@ import {
   type StopReason,
   type ToolCallId,
 } from '@tallystick/core/vocabulary'
-import { everyFact, given, sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 
 /** The run that the pages of these tests are about. */
 export const runId = sampleRunId(1)
@@ -63,7 +64,7 @@ export function requested(ordinal = 1, name = 'look', input: JsonObject = {}): F
 }
 
 /** The reply is whole, and asks for these calls and nothing else. */
-export function replied(
+export function replyFinished(
   calls: readonly FactOf<'tool_request_ready'>[],
   more: Partial<FactOf<'assistant_message_finished'>> = {},
 ): Fact {
@@ -102,7 +103,7 @@ export function executing(
   limits: Limits = {},
 ): readonly Fact[] {
   const calls = names.map((name, index) => requested(index + 1, name, { call: index + 1 }))
-  return [...begun({ limits }), called(), ...calls, replied(calls), collected(calls, more)]
+  return [...begun({ limits }), called(), ...calls, replyFinished(calls), collected(calls, more)]
 }
 
 /** The n-th call starts. */
@@ -127,7 +128,7 @@ export function failure(more: Partial<ModelFailure> = {}): ModelFailure {
   return { class: 'overloaded', message: 'Too busy.', retryable: true, ...more }
 }
 
-/** Somebody asks the run to stop. */
+/** A caller asks the run to stop. */
 export const cancelRequested: Fact = { type: 'cancel_requested', turn: 1 }
 
 /** The next action, in short: its kind, and of each fact what tells it from others. */
@@ -160,5 +161,34 @@ function ordinalOf(toolCallId: string): string {
 /** A first reply without calls. */
 export function answered(stopReason: StopReason, limits: Limits = {}): readonly Fact[] {
   const parts = [{ type: 'text', text: 'Hm.' }] as const
-  return [...begun({ limits }), called(), wrote('Hm.'), replied([], { stopReason, parts })]
+  return [...begun({ limits }), called(), wrote('Hm.'), replyFinished([], { stopReason, parts })]
+}
+
+/** The law that a fact breaks in a state, and why; `sound` where it breaks none. */
+export function verdict(state: RunState, fact: Fact, more: object = {}): string {
+  const [event] = stamped(runId, [fact], { afterSeq: state.seq })
+  try {
+    audit(state, { ...event!, at: state.at, ...more })
+    return 'sound'
+  } catch (error) {
+    if (!(error instanceof LawBrokenError)) throw error
+    return error.message.replace(`Law ${error.law} is broken at seq ${error.seq}`, `${error.law}`)
+  }
+}
+
+/** The state after one more fact, and what is to be different before it. */
+export function after(page: readonly Fact[], fact: Fact, more: Partial<RunState> = {}): RunState {
+  const state = { ...given(page).state!, ...more } as RunState
+  return evolve(state, stamped(runId, [fact], { afterSeq: state.seq })[0]!)
+}
+
+/** Why the fold refuses a fact; `taken` where it does not. */
+export function refusal(page: readonly Fact[], fact: Fact, more: Partial<RunState> = {}): string {
+  try {
+    after(page, fact, more)
+    return 'taken'
+  } catch (error) {
+    if (!(error instanceof IllegalTransitionError)) throw error
+    return error.message
+  }
 }

@@ -25,6 +25,11 @@ function runtimeOf(prices: unknown, steps: readonly ScriptedStep[] = [done]) {
   return { runtime, agent, ledger, clock, model }
 }
 
+const longInput = (...bounds: readonly number[]): object => ({
+  ...{ inputUsd: 3, outputUsd: 15 },
+  longInput: bounds.map((aboveInputTokens) => ({ aboveInputTokens, inputUsd: 6, outputUsd: 22 })),
+})
+
 const wrong: readonly (readonly [unknown, RegExp])[] = [
   [
     3,
@@ -45,16 +50,11 @@ const wrong: readonly (readonly [unknown, RegExp])[] = [
     /longInput is an object; expected a list/,
   ],
   [
-    {
-      ...{ inputUsd: 3, outputUsd: 15 },
-      longInput: [200_000, 100_000].map((aboveInputTokens) => ({
-        aboveInputTokens,
-        inputUsd: 6,
-        outputUsd: 22,
-      })),
-    },
+    longInput(200_000, 100_000),
     /longInput has the bounds 200000, 100000; give the rates with aboveInputTokens ascending/,
   ],
+  [longInput(1, 3, 3), /longInput has the bounds 1, 3, 3/],
+  [longInput(-1), /aboveInputTokens is -1/],
 ]
 
 describe('prices of another shape', () => {
@@ -102,6 +102,11 @@ describe('prices of another shape', () => {
 })
 
 describe('what a run costs', () => {
+  it('may rise with the length of the input, at bounds that ascend', () => {
+    expect(() => runtimeOf({ 'acme-1': longInput() })).not.toThrow()
+    expect(() => runtimeOf({ 'acme-1': longInput(0, 200_000, 1_000_000) })).not.toThrow()
+  })
+
   it('is known where the function knows the price, and unknown where it does not', async () => {
     const known = runtimeOf(() => ({ inputUsd: 3, outputUsd: 15 }))
     const result = await untilSettled(known.clock, known.runtime.run(known.agent, 'Go.').result)
@@ -110,6 +115,18 @@ describe('what a run costs', () => {
     expect(
       await untilSettled(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result),
     ).not.toHaveProperty('cost')
+  })
+
+  it('is known of a fork that other code of the agent continues, too', async () => {
+    const { runtime, agent, clock, model } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
+      done,
+      done,
+    ])
+    const { runId } = await untilSettled(clock, runtime.run(agent, 'Go.').result)
+    const other = defineAgent({ name: 'a', instructions: 'Be short.', model })
+    const fork = runtime.fork(runId, { atSeq: 2, agent: other })
+    expect((await untilSettled(clock, fork.result)).cost).toBeCloseTo(3.00015)
+    expect(model.requests.map(({ instructions }) => instructions)).toEqual(['', 'Be short.'])
   })
 
   it.each<Usage>([{ inputTokens: -5 }, { cacheReadTokens: 1e300 }, { outputTokens: 0.5 }])(

@@ -179,8 +179,8 @@ describe('a fallback', () => {
 
   it('is not asked for what a refused reply asked for: its calls do not run', async () => {
     const tool = testTool({ name: 'wipe', effect: 'write' })
-    const calling: ScriptedStep = { ...advised, toolCalls: [{ name: 'wipe', input: {} }] }
-    const { results, eventsOf } = await session([calling], ['Go.'], { tools: [tool], fallbacks: [other()] })
+    const toolReply: ScriptedStep = { ...advised, toolCalls: [{ name: 'wipe', input: {} }] }
+    const { results, eventsOf } = await session([toolReply], ['Go.'], { tools: [tool], fallbacks: [other()] })
     expect(results[0]).toMatchObject({ reason: 'answered', toolCalls: 0 })
     expect(tool.runs).toHaveLength(0)
     expect(ofType(await eventsOf(0), 'tool_result')).toMatchObject([{ outcome: 'skipped' }])

@@ -5,7 +5,16 @@ import type { Fact } from '@tallystick/core/vocabulary'
 import { answeredCalls, dueInputChecks } from '../src/machine/state/due-checks.ts'
 import { stopReason } from '../src/machine/state/required-effects.ts'
 import type { Call, CollectingState, ExecutingState, RunState } from '../src/machine/state/state.ts'
-import { answered, begun, called, executing, replied, requested, startedCall, endedCall } from './pages.ts'
+import {
+  answered,
+  begun,
+  called,
+  executing,
+  replyFinished,
+  requested,
+  startedCall,
+  endedCall,
+} from './pages.ts'
 
 const outputGuardrail = { name: 'polite', on: 'output' } as const
 const resultGuardrail = { name: 'clean', on: 'tool_output' } as const
@@ -45,7 +54,7 @@ describe('an answer', () => {
   })
 
   it('that was cut off is not checked', () => {
-    const page = [...begun(), called(), replied([], { partial: true, stopReason: 'end', parts: [] })]
+    const page = [...begun(), called(), replyFinished([], { partial: true, stopReason: 'end', parts: [] })]
     expect(keys(withDefinition(stateOf(page), { guardrails: [outputGuardrail] }))).toEqual([])
   })
 
@@ -101,7 +110,7 @@ describe('input', () => {
 
   it('keeps calls from being checked until it is through, and a block for good', () => {
     const calls = [requested(1)]
-    const page = [...begun(), called(), ...calls, replied(calls)]
+    const page = [...begun(), called(), ...calls, replyFinished(calls)]
     expect(keys(stateOf(page))).toEqual(['check 1'])
     expect(keys(stateOf<CollectingState>(page, { inputCheck }))).not.toContain('check 1')
     expect(keys(stateOf<CollectingState>(page, { blocked }))).toEqual([])

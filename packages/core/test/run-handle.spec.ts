@@ -87,7 +87,7 @@ describe('the result of a run', () => {
     await expect(set.untilSettled(run.result)).rejects.toThrow('disk full')
     await expect(set.untilSettled(run.cancel())).rejects.toThrow('disk full')
     await expect(set.untilSettled(run.steer('And?'))).rejects.toThrow('disk full')
-    // Whoever takes the run up again gets a handle that works, once the ledger does.
+    // A caller that resumes the run gets a handle that works, once the ledger does.
     const later = stage({ ledger, clock: set.clock })
     expect(await later.untilSettled(later.runtime.resume(run.id).result)).toMatchObject({
       reason: 'answered',

@@ -117,7 +117,7 @@ describe('a session whose run', () => {
         }
         const next = newProcess({ ...same, ledger: store, tools: [booking(log)] })
         const [finished] = ofType(await next.eventsOf(run), 'run_finished')
-        // Nobody writes a second history beside the one that is not at its end.
+        // No run writes a second history beside the one that is not at its end.
         const beside = finished ? 'session' : await kindOfRefusal(converse(next))
         expect(beside).toBe('session')
         expect(await next.untilSettled(next.runtime.resume(run.id).result)).toMatchObject({
@@ -138,7 +138,7 @@ describe('a session whose run', () => {
         seen.add(`${outcomes.join(', ')}; booked ${log.length}`)
       }
     }
-    // Nothing is booked a third time. Where nobody recorded how a call ended, the model is told just that.
+    // Nothing is booked a third time. If no record says how a call ended, the model reads just that.
     expect([...seen].toSorted()).toEqual([
       ...['interrupted, success; booked 1', 'interrupted, success; booked 2', 'nothing was said; booked 0'],
       ...['success, interrupted; booked 1', 'success, interrupted; booked 2', 'success, success; booked 2'],

@@ -61,11 +61,11 @@ describe('a session', () => {
 
   it('keeps finished work whatever its runs end in: cancel, failure, limit', async () => {
     const look = testTool({ name: 'look', run: () => 'found 42' })
-    const calling = { text: 'Looking.', toolCalls: [{ name: 'look', input: {} }] }
+    const toolReply = { text: 'Looking.', toolCalls: [{ name: 'look', input: {} }] }
     const endings: readonly (readonly ScriptedStep[])[] = [
-      [calling, { fail: 'authentication' }],
-      [calling, { text: 'So far', hang: true }],
-      [calling, { text: 'Never.' }],
+      [toolReply, { fail: 'authentication' }],
+      [toolReply, { text: 'So far', hang: true }],
+      [toolReply, { text: 'Never.' }],
     ]
     for (const [index, steps] of endings.entries()) {
       const set = stage({ steps, tools: [look], limits: index === 2 ? { maxTurns: 1, onLimit: 'stop' } : {} })
@@ -208,6 +208,28 @@ describe('a branch', () => {
     await playIn(set, '2, but other', { sessionId: 'chat', from: { runId: first.runId } })
     expect(said((await set.runtime.session('chat').history())?.messages)).toEqual([
       ...['user: 1', 'assistant: One.', 'user: 2, but other', 'assistant: Two again.'],
+    ])
+  })
+
+  it('made as a fork follows the last run of the session that it is given, or begins one, or belongs to none', async () => {
+    const set = stage({ steps: answers('One.', 'Two.', 'Again.', 'Again.', 'Again.', 'Alone.') })
+    const { runId } = await playIn(set, '1')
+    await playIn(set, '2')
+    const places: unknown[] = []
+    for (const sessionId of ['new', 'new', 'chat', undefined]) {
+      const fork = set.runtime.fork(runId, { atSeq: 2, sessionId })
+      await set.untilSettled(fork.result)
+      const [started] = ofType(checkedRun(await set.eventsOf(fork)), 'run_started')
+      places.push([started?.sessionId, started?.sessionPlace])
+    }
+    expect(places).toEqual([
+      ['new', 1],
+      ['new', 2],
+      ['chat', 3],
+      [undefined, undefined],
+    ])
+    expect(said((await set.runtime.session('chat').history())?.messages)).toEqual([
+      ...['user: 1', 'assistant: Again.'],
     ])
   })
 

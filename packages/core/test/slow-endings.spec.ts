@@ -27,7 +27,7 @@ describe('a drain', () => {
 })
 
 describe('writes that take too long', () => {
-  /** A write that hears of no cancel, and ends when it is told. */
+  /** A write that ignores every cancel, and ends when the test says so. */
   function stubborn(name: string, atWork: Set<string>, most: { at: number }) {
     const tool = testTool({ name, effect: 'write', timeoutMs: 100 })
     const ends = new Map<string, () => void>()

@@ -37,7 +37,7 @@ export interface Stage {
   readonly model: ScriptedModel
   readonly agent: Agent
   readonly runtime: Runtime
-  /** Errors that belong to nobody on the stack. */
+  /** Errors that no caller on the stack handles. */
   readonly reported: readonly unknown[]
   /** Starts a run. */
   readonly start: (input?: string) => Run

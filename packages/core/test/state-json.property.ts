@@ -8,7 +8,7 @@ import { play, program } from './program.ts'
 
 const numRuns = tries(100)
 
-/** The state as whoever finds it written down has it. */
+/** The state as a reader of its JSON gets it. */
 function writtenDown(state: RunState): RunState {
   return stateFromJson(JSON.parse(canonicalJson(stateToJson(state))) as JsonObject)
 }

@@ -1,4 +1,4 @@
-import { firstValueFrom, map, merge, tap, toArray } from 'rxjs'
+import { firstValueFrom, map, merge, startWith, tap, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, messagesOf } from '@tallystick/core/machine'
@@ -156,6 +156,18 @@ describe('a subscriber that throws', () => {
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
     expect(reported.map(String)).toEqual(Array.from({ length: 3 }, () => 'Error: piped'))
     expect(failed.map(String)).toEqual(['Error: piped'])
+  })
+
+  it('is dropped also where it throws while it subscribes', async () => {
+    const { start, untilSettled: settle, reported } = looking()
+    const run = start()
+    let heard = 0
+    run.events$.pipe(startWith('begin')).subscribe(() => {
+      heard++
+      throw new Error('at once')
+    })
+    expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect([heard, reported.map(String)]).toEqual([1, ['Error: at once']])
   })
 
   it('hurts no other when it throws at the end', async () => {

@@ -71,6 +71,23 @@ describe('structured output', () => {
     expect(strict.result).toMatchObject({ reason: 'output_invalid', turns: 1 })
   })
 
+  it('goes back to the model where the check of its schema throws', async () => {
+    const standard = weather['~standard']
+    let checks = 0
+    const validate: typeof standard.validate = (value) => {
+      if (checks++ === 0) throw new TypeError('no atlas')
+      return standard.validate(value)
+    }
+    const broken = { '~standard': { ...standard, validate } }
+    const text = '{"city":"Seoul","degrees":21}'
+    const { result, events } = await play([{ text }, { text }], { output: broken })
+    expect(result).toMatchObject({ reason: 'answered', output: { city: 'Seoul', degrees: 21 }, turns: 2 })
+    expect(ofType(events, 'output_checked')).toMatchObject([
+      { valid: false, error: 'the check of the schema failed: no atlas' },
+      { valid: true },
+    ])
+  })
+
   it('is found in the one fenced block that a model puts around it', async () => {
     const { result } = await play([{ text: 'Here:\n```json\n{"city":"Busan","degrees":3}\n```' }], {
       output: weather,

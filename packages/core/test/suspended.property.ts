@@ -39,7 +39,7 @@ describe('whether a run is suspended', () => {
           expect([state.seq, isSuspended(state)]).toEqual([state.seq, action.kind === 'suspend'])
           const isTimed = action.kind === 'wait' && action.wakeAt !== undefined
           const inFlight = requiredEffects(state).length > 0
-          // Whoever waits waits for something, and whoever is suspended for nothing of this process.
+          // A run that waits waits for something in this process, and a suspended run for nothing in it.
           const needsFlight = action.kind === 'wait' && !isTimed
           const wrong = action.kind === 'suspend' ? inFlight : needsFlight && !inFlight
           expect([state.seq, wrong]).toEqual([state.seq, false])

@@ -15,7 +15,7 @@ function another({ ledger, clock, agent }: Stage): Stage {
   return stage({ ledger, clock, tools: agent.tools, guardrails: agent.guardrails, limits: agent.limits })
 }
 
-/** A run that waits for a person about one call, which nobody decides about after an hour. */
+/** A run that waits for a person about one call, and that gets no decision within an hour. */
 async function asking(): Promise<{ readonly set: Stage; readonly rest: RunResult }> {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }]

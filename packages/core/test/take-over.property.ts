@@ -91,7 +91,7 @@ async function play(
   for (let seen = 0; seen < results.length; seen++) {
     await sets[0]!.untilSettled(Promise.allSettled(results.slice(0, seen + 1)))
   }
-  // Whoever comes last finds the run done, or takes it there.
+  // The last process finds the run done, or brings it to its end.
   const last = sets[1]!.runtime.resume(first.id)
   expect(await sets[1]!.untilSettled(last.result)).toMatchObject({ status: 'done', reason: 'answered' })
   const ends = await sets[0]!.untilSettled(Promise.allSettled(results))

@@ -1,7 +1,7 @@
 import { firstValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createRuntime, defineAgent, memoryLedger, type Guardrail } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, textOf, type Guardrail } from '@tallystick/core'
 import { type RunStreams } from '@tallystick/core/kit'
 import {
   manualClock,
@@ -10,7 +10,7 @@ import {
   testTool,
   type ScriptedStep,
 } from '@tallystick/core/testing'
-import { stage, type StageOptions } from './stage.ts'
+import { ofType, stage, type StageOptions } from './stage.ts'
 
 /** What a reader of a stream of pieces has on the screen at the end, and everything that was on it. */
 async function read(
@@ -146,6 +146,28 @@ describe('a run read after an event', () => {
     await other.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
     await other.untilSettled(run.result)
     expect(await read(run.after(rest.seq))).toMatchObject({ texts: ['Paid.'] })
+  })
+
+  it('has of each view what follows from a later event, whichever event it is', async () => {
+    const set = stage({ steps: [steps[0]!, cut, { text: 'Paid.' }], tools: [testTool({ name: 'pay' })] })
+    const run = set.start()
+    await set.untilSettled(run.result)
+    const events = await set.eventsOf(run)
+    const updates = await firstValueFrom(run.textUpdates$.pipe(toArray()))
+    expect(updates.filter(({ type }) => type === 'withdrawn')).toMatchObject([{ text: 'The balance is 12' }])
+    const messages = ofType(events, 'assistant_message_finished')
+    for (const after of [0, ...events.map(({ seq }) => seq)]) {
+      const later = run.after(after)
+      const isLater = ({ seq }: { readonly seq: number }): boolean => seq > after
+      expect(await firstValueFrom(later.events$.pipe(toArray()))).toEqual(events.filter(isLater))
+      expect((await firstValueFrom(later.state$.pipe(toArray()))).map(({ seq }) => seq)).toEqual(
+        events.filter(isLater).map(({ seq }) => seq),
+      )
+      expect(await firstValueFrom(later.textUpdates$.pipe(toArray()))).toEqual(updates.filter(isLater))
+      expect(await firstValueFrom(later.text$.pipe(toArray())), `after ${after}`).toEqual(
+        messages.filter(isLater).map(({ parts }) => textOf(parts)),
+      )
+    }
   })
 
   it('ends at once after its end, and says so where it has no such event', async () => {

@@ -76,7 +76,7 @@ describe('the limit on time', () => {
     })
     expect(result.reason).toBe('time_limit')
     expect(tookMs).toBeLessThanOrEqual(4_000)
-    // What no guardrail has passed, nobody is shown.
+    // No reader is shown what no guardrail has passed.
     expect(result.text).not.toContain('secret')
     const withheld = on === 'input' ? [] : [{ guardrail: 'slow', on, action: 'replace' }]
     expect(ofType(events, 'guardrail_tripped')).toMatchObject(withheld)

@@ -76,6 +76,8 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
   ],
   ['a price that is a text', () => runtime({ prices: { m: { inputUsd: '3', outputUsd: 1 } } }), 'is a text'],
   ['prices that take time', () => runtime({ prices: async () => ({}) }), 'a function that is not async'],
+  ['what only has a definition', () => agentTool({ definition: {} } as never), 'an agent made with'],
+  ['what only has handoffs', () => agentTool({ handoffs: [] } as never), 'an agent made with'],
   ['no agent at all', () => agentTool('x' as never), 'the agent is a text; expected an agent made with'],
   [
     'no name to hand back to',

@@ -27,7 +27,7 @@ interface SchemaObject {
   readonly sql: string
 }
 
-/** Does without rules and without indexes that can be made afterwards, and has them as they were behind it. */
+/** Drops the rules and indexes that can be made afterwards, and makes them as they were once the rows are in. */
 function unguarded(database: Database, work: () => void): void {
   const found = database
     .prepare<[], SchemaObject>(

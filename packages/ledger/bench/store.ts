@@ -1,7 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import type { LinkedEvent } from '../src/record/linked-event.ts'
 
-/** What is written by hand where nobody promises anything: the same rows into the same tables and indexes. */
+/** The baseline, written by hand without any promise: the same rows into the same tables and indexes. */
 export interface RawStore {
   /** One group of a run's rows, durable when it resolves. */
   append(rows: readonly LinkedEvent[]): void | Promise<void>

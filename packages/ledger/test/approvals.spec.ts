@@ -12,7 +12,7 @@ import { describe, expect, it } from 'vitest'
 import { payingAgent } from './support/paying-agent.ts'
 import { temporaryFolder } from './support/temporary-folder.ts'
 
-/** A run that waits for a person, whose approval is in the inbox and nobody has read it. */
+/** A run that waits for a person, whose approval is unread in the inbox. */
 async function approvedRun(ledger: Ledger): Promise<RunId> {
   const agent = payingAgent(() => {})
   const rest = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Pay.').result
@@ -34,7 +34,7 @@ async function onRecord(ledger: Ledger, runIds: readonly RunId[]): Promise<reado
   return found
 }
 
-/** Another process that resumes each run that it is told of. */
+/** Another process that resumes each run that it reads about. */
 async function resumer(
   path: string,
   world: string,

@@ -34,9 +34,8 @@ interface Sound {
   readonly pages: readonly Page[]
 }
 
-/** A ledger with every kind of page: large contents, so that they overflow, and pages that nobody uses any more. */
-async function soundLedger(): Promise<Sound> {
-  const path = makeFolder('runs.db')
+/** A ledger with every kind of page: large contents, so that they overflow, and pages that are no longer in use. */
+async function soundLedger(path: string): Promise<Sound> {
   const ledger = sqliteLedger(path)
   const runIds = [await recordRun(ledger, 1), await recordRun(ledger, 2), await largeRun(ledger)]
   const events = await Promise.all(runIds.map((runId) => Array.fromAsync(ledger.read(runId))))
@@ -60,7 +59,7 @@ async function largeRun(ledger: Ledger): Promise<RunId> {
   return run.id
 }
 
-/** What becomes of a file with some bytes changed. What is found is told with its place; the last must never be. */
+/** What becomes of a file with some bytes changed. Each finding names its place; the last kind must never occur. */
 type Outcome = 'refused' | 'found' | 'unharmed' | 'changed unseen'
 
 function isLocated(verdict: RunVerdict | StoreVerdict): boolean {
@@ -103,9 +102,10 @@ function cellsOf({ bytes }: Sound, pageno: number): { readonly count: number; re
 const chained = /^(run|event|payload|content)$|^event_|^sqlite_autoindex_(run|event|payload|content)_/
 
 describe('a ledger file of which one byte has changed', () => {
+  const soundPath = makeFolder('runs.db')
   let sound: Sound
   beforeAll(async () => {
-    sound = await soundLedger()
+    sound = await soundLedger(soundPath)
   })
   /** One page of each kind: the middle one. */
   const kinds = (): readonly Page[] =>
@@ -185,7 +185,7 @@ describe('a ledger file of which one byte has changed', () => {
         const ledger = sqliteLedger(sound.path, { readOnly: true })
         const { broken } = await verifyRun(ledger, runId)
         await ledger.close()
-        // The link of the last event stands in the run's row as well, which may lie before it in the file.
+        // The run's row holds the link of the last event as well, and it may lie before the event in the file.
         const what: unknown = expect.stringMatching(column === 'hash' ? /^(hash|head_hash)$/ : /^payload$/)
         expect({ column, ...broken }).toMatchObject({ column, runId, seq, what })
       }

@@ -8,9 +8,8 @@ import { allVerified } from './support/recorded.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 describe('the tables of a ledger file', () => {
-  let path: string
+  const path = makeFolder('runs.db')
   beforeAll(async () => {
-    path = makeFolder('runs.db')
     const ledger = sqliteLedger(path)
     await recordLargeRun(ledger)
     await ledger.close()

@@ -36,13 +36,13 @@ function refusalsOf(path: string): readonly TallystickError[] {
 }
 
 describe('a ledger file that is cut off', () => {
+  const wholePath = makeFolder('runs.db')
   let whole: Buffer
   beforeAll(async () => {
-    const path = makeFolder('runs.db')
-    const ledger = sqliteLedger(path)
+    const ledger = sqliteLedger(wholePath)
     await recordRun(ledger, 1)
     await ledger.close()
-    whole = readFileSync(path)
+    whole = readFileSync(wholePath)
   })
 
   function cut(length: number): string {
@@ -104,14 +104,13 @@ interface Left {
   readonly checkpoints: string
 }
 
-async function leftLedger(): Promise<Left> {
-  const path = makeFolder('runs.db')
+async function leftLedger(path: string): Promise<Left> {
   const first = sqliteLedger(path)
   const runIds = [await recordRun(first, 1)]
   await first.close()
   const ledger = sqliteLedger(path)
   await ledger.head(runIds[0] as RunId)
-  // Whoever reads keeps the log from being written into the file.
+  // A reader keeps the log from being written into the file.
   const reader = new BetterSqlite3(path, { readonly: true })
   reader.exec('begin')
   reader.prepare('select count(*) from run').get()
@@ -126,9 +125,10 @@ async function leftLedger(): Promise<Left> {
 }
 
 describe('the log of a ledger file that is cut off or changed', () => {
+  const leftPath = makeFolder('runs.db')
   let left: Left
   beforeAll(async () => {
-    left = await leftLedger()
+    left = await leftLedger(leftPath)
   })
 
   /** What is left of the second run, by what opening, verifying and the checkpoint say; the first has to be whole. */

@@ -52,7 +52,7 @@ describe('the chain of hashes', () => {
     )
   })
 
-  it('hashes what is longer than its desk as what is shorter', () => {
+  it('hashes a text longer than its scratch buffer as a shorter one', () => {
     fc.assert(
       fc.property(fc.integer({ min: 15_000, max: 40_000 }), (length) => {
         const long = Buffer.alloc(length, 'é')

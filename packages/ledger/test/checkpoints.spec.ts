@@ -160,7 +160,7 @@ describe('checkpoints', () => {
     await sign()
     const third = await another(path)
     rewrite(path, third, otherAnswer)
-    // No checkpoint covers the run: nobody can tell.
+    // No checkpoint covers the run, so this cannot be known.
     expect(await compared()).toMatchObject({ ok: true, runs: 2 })
   })
 

@@ -6,7 +6,7 @@ import { judge, lostWithTheServer } from './support/crash-judge.ts'
 import { clear, evidenceOf, siteOf, takeOver } from './support/crash-site.ts'
 import { doubleStarts, repetitions } from './support/crash-world-judge.ts'
 
-/** What a run looks like from outside that nobody cut off. */
+/** What a run that was not cut off looks like from outside. */
 async function evidenceIn(scenario: string): Promise<Evidence> {
   const site = siteOf('sqlite', scenario)
   const { before, strays, faults } = await takeOver(site)
@@ -29,7 +29,7 @@ function withDeeds(evidence: Evidence, change: (deeds: Evidence['deeds']) => Evi
   return { ...evidence, deeds: change(evidence.deeds) }
 }
 
-/** As if whoever took over last had found a part of what there is. */
+/** As if the last process that took over had found a part of what there is. */
 function takenOverAt(evidence: Evidence, seq: number, waiting: Holdings['inboxes'] = new Map()): Evidence {
   const events = new Map([...evidence.after.events].map(([runId, run]) => [runId, run.slice(0, seq)]))
   return { ...evidence, before: { ...evidence.after, events, inboxes: waiting } }
@@ -39,7 +39,7 @@ const runIdOf = ({ after }: Evidence): RunId => [...after.events.keys()][0] as R
 const indexOf = (events: readonly RuntimeEvent[], type: RuntimeEvent['type']): number =>
   events.findIndex((event) => event.type === type)
 
-/** What somebody might do to a record, and what the judge has to say about it. */
+/** What an attacker might do to a record, and what the judge has to say about it. */
 const doctorings: readonly (readonly [string, (evidence: Evidence) => Evidence, RegExp])[] = [
   [
     'an acknowledged event is gone',

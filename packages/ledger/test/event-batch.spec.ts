@@ -49,6 +49,10 @@ describe('a page of events', () => {
     const { reads, asked } = readsOf(Array.from({ length: 100 }, (_, index) => rowOf(index + 1, 400_000)))
     expect(eventBatch(reads, range).map(({ seq }) => seq)).toEqual([1, 2, 3])
     expect(asked()).toBe(3)
+    const mebibyte = 1024 * 1024
+    const batchOf = (...bytes: readonly number[]): number =>
+      eventBatch(readsOf(bytes.map((each, index) => rowOf(index + 1, each))).reads, range).length
+    expect([batchOf(mebibyte, 1), batchOf(mebibyte - 1, 1, 1)]).toEqual([1, 2])
   })
 
   it('is followed by the next, without a gap and without a repetition', () => {

@@ -21,7 +21,7 @@ const formats = Array.from({ length: newestFormat }, (_, index) => index + 1)
 /**
  * Held against every release from here on. Where this fails for a format that was released, ledgers of its users fold to
  * something else than they did: an upcaster is missing, or a fold has changed its mind about the past. How to write the
- * files of an unreleased format again stands in `support/write-golden.ts`.
+ * files of an unreleased format again: `support/write-golden.ts`.
  */
 describe.each(formats)('the golden ledger of format %d', (format) => {
   const files = goldenFiles(format)

@@ -21,7 +21,7 @@ function idOf([first]: readonly Line[]): RunId {
   return first.runId
 }
 
-/** Why an import was refused, and how many events stand in the ledger then. */
+/** Why an import was refused, and how many events the ledger holds then. */
 async function refused(
   lines: Iterable<object>,
   ledger: Ledger = memoryLedger(),

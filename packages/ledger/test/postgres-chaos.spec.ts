@@ -7,7 +7,7 @@ import { hasPostgres } from './support/postgres-database.ts'
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('several processes on a Postgres server that is killed again and again', () => {
-  // `node packages/ledger/bench/chaos.ts` goes on for as long as it is told.
+  // `node packages/ledger/bench/chaos.ts` runs for as long as its argument says.
   it('lose nothing that a barrier follows, see every event once, and continue without help', async () => {
     const server = await mortalServer()
     if ('unavailable' in server) throw new Error(server.unavailable)

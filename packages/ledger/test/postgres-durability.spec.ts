@@ -16,7 +16,7 @@ describe.skipIf(!hasPostgres)('on a server that writes its log only when it is a
   let server: PostgresProcess
   let connectionString: string
   beforeAll(async () => {
-    // Nobody else writes the log to the disk while a test lasts: not the writer that wakes up now and then, nor vacuum.
+    // Nothing else writes the log to the disk while a test lasts: not the writer that wakes up now and then, nor vacuum.
     const asked = ['wal_writer_delay=10s', 'wal_writer_flush_after=1GB', 'autovacuum=off']
     // What was handed to the operating system outlives a server that is killed.
     server = await startPostgres([...asked, 'fsync=off', 'full_page_writes=off'])

@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     const facts = everyFact(run)
-    // Of many small texts, since a large one would stand apart.
+    // Of many small texts, since a large one would be stored apart.
     const data = Array.from({ length: 40 }, () => 'x'.repeat(10_000))
     const large = { ...facts.tool_progress, data }
     const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])

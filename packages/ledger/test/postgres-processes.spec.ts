@@ -55,7 +55,7 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
         expect(own.map((_text, index) => texts.get(seq + index))).toEqual(own)
       }
     }
-    // Whatever was not acknowledged was refused, so nothing else stands there.
+    // Whatever was not acknowledged was refused, so the ledger holds nothing else.
     expect(events).toBe(2 * names.length * appends)
     const conflicts = said.flatMap((line) => (line as { conflicts?: number }).conflicts ?? [])
     expect(conflicts.reduce((sum, each) => sum + each, 0)).toBeGreaterThan(0)

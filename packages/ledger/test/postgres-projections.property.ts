@@ -19,7 +19,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
         const open = (readOnly: boolean) => postgresLedger({ connectionString, schema, readOnly })
         const ledgers = [open(false), open(false)] as const
         const grown = new GrownLedger(await runsOf(told))
-        // Whoever reads finds a schema that is made.
+        // Every reader finds a schema that is made.
         await ledgers[0].head(sampleRunId(1))
         const reader = open(true)
         for (const step of told.steps) {

@@ -15,7 +15,8 @@ import {
 import { refreshed } from './support/compare-projections.ts'
 import { longRun } from './support/long-run.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
-import { projectionCases, type ProjectionBed } from './support/projection-cases.ts'
+import type { ProjectionBed } from './support/projection-bed.ts'
+import { projectionCases } from './support/projection-cases.ts'
 import { recordRun } from './support/record-run.ts'
 import { refreshingProcess } from './support/refreshing-process.ts'
 
@@ -44,7 +45,7 @@ function bed(opened: Ledger[]): ProjectionBed {
   }
 }
 
-/** Whether anybody waits for what a connection holds. */
+/** Whether another connection waits for what a connection holds. */
 async function isWaitedFor(client: Client): Promise<boolean> {
   const { rows } = await client.query(
     `select from pg_locks where not granted and pg_backend_pid() = any (pg_blocking_pids(pid))`,
@@ -52,7 +53,7 @@ async function isWaitedFor(client: Client): Promise<boolean> {
   return rows.length > 0
 }
 
-/** The driver by itself tells large whole numbers as texts. */
+/** Without options, the driver returns large whole numbers as texts. */
 function withNumbers(row: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => {
@@ -100,7 +101,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     expect((await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done).toBe(2)
   })
 
-  it('leave no snapshot of what is taken away at the same moment', async () => {
+  it('leave no snapshot of an event whose content is removed at the same moment', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     const runId = await longRun(ledger, 20)
@@ -111,7 +112,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
       const fold = { isDone: false }
       const folding = foldTo(ledger, runId).finally(() => (fold.isDone = true))
       while (!fold.isDone && !(await isWaitedFor(client))) {
-        // Whoever folds comes to the row that is held.
+        // The fold comes to the row that is held.
       }
       await client.query('commit')
       await folding

@@ -35,7 +35,7 @@ async function ledgerSchema(schema = freshSchema()): Promise<string> {
   return schema
 }
 
-/** Sends a statement as somebody with an SQL shell does, who has named the schema before. */
+/** Sends a statement as a user of an SQL shell does, who has named the schema before. */
 function inSchema<T>(
   schema: string,
   work: (send: (text: string) => Promise<{ rows: unknown[]; rowCount: number | null }>) => Promise<T>,
@@ -60,7 +60,7 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
     }
   })
 
-  // What nobody may do, not even with an SQL shell.
+  // What no user may do, not even with an SQL shell.
   const forbidden = [
     `update event set at = 1 where seq = 2`,
     `update event set seq = 9 where seq = 4`,
@@ -183,7 +183,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
   it('is read in pages that end where their bodies grow large', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
-    // Of many small texts, since a large one would stand apart.
+    // Of many small texts, since a large one would be stored apart.
     const data = Array.from({ length: 40 }, () => 'x'.repeat(10_000))
     const large = { ...facts.tool_progress, data }
     const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])

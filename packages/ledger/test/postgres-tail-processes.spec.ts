@@ -15,7 +15,7 @@ const [writers, runs, appends] = [3, 5, 60]
 /** Each append holds two. */
 const events = writers * appends * 2
 
-/** Holds transactions open while others write, one after the other, until it is told that they have ended. */
+/** Holds transactions open while others write, one after the other, until the parent says that they have ended. */
 async function holdBack(schema: string, isOver: () => boolean): Promise<number> {
   const ledger = openLedger(schema)
   let held = 0

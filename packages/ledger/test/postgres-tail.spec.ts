@@ -25,7 +25,7 @@ async function start(ledger: Ledger, runId: RunId): Promise<void> {
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
 }
 
-/** The runs of what is left of a tail, once there are so many events: other tests may have transactions open too. */
+/** The runs of the rest of a tail, once there are so many events: other tests may have transactions open too. */
 async function runsBehind(
   ledger: Ledger,
   after: TailedEvent | undefined,
@@ -143,7 +143,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const refused = Array.fromAsync(ledger.tail())
     await expect(refused).rejects.toThrow(LedgerUnavailableError)
     await expect(refused).rejects.toThrow(/came from another server.*number them anew/)
-    // Everything else works: what is appended stands after, although its transaction is the lower one.
+    // Everything else works: a later append comes after it, although its transaction is the lower one.
     const next = stamped(first, [everyFact(first).cancel_requested], { afterSeq: 1 })
     await ledger.append(first, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     await withClient(async (client) => {

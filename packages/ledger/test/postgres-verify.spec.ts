@@ -95,7 +95,7 @@ async function brokenBy(
   return { broken: (await verifiedIn(schema, runId)).broken, seq, last }
 }
 
-/** The event that most cases change, which concerns a call and may stand once; and the run's last. */
+/** The event that most cases change, which concerns a call and may be recorded once; and the run's last. */
 async function placesIn(client: Client, runId: string): Promise<[seq: number, last: number]> {
   const { rows } = await client.query<{ seq: number; last: number }>(
     `select max(seq) filter (where type = 'tool_result')::int4 as seq, max(seq)::int4 as last from event where run_id = $1`,

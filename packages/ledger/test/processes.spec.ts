@@ -156,7 +156,7 @@ describe('several processes', () => {
 })
 
 describe('a user who may not write', () => {
-  // Root may write everywhere, so the child is somebody else then.
+  // Root may write everywhere, so the child runs as another user then.
   const nobody = process.getuid?.() === 0 ? 65_534 : undefined
 
   // Windows knows neither these modes nor users by number.

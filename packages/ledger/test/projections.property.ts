@@ -27,7 +27,7 @@ describe('projections', () => {
         const path = join(folder, `${++files}.db`)
         const ledgers = [sqliteLedger(path), sqliteLedger(path)] as const
         const grown = new GrownLedger(await runsOf(told))
-        // Whoever reads finds a schema that is made.
+        // Every reader finds a schema that is made.
         await ledgers[0].head(sampleRunId(1))
         const reader = sqliteLedger(path, { readOnly: true })
         for (const step of told.steps) {

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
-/** A value with a mark in every text of it, which says where it stands. */
+/** A value with a mark in every text of it, which names its place. */
 function marked(value: Json, path: string): Json {
   if (typeof value === 'string') return `secret ${path}`
   if (typeof value !== 'object' || value === null) return value

@@ -35,7 +35,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-/** Records a run of 40 turns, which nobody folds. */
+/** Records a run of 40 turns, and folds it nowhere. */
 async function recordedIn(path: string, options?: Parameters<typeof longRun>[2]): Promise<typeof recorded> {
   const ledger = sqliteLedger(path)
   const runId = await longRun(ledger, 40, options)

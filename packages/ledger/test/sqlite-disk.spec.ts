@@ -40,7 +40,7 @@ async function seqs(ledger: Ledger): Promise<readonly number[]> {
   return (await Array.fromAsync(ledger.read(run))).map(({ seq }) => seq)
 }
 
-/** What stands in a file that other processes may have open. */
+/** The bytes of a file that other processes may have open. */
 async function seqsInCopy(path: string): Promise<readonly number[]> {
   const copy = temporaryFile()
   // By another process, since closing the file in this one would drop the locks that SQLite has on it.
@@ -89,7 +89,7 @@ describe('a disk that is full', () => {
   )
 })
 
-// On Windows no file can be taken away that somebody has open.
+// On Windows a file that a process has open cannot be removed.
 describe.skipIf(process.platform === 'win32')('a file that is taken away while the ledger is open', () => {
   it('is missed at the next append, which is not acknowledged; what was can still be read', async () => {
     const path = temporaryFile()

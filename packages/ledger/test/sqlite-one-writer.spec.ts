@@ -34,7 +34,7 @@ function started(runId: RunId): readonly RuntimeEvent[] {
   return stamped(runId, [everyFact(runId).run_started])
 }
 
-/** Refuses at once where another process writes, unless it is told to wait. */
+/** Refuses at once where another process writes, unless an option says to wait. */
 function ledgerIn(path: string, options: SqliteLedgerOptions = { busyTimeoutMs: 0 }): Ledger {
   const ledger = sqliteLedger(path, options)
   onTestFinished(() => ledger.close())
@@ -178,8 +178,9 @@ describe('with oneWriter: false', () => {
 describe('the ledgers of one process', () => {
   it('share the role, until the last run of them rests', async () => {
     const path = temporaryFile()
-    const [one, two] = [ledgerIn(path), ledgerIn(path)]
+    // Makes the tables first: none of them waits for another that makes them.
     const other = await writerProcess(path, { busyTimeoutMs: 0 })
+    const [one, two] = [ledgerIn(path), ledgerIn(path)]
     await one.append(mine, atStart, started(mine), barrier)
     await two.append(theirs, atStart, started(theirs), barrier)
     // The same run in both: each has to let go of it.

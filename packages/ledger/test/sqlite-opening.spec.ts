@@ -37,6 +37,9 @@ describe('opening with options', () => {
 
   it.each([
     [0x6969, 'NFS'],
+    [0x517b, 'SMB'],
+    [0x73757245, 'Coda'],
+    [0x5346414f, 'AFS'],
     [0xff534d42, 'SMB'],
     [0xff534d42 | 0, 'SMB'],
     [0xfe534d42 | 0, 'SMB'],
@@ -157,7 +160,7 @@ describe('opening to write', () => {
 })
 
 describe('opening to read', () => {
-  it('makes no file where there is none', () => {
+  it('makes no file where the file is missing', () => {
     const path = temporaryFile()
     const refusal = refusalOf(() => sqliteLedger(path, { readOnly: true }))
     expect(refusal).toBeInstanceOf(LedgerUnavailableError)

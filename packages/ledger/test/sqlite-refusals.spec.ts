@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
@@ -60,7 +60,7 @@ describe('opening what is no ledger', () => {
     database.exec('create table customer (name text); insert into customer values (1)')
     for (const end of ['', '-wal', '-shm']) copyFileSync(path + end, left + end)
     database.close()
-    // The index of the log is rebuilt by whoever reads; it holds nothing of its own.
+    // Each reader rebuilds the index of the log; it holds nothing of its own.
     expect(refusals(left, ['runs.db', 'runs.db-wal'])).toEqual(twice(/another application/))
   })
 
@@ -80,13 +80,13 @@ describe('opening what is no ledger', () => {
 
   it('refuses a file in a folder that is not there, and one below a file', () => {
     const folder = temporaryFolder()
-    expect(refusalOf(() => sqliteLedger(join(folder, 'missing', 'runs.db')))).toBeInstanceOf(
-      LedgerUnavailableError,
-    )
     writeFileSync(join(folder, 'file'), '')
-    expect(refusalOf(() => sqliteLedger(join(folder, 'file', 'runs.db')))).toBeInstanceOf(
-      LedgerUnavailableError,
-    )
+    for (const missing of ['missing', 'file']) {
+      const path = join(folder, missing, 'runs.db')
+      expect(String(refusalOf(() => sqliteLedger(path)))).toBe(
+        `LedgerUnavailableError: The folder of the ledger ${path} is not there, so the file cannot be made. Make the folder first.`,
+      )
+    }
     expect(readdirSync(folder)).toEqual(['file'])
   })
 

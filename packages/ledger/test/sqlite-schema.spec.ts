@@ -49,7 +49,7 @@ describe('the schema of a ledger file', () => {
     })
   })
 
-  // What nobody may do, not even with an SQL shell.
+  // What no user may do, not even with an SQL shell.
   const forbidden = [
     `update event set at = 1 where seq = 2`,
     `update event set seq = 9 where seq = 4`,

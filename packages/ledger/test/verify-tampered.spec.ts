@@ -9,7 +9,7 @@ import type { Envelope } from '../src/record/envelope.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
 
-/** The event that most cases change: it concerns a call, and it may stand once. */
+/** The event that most cases change: it concerns a call, and it may be recorded once. */
 function resultSeq(database: Database, runId: RunId): number {
   const query = `select max(seq) as seq from event where run_id = ? and type = 'tool_result'`
   return database.prepare<[string], { seq: number }>(query).get(runId)?.seq ?? 0

@@ -133,7 +133,7 @@ describe('verify on events that break a law', () => {
     },
   )
 
-  it('finds faults of a store that lends no rows: gaps, other runs, a second of what is recorded once, a wrong head', async () => {
+  it('finds faults of a store that lends no rows: gaps, other runs, a second copy of a fact that is recorded once, a wrong head', async () => {
     const sound = memoryLedger()
     const id = await recordRun(sound)
     const events = await Array.fromAsync(sound.read(id))

@@ -47,7 +47,7 @@ async function kept() {
   return { path, database, clock, store, append, written: () => seq }
 }
 
-/** Somebody else who reads the file as it stands now, until the answer is called. */
+/** Another connection that reads the file as it is now, until the answer is called. */
 function reading(path: string): () => void {
   const reader = connection(path)
   reader.exec('begin')
@@ -130,7 +130,7 @@ describe('the log of a ledger', () => {
     expect(new Set(endured)).toEqual(new Set([100]))
     expect(endured.length).toBeLessThanOrEqual(longest / (maxBytes / 4))
     vi.restoreAllMocks()
-    // A moment of rest keeps nobody waiting, and comes again.
+    // A moment without writes keeps no caller waiting, and comes again.
     clock.advance(3_000)
     expect(logBytes(path)).toBe(longest)
     end()

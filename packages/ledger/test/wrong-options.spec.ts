@@ -32,6 +32,8 @@ const connectionString = 'postgres://me@localhost/runs'
 it.each<readonly [string, () => unknown, string]>([
   ['a slip', sqlite({ readonly: true }), 'sqliteLedger: readonly is no option. Did you mean readOnly?'],
   ['a wait by half its name', sqlite({ busyTimeout: 5 }), 'Did you mean busyTimeoutMs?'],
+  ['a wait by another name', sqlite({ timeout: 5 }), 'Did you mean busyTimeoutMs?'],
+  ['keys by another name', sqlite({ keyring: {} }), 'Did you mean keys?'],
   ['keys that are not keys', sqlite({ keys: 'keys.db' }), 'keys is a text; expected a keyring'],
   ['half a byte', sqlite({ maxWalBytes: 0.5 }), 'maxWalBytes is 0.5; expected a whole number'],
   ['yes for true', sqlite({ oneWriter: 'yes' }), 'oneWriter is a text; expected true or false'],

@@ -3,7 +3,7 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
 import { EmptyResponseBodyError, LoadAPIKeyError, UnsupportedFunctionalityError } from '@ai-sdk/provider'
 import { describe, expect, it, vi } from 'vitest'
-import { providerErrorOf } from '../src/ai-sdk/client/failure.ts'
+import { isMissingEnd, providerErrorOf } from '../src/ai-sdk/client/failure.ts'
 import { fromAiSdk } from '../src/ai-sdk.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, textShown } from './kit/collect.ts'
@@ -140,6 +140,119 @@ describe('an error in the stream', () => {
     ],
   ])('that is %o is %s, retryable: %s', (error, failureClass, retryable) => {
     expect(providerErrorOf(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
+  })
+})
+
+const coded = (code: string) => Object.assign(new Error('no'), { code })
+const named = (name: string, more: object = {}) => Object.assign(new Error('no'), { name, ...more })
+const answered = (statusCode: number | undefined, more: object = {}) =>
+  named('AI_APICallError', { statusCode, isRetryable: true, ...more })
+
+describe('a failure', () => {
+  it.each<[type: string, failureClass: string, retryable: boolean]>([
+    ['context_length_exceeded', 'context_overflow', false],
+    ['request_too_large', 'context_overflow', false],
+    ['exceed_context_size', 'context_overflow', false],
+    ['overloaded_error', 'overloaded', true],
+    ['insufficient_quota', 'rate_limited', false],
+    ['billing_error', 'rate_limited', false],
+    ['rate_limit_error', 'rate_limited', true],
+    ['authentication_error', 'authentication', false],
+    ['invalid_api_key', 'authentication', false],
+    ['permission_error', 'permission', false],
+    ['not_found_error', 'not_found', false],
+    ['content_filter', 'content_filtered', false],
+    ['content_policy_violation', 'content_filtered', false],
+    ['timeout_error', 'timeout', true],
+    ['invalid_request_error', 'invalid_request', false],
+    ['invalid_prompt', 'invalid_request', false],
+    ['api_error', 'server', true],
+    ['server_error', 'server', true],
+    ['internal', 'server', true],
+    ['odd', 'server', true],
+  ])(
+    'that its vendor calls %s is %s, retryable: %s, in the stream and in an answer',
+    (type, failureClass, retryable) => {
+      const told = { class: failureClass, retryable }
+      expect(providerErrorOf({ type, message: 'Oops.' }, { now: 0 })).toMatchObject({
+        ...told,
+        message: expect.stringContaining(`The reply was broken off (${type}): Oops. `),
+      })
+      const responseBody = JSON.stringify({ error: { type: 'odd', code: type, message: 'Oops' } })
+      expect(providerErrorOf(answered(502, { responseBody }), { now: 0 })).toMatchObject({
+        ...{ ...told, status: 502 },
+        message: expect.stringContaining(`The provider answered 502 (${type}): Oops. `),
+      })
+    },
+  )
+
+  it.each<[error: unknown, failureClass: string, retryable: boolean, words: string]>([
+    [named('AI_LoadAPIKeyError'), 'authentication', false, 'There is no usable key for the call'],
+    [named('AI_LoadSettingError'), 'invalid_request', false, 'The provider lacks a setting'],
+    [named('AI_NoSuchModelError'), 'not_found', false, 'The provider knows no such model'],
+    [named('AI_UnsupportedFunctionalityError'), 'invalid_request', false, 'The provider cannot do what'],
+    [named('AI_InvalidPromptError'), 'invalid_request', false, 'The provider cannot send such a history'],
+    [named('AI_InvalidArgumentError'), 'invalid_request', false, 'The provider takes no such setting'],
+    [named('AI_EmptyResponseBodyError'), 'truncated', true, 'The answer is empty'],
+    [named('AI_JSONParseError'), 'protocol', true, 'The stream holds an event that is not valid JSON'],
+    [
+      named('AI_TypeValidationError'),
+      'protocol',
+      true,
+      'The stream holds an event that the provider does not',
+    ],
+    [named('AI_InvalidResponseDataError'), 'protocol', true, 'The stream contradicts itself'],
+    [named('toString'), 'protocol', false, 'The call failed unexpectedly (toString)'],
+    [answered(undefined), 'network', true, 'The provider could not be reached. '],
+    [answered(undefined, { cause: coded('ECONNREFUSED') }), 'network', true, 'be reached (ECONNREFUSED)'],
+    [answered(undefined, { cause: coded('ETIMEDOUT') }), 'timeout', true, 'be reached (ETIMEDOUT)'],
+    [answered(200), 'protocol', true, 'The answer is no reply'],
+    [answered(200, { isRetryable: false }), 'protocol', false, 'The answer is no reply'],
+    [answered(399, { cause: coded('ECONNRESET') }), 'network', true, 'The connection broke (ECONNRESET)'],
+    [answered(200, { cause: coded('ETIMEDOUT') }), 'timeout', true, 'The connection broke (ETIMEDOUT)'],
+    [answered(400), 'invalid_request', false, 'The provider answered 400. '],
+    [answered(400, { responseBody: 'no JSON' }), 'invalid_request', false, 'The provider answered 400. '],
+    [answered(503, { responseBody: '{"error":"Busy"}' }), 'overloaded', true, 'answered 503: Busy. '],
+    [{ code: 399, message: 'x' }, 'server', true, 'The reply was broken off: x'],
+    [{ code: 400, message: 'x' }, 'invalid_request', false, 'The reply was broken off: x'],
+    [{ code: 599, message: 'x' }, 'server', true, 'The reply was broken off: x'],
+    [{ code: 600, message: 'x' }, 'server', true, 'The reply was broken off: x'],
+    [{ code: 400, message: 'exceeds the maximum context length' }, 'context_overflow', false, 'broken off'],
+    [{ message: 'exceeds the maximum context length' }, 'server', true, 'broken off'],
+    [{}, 'protocol', false, 'The call failed unexpectedly (object)'],
+    ['', 'protocol', false, 'The call failed unexpectedly (string)'],
+    [undefined, 'protocol', false, 'The call failed unexpectedly (undefined)'],
+  ])('of %o is %s, retryable: %s, and says: %s', (error, failureClass, retryable, words) => {
+    const failure = providerErrorOf(error, { now: 0 })
+    expect(failure).toMatchObject({ class: failureClass, retryable })
+    expect(failure.message).toContain(words)
+    expect(providerErrorOf(failure, { now: 0 })).toBe(failure)
+  })
+
+  it.each([
+    [{ 'request-id': 'a', 'x-request-id': 'b' }, { requestId: 'a' }],
+    [
+      { 'x-request-id': 'b', 'retry-after': '2' },
+      { requestId: 'b', retryAfterMs: 2000 },
+    ],
+    [{}, {}],
+  ])('keeps of the headers %o what is known', (responseHeaders, kept) => {
+    const {
+      class: _,
+      retryable: __,
+      message: ___,
+      ...told
+    } = providerErrorOf(answered(429, { responseHeaders }), { now: 0 }).toFailure()
+    expect(told).toStrictEqual({ status: 429, ...kept })
+  })
+
+  it.each<[unknown, boolean]>([
+    [named('AI_InvalidResponseDataError', { message: 'The stream ended without a finish reason.' }), true],
+    [named('AI_InvalidResponseDataError'), false],
+    [new Error('stream ended without a finish reason'), false],
+    [{ name: 'AI_InvalidResponseDataError', message: 'stream ended without a finish reason' }, false],
+  ])('says that the end is missing, or not: %o', (error, is) => {
+    expect(isMissingEnd(error)).toBe(is)
   })
 })
 

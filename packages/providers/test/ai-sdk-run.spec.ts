@@ -26,7 +26,7 @@ const answer = {
   pieces: [sseBytes([start({ id: 'msg_2' }), ...textBlock(0, 'It rains.'), done('end_turn'), stop])],
 }
 // The AI SDK's provider takes no block with a field missing, as short hand-written ones have.
-const calling = [
+const toolCallEvents = [
   start(),
   ...thinkingBlock(0, 'The user greets me — in Seoul it is 서울 weather 🌦️.', 'c2lnbmF0dXJl'),
   ...textBlock(1, 'Grüß dich! ', 'Let me look', ' … 👋'),
@@ -59,11 +59,15 @@ const begun = [
 ]
 
 const stories: { readonly [title: string]: () => Promise<Told> } = {
-  'that calls tools and answers': () => run([{ pieces: [sseBytes(calling)] }, answer]),
+  'that calls tools and answers': () => run([{ pieces: [sseBytes(toolCallEvents)] }, answer]),
   'whose reply is cut at its token limit, inside a call': () =>
     run([{ pieces: [sseBytes([...cutInACall, done('max_tokens'), stop])] }, answer]),
   'whose reply breaks off inside a call, and is asked for again': () =>
-    run([{ pieces: [sseBytes([...cutInACall, overloaded])] }, { pieces: [sseBytes(calling)] }, answer]),
+    run([
+      { pieces: [sseBytes([...cutInACall, overloaded])] },
+      { pieces: [sseBytes(toolCallEvents)] },
+      answer,
+    ]),
   'whose every reply breaks off': () => run([{ pieces: [sseBytes(cutInACall)] }]),
   'that is cancelled in the middle of a word': () =>
     run(
@@ -112,7 +116,7 @@ describe('a run over the AI SDK', () => {
     expect(result.usage).toMatchObject({ inputTokens: 120 + 12, outputTokens: 64 + 20, cacheReadTokens: 100 })
     const [, assistant, answers] = server.arrivals[1]!.body['messages']
     expect(assistant.content.map((block: { type: string }) => block.type)).toEqual(
-      contentOf(sseBytes(calling)).map(({ type }) => type),
+      contentOf(sseBytes(toolCallEvents)).map(({ type }) => type),
     )
     expect(
       answers.content.map((block: { tool_use_id: string; content: string }) => [

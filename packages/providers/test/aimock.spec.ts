@@ -11,7 +11,7 @@ import { openai, openaiChat } from '../src/openai.ts'
 
 const apiKey = 'k'
 
-/** Models on a server that speaks all wires and that nobody here wrote. */
+/** Models on a server that speaks all wires and that is not our code. */
 const models: Readonly<Record<string, (url: string) => Model>> = {
   'anthropic()': (url) => anthropic('claude-opus-4-8', { apiKey, baseURL: url }),
   'openai()': (url) => openai('gpt-5.4', { apiKey, baseURL: `${url}/v1` }),

@@ -15,7 +15,7 @@ const tools = [testTool({ name: 'count_stock' })]
 
 const localModel = (baseURL: string) => createOpenAICompatible({ name: 'local', baseURL, apiKey: 'k' })('m')
 
-/** A run whose answer has to fit a schema: what it came to, what its server was sent, and what of that is on record. */
+/** A run whose answer has to fit a schema: its result, the request that its server got, and which part of it is on record. */
 async function answered<Output>(
   modelAt: (server: Loopback) => Model,
   output: OutputSchema<Output>,

@@ -101,7 +101,7 @@ describe.each(Object.entries(clouds))('%s, by its own client', (_, { client, ans
     expect(JSON.stringify(server.arrivals[0]!.body)).not.toContain('very-secret')
   })
 
-  it('that stops in the middle is told from one that ended, by its own id of the request', async () => {
+  it('that stops in the middle fails as truncated, with the id of its own request', async () => {
     const server = await serve(answer([start(), ...textBlock(0, 'Hel')]))
     const { failure } = await collect(anthropic('claude-test-1', { client: client(server.url) }))
     expect(failure).toMatchObject({ class: 'truncated', retryable: true, requestId: 'req_cloud' })

@@ -4,6 +4,8 @@ import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { fold } from './kit/fold.ts'
 import { close, done, json, open, start, stop, text, textBlock, toolBlock } from './kit/streams.ts'
 
+const edits = { applied_edits: [{ type: 'clear_tool_uses_20250919' }] }
+
 describe('a reply that was cut', () => {
   it('inside a call does not report the call whose block never closed', () => {
     const { signals } = fold([
@@ -146,6 +148,33 @@ describe('the end', () => {
     })
   })
 
+  it('of a reply without a block has no part, whatever container it names', () => {
+    const container = { id: 'container_1' }
+    expect(
+      finished(fold([start({ container }), done('end_turn', { container }), stop]).signals)?.parts,
+    ).toEqual([])
+  })
+
+  it('puts what the vendor says of the whole reply after its last part', () => {
+    const { signals } = fold([
+      start(),
+      ...textBlock(0, 'I '),
+      ...textBlock(1, 'cannot'),
+      { ...done('refusal', { stop_details: { type: 'refusal' } }), context_management: edits },
+      stop,
+    ])
+    expect(finished(signals)?.parts.map(({ type, part }) => [type, part])).toEqual([
+      ...[
+        ['text', 0],
+        ['text', 1],
+      ],
+      ...[
+        ['provider', 2],
+        ['provider', 3],
+      ],
+    ])
+  })
+
   it('is final: what follows it says nothing', () => {
     const { signals } = fold([
       start(),
@@ -205,9 +234,26 @@ describe('a stream that two replies share', () => {
     ['a block continues that never began', [text(3, 'x')]],
     ['a block continues after its end', [...textBlock(0, 'x'), text(0, 'y')]],
     ['a block begins without a type', [open(0, {})]],
+    ['a block begins as nothing', [{ type: 'content_block_start', index: 0 }]],
+    [
+      'a block continues that has no number',
+      [{ type: 'content_block_delta', delta: { type: 'text_delta' } }],
+    ],
   ])('fails where %s', (_, events) => {
     expect(fold([start(), ...events]).error).toMatchObject({ class: 'protocol', retryable: true })
   })
+})
+
+it('a block that ends twice, or never began, ends nothing', () => {
+  const { signals, error } = fold([
+    ...[start(), close(3), ...toolBlock(0, 'toolu_1', 'f', '{}'), close(0), { type: 'content_block_stop' }],
+    ...[done('tool_use'), stop],
+  ])
+  expect([error, callsOf(signals).length, finished(signals)?.parts.length]).toEqual([undefined, 1, 1])
+})
+
+it('an error event that says nothing fails the stream, which may be tried again', () => {
+  expect(fold([start(), { type: 'error' }]).error).toMatchObject({ class: 'server', retryable: true })
 })
 
 it.each([

@@ -18,7 +18,7 @@ const tools = [
   },
 ]
 
-// Costs money and needs a key, so it runs only where one is; the title says when there is none.
+// Costs money and needs a key, so it runs only with one; the title says when the key is missing.
 describe.skipIf(skipped)(`Anthropic itself${skipped}`, () => {
   it('answers, and says what it cost', async () => {
     const asked = { ...request, messages: [user('Say the word yes.')] }

@@ -26,7 +26,7 @@ describe('a conversation', () => {
 
   it('asks for as many tokens as the request says', () => {
     expect(body([user('Hello')], {}, { maxOutputTokens: 77 }).max_tokens).toBe(77)
-    // What the run has left may be more than the model can write: the adapter's own bound stands.
+    // What the run has left may be more than the model can write: the adapter's own bound holds.
     expect(body([user('Hello')], {}, { maxOutputTokens: 900_000 }).max_tokens).toBeLessThanOrEqual(32_000)
   })
 

@@ -200,7 +200,7 @@ describe('silence', () => {
     const server = await serve({ pieces: [sseRecord(start())], ending: 'stall' })
     const clock = new ManualClock()
     let passed: () => void = () => {}
-    // Stands outside the adapter's own watch: what it lets through, the adapter has heard.
+    // Runs outside the adapter's own watch: the adapter has received what it lets through.
     const client = new Anthropic({
       apiKey: 'k',
       baseURL: server.url,

@@ -104,6 +104,10 @@ describe('a schema that the vendor can compile', () => {
 
 describe('a schema that it cannot compile', () => {
   const node = object({ next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } })
+  const leadingTo = (last: JsonObject): JsonObject =>
+    object({ x: { $ref: '#/$defs/first' } }, undefined, {
+      $defs: { first: object({ y: { $ref: '#/$defs/node' } }), node: last },
+    })
   it.each([
     ['properties of any name', object({ x: { type: 'object' } }), '#/properties/x'],
     ['a record', object({ x: { type: 'object', additionalProperties: text } }), '#/properties/x'],
@@ -117,6 +121,7 @@ describe('a schema that it cannot compile', () => {
     ['another document', object({ x: { $ref: 'https://example.org/x.json' } }), '#/properties/x refers'],
     ['a lost reference', object({ x: { $ref: '#/$defs/x' } }), 'anything is allowed at #/$defs/x'],
     ['itself', object({ x: { $ref: '#/$defs/node' } }, undefined, { $defs: { node } }), 'refers to itself'],
+    ['a definition that leads to one that refers to itself', leadingTo(node), 'refers to itself'],
     ['a required property without a schema', object({}, ['x']), 'is required at #'],
     ['a choice at its root', { anyOf: [object({ x: text }), object({ y: text })] }, 'plain object'],
     ['a root that is no object', { type: 'array', items: text }, 'plain object'],
@@ -213,6 +218,49 @@ describe('a tool’s schema that is a choice', () => {
       properties: { kind: { const: 'circle' }, radius: {}, note: text },
       required: ['kind', 'radius'],
       description: expect.stringMatching(/^A shape\. Rules: \{"allOf":/),
+    })
+  })
+
+  it.each<[how: string, $ref: string, definitions: JsonObject]>([
+    ['to a definition', '#/$defs/circle', { $defs: { circle } }],
+    [
+      'to one that refers on',
+      '#/$defs/a',
+      { $defs: { a: { $ref: '#/definitions/b' } }, definitions: { b: circle } },
+    ],
+    ['to a name with signs', '#/$defs/a~1b~0c', { $defs: { 'a/b~c': circle } }],
+  ])('or refers %s has the properties of what it means, and what it requires', (_, $ref, definitions) => {
+    const { schema, notes } = toolSchema({ $ref, ...definitions })
+    expect(schema).toEqual({
+      ...{ ...definitions, type: 'object', properties: circle['properties'], required: ['kind', 'radius'] },
+      description: `Rules: ${JSON.stringify({ $ref })}`,
+    })
+    expect(notes).toEqual(['$ref at # was put into the description'])
+  })
+
+  it.each<[string, JsonObject]>([
+    ['to nothing', { $ref: '#/$defs/lost' }],
+    ['to itself', { $ref: '#/$defs/a', $defs: { a: { $ref: '#/$defs/a' } } }],
+    ['to what is no schema', { $ref: '#/$defs/a', $defs: { a: 7 } }],
+  ])('or refers %s has no properties', (_, given) => {
+    const { schema } = toolSchema(given)
+    expect([schema['properties'], 'required' in schema]).toEqual([{}, false])
+  })
+
+  it('twice requires what all of either choice require, and says a property once that is the same', () => {
+    const given = {
+      anyOf: [circle, object({ kind: { const: 'circle' } })],
+      oneOf: [square, object({ side: { type: 'number' }, kind: text }, ['side'])],
+    }
+    expect(toolSchema(given)).toMatchObject({
+      schema: {
+        properties: {
+          kind: { anyOf: [{ const: 'circle' }, { const: 'square' }, text] },
+          side: { type: 'number' },
+        },
+        required: ['kind', 'side'],
+      },
+      notes: ['anyOf at # was put into the description', 'oneOf at # was put into the description'],
     })
   })
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Usage } from '@tallystick/core'
 import { anthropic } from '../src/anthropic.ts'
+import { type Steps, usageSignal } from '../src/anthropic/reply/usage.ts'
 import { openaiChat } from '../src/openai.ts'
 import { coherentUsage } from '../src/shared/reply/coherent-usage.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
@@ -16,10 +17,12 @@ const iteration = (type: string, input: number, output: number, more: object = {
   ...{ cache_read_input_tokens: 0, cache_creation_input_tokens: 0, ...more },
 })
 const ended = (usage: object) => ({ ...done('end_turn'), usage })
+const found = (index: number, id = `srv_${index}`) =>
+  open(index, { type: 'web_search_tool_result', tool_use_id: id, content: [] })
 const search = (index: number) => [
   open(index, { type: 'server_tool_use', id: `srv_${index}`, name: 'web_search', input: { query: 'x' } }),
   close(index),
-  open(index + 1, { type: 'web_search_tool_result', tool_use_id: `srv_${index}`, content: [] }),
+  found(index + 1, `srv_${index}`),
   close(index + 1),
 ]
 
@@ -85,9 +88,27 @@ describe('what Anthropic bills', () => {
     expect(lastContext(signals)).toBe(lastPrompt + 40)
   })
 
-  it('says nothing beside it where one prompt was read', () => {
-    const { signals } = fold([start(), ...textBlock(0, 'Hi'), done('end_turn'), stop])
-    expect(lastContext(signals)).toBeUndefined()
+  it.each([
+    ['has no search', textBlock(0, 'Hi'), undefined],
+    ['paused after its search', search(0), undefined],
+    ['paused after two searches at once', [...search(0).slice(0, 2), ...search(1), found(3)], undefined],
+    ['paused after one search and then another', [...search(0), ...search(2)], 2_040],
+  ])('counts as one prompt what was read before the first results: a reply that %s', (_, blocks, tokens) => {
+    const first = start({ usage: { input_tokens: 1_000, output_tokens: 1 } })
+    const { signals } = fold([first, ...blocks, ended({ input_tokens: 3_000, output_tokens: 40 }), stop])
+    expect(lastContext(signals)).toBe(tokens)
+  })
+
+  it.each<[why: string, input: number, steps: Steps, tokens: number | undefined]>([
+    ['whose first prompt is not known', 3_000, { count: 2, firstPrompt: undefined }, undefined],
+    ['whose prompts are no more than the first', 1_000, { count: 2, firstPrompt: 1_000 }, undefined],
+    ['of one prompt', 3_000, { count: 1, firstPrompt: 1_000 }, undefined],
+    ['of two prompts', 1_001, { count: 2, firstPrompt: 1_000 }, 1_040],
+    ['of three prompts', 4_000, { count: 3, firstPrompt: 1_000 }, 1_707],
+    ['whose later prompts would be shorter', 1_200, { count: 3, firstPrompt: 1_000 }, 1_040],
+  ])('estimates the conversation of a reply %s', (_, input, steps, tokens) => {
+    const { contextTokens } = usageSignal({ input_tokens: input, output_tokens: 40 }, steps)
+    expect(contextTokens).toBe(tokens)
   })
 })
 

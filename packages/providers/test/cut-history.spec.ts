@@ -40,6 +40,26 @@ describe('a history of Anthropic that a compaction cut after running code', () =
     expect(brokenRules(sent)).toEqual([])
   })
 
+  it('keeps the callers that are still there', () => {
+    const other = { type: 'code_execution_20250825', tool_id: 'srvtoolu_2' }
+    const again: readonly Message[] = [
+      assistant(
+        [
+          block({ type: 'server_tool_use', id: 'srvtoolu_2', name: 'code_execution', input: {} }),
+          call(3, 'toolu_3', { opaque: ownOpaque({ caller: other }) }),
+        ],
+        { stopReason: 'tool_use' },
+      ),
+      results(result(3)),
+    ]
+    const sent = body([summary, ...whole.slice(3), ...again])
+    expect(calls(sent).map((one: Loose) => [one.id, one.caller])).toEqual([
+      ['toolu_2', undefined],
+      ['toolu_3', other],
+    ])
+    expect(brokenRules(sent)).toEqual([])
+  })
+
   it('and one that was not cut keeps its callers', () => {
     expect(calls(body(whole)).map((one: Loose) => one.caller)).toEqual([caller, caller])
   })

@@ -13,7 +13,7 @@ let folder: string
 beforeAll(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'missing-packages-')))
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-  // Node reads no types below node_modules: the package stands beside it, and finds its own name.
+  // Node reads no types below node_modules: the package is put beside it, and finds its own name.
   for (const name of ['src', 'package.json'])
     cpSync(join(home, name), join(folder, name), { recursive: true })
   for (const name of ['@tallystick/core', 'rxjs']) {

@@ -21,7 +21,7 @@ interface Sent {
   readonly result: RunResult
 }
 
-/** What a run with these settings sends, and what stands in its ledger. */
+/** The request of a run with these settings, and what its ledger holds. */
 async function sent(
   modelAt: (url: string) => Model,
   answers: readonly Answer[],
@@ -52,6 +52,23 @@ const refusal = (field: string): Answer => ({
       },
     }),
   ],
+})
+
+it.each<[string, (url: string) => Model, keyof typeof says]>([
+  ['Anthropic', (baseURL) => anthropic('m', { apiKey: 'k', baseURL }), 'anthropic'],
+  ['OpenAI', (baseURL) => openai('m', { apiKey: 'k', baseURL }), 'responses'],
+  ['a chat', (baseURL) => openaiChat('m', { apiKey: 'k', baseURL }), 'chat'],
+  ['Ollama', (baseURL) => ollama('m', { baseURL }), 'ollama'],
+  ['the AI SDK', (baseURL) => fromAiSdk(createOpenAI({ apiKey: 'k', baseURL }).chat('m')), 'chat'],
+])('%s is sent no setting that says nothing, without a warning', async (_, modelAt, wire) => {
+  for (const settings of [{}, { stop: [] }]) {
+    const { body, warnings } = await sent(modelAt, [says[wire]('Hi')], settings)
+    const fields = { ...body, ...body['options'] }
+    for (const field of ['temperature', 'top_p', 'stop', 'stop_sequences', 'seed']) {
+      expect(fields).not.toHaveProperty(field)
+    }
+    expect(warnings).toEqual([[]])
+  }
 })
 
 describe('Anthropic', () => {

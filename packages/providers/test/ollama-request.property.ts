@@ -162,7 +162,7 @@ describe('the request that is made of any history', () => {
             ? [message.parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')]
             : [],
         )
-        // What stands side by side is joined by a blank line, and no thought here has one.
+        // Thoughts side by side are joined by a blank line, and no thought here has one.
         const sent = body(request).messages.flatMap((message: Loose) => message.thinking?.split('\n\n') ?? [])
         expect(sent.filter((thought: string) => !thoughts.includes(thought))).toEqual([])
       }),

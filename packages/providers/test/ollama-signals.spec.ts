@@ -212,7 +212,7 @@ describe('a prompt that the server cut', () => {
     expect(ended(2050).error).toMatchObject({ class: 'context_overflow' })
     expect(ended(2049).error).toBeUndefined()
     expect(ended(2051).error).toBeUndefined()
-    // A short prompt comes to that number by itself.
+    // A short prompt was not cut to come to that number.
     expect(ended(2050, { messages: [user('word')] }).error).toBeUndefined()
   })
 

@@ -26,7 +26,7 @@ async function read(given: Answer): Promise<Outcome> {
   return collect(ollama('qwen-test', { baseURL: server.url }))
 }
 
-/** How many calls stand on lines that end before this place. */
+/** How many calls are on lines that end before this place. */
 function callsBefore(bytes: Uint8Array, place: number): number {
   const lines = new TextDecoder().decode(bytes.subarray(0, place)).split('\n').slice(0, -1)
   return lines.flatMap((line) => JSON.parse(line).message.tool_calls ?? []).length

@@ -283,6 +283,18 @@ describe('calls', () => {
     expect(JSON.parse(streamed.join(''))).toEqual({ sql: 'SELECT "1"' })
   })
 
+  it('of custom tools without a text stream nothing, and get an empty one', () => {
+    const { signals } = foldChat([
+      ...[
+        role,
+        piece({ index: 0, id: 'c1', type: 'custom', custom: { name: 'query' } }),
+        finish('tool_calls'),
+      ],
+    ])
+    expect(callsOf(signals)).toMatchObject([{ name: 'query', input: { sql: '' } }])
+    expect(signals.map(({ type }) => type)).toEqual(['model_started', 'model_tool_request', 'model_finished'])
+  })
+
   it('whose input is no JSON object are malformed', () => {
     const { signals } = foldChat([role, ...callPieces(0, 'c1', 'a', '{"x": '), finish('tool_calls')])
     expect(callsOf(signals)).toMatchObject([{ input: {}, malformed: { text: '{"x": ' } }])

@@ -29,7 +29,7 @@ const made: readonly (readonly [string, () => Model])[] = [
   ['Chat Completions', () => openaiChat(modelId)],
 ]
 
-// Costs money and needs a key, so it runs only where one is; the title says when there is none.
+// Costs money and needs a key, so it runs only with one; the title says when the key is missing.
 describe.skipIf(skipped)(`OpenAI itself${skipped}`, () => {
   it.each(made)('over %s answers, and says what it cost', async (_, make) => {
     const { signals, failure } = await collect(make(), { ...request, messages: [user('Say the word yes.')] })

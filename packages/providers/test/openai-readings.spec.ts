@@ -127,7 +127,7 @@ describe('a stream of chats', () => {
     expect(error === undefined).toBe(!isSecond)
   })
 
-  it('goes on where a chunk with another id ends it', () => {
+  it('continues where a chunk with another id ends it', () => {
     const last = { ...chunk([{ index: 0, delta: { role: 'assistant' }, finish_reason: 'stop' }]), id: 'x' }
     expect(foldChat([role, content('Hello'), last]).error).toBeUndefined()
   })

@@ -18,6 +18,19 @@ import {
   webSearch,
 } from './kit/openai-streams.ts'
 
+it.each([
+  ['a whole reply', (output: unknown) => completed({ output })],
+  ['a reply that was cut', (output: unknown) => incomplete('max_output_tokens', { output })],
+])(
+  '%s says nothing twice where its end states items that ended, under other ids, or no items',
+  (_, ending) => {
+    const stated = { type: 'message', id: 'msg_other', content: [{ type: 'output_text', text: 'and so' }] }
+    const { signals, error } = foldResponse([created(), ...message(0, 'and so'), ending([stated, null, 'x'])])
+    expect([error, textShown(signals)]).toEqual([undefined, 'and so'])
+    expect(finished(signals)?.parts).toMatchObject([{ type: 'text', text: 'and so', part: 0 }])
+  },
+)
+
 describe('a reply that was cut', () => {
   it('inside a call does not report the call whose item never ended', () => {
     const { signals } = foldResponse([
@@ -61,6 +74,33 @@ describe('a reply that was cut', () => {
     ])
     expect(callsOf(signals)[0]?.malformed?.text).toBe('{"file": ')
     expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['tool_call', 'text'])
+  })
+
+  it('reports a malformed call before an item of which the server tells only the end', () => {
+    const { signals } = foldResponse([
+      ...[created(), ...functionCall(0, 'call_1', 'write', '{"file": ')],
+      ...message(1, 'and so').slice(-1),
+      incomplete('max_output_tokens'),
+    ])
+    expect(signals.map(({ type }) => type)).toEqual([
+      ...['model_started', 'model_tool_input', 'model_tool_request', 'model_text'],
+      ...['model_usage', 'model_finished'],
+    ])
+  })
+
+  it.each([
+    ['drops a malformed call', incomplete('max_output_tokens'), ['call_2']],
+    ['reports a malformed call at the end of a whole reply', completed(), ['call_2', 'call_1']],
+  ])('%s that ended while the next one was open', (_, ending, reported) => {
+    const [first, second] = [
+      functionCall(0, 'call_1', 'write', '{"file": '),
+      functionCall(1, 'call_2', 'write', '{"file":"a"}'),
+    ]
+    const { signals } = foldResponse([
+      ...[created(), ...first.slice(0, -1), ...second.slice(0, -1), ...first.slice(-1), ...second.slice(-1)],
+      ending,
+    ])
+    expect(callsOf(signals).map((call) => call.providerCallId)).toEqual(reported)
   })
 
   it('keeps half a text, and neither half an item of the vendor nor proof of half a thought', () => {

@@ -199,8 +199,13 @@ describe('chained responses', () => {
   })
 
   it('are not continued after a call whose id the service gave before, for it would know another one', async () => {
-    const calling = (id: string) => reply(id, functionCall(0, 'call_1', 'get_weather', '{}'))
-    const { ask, body } = await talk(chain, calling('resp_1'), calling('resp_2'), says('resp_3', 'Sunny.'))
+    const toolCallReply = (id: string) => reply(id, functionCall(0, 'call_1', 'get_weather', '{}'))
+    const { ask, body } = await talk(
+      chain,
+      toolCallReply('resp_1'),
+      toolCallReply('resp_2'),
+      says('resp_3', 'Sunny.'),
+    )
     await ask(user('Weather?'))
     await ask()
     await ask()

@@ -13,7 +13,7 @@ import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 forbidConsole()
 forbidUnhandledRejections()
 
-describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, record, calling }) => {
+describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, record, toolCall }) => {
   it('asks once, as a stream, with the key and the headers it was given', async () => {
     const server = await serve({ pieces: [bytes(hello)] })
     const model = make({ apiKey: 'test-key', baseURL: `${server.url}/v1`, headers: { 'x-team': 'blue' } })
@@ -83,7 +83,7 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
       properties: { city: { type: 'string' }, days: { type: 'integer' } },
     }
     const tools = [{ name: 'get_weather', description: 'Tells it.', inputSchema }]
-    const server = await serve({ pieces: [bytes(calling('get_weather', '{"city":"Seoul","days":null}'))] })
+    const server = await serve({ pieces: [bytes(toolCall('get_weather', '{"city":"Seoul","days":null}'))] })
     const inputOf = async (strictTools: boolean) => {
       const model = make({ apiKey: 'k', baseURL: server.url, strictTools })
       return callsOf((await collect(model, { ...request, tools })).signals)[0]?.input
@@ -99,7 +99,7 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
     const [tool]: Loose[] = server.arrivals[0]!.body['tools']
     const wireName: string = tool.name ?? tool.function.name
     expect(wireName).toMatch(/^files_read_[0-9a-f]{8}$/)
-    const second = await serve({ pieces: [bytes(calling(wireName, '{}'))] })
+    const second = await serve({ pieces: [bytes(toolCall(wireName, '{}'))] })
     const answer = await collect(make({ apiKey: 'k', baseURL: second.url }), { ...request, tools })
     expect(callsOf(answer.signals).map((call) => call.name)).toEqual(['files/read'])
   })

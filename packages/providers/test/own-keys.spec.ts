@@ -56,7 +56,7 @@ const makers: Readonly<Record<string, Maker>> = {
   'fromAiSdk()': ({ baseURL, key }) => fromAiSdk(createOpenAI({ baseURL, apiKey: key }).chat('gpt-test')),
 }
 
-/** What goes on record of a call that was refused, with words and a request id that the server chose. */
+/** The record of a call that was refused, with words and a request id that the server chose. */
 async function failureOf(make: Maker, key: string, words: string): Promise<string> {
   const headers: Record<string, string> = { 'content-type': 'application/json' }
   for (const name of ['x-request-id', 'request-id']) headers[name] = `req-${key}`

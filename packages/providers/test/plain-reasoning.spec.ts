@@ -27,12 +27,12 @@ const plain = (item: object = plainItem) => [
   delta('reasoning_text', 0, thought, { content_index: 0 }),
   itemDone(0, { ...item }),
 ]
-const calling = functionCall(1, 'call_1', 'get_weather', '{"city":"Seoul"}')
+const toolCall = functionCall(1, 'call_1', 'get_weather', '{"city":"Seoul"}')
 const run = (first: readonly object[]) =>
   toldRun(
     (baseURL) => openai('deepseek-test', { apiKey: 'k', baseURL, provider: 'deepseek' }),
     [
-      { pieces: [sseBytes(counted(created(), first, calling, completed()))] },
+      { pieces: [sseBytes(counted(created(), first, toolCall, completed()))] },
       { pieces: [sseBytes(counted(created({ id: 'resp_2' }), message(0, 'It rains.'), completed()))] },
     ],
   )

@@ -136,7 +136,7 @@ describe('a stream that a person has read', () => {
       expect(signals).toEqual(whole.signals.slice(0, least))
       expect(failure?.toFailure()).toEqual(whole.failure?.toFailure())
     }
-    // In pieces of three bytes each character of four and each escape is parted, whatever stands around it.
+    // In pieces of three bytes each character of four and each escape is parted, whatever is around it.
     if (bytes.length < partedBytesMax)
       await alike(Array.from(bytes.keys()).filter((place) => place % 3 === 0))
     const borders = fc.array(fc.nat({ max: bytes.length }), { maxLength: 60 })

@@ -58,7 +58,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
           )
         const clock = new ManualClock()
         await collect(model(nowhere, recordingFetch(file, { fetch: source })), request, clock)
-        // The rest after the last event is read when nobody waits for it any more.
+        // The rest after the last event is read when no subscriber waits for it any more.
         await clock.idle()
         const sent = linesOf(file)[0]!.request
         const played = await playedFetch(file)(sent.url, {

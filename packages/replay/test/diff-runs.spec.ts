@@ -32,7 +32,7 @@ const clerk = (steps: readonly ScriptedReply[], instructions = 'Help.'): Agent =
 
 let runs = 0
 
-interface Desk {
+interface Setup {
   readonly ledger: Ledger
   readonly play: (agent: Agent, input?: string) => Promise<RunResult>
   /** Forks a run after its first results. */
@@ -42,7 +42,7 @@ interface Desk {
   ) => Promise<{ readonly result: RunResult; readonly atSeq: number }>
 }
 
-function desk(): Desk {
+function setUp(): Setup {
   const [ledger, clock] = [memoryLedger(), manualClock()]
   const prices = { 'scripted-1': { inputUsd: 10, outputUsd: 100 } }
   const runtimeOf = (agent: Agent): ReturnType<typeof createRuntime> =>
@@ -60,7 +60,7 @@ function desk(): Desk {
 
 describe('a run and its fork', () => {
   it('part where the fork continues with other words, and each cost what its own work cost', async () => {
-    const { ledger, play, fork } = desk()
+    const { ledger, play, fork } = setUp()
     const { runId } = await play(clerk([look('tea'), says('Sold out.')]))
     const { result, atSeq } = await fork(clerk([says('Politely: sold out.')], 'Help politely.'), runId)
     const { shared, differences, left, right } = await diffRuns(ledger, runId, result.runId)
@@ -82,7 +82,7 @@ describe('a run and its fork', () => {
   })
 
   it('say the same as long as they do, though the fork was asked anew, and count what was served from the record', async () => {
-    const { ledger, play, fork } = desk()
+    const { ledger, play, fork } = setUp()
     const { runId } = await play(clerk([look('tea'), look('mugs'), says('Sold out.')]))
     const { result } = await fork(clerk([look('mugs'), says('No mugs.')]), runId)
     const { differences, left, right } = await diffRuns(ledger, runId, result.runId)
@@ -96,7 +96,7 @@ describe('a run and its fork', () => {
 
 describe('two tries at one task', () => {
   it('say the same, whatever their runs, replies and calls are called, when they were, and what was counted', async () => {
-    const { ledger, play } = desk()
+    const { ledger, play } = setUp()
     const [one, two] = [
       await play(
         clerk([
@@ -111,7 +111,7 @@ describe('two tries at one task', () => {
   })
 
   it('part at what was asked, at an input of a tool, or at the place where one of them ends', async () => {
-    const { ledger, play } = desk()
+    const { ledger, play } = setUp()
     const { runId } = await play(clerk([look('tea'), says('No.')]))
     const asked = await play(clerk([look('tea'), says('No.')]), 'Any more?')
     expect((await diffRuns(ledger, runId, asked.runId)).differences).toEqual([
@@ -122,7 +122,7 @@ describe('two tries at one task', () => {
     expect((await diffRuns(ledger, runId, other.runId)).differences).toEqual([
       { path: 'input.at', recorded: 'tea', happened: 'mugs' },
     ])
-    const drained = desk()
+    const drained = setUp()
     const whole = await drained.play(clerk([says('No.')]))
     const events = await Array.fromAsync(drained.ledger.read(whole.runId))
     const begun = events.slice(0, 3).map((event) => ({ ...event, runId: sampleRunId(7) }))
@@ -134,7 +134,7 @@ describe('two tries at one task', () => {
   })
 
   it('are refused where one is not there', async () => {
-    const { ledger, play } = desk()
+    const { ledger, play } = setUp()
     const { runId } = await play(clerk([says('No.')]))
     await expect(diffRuns(ledger, runId, sampleRunId(9))).rejects.toThrow(RunNotFoundError)
   })

@@ -15,6 +15,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
+  copyPrefix,
   manualClock,
   scriptedModel,
   seededRandom,
@@ -199,11 +200,26 @@ describe('a run replays to itself', () => {
           subscriber.complete()
         }),
     }
-    const { start, replays } = recording({ model, limits: { maxTotalTokens: 9_000 } })
+    const { start, replays, agent } = recording({ model, limits: { maxTotalTokens: 9_000 } })
     const { runId, text } = await start().result
     expect(text).toBe('Hello there')
-    const [finished] = ofType(await replays(runId), 'assistant_message_finished')
+    const events = await replays(runId)
+    const [finished] = ofType(events, 'assistant_message_finished')
     expect(finished?.places).toEqual([1, 3, 4, 8])
+    // A run that is under way may end on record within what one report says, and nowhere else.
+    const replayed = async (record: readonly RuntimeEvent[]): Promise<object> => {
+      const ledger = memoryLedger()
+      await copyPrefix(record, ledger)
+      return await replayRun(ledger, runId, () => agent)
+    }
+    for (let seq = 1; seq <= events.length; seq++) {
+      expect(await replayed(events.slice(0, seq))).toEqual({ runId, events: seq })
+    }
+    const at = events.findIndex(({ type }) => type === 'assistant_message_finished')
+    const forged = { ...events[at - 1]!, cause: 'model_text' } as RuntimeEvent
+    expect(await replayed([...events.slice(0, at - 1), forged])).toMatchObject({
+      divergence: { recorded: { cause: 'model_finished' }, differences: [] },
+    })
   })
 })
 

@@ -234,7 +234,7 @@ describe('runs that are bound to others, driven again', () => {
     for (const { runId: each, head } of runs) {
       expect(await again(ledger, each, boss())).toEqual({ runId: each, events: head.seq })
     }
-    // What the clerk is told is in its own run.
+    // The clerk's input is in its own run.
     expect(await again(ledger, runId, boss('Buy coffee.'))).not.toHaveProperty('divergence')
     const child = runs.find((run) => run.runId !== runId)!.runId
     expect((await again(ledger, child, boss('Buy coffee.'))).divergence?.seq).toBe(1)

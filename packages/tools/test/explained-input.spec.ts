@@ -44,6 +44,10 @@ describe('an explained input', () => {
     const nested = { ...ofKeys({ a: closed(2) }), additionalProperties: false }
     expect(lines(nested, { a: { z: 1 } }, [at(['a', 'z'])])).toEqual(['a.z: unknown key; the keys are a, b'])
     expect(lines(closed(1), { a: 1 }, [at(['a'], 'too large')])).toEqual(['a: too large'])
+    expect(lines(closed(1), { a: 1 }, [at([], 'too many')])).toEqual(['input: too many'])
+    expect(lines(nested, { a: { z: 1 } }, [{ ...at(['a']), unknownKeys: ['z'] }])).toEqual([
+      'a.z: unknown key; the keys are a, b',
+    ])
   })
 
   it('names the values that are allowed, at most twelve of them', () => {

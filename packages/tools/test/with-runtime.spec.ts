@@ -91,7 +91,7 @@ describe('tools in a run', () => {
     const run = start([asks('order', { sku: 'tent', quantity: 20 }), { text: 'Done.' }], [order])
     const [waiting] = (await run.result).pendingApprovals
     const edited = { by: 'maria', input: { sku: 'tent', quantity: 0 } }
-    // The person who changed it is told, not the model, which has asked for something else.
+    // The person who changed it gets the error, not the model, which has asked for something else.
     expect(await run.approve(waiting?.toolCallId ?? '', edited)).toMatchObject({
       ...{ accepted: false, code: 'invalid_input' },
       message: expect.stringContaining('- quantity: Too small') as string,

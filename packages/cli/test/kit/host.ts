@@ -15,8 +15,8 @@ const untilSignalled = testTool({
 export const hostConfig: string = fileURLToPath(import.meta.resolve('./host.config.ts'))
 
 /**
- * Agents that say how much they were told, that never end their answer, that look three times, that wait until their
- * process is told to end, and that cannot be asked.
+ * Agents that say how much they received, that never end their answer, that look three times, that wait until their
+ * process gets the signal to end, and that cannot be asked.
  */
 export function hostAgents(): readonly Agent[] {
   const usage = { inputTokens: 1_000_000, outputTokens: 500_000 }

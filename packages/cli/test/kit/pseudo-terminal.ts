@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { spawn } from '@lydell/node-pty'
-import { Terminal } from '@xterm/headless'
+import xterm from '@xterm/headless'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
@@ -30,7 +30,7 @@ export function atTerminal(
   ...words: readonly string[]
 ): AtTerminal {
   const size = { cols: 80, rows }
-  const terminal = new Terminal({ ...size, allowProposedApi: true, scrollback: 1000 })
+  const terminal = new xterm.Terminal({ ...size, allowProposedApi: true, scrollback: 1000 })
   const { FORCE_COLOR: _color, npm_lifecycle_event: _script, ...env } = process.env
   const child = spawn(process.execPath, [main, ...words], { ...size, env: { ...env, PAGER: pager } })
   const lines = (): readonly string[] => {

@@ -56,7 +56,7 @@ async function requireKept(
 const oddText =
   'NUL \0, half \ud800 and \udc00 pairs, \u2028 \ufeff, "quotes" \\ and \'; drop table event; --'
 
-/** As `JSON.parse` makes it of what a model says: keys that are no keys to whoever assigns them. */
+/** As `JSON.parse` makes it of what a model says: keys that an assignment does not create. */
 const oddObject = JSON.parse(
   String.raw`{"__proto__":{"polluted":true},"constructor":{"prototype":1},"a\u0000b":"\ud800","":null,"n":[1e308,5e-324,-0]}`,
 ) as JsonObject

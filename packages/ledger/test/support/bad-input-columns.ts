@@ -11,7 +11,7 @@ export type Guard =
   | 'removal'
   /** Nothing: it can be dropped at any time, and is made anew. */
   | 'derived'
-  /** Nothing that a run says stands in it. */
+  /** It holds nothing that a run says. */
   | 'bookkeeping'
   /** Nothing: what was taken from it is on record as events, and what waits in it is no part of the chain. */
   | 'inbox'

@@ -1,6 +1,6 @@
 // A process that works on a Postgres ledger whose server is killed again and again, for `chaos.ts`. It says on stdout, a
-// JSON line each, what was acknowledged or seen. On stdin it is told that the server has `died`, which a writer says again,
-// so that everybody knows what it did before and after; and that it is `back`. It ends when stdin does.
+// JSON line each, what was acknowledged or seen. On stdin it receives that the server has `died`, which a writer says again,
+// so that the reader knows what it did before and after; and that it is `back`. It ends when stdin does.
 // Usage: chaos-child.ts write|follow <connection string> <schema> <argument>
 import { EventEmitter, once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -25,7 +25,7 @@ createInterface({ input: process.stdin })
   })
   .on('close', () => stop.abort())
 
-/** Until the server is back; where nobody has told of its death yet, for a moment. */
+/** Until the server is back; before the parent has reported its death, for a moment. */
 async function pause(): Promise<void> {
   if (isDead) await once(server, 'back')
   else await new Promise((resolve) => setImmediate(resolve))

@@ -16,7 +16,7 @@ export interface Acknowledged {
   readonly seq: number
   readonly texts: readonly string[]
   readonly durability: 'barrier' | 'lazy'
-  /** How often the append failed before, without anybody knowing whether it stands. */
+  /** How often an append failed before without saying whether it was written. */
   readonly failures: number
   /** How often the server had died, as far as the process had heard, when the append began and when it ended. */
   readonly begun: number
@@ -194,7 +194,7 @@ function isDurable(append: Acknowledged, later: readonly Written[]): boolean {
   return durability === 'barrier' || (begun === ended && later.some(isBehind))
 }
 
-/** Who follows sees what stands, in its order, once. */
+/** A follower sees the recorded events, in their order, once. */
 function differenceOf(
   status: readonly RuntimeEvent[],
   seen: readonly Followed[],

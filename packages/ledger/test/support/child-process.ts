@@ -10,7 +10,7 @@ export interface LedgerChild {
   readonly lines: Interface
   /** Kills it at once, as a crash does, and waits until it is gone. */
   kill(): Promise<void>
-  /** All that it said, once it has ended by itself without an error. */
+  /** All that it said, once it has ended without a signal or an error. */
   ended(): Promise<readonly unknown[]>
 }
 

@@ -16,8 +16,8 @@ const hourMs = 60 * 60 * 1000
 const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const
 
 /**
- * Brings projections up to date, or rejects: whoever asks for something else goes without them instead. In Postgres events
- * may wait for transactions of other tests.
+ * Brings projections up to date, or rejects: a caller that asks for something else does without them instead. In Postgres
+ * events may wait for transactions of other tests.
  */
 export async function refreshed(ledger: Ledger): Promise<void> {
   do await refreshProjections(ledger, projectionDatabaseOf(ledger)!, () => {})

@@ -29,8 +29,8 @@ export function eventsDigest(events: readonly RuntimeEvent[]): string {
 }
 
 /**
- * A ledger that writes down what it has acknowledged, before whoever asked hears of it; and which can be cut off between
- * the two. What stands in the file outlives the process.
+ * A ledger that writes down what it has acknowledged, before its caller gets the acknowledgement; and which can be cut off
+ * between the two. The lines of the file outlive the process.
  */
 export function acknowledging(ledger: Ledger, path: string, cross: Cross): Ledger {
   let noted = acknowledgedIn(path).length
@@ -69,7 +69,7 @@ export function noteAcknowledged(path: string, acknowledged: Acknowledged): void
   appendFileSync(path, `${JSON.stringify(acknowledged)}\n`)
 }
 
-/** What stands in the file of acknowledgements. */
+/** The lines of the file of acknowledgements. */
 export function acknowledgedIn(path: string): readonly Acknowledged[] {
   if (!existsSync(path)) return []
   return readFileSync(path, 'utf8')

@@ -6,7 +6,7 @@ import { byTurn, stagedModel, stagedTool, type Stage } from './crash-effects.ts'
 const usage = { inputTokens: 120, outputTokens: 17 } as const
 
 /** A reply that asks for tools by name, each call with an input of its own, so that none is a repetition. */
-export function calling(...names: readonly string[]): ScriptedReply {
+export function callsTools(...names: readonly string[]): ScriptedReply {
   const toolCalls = names.map((name, ordinal): ScriptedCall => ({ name, input: { ordinal } }))
   return { toolCalls, usage }
 }
@@ -33,7 +33,7 @@ export function helper(stage: Stage, pay: TestTool): Agent<unknown> {
     description: 'Pays.',
     instructions: 'Pay.',
     tools: [pay],
-    model: stagedModel(stage, byTurn([calling('pay'), saying('Paid.')]), 'scripted-2'),
+    model: stagedModel(stage, byTurn([callsTools('pay'), saying('Paid.')]), 'scripted-2'),
   })
 }
 

@@ -25,7 +25,7 @@ export class Boundaries {
     this.crossed.push(place)
     if (this.#fate.kind === 'live' || this.#fate.at !== this.crossed.length) return
     if (this.#fate.kind === 'kill') process.kill(process.pid, 'SIGKILL')
-    // Written at once, so that whoever listens knows before this process stands still.
+    // Written at once, so that the parent knows before this process stops.
     writeSync(1, `${stopping}${place}\n`)
     process.kill(process.pid, 'SIGSTOP')
   }

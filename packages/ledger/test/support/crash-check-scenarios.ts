@@ -1,5 +1,5 @@
 import { defineAgent, textOf, type Guardrail, type Message, type ModelRequest } from '@tallystick/core'
-import { calling, look, saying, undeclared } from './crash-agents.ts'
+import { callsTools, look, saying, undeclared } from './crash-agents.ts'
 import { byTurn, stagedModel, type Stage } from './crash-effects.ts'
 import { asking, type Scenario } from './crash-user.ts'
 
@@ -12,7 +12,9 @@ const retry: Scenario = {
       tools: [undeclared(stage, 'pay')],
       retry: { baseMs: 1, capMs: 2 },
       model: stagedModel(stage, (request) => {
-        const reply = byTurn([{ text: 'One moment.', ...calling('pay') }, saying('Paid at last.')])(request)
+        const reply = byTurn([{ text: 'One moment.', ...callsTools('pay') }, saying('Paid at last.')])(
+          request,
+        )
         if (stage.world.count('told', 'overloaded') > 0) return reply
         stage.world.note({ what: 'told', name: 'overloaded' })
         return { text: 'One mo', fail: 'overloaded' }
@@ -58,7 +60,7 @@ const guarded: Scenario = {
       tools: [look(stage), undeclared(stage, 'pay')],
       model: stagedModel(
         stage,
-        byTurn([calling('look', 'pay'), saying('It is paid.'), saying('{"paid":true}')]),
+        byTurn([callsTools('look', 'pay'), saying('It is paid.'), saying('{"paid":true}')]),
       ),
     }),
   steps: [asking('Pay, and say in JSON whether it worked.')],
@@ -82,7 +84,7 @@ const summedUp: Scenario = {
         ),
       },
       model: stagedModel(stage, (request) =>
-        repliesIn(request) < 4 ? calling('look', 'look') : saying('I have seen it all.'),
+        repliesIn(request) < 4 ? callsTools('look', 'look') : saying('I have seen it all.'),
       ),
     }),
   steps: [asking('Look until you have seen it all.')],

@@ -21,7 +21,7 @@ interface SqliteDriver {
 function watchSqlite(cross: Cross): void {
   const { prepare, exec } = BetterSqlite3.prototype as unknown as SqliteDriver
   const committing = <T>({ name }: Database, commit: () => T): T => {
-    // The role of the one writer is a file of its own, in which nothing of a run stands.
+    // The lock of the one writer is a file of its own, which holds nothing of a run.
     if (!name.endsWith('.db')) return commit()
     cross(beforeCommit)
     const result = commit()
@@ -42,7 +42,7 @@ function watchSqlite(cross: Cross): void {
   })
 }
 
-/** The boundary within a transaction of SQLite: whoever is stopped there holds the file's write lock. */
+/** The boundary within a transaction of SQLite: a process that is stopped there holds the file's write lock. */
 export const beforeCommit = 'commit: to be made'
 
 interface PostgresDriver {

@@ -3,7 +3,7 @@ import { watchCommits } from './crash-commits.ts'
 import { clear, prepare, see, siteOf, type Ground } from './crash-site.ts'
 import { openStore } from './crash-store.ts'
 
-/** How many boundaries a process crosses that nobody cuts off, from a step of a scenario on. */
+/** How many boundaries a process crosses when it is not cut off, from a step of a scenario on. */
 export interface Course {
   readonly scenario: string
   readonly fromStep: number

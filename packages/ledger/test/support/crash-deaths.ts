@@ -20,7 +20,7 @@ export interface Survived {
   readonly events: number
   /** Runs that were replayed. */
   readonly replays: number
-  /** What the runtime that lost its server told whoever waited for it; absent where it had nothing more to write. */
+  /** What the runtime that lost its server reported to its callers; absent where it had nothing more to write. */
   readonly told?: string
   /** Events that had been acknowledged as lazy, and went with the server, as they may. */
   readonly lost: number
@@ -87,7 +87,7 @@ async function lives({
     try {
       const strays = await see(site, ledger, { cross })
       await reviveIfDead(server, site)
-      // What it meant for the run, whoever waited for it was told.
+      // Every caller that waited for the run got what that meant for it.
       return { before, told, faults, strays: strays.filter((stray) => !isOfTheStore(stray)) }
     } catch (error) {
       told.push(String(error))

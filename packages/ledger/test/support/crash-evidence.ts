@@ -30,7 +30,7 @@ export interface Evidence {
   readonly replays: number
   /** Runs that do not replay to themselves, each with the first event that comes out otherwise. */
   readonly divergences: readonly string[]
-  /** Errors that belonged to nobody. */
+  /** Errors that no caller handled. */
   readonly strays: readonly string[]
 }
 

@@ -70,8 +70,8 @@ export function lostWithTheServer({ acknowledged, after }: Evidence): number {
 }
 
 /**
- * A command that was acknowledged is on record once. One that came when its run had ended waits for nobody; but what
- * waited when the last process took over, that process has decided about.
+ * A command that was acknowledged is on record once. One that came when its run had ended has no effect; but the last
+ * process that took over has decided about what waited then.
  */
 function lostCommands({ acknowledged, before, after }: Evidence): readonly string[] {
   const waiting = [...before.inboxes].flatMap(([runId, entries]) => {
@@ -96,7 +96,7 @@ function lostCommands({ acknowledged, before, after }: Evidence): readonly strin
   return [...waiting, ...lost]
 }
 
-/** What stood when the last process took over stands as it was. */
+/** The record that the last process found when it took over is unchanged. */
 function rewritten({ before, after }: Evidence): readonly string[] {
   return [...before.events].flatMap(([runId, events]) => {
     const stands = (after.events.get(runId) ?? []).slice(0, events.length)
@@ -148,7 +148,7 @@ function statesOf(events: readonly RuntimeEvent[]): readonly RunState[] {
   try {
     for (const event of events) states.push(evolve(states.at(-1), event))
   } catch {
-    // What is not legal is a fault by itself, and the audit names it.
+    // An illegal event is a fault of its own, and the audit names it.
   }
   return states
 }

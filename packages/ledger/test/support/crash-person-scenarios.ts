@@ -1,6 +1,6 @@
 import { defineAgent, type Run } from '@tallystick/core'
 import { testTool } from '@tallystick/core/testing'
-import { calling, employer, helper, look, saying, undeclared } from './crash-agents.ts'
+import { callsTools, employer, helper, look, saying, undeclared } from './crash-agents.ts'
 import { byTurn, stagedModel, stagedTool } from './crash-effects.ts'
 import { askedRun, asking, whenSeen, type Scenario, type Step } from './crash-user.ts'
 
@@ -30,7 +30,7 @@ const approval: Scenario = {
         look(stage),
         stagedTool(stage, { name: 'refund', effect: 'write', check: () => ({ kind: 'ask' }) }),
       ],
-      model: stagedModel(stage, byTurn([calling('refund', 'look', 'refund'), saying('Decided.')])),
+      model: stagedModel(stage, byTurn([callsTools('refund', 'look', 'refund'), saying('Decided.')])),
     }),
   steps: [asking('Refund both.'), deciding((ordinal) => ordinal === 0)],
   ends: { '': [{ reason: 'answered', text: /^Decided\.$/ }] },
@@ -55,7 +55,7 @@ const askedAgain: Scenario = {
       name: 'banker',
       instructions: 'Wire.',
       tools: [stagedTool(stage, { name: 'wire', effect: 'write', recovery: 'ask' })],
-      model: stagedModel(stage, byTurn([calling('wire', 'wire'), saying('Wired.')])),
+      model: stagedModel(stage, byTurn([callsTools('wire', 'wire'), saying('Wired.')])),
     }),
   steps: [asking('Wire both.'), deciding(() => false)],
   ends: { '': [{ reason: 'answered', text: /^Wired\.$/ }] },
@@ -91,14 +91,14 @@ const steering: Scenario = {
       model: stagedModel(
         stage,
         // Each of the two things said may come in time for the first answer, or ask for one more.
-        byTurn([calling('look', 'mark'), ...Array.from({ length: 3 }, () => saying('There is nothing.'))]),
+        byTurn([callsTools('look', 'mark'), ...Array.from({ length: 3 }, () => saying('There is nothing.'))]),
       ),
     }),
   steps: [interrupting],
   ends: { '': [{ reason: 'answered', text: /^There is nothing\.$/ }] },
 }
 
-/** The call goes on outside, and somebody reports its end to whatever process is there then. */
+/** The call continues outside, and a user reports its end to whatever process is there then. */
 const settling: Step = async (user) => {
   const run = await askedRun(user, '')
   const { deferredCalls } = await run.result
@@ -128,7 +128,7 @@ const deferred: Scenario = {
       name: 'sender',
       instructions: 'Send.',
       tools: [send, look(stage)],
-      model: stagedModel(stage, byTurn([calling('send', 'look'), saying('Sent.')])),
+      model: stagedModel(stage, byTurn([callsTools('send', 'look'), saying('Sent.')])),
     })
   },
   steps: [asking('Send it.'), settling],
@@ -161,7 +161,7 @@ const cancelled: Scenario = {
       name: 'dawdler',
       instructions: 'Dawdle.',
       tools: [dawdle, look(stage)],
-      model: stagedModel(stage, byTurn([{ text: 'At once.', ...calling('look', 'dawdle', 'look') }])),
+      model: stagedModel(stage, byTurn([{ text: 'At once.', ...callsTools('look', 'dawdle', 'look') }])),
     })
   },
   steps: [
@@ -174,7 +174,7 @@ const cancelled: Scenario = {
   ends: { '': [{ reason: 'cancelled', text: /^At once\.$/ }] },
 }
 
-/** Runs that somebody outside decides about, adds to, or stops. */
+/** Runs that a user outside decides about, adds to, or stops. */
 export const personScenarios: readonly Scenario[] = [
   approval,
   approvalBelow,

@@ -37,7 +37,7 @@ export interface Played {
   readonly folder?: string
 }
 
-/** How the processes of a point ended, and what whoever took over found. */
+/** How the processes of a point ended, and what the process that took over found. */
 interface Ending {
   readonly ends: readonly Ended[]
   readonly taken: Taken
@@ -81,7 +81,7 @@ async function playStop(site: Site, { fromStep, at }: Point): Promise<Ending> {
   const stoppedAt = await process.stopped
   if (typeof stoppedAt !== 'string') return { ends: [stoppedAt], taken: await takeOver(site) }
   if (site.store.kind === 'sqlite' && stoppedAt === beforeCommit) {
-    // Whoever stands still there holds the lock of the file: it cannot be overtaken, and others are told why.
+    // A process that stops there holds the lock of the file: it cannot be overtaken, and the others get the reason.
     const refused = await takeOver(site, { overtake: true, impatient: true })
     process.thaw()
     const ends = [await process.ended]
@@ -98,7 +98,7 @@ function isBusy(fault: string): boolean {
   return /LedgerUnavailableError.*SQLITE_BUSY.*Another process has held it/.test(fault)
 }
 
-/** The conflict that a process was told of, or that belonged to nobody in it. */
+/** The conflict that a process received, or that no caller in it handled. */
 function metBy(ended: Ended | undefined): string | undefined {
   if (ended?.kind !== 'ended') return undefined
   const { failure, strays } = ended.said

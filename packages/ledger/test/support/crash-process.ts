@@ -23,7 +23,7 @@ export interface ChildTask {
 export interface ChildEnd {
   /** The boundaries that it crossed. */
   readonly crossed: readonly string[]
-  /** Errors that belonged to nobody. */
+  /** Errors that no caller handled. */
   readonly strays: readonly string[]
   /** The error of ours that kept it from what it was to do. */
   readonly failure?: string

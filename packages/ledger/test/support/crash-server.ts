@@ -14,7 +14,7 @@ export interface MortalServer {
 }
 
 /**
- * The log is written only when somebody asks for it, so that a death really loses what nobody had asked for. What was
+ * The log is written only when a commit asks for it, so that a death really loses what no commit had asked for. What was
  * handed to the operating system outlives the server.
  */
 const settings = [
@@ -72,11 +72,11 @@ function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // It has ended by itself.
+    // It has ended already.
   }
 }
 
-/** Whether a process still holds anything: one that only waits for somebody to hear of its end does not. */
+/** Whether a process still holds anything: one that only waits to report its end does not. */
 function isThere(pid: number): boolean {
   try {
     return !execFileSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).startsWith('Z')

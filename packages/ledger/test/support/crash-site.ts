@@ -35,7 +35,7 @@ export interface Taken {
   readonly faults: readonly string[]
 }
 
-/** The longest that a run may take which nobody cuts off any more, in milliseconds: only one that hangs does. */
+/** The longest that a run may take once no process is cut off any more, in milliseconds: only one that hangs does. */
 const endsWithinMs = 60_000
 
 /** Makes the files of a point, in a folder of its own. */
@@ -63,7 +63,7 @@ interface Seen {
   readonly cross?: Cross
 }
 
-/** Lets a user of this process see to steps of the scenario; answers the errors that belonged to nobody. */
+/** Lets a user of this process see to steps of the scenario; returns the errors that no caller handled. */
 export async function see(
   { scenario, session, world, acknowledged }: Site,
   ledger: Ledger,
@@ -81,7 +81,7 @@ export async function see(
   return strays
 }
 
-/** Sees to the steps before one, in a process that nobody cuts off. */
+/** Sees to the steps before one, in a process that is not cut off. */
 export async function prepare(site: Site, toStep: number): Promise<void> {
   if (toStep === 0) return
   const ledger = openStore(site.store)

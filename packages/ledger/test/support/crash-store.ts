@@ -7,7 +7,7 @@ export type Store =
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'postgres'; readonly connectionString: string; readonly schema: string }
 
-/** How a ledger is opened: `overtake` whoever else drives its runs; `impatient` with whoever holds its lock. */
+/** How a ledger is opened: `overtake` any other process that drives its runs; `impatient` with a process that holds its lock. */
 export interface Opening {
   readonly overtake?: boolean
   readonly impatient?: boolean

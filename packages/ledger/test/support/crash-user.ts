@@ -13,7 +13,7 @@ import type { Stage } from './crash-effects.ts'
 import type { World } from './crash-world.ts'
 
 /**
- * Somebody who wants something of an agent, and who asks for what is missing of it, however far the processes before
+ * A user who wants something of an agent, and who asks for what is missing of it, however far the processes before
  * have come.
  */
 export interface User {
@@ -44,7 +44,7 @@ export interface End {
   readonly text: RegExp
 }
 
-/** A user with a runtime of its own; what belongs to nobody on the stack goes to `report`. */
+/** A user with a runtime of its own; errors that no caller on the stack handles go to `report`. */
 export function userOf(scenario: Scenario, { ledger, session, report, ...stage }: Stage & UserPlace): User {
   const agent = scenario.agent(stage)
   const runtime = createRuntime({ ledger, agents: [agent], host: { report } })
@@ -91,7 +91,7 @@ export function whenSeen(
     next(event) {
       if (seen || !isLookedFor(event)) return
       seen = true
-      // Whoever asks a run whose writer has failed hears of it; the run itself says why.
+      // A command to a run whose writer has failed rejects; the run's own result says why.
       act().catch(() => undefined)
     },
     error: () => undefined,

@@ -1,5 +1,5 @@
 import { defineAgent, handoff, textOf } from '@tallystick/core'
-import { calling, employer, helper, look, manager, saying, undeclared } from './crash-agents.ts'
+import { callsTools, employer, helper, look, manager, saying, undeclared } from './crash-agents.ts'
 import { byTurn, stagedModel, stagedTool } from './crash-effects.ts'
 import { asking, runAt, runsOf, type Scenario, type Step } from './crash-user.ts'
 
@@ -24,7 +24,7 @@ const reads: Scenario = {
       name: 'reader',
       instructions: 'Look.',
       tools: [look(stage)],
-      model: stagedModel(stage, byTurn([calling('look', 'look', 'look'), saying('I have looked.')])),
+      model: stagedModel(stage, byTurn([callsTools('look', 'look', 'look'), saying('I have looked.')])),
     }),
   steps: [asking('Look three times.')],
   ends: answered(/^I have looked\.$/),
@@ -39,7 +39,7 @@ const writes: Scenario = {
       tools: [look(stage), undeclared(stage, 'pay'), undeclared(stage, 'ship')],
       model: stagedModel(
         stage,
-        byTurn([calling('look', 'pay', 'ship'), calling('pay'), saying('Paid and shipped.')]),
+        byTurn([callsTools('look', 'pay', 'ship'), callsTools('pay'), saying('Paid and shipped.')]),
       ),
     }),
   steps: [asking('Pay, and ship it.')],
@@ -53,7 +53,7 @@ const rerun: Scenario = {
       name: 'publisher',
       instructions: 'Publish.',
       tools: [stagedTool(stage, { name: 'publish', effect: 'write', recovery: 'rerun' })],
-      model: stagedModel(stage, byTurn([calling('publish', 'publish'), saying('Published.')])),
+      model: stagedModel(stage, byTurn([callsTools('publish', 'publish'), saying('Published.')])),
     }),
   steps: [asking('Publish both.')],
   ends: answered(/^Published\.$/),
@@ -75,7 +75,7 @@ const reconcile: Scenario = {
       name: 'cashier',
       instructions: 'Charge.',
       tools: [charge],
-      model: stagedModel(stage, byTurn([calling('charge', 'charge'), saying('Charged.')])),
+      model: stagedModel(stage, byTurn([callsTools('charge', 'charge'), saying('Charged.')])),
     })
   },
   steps: [asking('Charge both.')],
@@ -89,7 +89,7 @@ const session: Scenario = {
       name: 'companion',
       instructions: 'Talk.',
       tools: [undeclared(stage, 'pay')],
-      model: stagedModel(stage, byTurn([saying('Good morning.'), calling('pay'), saying('It is paid.')])),
+      model: stagedModel(stage, byTurn([saying('Good morning.'), callsTools('pay'), saying('It is paid.')])),
     }),
   steps: [asking('Good morning!'), asking('Now pay.', 1)],
   ends: {
@@ -108,7 +108,7 @@ const handedOver: Scenario = {
       description: 'Pays.',
       instructions: 'Pay.',
       tools: [undeclared(stage, 'pay')],
-      model: stagedModel(stage, byTurn([{}, calling('pay'), saying('Paid by the second.')])),
+      model: stagedModel(stage, byTurn([{}, callsTools('pay'), saying('Paid by the second.')])),
     })
     return defineAgent({
       name: 'first',
@@ -181,8 +181,8 @@ const fork: Scenario = {
       model: stagedModel(stage, (request) => {
         const [first] = request.messages
         const ships = first?.role === 'user' && textOf(first.parts).includes('ship')
-        const end = ships ? [calling('ship'), saying('Shipped in the fork.')] : [saying('Paid.')]
-        return byTurn([calling('look'), calling('pay'), ...end])(request)
+        const end = ships ? [callsTools('ship'), saying('Shipped in the fork.')] : [saying('Paid.')]
+        return byTurn([callsTools('look'), callsTools('pay'), ...end])(request)
       }),
     }),
   steps: [asking('Look and pay.'), forking],
@@ -192,7 +192,7 @@ const fork: Scenario = {
   },
 }
 
-/** Runs that nobody interferes with. */
+/** Runs that no user interferes with. */
 export const workScenarios: readonly Scenario[] = [
   answer,
   reads,

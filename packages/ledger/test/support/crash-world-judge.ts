@@ -35,7 +35,7 @@ function ofType<T extends EventType>({ after }: Evidence, type: T): readonly Eve
     .filter((event: RuntimeEvent) => event.type === type) as unknown as readonly EventOf<T>[]
 }
 
-/** How often other tools were started again, which nobody may do. */
+/** How often other tools were started again, which no process may do. */
 export function doubleStarts({ deeds }: Evidence): number {
   const begun = deeds.filter(({ what, mayRepeat }) => what === 'begun' && !mayRepeat)
   return begun.length - new Set(begun.map(({ toolCallId }) => toolCallId)).size
@@ -76,7 +76,7 @@ function neverHappened(evidence: Evidence): readonly string[] {
   })
 }
 
-/** Whether a call stands in what a fork shares with the run that it was forked from. */
+/** Whether a call is in what a fork shares with the run that it was forked from. */
 function isForked({ after }: Evidence, toolCallId: string | undefined): boolean {
   return [...after.events.values()].some(([first, ...events]) => {
     if (first?.type !== 'run_started' || first.parent?.relation !== 'fork') return false
@@ -86,8 +86,8 @@ function isForked({ after }: Evidence, toolCallId: string | undefined): boolean 
 }
 
 /**
- * No model was asked more often than is on record. A model that sums up is asked again by whoever takes over before it
- * has answered: its start is on record once, and after it each take-over.
+ * No model was asked more often than is on record. A process that takes over before a model that sums up has answered asks
+ * it again: its start is on record once, and after it each take-over.
  */
 function unannouncedModelCalls(evidence: Evidence): readonly string[] {
   const announced = new Map<string, number>()

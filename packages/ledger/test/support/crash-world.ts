@@ -13,7 +13,7 @@ export interface Deed {
   readonly mayRepeat?: boolean
 }
 
-/** THE OUTSIDE WORLD: a journal of its own, on the disk before whoever did something hears that it is done. */
+/** THE OUTSIDE WORLD: a journal of its own, on the disk before the tool that did something learns that it is done. */
 export class World {
   readonly #path: string
 

@@ -15,7 +15,7 @@ interface Attempt {
   readonly costUsd?: number
 }
 
-/** What is told of a run here: enough to tell whether a projection says the same. */
+/** What is compared of a run here: enough to tell whether a projection says the same. */
 export interface ToldRun {
   readonly runId: string
   readonly seq: number
@@ -48,7 +48,7 @@ export function toldRun(events: readonly RuntimeEvent[]): ToldRun {
   }
 }
 
-/** How many runs stand how, and what was spent from a moment on, as `ledgerStats` tells it. */
+/** How many runs have each status, and what was spent from a moment on, as `ledgerStats` reports it. */
 export function toldStats(
   runs: readonly (readonly RuntimeEvent[])[],
   since: number,

@@ -24,8 +24,8 @@ interface EventRow {
 }
 
 /**
- * Writes a run anew as somebody would who may write the file and knows the format: every digest, link and seal is that
- * of what is written, so that the chain alone finds nothing.
+ * Writes a run anew as an attacker would who may write the file and knows the format: every digest, link and seal fits what
+ * is written, so that the chain alone finds nothing.
  */
 export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent) => ForgedEvent): void {
   tamper(path, (database) => {

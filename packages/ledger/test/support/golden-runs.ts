@@ -72,7 +72,7 @@ const look = testTool({
   },
 })
 const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask', reason: 'it is money' }) })
-const calling = (
+const callsTools = (
   name: string,
   ...inputs: readonly { readonly [key: string]: string | number }[]
 ): ScriptedStep => ({
@@ -87,11 +87,13 @@ const said = (text: string): ScriptedStep => ({ text, usage })
 const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   (stage) =>
     stage.rest(
-      agentOf('tools', [calling('look', { at: 'a' }, { at: 'ü\ud800\n' }), said('Seen.')], { tools: [look] }),
+      agentOf('tools', [callsTools('look', { at: 'a' }, { at: 'ü\ud800\n' }), said('Seen.')], {
+        tools: [look],
+      }),
       'Look.',
     ),
   async (stage) => {
-    const agent = agentOf('approvals', [calling('pay', { usd: 1 }, { usd: 2 }), said('Paid.')], {
+    const agent = agentOf('approvals', [callsTools('pay', { usd: 1 }, { usd: 2 }), said('Paid.')], {
       tools: [pay],
     })
     const runtime = stage.runtime([agent])
@@ -106,7 +108,10 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     stage.rest(agentOf('retries', [{ text: 'I beg', fail: 'overloaded' }, said('Again.')]), 'Try hard.'),
   async (stage) => {
     const limits = { maxTurns: 1, onLimit: 'ask' } as const
-    const agent = agentOf('limits', [calling('look', { at: 'a' }), said('More.')], { tools: [look], limits })
+    const agent = agentOf('limits', [callsTools('look', { at: 'a' }), said('More.')], {
+      tools: [look],
+      limits,
+    })
     const run = stage.runtime([agent]).run(agent, 'Go far.')
     await stage.settled(run.result)
     await stage.settled(run.raiseLimit('maxTurns', 5, 'ada'))
@@ -114,7 +119,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   },
   (stage) =>
     stage.rest(
-      agentOf('finalizes', [calling('look', { at: 'a' }), said('In short.')], {
+      agentOf('finalizes', [callsTools('look', { at: 'a' }), said('In short.')], {
         tools: [look],
         limits: { maxTurns: 1 },
       }),
@@ -135,7 +140,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
         return ''
       },
     })
-    const agent = agentOf('defers', [calling('job', { of: 'hours' }), said('Done.')], { tools: [job] })
+    const agent = agentOf('defers', [callsTools('job', { of: 'hours' }), said('Done.')], { tools: [job] })
     const runtime = stage.runtime([agent])
     const run = runtime.run(agent, 'Start it.')
     const [call] = (await stage.settled(run.result)).deferredCalls
@@ -152,7 +157,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     await stage.settled(runtime.run(agent, 'And now?', { sessionId: 'chat', edit }).result)
   },
   async (stage) => {
-    const agent = agentOf('steers', [calling('look', { at: 'a' }), said('Brief.'), said('More.')], {
+    const agent = agentOf('steers', [callsTools('look', { at: 'a' }), said('Brief.'), said('More.')], {
       tools: [look],
     })
     const run = stage.runtime([agent]).run(agent, 'Look.')
@@ -166,7 +171,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   (stage) => {
     const summarize = scriptedModel([said('They looked at things.')])
     const compaction = { maxContextTokens: 40, keepMessages: 2, summarize }
-    const steps = [calling('look', { at: 'a' }), calling('look', { at: 'b' }), said('All seen.')]
+    const steps = [callsTools('look', { at: 'a' }), callsTools('look', { at: 'b' }), said('All seen.')]
     return stage.rest(
       agentOf('compacts', steps, { tools: [look], compaction }),
       'Look at everything there is.',
@@ -174,14 +179,14 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   },
   (stage) => {
     const booking = agentOf('booking', [said('Booked.')], { description: 'Books seats.' })
-    const agent = agentOf('hands_over', [calling('transfer_to_booking', {})], {
+    const agent = agentOf('hands_over', [callsTools('transfer_to_booking', {})], {
       handoffs: [handoff(booking, { filter: (messages) => messages.slice(0, 1) })],
     })
     return stage.rest(agent, 'Seat 4, please.')
   },
   (stage) =>
     stage.rest(
-      agentOf('guards', [calling('look', { at: 'a' }), said('The key is 123.')], {
+      agentOf('guards', [callsTools('look', { at: 'a' }), said('The key is 123.')], {
         tools: [look],
         guardrails: [
           { name: 'polite', on: 'input', check: () => ({ replace: 'Look, please.', why: 'manners' }) },
@@ -201,17 +206,17 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     ),
   (stage) => {
     const child = agentOf('child', [said('It is 21 °C.')], { description: 'Knows the weather.' })
-    const agent = agentOf('parent', [calling('child', { task: 'How warm?' }), said('Warm.')], {
+    const agent = agentOf('parent', [callsTools('child', { task: 'How warm?' }), said('Warm.')], {
       tools: [agentTool(child)],
     })
     return stage.rest(agent, 'Ask.')
   },
   async (stage) => {
-    const agent = agentOf('waits', [calling('pay', { usd: 1 })], { tools: [pay] })
+    const agent = agentOf('waits', [callsTools('pay', { usd: 1 })], { tools: [pay] })
     await stage.rest(agent, 'This run still waits for an approval.')
   },
   async (stage) => {
-    const steps = [calling('look', { at: 'a' }), said('Seen.'), said('Seen otherwise.')]
+    const steps = [callsTools('look', { at: 'a' }), said('Seen.'), said('Seen otherwise.')]
     const agent = agentOf('forks', steps, { tools: [look] })
     const runtime = stage.runtime([agent])
     const run = runtime.run(agent, 'Look.')
@@ -224,7 +229,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   },
 ]
 
-/** A process that dies as soon as a tool may run, and another one that takes over: nobody knows what the tool did. */
+/** A process that dies as soon as a tool may run, and another one that takes over: no record says what the tool did. */
 async function crashed(stage: GoldenStage): Promise<void> {
   const { ledger } = stage
   const mortal: Ledger = {
@@ -236,7 +241,7 @@ async function crashed(stage: GoldenStage): Promise<void> {
     },
   }
   const send = testTool({ name: 'send', effect: 'write' })
-  const agent = agentOf('crashes', [calling('send', { to: 'ada' })], { tools: [send] })
+  const agent = agentOf('crashes', [callsTools('send', { to: 'ada' })], { tools: [send] })
   const run = stage.runtime([agent], mortal).run(agent, 'Send it.')
   const crash = await stage.settled(run.result.catch((error: unknown) => error))
   if (!(crash instanceof SimulatedCrash)) throw new Error('The run did not crash.', { cause: crash })

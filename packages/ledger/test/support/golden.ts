@@ -17,7 +17,7 @@ export interface GoldenFiles {
   readonly versions: string
 }
 
-/** Where the files of a format stand. */
+/** The folder of the files of a format. */
 export function goldenFiles(format: number): GoldenFiles {
   const file = (suffix: string): string =>
     join(import.meta.dirname, '..', 'golden', `format-${format}.${suffix}`)
@@ -32,7 +32,7 @@ export function goldenFiles(format: number): GoldenFiles {
 /** What a run folds to. */
 export interface GoldenState {
   readonly runId: RunId
-  /** SHA-256 over the states right behind each of its events, one after the other, in hex. */
+  /** SHA-256 over the states right after each of its events, one after the other, in hex. */
   readonly digest: string
   /** The last of them, for people: what differs is found by comparing it. */
   readonly last: Json

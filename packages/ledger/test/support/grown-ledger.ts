@@ -106,14 +106,14 @@ function variedRun(
 /** A ledger that grows by events that are known. */
 export class GrownLedger {
   readonly #planned: readonly (readonly RuntimeEvent[])[]
-  /** How many events of each run stand, in the order in which the runs were made. */
+  /** How many events of each run are stored, in the order in which the runs were made. */
   readonly #grown = new Map<number, number>()
 
   constructor(planned: readonly (readonly RuntimeEvent[])[]) {
     this.#planned = planned
   }
 
-  /** The events that stand, run by run, the newest run first. */
+  /** The stored events, run by run, the newest run first. */
   get runs(): readonly (readonly RuntimeEvent[])[] {
     return [...this.#grown].toReversed().map(([run, events]) => this.#planned[run]!.slice(0, events))
   }

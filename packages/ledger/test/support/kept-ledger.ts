@@ -55,7 +55,7 @@ export async function another(path: string): Promise<RunId> {
   return runId
 }
 
-/** Lets a run have said something else, and computes its chain and its seal anew, as somebody would who knows how. */
+/** Lets a run have said something else, and computes its chain and its seal anew, as an attacker would who knows how. */
 export function rewrite(path: string, runId: RunId, change: (body: string) => string): void {
   tamper(path, (database) => {
     const rows = database

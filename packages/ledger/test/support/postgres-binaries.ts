@@ -41,7 +41,7 @@ export async function findBinaries(folder: string): Promise<PostgresBinaries> {
   return { ...copied, user }
 }
 
-/** Somebody that every system has and that owns nothing. */
+/** A user that every system has and that owns nothing. */
 function unprivileged(): { readonly uid: number; readonly gid: number } {
   for (const name of ['nobody', 'postgres', 'daemon']) {
     try {

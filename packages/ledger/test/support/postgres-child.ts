@@ -67,7 +67,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
       say(head)
     }
   },
-  /** The same, and takes the run back whenever it was taken away, and it is told to. */
+  /** The same, and takes the run back when it was taken away and the parent says to. */
   async defend() {
     const orders = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
     let head = await takeOver()
@@ -85,7 +85,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
   /** Says what it sees of all runs after a cursor, for ever. */
   async follow() {
-    // Waiting for others keeps no process alive by itself; an open stdin does.
+    // Waiting for others does not keep a process alive; an open stdin does.
     process.stdin.resume()
     const seen = watchLedger(ledger, argument === '' ? undefined : argument)
     await seen.forEach(({ cursor, event: { runId, seq } }) => say({ cursor, runId, seq }))

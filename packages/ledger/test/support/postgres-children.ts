@@ -12,7 +12,7 @@ export interface PostgresChild {
   readonly signal: (signal: NodeJS.Signals) => void
   /** Kills it at once, as a crash does, and waits until it is gone. */
   readonly kill: () => Promise<void>
-  /** All that it said, once it has ended by itself without an error. */
+  /** All that it said, once it has ended without a signal or an error. */
   readonly ended: () => Promise<readonly unknown[]>
 }
 

@@ -17,7 +17,7 @@ export interface Cutter {
 /** `ReadyForQuery` outside of a transaction: the server has committed. */
 const idle = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
 
-/** Stands before a server until the test ends. */
+/** Runs in front of a server until the test ends. */
 export async function cutter(connectionString: string): Promise<Cutter> {
   const url = new URL(connectionString)
   const [port, host] = [Number(url.port), url.hostname]

@@ -21,8 +21,8 @@ export interface Pooler {
 }
 
 /**
- * Stands before a server as a pooler in transaction mode does, as seen by its clients: after each transaction nothing
- * that they told the connection is left on it, neither settings nor prepared statements nor what it listens to.
+ * Works in front of a server as a pooler in transaction mode does, as seen by its clients: after each transaction the
+ * connection keeps nothing that they set on it, neither settings nor prepared statements nor what it listens to.
  */
 export async function transactionPooler(connectionString: string): Promise<Pooler> {
   const url = new URL(connectionString)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-/** How to reach a server; or why there is none on this machine. */
+/** How to reach a server; or why this machine has no server. */
 export type PostgresServer = { readonly connectionString: string } | { readonly unavailable: string }
 
 /** A server in a process of its own. */

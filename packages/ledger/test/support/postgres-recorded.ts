@@ -12,7 +12,7 @@ export interface RecordedSchema {
   readonly otherId: RunId
 }
 
-/** Two runs that the real runtime drove, in a schema that nobody has open. */
+/** Two runs that the real runtime drove, in a schema that no process has open. */
 export async function recordedSchema(): Promise<RecordedSchema> {
   const schema = freshSchema()
   const ledger = postgresLedger({ connectionString, schema })
@@ -58,14 +58,14 @@ export async function allVerifiedIn(
   return { runs: verdicts.filter((verdict) => verdict.scope === 'run'), store }
 }
 
-/** Removes all that a schema holds, as nobody else could. */
+/** Removes all that a schema holds, which only its owner can. */
 export function emptyIn(schema: string): Promise<void> {
   return tamperIn(schema, async (client) => {
     await client.query('delete from run; delete from event; delete from payload; delete from inbox')
   })
 }
 
-/** Works on a schema as somebody would who owns it and wants to change what it says: without its triggers. */
+/** Works on a schema as an owner would who wants to change what it says: without its triggers. */
 export function tamperIn(schema: string, work: (client: Client) => Promise<void>): Promise<void> {
   return withClient(async (client) => {
     await client.query(`set search_path = ${schema}`)

@@ -78,7 +78,7 @@ async function startSomewhere(binaries: PostgresBinaries): Promise<readonly [Chi
     const port = await freePort()
     const started = await start(binaries, port)
     if (typeof started !== 'string') return [started, port]
-    // Somebody may have taken the port meanwhile.
+    // Another process may have taken the port meanwhile.
     log = started
   }
   throw new Error(`Postgres does not start here: ${log.trim()}`)
@@ -111,7 +111,7 @@ async function serve(): Promise<void> {
   }
 }
 
-// Whoever asked for the server ends it by closing stdin, also when a terminal interrupts all of them.
+// The process that asked for the server ends it by closing stdin, also when a terminal interrupts all of them.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined)
 try {
   await serve()

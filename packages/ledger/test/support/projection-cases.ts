@@ -1,41 +1,25 @@
-import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import {
   applyRetention,
-  foldTo,
   ledgerStats,
   projectionLag,
   rebuildProjections,
   redact,
   runSummaries,
-  verifyLedger,
-  type LedgerStats,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { expectTold, refreshed } from './compare-projections.ts'
-import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
 import { ProjectionTables } from '../../src/projection/refresh/projection-tables.ts'
+import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { expectTold, refreshed } from './compare-projections.ts'
 import { GrownLedger } from './grown-ledger.ts'
 import { longRun } from './long-run.ts'
+import { differing, everyRun, everything, recordSome, statsOf, type ProjectionBed } from './projection-bed.ts'
+import { projectionDamageCases } from './projection-damage-cases.ts'
 import { recordRun } from './record-run.ts'
-
-/** A store of its own for a test, opened as often as it likes. */
-export interface ProjectionBed {
-  readonly open: (options?: { readonly readOnly?: boolean }) => Ledger
-  /** Changes rows as whoever owns the store can. */
-  readonly tamper: (statement: string) => Promise<void>
-  readonly rows: (query: string) => Promise<readonly Readonly<Record<string, unknown>>[]>
-  /** Whether a look at all that was derived is quick, so that every column can be changed in turn, and not every table. */
-  readonly isQuick: boolean
-  /** How the store carries a query out. */
-  readonly plan: (text: string, values: readonly unknown[]) => Promise<string>
-  /** Starts a process that brings the projections up to date again and again, until it is told to end. */
-  readonly refresher: () => Promise<{ readonly end: () => Promise<number> }>
-}
 
 /** Long after the runs that are recorded here. */
 const now = Date.UTC(2027, 0, 1)
 
-const everything = { since: 0, maxListed: 1000 }
 /** What a plan says that goes through a whole table, whatever its size. */
 const wholeTable =
   /SCAN (run|run_summary|session|session_summary|run_agent|event)\b(?! USING)|Seq Scan on (?!pg_)/
@@ -64,37 +48,13 @@ async function readsDuring(
   return { reads, lists }
 }
 
-/** Every event of a ledger, run by run, the newest run first. */
-async function everyRun(ledger: Ledger): Promise<readonly (readonly RuntimeEvent[])[]> {
-  const runs: (readonly RuntimeEvent[])[] = []
-  for await (const { runId } of ledger.runs()) runs.push(await Array.fromAsync(ledger.read(runId)))
-  return runs
-}
-
-async function recordSome(ledger: Ledger, count: number): Promise<readonly RunId[]> {
-  const runIds: RunId[] = []
-  for (let seed = 1; seed <= count; seed++) runIds.push(await recordRun(ledger, seed))
-  return runIds
-}
-
 async function contents({ rows }: ProjectionBed): Promise<readonly unknown[]> {
   const found: unknown[] = []
   for (const table of tables) found.push(await rows(`select * from ${table}`))
   return found
 }
 
-/** What verifying finds of what was derived; the ledger itself has to be sound. */
-async function differing(ledger: Ledger): Promise<readonly string[]> {
-  const verdicts = await Array.fromAsync(verifyLedger(ledger))
-  expect(verdicts.filter(({ ok }) => !ok)).toEqual([])
-  return verdicts.flatMap(({ differs }) => (differs ? [differs.what] : []))
-}
-
-async function statsOf(ledger: Ledger): Promise<LedgerStats> {
-  return await ledgerStats(ledger, everything, { refresh: false })
-}
-
-/** What holds of projections on every store that keeps them, by what it claims. */
+/** What every store promises of the projections that it keeps, by claim. */
 export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Promise<void>>> = {
   async 'that are up to date answer without a look at any run or event'(bed) {
     const ledger = bed.open()
@@ -215,49 +175,6 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     expect(await differing(ledger)).toEqual([])
   },
 
-  async 'name a run that cannot be read, which adds nothing to any sum'(bed) {
-    const ledger = bed.open()
-    const [, damaged] = await recordSome(ledger, 3)
-    await bed.tamper(
-      `update payload set salt = (select salt from payload order by pos limit 1) where pos = (
-        select pos from event where run_id = '${damaged}' and seq = 5)`,
-    )
-    for (const refresh of [false, true]) {
-      const { counts, unreadable, spending } = await ledgerStats(ledger, everything, { refresh })
-      expect(counts).toMatchObject({ done: 2, unreadable: 1 })
-      expect(unreadable).toEqual([
-        {
-          runId: damaged,
-          status: 'unreadable',
-          seq: 34,
-          code: 'ledger_damaged',
-          message: expect.stringContaining(`Run ${damaged} is damaged at seq 5`) as string,
-        },
-      ])
-      expect(spending).toMatchObject([{ calls: 4 }])
-      const listed = await Array.fromAsync(runSummaries(ledger, { statuses: ['unreadable'] }, { refresh }))
-      expect(listed).toEqual(unreadable)
-    }
-  },
-
-  async 'are found by verify wherever they are not what the events say, and mended by a rebuild'(bed) {
-    const ledger = bed.open()
-    await recordSome(ledger, 2)
-    await longRun(ledger, 15, { sessionId: 'ann' })
-    await longRun(ledger, 15, { seed: 2, sessionId: 'ann' })
-    await refreshed(ledger)
-    for (const [statement, what] of changesFor(bed)) {
-      const before = await statsOf(ledger)
-      await bed.tamper(statement)
-      const found = await differing(ledger)
-      expect(`${statement}: ${found.join(', ')}`).toContain(what)
-      await rebuildProjections(ledger)
-      for await (const { runId } of ledger.runs()) await foldTo(ledger, runId)
-      expect(await statsOf(ledger)).toEqual(before)
-    }
-    expect(await differing(ledger)).toEqual([])
-  },
-
   async 'are found by their indexes, whatever is asked'(bed) {
     const ledger = bed.open()
     const [runId = ''] = await recordSome(ledger, 2)
@@ -285,24 +202,6 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     expect(asked).toHaveLength(10)
   },
 
-  async 'that claim to tell of more than they do are found too'(bed) {
-    const ledger = bed.open()
-    await recordSome(ledger, 2)
-    await refreshed(ledger)
-    await recordRun(ledger, 3)
-    expect(await differing(ledger)).toEqual([])
-    const [{ cursor } = { cursor: '' }] = await bed.rows(`select cursor from projection where name = 'runs'`)
-    await refreshed(ledger)
-    const [{ cursor: further } = { cursor: '' }] = await bed.rows(
-      `select cursor from projection where name = 'runs'`,
-    )
-    await bed.tamper(`delete from run_summary where pos = (select max(pos) from run_summary)`)
-    await bed.tamper(`update projection set cursor = '${String(cursor)}' where name = 'runs'`)
-    expect(await differing(ledger)).not.toContain('projection')
-    await bed.tamper(`update projection set cursor = '${String(further)}' where name = 'runs'`)
-    expect(await differing(ledger)).toContain('projection')
-  },
-
   async 'stay right while processes bring them up to date at once and runs are driven'(bed) {
     const ledger = bed.open()
     await recordSome(ledger, 1)
@@ -318,51 +217,6 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await expectTold(ledger, await everyRun(ledger), false)
     expect(await differing(ledger)).toEqual([])
   },
-}
 
-/** Changes to try: one for every column, or one for every table and way of changing it. */
-function changesFor({ isQuick }: ProjectionBed): readonly (readonly [statement: string, what: string])[] {
-  const all = Object.entries(changes)
-  if (isQuick) return all
-  const kinds = Map.groupBy(all, ([statement]) =>
-    statement.split(' ', statement.startsWith('delete') ? 3 : 2).join(' '),
-  )
-  return [...kinds.values()].map((of) => of[0]!)
-}
-
-/** One change for every column, and what verify names. */
-const changes: Readonly<Record<string, string>> = {
-  [`update run_summary set pos = pos + 1000 where pos = (select max(pos) from run_summary)`]: 'projection',
-  [`update run_summary set seq = seq + 1 where pos = (select max(pos) from run_summary)`]: 'projection',
-  [`update run_summary set seq = seq - 1 where pos = (select max(pos) from run_summary)`]: 'projection',
-  [`update run_summary set head_hash = (select salt from payload limit 1)`]: 'projection',
-  [`update run_summary set standing = 'failed' where pos = (select max(pos) from run_summary)`]: 'projection',
-  [`update run_summary set session_id = 'bob' where session_id = 'ann'`]: 'projection',
-  [`update run_summary set started_at = started_at + 1`]: 'projection',
-  [`update run_summary set last_at = last_at - 1`]: 'projection',
-  [`update run_summary set shares = replace(shares, '"calls":2', '"calls":3')`]: 'projection',
-  [`update run_summary set summary = replace(summary, 'answered', 'stopped')`]: 'projection',
-  [`update run_summary set summary = '{'`]: 'projection',
-  [`update run_summary set notes = replace(notes, 'assistant', 'somebody')`]: 'projection',
-  [`update run_agent set agent = 'somebody' where agent = 'assistant'`]: 'projection',
-  [`delete from run_agent where agent = 'assistant'`]: 'projection',
-  [`delete from run_summary where pos = (select max(pos) from run_summary)`]: 'projection',
-  [`update run_summary set run_id = 'nobody' where pos = (select max(pos) from run_summary)`]:
-    'projections of runs that are not there',
-  [`update session_summary set runs = runs + 1`]: 'totals of session ann',
-  [`update session_summary set cost_nano = cost_nano + 1`]: 'totals of session ann',
-  [`update session_summary set last_at = last_at + 1`]: 'totals of session ann',
-  [`update session_summary set input_told = 0`]: 'totals of session ann',
-  [`delete from session_summary`]: 'sessions of runs',
-  [`update session_summary set turns = turns + 1, runs = runs`]: 'totals of session ann',
-  [`update spending set calls = calls + 1`]: 'spending of',
-  [`update spending set hour = hour + 1`]: 'spending of',
-  [`update spending set agent = 'nobody' where agent = 'looker'`]: 'spending of',
-  [`update spending set reasoning_tokens = 1`]: 'spending of',
-  [`delete from spending`]: 'spending of',
-  [`update snapshot set state = seal`]: 'snapshot at event',
-  [`update snapshot set seal = head_hash`]: 'snapshot at event',
-  [`update snapshot set head_hash = seal`]: 'snapshot at event',
-  [`update snapshot set seq = seq - 1`]: 'snapshot at event',
-  [`update snapshot set seq = seq + 1`]: 'snapshot',
+  ...projectionDamageCases,
 }

@@ -13,7 +13,7 @@ export function withRaw<T>(path: string, work: (database: Database) => T): T {
   }
 }
 
-/** Works on a ledger file as somebody would who wants to change what it says: with its triggers removed. */
+/** Works on a ledger file as an attacker would who wants to change what it says: with its triggers removed. */
 export function tamper(path: string, work: (database: Database) => void): void {
   withRaw(path, (database) => {
     // What a test changes need not outlast the machine.
@@ -29,7 +29,7 @@ export function tamper(path: string, work: (database: Database) => void): void {
   })
 }
 
-/** The files of a path's folder, or those named, with digests of their bytes. For databases that nobody has open. */
+/** The files of a path's folder, or those named, with digests of their bytes. For databases that no process has open. */
 export function filesBeside(
   path: string,
   names: readonly string[] = readdirSync(dirname(path)),

@@ -1,11 +1,9 @@
-import type { Ledger } from '@tallystick/core'
-
-/** The error with which opening is refused; throws where it is not. */
-export function refusalOf(open: () => Ledger): Error {
+/** The error with which opening a file is refused; throws where it is not. */
+export function refusalOf(open: () => unknown): Error {
   try {
     open()
   } catch (error) {
     if (error instanceof Error) return error
   }
-  throw new Error('The ledger was opened.')
+  throw new Error('It was opened.')
 }

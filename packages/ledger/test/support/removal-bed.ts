@@ -15,7 +15,7 @@ export interface RemovalBed {
   readonly open: (options?: { readonly keys?: Keyring }) => Ledger
   /** Whether the bytes are anywhere in what the store keeps. */
   readonly holds: (bytes: string) => Promise<boolean>
-  /** Changes rows that the rules protect, as whoever owns the store can. */
+  /** Changes rows that the rules protect, as the owner of the store can. */
   readonly tamper: (statement: string) => Promise<void>
 }
 
@@ -55,7 +55,7 @@ export async function play(
   })
   const { pendingApprovals } = await run.result
   if (approve) {
-    // What an approver writes stands in the inbox, too.
+    // The inbox holds what an approver writes, too.
     const input = { for: `${secret}, as approved` }
     await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'me', input })
     const { reason } = await runtime.resume(run.id).result

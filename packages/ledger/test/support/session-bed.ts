@@ -14,7 +14,7 @@ import type { RemovalBed } from './removal-bed.ts'
 export interface SessionBed extends RemovalBed {
   /** How many runs a long session has. Default 200. */
   readonly runsMany?: number
-  /** How many rows the store has, and how many bytes stand in them. */
+  /** How many rows the store has, and how many bytes they hold. */
   readonly stored: () => Promise<{ readonly rows: number; readonly bytes: number }>
   /** How many pieces of histories the store has. */
   readonly pieces: () => Promise<number>

@@ -4,7 +4,7 @@ const headerBytes = 32
 const frameHeaderBytes = 24
 
 /**
- * How many transactions stand in the write-ahead log of a ledger that is open, as SQLite wrote them: the last page of
+ * How many transactions the write-ahead log of an open ledger holds, as SQLite wrote them: the last page of
  * each says how large the database is then. Reading the log drops no lock; SQLite's are on other files.
  */
 export function commitsInLog(path: string): number {

@@ -49,7 +49,7 @@ export const aiSdkOpenAiChatWire: HttpWire = {
 }
 
 /**
- * OpenAI's Responses through the AI SDK's provider for OpenAI, which by itself leaves the history at the vendor and sends
+ * OpenAI's Responses through the AI SDK's provider for OpenAI, which by default leaves the history at the vendor and sends
  * references. Its rules are another request's: the checker of the kit knows no instructions among the messages.
  */
 export const aiSdkResponsesWire: HttpWire = {

@@ -33,7 +33,7 @@ function extend(block: Loose, { type, ...change }: Loose): void {
   else for (const [key, value] of Object.entries(change)) block[key] = (block[key] ?? '') + value
 }
 
-/** The events of a stream, by the standard: lines may end in three ways, and data may stand on several lines. */
+/** The events of a stream, by the standard: lines may end in three ways, and data may span several lines. */
 function eventsOf(body: string): Loose[] {
   const records = body.replaceAll(/\r\n?/g, '\n').split('\n\n')
   return records.flatMap((record) => {

@@ -83,7 +83,7 @@ function checkObject(node: Loose, found: Found, rule: Rule): void {
   found.optional += names.filter((name) => !required.includes(name)).length
 }
 
-/** A reference has to lead somewhere, and never back. What it leads to is counted where it stands. */
+/** A reference has to lead somewhere, and never back. The schema that it leads to is counted in its own place. */
 function follow(reference: string, at: string, found: Found, through: readonly string[]): void {
   const [document, keyword = '', name = ''] = reference.split('/')
   const target = document === '#' ? found.root[keyword]?.[name] : undefined

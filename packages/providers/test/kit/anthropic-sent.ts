@@ -11,7 +11,7 @@ import { done, start, stop, textBlock } from './streams.ts'
 /** A short reply, as bytes. */
 export const hello: Uint8Array = sseBytes([start(), ...textBlock(0, '{"sum":5}'), done('end_turn'), stop])
 
-/** What goes over the wire, and what is told of it. No rule of the vendor may be broken by it. */
+/** The bodies that go over the wire, and the warnings about them. They may break no rule of the vendor. */
 export async function sent(options: AnthropicOptions, asked: Partial<ModelRequest> = {}) {
   const server = await serve({ pieces: [hello] })
   const warnings: AnthropicWarning[] = []

@@ -6,7 +6,7 @@ import { brokenSchema } from './strict-rules.ts'
 export interface Strictness {
   /** What a call's id has to look like. */
   readonly id?: RegExp
-  /** Roles take turns, beginning with the user, and none of the user stands after a tool's. */
+  /** Roles take turns, beginning with the user, and no message of the user comes after a tool's. */
   readonly alternating?: boolean
   /** The server takes tools of any name. */
   readonly anyName?: boolean

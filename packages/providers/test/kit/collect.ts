@@ -58,7 +58,7 @@ export function lastUsage(signals: readonly ModelSignal[]) {
   return signals.findLast((signal) => signal.type === 'model_usage')?.usage
 }
 
-/** Tokens of the conversation after the reply, where they are told apart from what is billed. */
+/** Tokens of the conversation after the reply, where they are reported apart from the billed ones. */
 export function lastContext(signals: readonly ModelSignal[]) {
   return signals.findLast((signal) => signal.type === 'model_usage')?.contextTokens
 }

@@ -21,7 +21,7 @@ export interface Arrival {
   readonly body: Record<string, Loose>
   /** Which connection it came on. */
   readonly socket: Socket
-  /** Resolves when its connection is closed, whoever did it. */
+  /** Resolves when its connection is closed, from either end. */
   readonly closed: Promise<void>
   /** Sends one more piece to an answer that stalls. */
   readonly send: (piece: Uint8Array | string) => Promise<void>

@@ -73,7 +73,7 @@ export function text(words: string, more: object = {}): AssistantPart {
   return { type: 'text', text: words, ...more }
 }
 
-/** What of a reply the Responses wire needs back: an item, and its place. */
+/** The part of a reply that the Responses wire needs back: an item, and its place. */
 export function kept(item: object, at: number, more: object = {}): { readonly opaque: Opaque } {
   return { opaque: carriedAs('responses', { item, at, ...more }) }
 }

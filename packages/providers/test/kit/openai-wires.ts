@@ -33,7 +33,7 @@ export interface WireUnderTest {
   readonly rich: readonly object[]
   readonly richSignals: number
   /** A whole reply that calls a tool. */
-  readonly calling: (name: string, input: string) => readonly object[]
+  readonly toolCall: (name: string, input: string) => readonly object[]
   /** The beginning of a reply, up to some text. */
   readonly begun: (text: string) => readonly object[]
   /** The beginning of a reply, up to the middle of a call. */
@@ -51,7 +51,7 @@ const responses: WireUnderTest = {
   hello: counted(created(), message(0, 'Hel', 'lo'), completed()),
   rich: richResponse,
   richSignals: 13,
-  calling: (name, input) => counted(created(), functionCall(0, 'call_1', name, input), completed()),
+  toolCall: (name, input) => counted(created(), functionCall(0, 'call_1', name, input), completed()),
   begun: (text) => counted(created(), added(0, { type: 'message', id: 'msg_0' }), said(0, text)),
   inCall: counted(
     created(),
@@ -70,7 +70,7 @@ const chat: WireUnderTest = {
   hello: [role, content('Hel'), content('lo'), finish('stop'), chatUsage(12, 20)],
   rich: richChat,
   richSignals: 12,
-  calling: (name, input) => [role, ...callPieces(0, 'call_1', name, input), finish('tool_calls')],
+  toolCall: (name, input) => [role, ...callPieces(0, 'call_1', name, input), finish('tool_calls')],
   begun: (text) => [role, content(text)],
   inCall: [role, ...callPieces(0, 'call_1', 'f', '{"a":')],
   failing: (code, words) => ({ error: { type: code, code, message: words } }),

@@ -21,7 +21,7 @@ export function forbidUnhandledRejections(): void {
   const keep = (reason: unknown): void => void reasons.push(reason)
   beforeAll(() => void process.on('unhandledRejection', keep))
   afterEach(async () => {
-    // A rejection that nobody handles is told in the turn after it happened.
+    // Node reports a rejection that has no handler in the turn after it happened.
     await new Promise((resolve) => setImmediate(resolve))
     const left = reasons.splice(0)
     if (left.length > 0) throw new Error('A rejection was left unhandled.', { cause: left[0] })

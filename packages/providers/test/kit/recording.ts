@@ -50,5 +50,5 @@ export const adapters: readonly {
   },
 ]
 
-/** Nobody listens there: what is played goes nowhere. */
+/** No server listens there: a played request goes nowhere. */
 export const nowhere = 'http://127.0.0.1:9'

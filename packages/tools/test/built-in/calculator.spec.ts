@@ -24,6 +24,10 @@ describe('calculator', () => {
     ['2 ** 10', '1024'],
     ['0 ^ 0', '1'],
     ['(-1) ^ 99999999999999999999', '-1'],
+    ['(-1) ^ 99999999999999999998', '1'],
+    ['(-1) ^ -3', '-1'],
+    ['0 ^ 7', '0'],
+    ['1 ^ -7', '1'],
     ['--3 + +2', '5'],
     ['7 % 3', '1'],
     ['-7 % 3', '-1'],
@@ -107,7 +111,7 @@ describe('calculator', () => {
     ['5 € + 1', 'At character 3: "€" has no meaning here; use numbers, + - * / % ^ ( ) and functions.'],
     ['🪵', 'At character 1: "🪵" has no meaning here; use numbers, + - * / % ^ ( ) and functions.'],
     ['1__0', 'At character 2: "_" has no meaning here; use numbers, + - * / % ^ ( ) and functions.'],
-  ])('names the place of what is wrong with "%s"', async (expression, problem) => {
+  ])('names the place of the fault in "%s"', async (expression, problem) => {
     const { outcome, text } = await endingOf(tool, { expression })
     expect(outcome).toBe('failed')
     expect(text).toContain(problem)

@@ -187,6 +187,8 @@ describe('a request', () => {
     ],
     ['ftp://a.example/', 'ftp://a.example is refused: only http: and https:'],
     ['data:text/plain,hello', 'is refused: only http: and https:'],
+    ['http://user@a.example/', 'http://a.example is refused: a URL with a user or password'],
+    ['http://:secret-1@a.example/', 'http://a.example is refused: a URL with a user or password'],
     [
       'http://user:secret-1@a.example/',
       'http://a.example is refused: a URL with a user or password cannot be fetched.',

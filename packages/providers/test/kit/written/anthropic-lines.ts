@@ -26,7 +26,7 @@ export const anthropicLines: readonly Written[] = [
     [...events, ...textBlock(0, 'Not said.'), { type: 'message_stop' }],
     given,
   ),
-  // An event that no blank line ends is none, by the standard of event streams: the proof of the reply never came.
+  // By the standard of event streams, only a blank line ends an event: the proof of the reply never came.
   ofBody('last-blank-line-missing', bodyOf(events).trimEnd(), {
     ...shown,
     failure: ['truncated', true],

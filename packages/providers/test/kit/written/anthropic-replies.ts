@@ -128,7 +128,7 @@ export const anthropicReplies: readonly Written[] = [
     [
       begin(),
       ...textBlock(0, 'Both at once.'),
-      // The first border stands inside `\u00fc`, the second inside `\"`, the third inside a surrogate pair's escapes.
+      // The first border is inside `\u00fc`, the second inside `\"`, the third inside a surrogate pair's escapes.
       ...toolBlock(
         1,
         'toolu_01',

@@ -7,7 +7,7 @@ import {
   signingKey,
   verifierKeyOf,
   verifyingKey,
-} from '../src/checkpoint/checkpoint-note.ts'
+} from '../src/checkpoint/signed-note.ts'
 
 describe('a signed note', () => {
   // The example of Go's implementation, which the form comes from.

@@ -7,7 +7,7 @@ import { tamper } from './support/raw-database.ts'
 import { forgeRun, type ForgedEvent } from './support/forged-ledger.ts'
 import { allVerified, recorded } from './support/recorded.ts'
 
-/** Each once. What SQLite would store as another text nobody can plant. */
+/** Each once. A text that SQLite would store as another one cannot be planted. */
 const plantable = [...new Set(hostileTexts.map(({ text }) => text))].filter(
   (text) => text.isWellFormed() && !text.includes('\0'),
 )

@@ -152,7 +152,7 @@ describe('a session whose run was interrupted', () => {
       expect(busy).toMatchObject({ runId, status: 'unknown' })
       expect(message).toContain('nothing has been recorded of it for 60000 ms')
       expect(message).toContain(`runtime.resume('${runId}')`)
-      // What was to join is in its inbox: whoever resumes the run takes it.
+      // The input that was to join is in the inbox: the process that resumes the run takes it.
       const kept = (await set.ledger.inbox(runId)).map(({ key }) => key)
       expect(kept).toEqual(whenBusy === 'join' ? [busy?.inputId] : [])
       expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ reason: 'answered' })

@@ -1,0 +1,280 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { childRunIdOf, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import { screenOn } from '../src/terminal/screen.ts'
+import { printEvent } from '../src/view/run/event-lines.ts'
+import { eventText, isOfInterest } from '../src/view/run/event-text.ts'
+import { ledgerPrinter } from '../src/view/list/ledger-printer.ts'
+
+const runId = sampleRunId(1)
+const callId = sampleCallId(runId)
+
+/** The sample of a type, with other fields; `undefined` leaves one out. */
+function sample<T extends EventType>(type: T, change: { readonly [K in keyof EventOf<T>]?: unknown } = {}) {
+  return {
+    ...everyFact(runId)[type],
+    runId,
+    seq: 7,
+    at: 0,
+    epoch: 2,
+    v: 1,
+    ...change,
+  } as unknown as RuntimeEvent
+}
+
+/** What a person sees of an event, with the names of styles around what they are put on. */
+function shown(...events: readonly RuntimeEvent[]): string {
+  let said = ''
+  const paint = (style: string, text: string): string => `<${style} ${text}>`
+  const screen = screenOn((text) => (said += text), { paint, cutAt: 40 })
+  for (const event of events) printEvent(event, screen)
+  return said
+}
+const note = (text: string): string => `<yellow ! ${text}>\n`
+
+const silent: readonly EventType[] = [
+  ...([
+    'model_call_started',
+    'assistant_started',
+    'tool_input_delta',
+    'usage_updated',
+    'tool_progress',
+  ] as const),
+  ...(['tool_results_injected', 'guardrails_checked'] as const),
+]
+
+describe('what a person sees of a run', () => {
+  it('is nothing of some events, and something of each other', () => {
+    expect(eventTypes.filter((type) => shown(sample(type)) === '')).toEqual(
+      eventTypes.filter((type) => silent.includes(type)),
+    )
+  })
+
+  const from = { runId: sampleRunId(0), seq: 3 }
+  const started = `run ${runId} of assistant, model sample-1`
+  it.each<[RuntimeEvent, string]>([
+    [
+      sample('run_started'),
+      `<dim ${started}, run 1 of session session of ${runId}, forked from run ${from.runId} at event 3>\n`,
+    ],
+    [sample('run_started', { sessionId: undefined, parent: undefined }), `<dim ${started}>\n`],
+    [
+      sample('run_started', { sessionId: 's', sessionPlace: 4, parent: { ...from, relation: 'session' } }),
+      `<dim ${started}, run 4 of session s>\n`,
+    ],
+    [
+      sample('run_started', {
+        sessionId: 's',
+        sessionPlace: undefined,
+        parent: { ...from, relation: 'child' },
+      }),
+      `<dim ${started}, run 1 of session s, works for run ${from.runId}>\n`,
+    ],
+    [
+      sample('run_started', { sessionId: undefined, parent: { ...from, relation: 'branch' } }),
+      `<dim ${started}, a branch of run ${from.runId} at event 3>\n`,
+    ],
+    [sample('run_resumed'), note(`taken up again (crash) by writer 2, in doubt: ${callId}`)],
+    [sample('run_resumed', { inDoubt: [] }), note('taken up again (crash) by writer 2')],
+    [
+      sample('run_resumed', { inDoubt: ['a', 'b'] }),
+      note('taken up again (crash) by writer 2, in doubt: a, b'),
+    ],
+    [
+      sample('run_finished'),
+      '\n<bold done:> answered (The model answered.), 1 turn, 1 tool call, 120 tokens in, 17 out, $0.0125\n',
+    ],
+    [
+      sample('run_finished', { detail: undefined, costUsd: undefined, turns: 2, toolCalls: 0, usage: {} }),
+      '\n<bold done:> answered, 2 turns, 0 tool calls, ? tokens in, ? out\n',
+    ],
+    [sample('history_carried'), note('2 earlier messages are carried over')],
+    [sample('history_carried', { missing: 3 }), note('5 earlier messages are carried over')],
+    [sample('history_edited'), note('2 earlier messages were changed or removed by ada: A key was in it.')],
+    [
+      sample('history_edited', { by: undefined, reason: undefined }),
+      note('2 earlier messages were changed or removed'),
+    ],
+    [sample('input_received'), '<bold > How warm is it in Seoul?>\n'],
+    [sample('input_settled'), note('an input was not taken: The run ended before it.')],
+    [sample('input_settled', { delivered: true }), ''],
+    [
+      sample('assistant_text_delta', { replaces: true }),
+      `${note('the provider took back what it said here before, and says instead:')}\nLet me look`,
+    ],
+    [
+      sample('tool_request_ready'),
+      `<cyan ┌ request> <bold get_weather> <dim ${callId}>\n<cyan │> {"city":\n`,
+    ],
+    [
+      sample('tool_request_ready', { malformed: undefined, input: { city: 'x'.repeat(80) } }),
+      `<cyan ┌ request> <bold get_weather> <dim ${callId}>\n<cyan │> {"city":"${'x'.repeat(30)}…\n`,
+    ],
+    [sample('assistant_message_finished'), note('the reply was cut off here')],
+    [sample('assistant_message_finished', { partial: false }), ''],
+    [
+      sample('model_stream_failed'),
+      note(
+        'attempt 1 of the model call failed (overloaded): Try again later.; it is tried again, and what it said so far is withdrawn',
+      ),
+    ],
+    [
+      sample('model_stream_failed', { attempt: 3, retryAt: undefined }),
+      note('attempt 3 of the model call failed (overloaded): Try again later.'),
+    ],
+    [
+      sample('tool_requests_collected'),
+      note(`guardrails changed the input of ${callId} to {"city":"Seoul"}`),
+    ],
+    [sample('tool_requests_collected', { calls: [{ toolCallId: callId, plan: 'run' }] }), ''],
+    [sample('approval_requested'), note(`get_weather ${callId} needs an approval: Is the city right?`)],
+    [sample('approval_requested', { reason: undefined }), note(`get_weather ${callId} needs an approval`)],
+    [
+      sample('approval_decided'),
+      note(`${callId} was approved by ada (prompt): The other city., to run with {"city":"Busan"}`),
+    ],
+    [
+      sample('approval_decided', { approved: false, via: undefined, reason: undefined, input: undefined }),
+      note(`${callId} was denied by ada`),
+    ],
+    [sample('tool_started'), note(`get_weather works in run ${sampleRunId(77)}`)],
+    [sample('tool_started', { child: undefined }), ''],
+    [
+      sample('tool_started', { child: undefined, attempt: 2 }),
+      note(`get_weather ${callId} is started again`),
+    ],
+    [sample('tool_deferred'), note(`${callId} continues outside as job-7, and is settled later`)],
+    [
+      sample('tool_deferred', { receipt: childRunIdOf(runId, callId) }),
+      note(`${callId} waits for run ${childRunIdOf(runId, callId)}, whose end continues it`),
+    ],
+    [
+      sample('tool_result'),
+      `<cyan └ result > <bold get_weather> <dim ${callId}> <green success>, as on record: nothing ran\n  21 °C [image/png]\n`,
+    ],
+    [
+      sample('tool_result', { reused: undefined, outcome: 'failed' }),
+      `<cyan └ result > <bold get_weather> <dim ${callId}> <red failed> in 12 ms\n  21 °C [image/png]\n`,
+    ],
+    [
+      sample('tool_result', { reused: undefined, durationMs: undefined, content: [] }),
+      `<cyan └ result > <bold get_weather> <dim ${callId}> <green success>\n  \n`,
+    ],
+    [sample('compaction_started'), note('sample-1 sums up 3 older messages')],
+    [sample('context_compacted'), note('3 older messages were replaced by a summary')],
+    [sample('agent_handed_off'), note('assistant handed over to booking')],
+    [
+      sample('guardrail_tripped'),
+      note('the guardrail secrets tripped on output: replace (A key was cut out.)'),
+    ],
+    [
+      sample('guardrail_tripped', { detail: undefined }),
+      note('the guardrail secrets tripped on output: replace'),
+    ],
+    [sample('output_checked'), note('the answer does not fit its schema: degrees: expected a number')],
+    [sample('output_checked', { error: undefined }), note('the answer does not fit its schema')],
+    [sample('output_checked', { valid: true }), ''],
+    [sample('limit_reached'), note('the limit maxTurns of 8 is reached: finalize')],
+    [sample('limit_raised'), note('ada raised the limit maxTurns to 12')],
+    [sample('cancel_requested'), note('cancelled by ada: Enough.')],
+    [sample('cancel_requested', { by: undefined, reason: undefined }), note('cancelled')],
+  ])('says it in one line: $type', (event, text) => {
+    expect(shown(event)).toBe(text)
+  })
+
+  it('streams words as they come, apart from lines', () => {
+    const words = (text: string) => sample('assistant_text_delta', { text })
+    const events = [
+      ...[words(''), words('I '), words('look'), sample('tool_request_ready'), words('So\n'), words('on')],
+      ...[sample('assistant_message_finished', { partial: false }), words('Again')],
+      sample('assistant_message_finished'),
+    ]
+    expect(shown(...events)).toBe(
+      `\nI look\n${shown(sample('tool_request_ready'))}\nSo\non\n\nAgain\n${note('the reply was cut off here')}`,
+    )
+    expect(shown(sample('assistant_reasoning_delta'))).toBe('\n<dim Weather.>')
+  })
+
+  it('of many runs at once names each as its events follow', () => {
+    let said = ''
+    const print = ledgerPrinter({
+      write: (text) => (said += text),
+      paint: (style, text) => `<${style} ${text}>`,
+    })
+    const other = sampleRunId(2)
+    const handed = (id: typeof runId) => sample('agent_handed_off', { runId: id })
+    for (const id of [runId, runId, other, runId]) print(handed(id))
+    const line = note('assistant handed over to booking')
+    const head = (id: string): string => `<dim ── ${id}>\n`
+    expect(said).toBe(`${head(runId)}${line}${line}${head(other)}${line}${head(runId)}${line}`)
+    said = ''
+    const long = sample('tool_request_ready', { malformed: undefined, input: { city: 'x'.repeat(900) } })
+    print(long)
+    expect(said).toContain(`<cyan │> {"city":"${'x'.repeat(390)}…\n`)
+  })
+})
+
+describe('an event in a few words', () => {
+  it('is of interest, or only says how something goes', () => {
+    expect(eventTypes.filter((type) => !isOfInterest({ type }))).toEqual(
+      eventTypes.filter((type) =>
+        [...silent, 'assistant_text_delta', 'assistant_reasoning_delta']
+          .filter((each) => each !== 'model_call_started')
+          .includes(type),
+      ),
+    )
+  })
+
+  it.each<[RuntimeEvent, string]>([
+    [sample('run_started'), 'assistant'],
+    [sample('run_resumed'), 'with another definition'],
+    [sample('run_resumed', { definition: undefined }), ''],
+    [sample('history_carried'), ''],
+    [sample('history_edited'), '2 messages'],
+    [sample('history_edited', { edits: [{ index: 0 }] }), '1 message'],
+    [sample('input_received'), 'How warm is it in Seoul?'],
+    [sample('input_settled'), ''],
+    [sample('model_call_started'), 'sample-1'],
+    [sample('model_call_started', { attempt: 2 }), 'sample-1 attempt 2'],
+    [sample('assistant_message_finished'), 'cut off Let me look'],
+    [sample('assistant_message_finished', { partial: false }), 'Let me look'],
+    [sample('model_stream_failed'), 'overloaded'],
+    [sample('tool_request_ready'), 'get_weather {"city":"Seoul"}'],
+    [sample('tool_requests_collected'), 'get_weather: ask with {"city":"Seoul"}, as guardrails made it'],
+    [
+      sample('tool_requests_collected', {
+        calls: [
+          { name: 'a', plan: 'run' },
+          { name: 'b', plan: 'ask' },
+        ],
+      }),
+      'a: run b: ask',
+    ],
+    [sample('approval_requested'), 'get_weather'],
+    [sample('approval_decided'), 'approved by ada via prompt: The other city. to run with {"city":"Busan"}'],
+    [
+      sample('approval_decided', { approved: false, via: undefined, reason: undefined, input: undefined }),
+      'denied by ada',
+    ],
+    [sample('tool_started'), 'get_weather'],
+    [sample('tool_started', { attempt: 2 }), 'get_weather attempt 2'],
+    [sample('tool_deferred'), 'job-7'],
+    [sample('tool_result'), 'get_weather success (from the record) 21 °C [image/png]'],
+    [sample('tool_result', { reused: undefined }), 'get_weather success 21 °C [image/png]'],
+    [sample('compaction_started'), 'sample-1 3 messages'],
+    [sample('context_compacted'), '3 messages'],
+    [sample('agent_handed_off'), 'booking'],
+    [sample('guardrail_tripped'), 'secrets output replace'],
+    [sample('output_checked'), 'does not fit'],
+    [sample('output_checked', { valid: true }), 'fits'],
+    [sample('limit_reached'), 'maxTurns 8'],
+    [sample('limit_raised'), 'maxTurns 12'],
+    [sample('cancel_requested'), 'Enough.'],
+    [sample('cancel_requested', { reason: undefined }), ''],
+    [sample('run_finished'), 'answered'],
+  ])('is its type and what tells it from others: $type', (event, words) => {
+    expect(eventText(event, 200)).toBe(`${event.type} ${words}`.trim())
+    expect(eventText(event, 10)).toBe(`${event.type} ${words}`.slice(0, 9) + '…')
+  })
+})

@@ -1,0 +1,338 @@
+import { sampleRunId } from '@tallystick/core/testing'
+import type { Outcome } from '@tallystick/core/vocabulary'
+import type { DaySpending, RunSummary, SessionTotals } from '@tallystick/ledger'
+import { describe, expect, it } from 'vitest'
+import type { RunStatusView } from '../src/runs/run-status.ts'
+import { type ListedRunRow, RunTable } from '../src/view/list/run-table.ts'
+import {
+  byAgentAndModel,
+  byDay,
+  daysText,
+  sessionsText,
+  spendingText,
+} from '../src/view/list/spending-table.ts'
+import { worstText } from '../src/view/list/worst-text.ts'
+import { contentText, oneLine } from '../src/view/text/content-text.ts'
+import { differencesText } from '../src/view/text/difference-text.ts'
+import { durationText, shortDurationText } from '../src/view/text/duration-text.ts'
+import { counted, spentText, tallyText, usageText } from '../src/view/text/run-ending.ts'
+import { table } from '../src/view/text/table.ts'
+import { timeText } from '../src/view/text/time-text.ts'
+
+/** Text in lines, as it is written here. */
+const lines = (...text: readonly string[]): string => text.map((line) => `${line}\n`).join('')
+
+const model = (modelId: string) => ({ provider: 'p', api: 'a', modelId })
+const spent = (agent: string, modelId: string, more: Partial<DaySpending>): DaySpending => ({
+  ...{ day: 0, agent, model: model(modelId), calls: 1, usage: {}, unpriced: 0 },
+  ...more,
+})
+
+describe('what agents took of models', () => {
+  const spending = [
+    spent('cheap', 'm', { usage: { inputTokens: 5 }, unpriced: 1 }),
+    spent('dear', 'm', { day: 1, calls: 2, usage: { inputTokens: 10, outputTokens: 3 }, costUsd: 0.5 }),
+    spent('dear', 'm', { usage: { inputTokens: 1, outputTokens: 1 }, costUsd: 0.25, unpriced: 2 }),
+    spent('dear', 'n', { usage: { outputTokens: 9 } }),
+    spent('busy', 'm', { calls: 3, usage: { inputTokens: 5 } }),
+    spent('also', 'm', { usage: { inputTokens: 5 } }),
+  ]
+
+  it('is one row for each, the dearest first, then by tokens, calls and names, and the sum of all', () => {
+    expect(spendingText(byAgentAndModel(spending))).toBe(
+      lines(
+        'AGENT  MODEL  CALLS  TOKENS IN  TOKENS OUT  COST',
+        'dear   p m    3      11         4           $0.7500 and 2 calls without a price',
+        'dear   p n    1      0          9           ',
+        'busy   p m    3      5          0           ',
+        'also   p m    1      5          0           ',
+        'cheap  p m    1      5          0           1 call without a price',
+        'all           9      26         13          $0.7500 and 3 calls without a price',
+      ),
+    )
+  })
+
+  it('is a row for each day, the last day first', () => {
+    expect(daysText(byDay(spending.slice(0, 3)))).toBe(
+      lines(
+        'DAY         AGENT  MODEL  CALLS  TOKENS IN  TOKENS OUT  COST',
+        '1970-01-02  dear   p m    2      10         3           $0.5000',
+        '1970-01-01  cheap  p m    1      5          0           1 call without a price',
+        '1970-01-01  dear   p m    1      1          1           $0.2500 and 2 calls without a price',
+      ),
+    )
+  })
+
+  it('is a row for each session', () => {
+    const session: SessionTotals = {
+      ...{ sessionId: 'chat', runs: 2, startedAt: 0, lastAt: 1_000, turns: 3, toolCalls: 4 },
+      ...{ usage: { inputTokens: 5, outputTokens: 6 }, costUsd: 0.0125, unpriced: 0 },
+    }
+    const { costUsd: _, ...free } = { ...session, sessionId: 'x', usage: {} }
+    expect(sessionsText([session, free])).toBe(
+      lines(
+        'SESSION  RUNS  TURNS  CALLS  TOKENS IN  TOKENS OUT  LAST EVENT                COST',
+        'chat     2     3      4      5          6           1970-01-01T00:00:01.000Z  $0.0125',
+        'x        2     3      4      0          0           1970-01-01T00:00:01.000Z  ',
+      ),
+    )
+  })
+
+  it('is nothing without rows', () => {
+    expect([spendingText([]), daysText([]), sessionsText([])]).toEqual(['', '', ''])
+  })
+})
+
+const runId = sampleRunId(1)
+const start = Date.UTC(2026, 5, 30, 12, 34)
+const summary = (more: Partial<RunSummary> = {}): RunSummary => ({
+  ...{ runId, status: 'done', seq: 9, turn: 1, startedAt: start, lastAt: start + 65_000, agent: 'host' },
+  ...{
+    agents: ['host'],
+    isStreaming: false,
+    started: [],
+    waits: { approvals: [], deferred: [], children: [] },
+  },
+  ...{ calls: [], failedAttempts: 0, childRunIds: [], turns: 2, toolCalls: 3 },
+  ...{ children: { turns: 0, toolCalls: 0 } as RunSummary['children'] },
+  ...{ usage: { inputTokens: 10, outputTokens: 5 }, costUsd: 0.5 },
+  ...(more as object),
+})
+const row = (
+  more: Partial<RunSummary> = {},
+  statusView: RunStatusView = { status: 'done', reason: 'answered' },
+) => ({ summary: summary(more), statusView, input: 'Hello\nthere', waits: {} }) as unknown as ListedRunRow
+
+/** The table that a list of runs prints. */
+async function tableOf(
+  columns: number | undefined,
+  ...rows: readonly (ListedRunRow | typeof runId)[]
+): Promise<string> {
+  let printed = ''
+  const list = new RunTable(async (text) => void (printed += text), columns)
+  for (const one of rows) await (typeof one === 'string' ? list.addUnreadable(one) : list.add(one))
+  await list.end()
+  await list.end()
+  return printed
+}
+
+describe('a list of runs', () => {
+  const parent = { runId, seq: 3, relation: 'child' as const }
+  const failed = { name: 'pay', outcome: 'failed' as const, count: 2 }
+  const work = row({ runId: sampleRunId(2), parent, agents: ['clerk'], calls: [failed] })
+  const { costUsd: _cost, usage: _usage, ...unpriced } = summary()
+  const bare = {
+    ...row(),
+    summary: { ...unpriced, runId: sampleRunId(3), usage: {} },
+  } as unknown as ListedRunRow
+
+  it('has everything where its reader is no terminal, each child run under the run that it works for', async () => {
+    const all = await tableOf(undefined, work, row({ agents: ['triage', 'host'] }), sampleRunId(4))
+    expect(all).toBe(
+      lines(
+        'RUN                                     AGENT          PART OF                                             TURNS  CALLS  TOKENS  COST     TOOK       STARTED                   INPUT        WORST          STATUS',
+        `${runId}    triage → host                                                      2      3      15      $0.5000  1 min 5 s  2026-06-30T12:34:00.000Z  Hello there                 done: answered`,
+        `└ ${sampleRunId(2)}  clerk          works for run ${runId}  2      3      15      $0.5000  1 min 5 s  2026-06-30T12:34:00.000Z  Hello there  pay failed ×2  done: answered`,
+        `${sampleRunId(4)}    ?                                                                  ?      ?      ?       ?        ?          ?                                                     unreadable`,
+      ),
+    )
+  })
+
+  it('says of what runs are a part only where one is', async () => {
+    expect(await tableOf(undefined, bare)).toBe(
+      lines(
+        'RUN                                   AGENT  TURNS  CALLS  TOKENS  COST  TOOK       STARTED                   INPUT        WORST  STATUS',
+        `${sampleRunId(3)}  host   2      3      0       -     1 min 5 s  2026-06-30T12:34:00.000Z  Hello there         done: answered`,
+      ),
+    )
+  })
+
+  it('takes one line of a terminal for each run, with the agent where there is room', async () => {
+    expect(await tableOf(80, work, row(), sampleRunId(4))).toBe(
+      lines(
+        'RUN         STARTED      TOOK   COST     STATUS                   INPUT',
+        '00000001    06-30 12:34  1m05s  $0.5000  answered                 Hello there',
+        '└ 00000002  06-30 12:34  1m05s  $0.5000  answered; pay failed ×2  Hello there',
+        '00000004    ?            ?      ?        unreadable',
+      ),
+    )
+    const long = { agents: ['a-very-long-name', 'host'] }
+    expect(await tableOf(110, row(long), sampleRunId(4))).toBe(
+      lines(
+        'RUN       STARTED      TOOK   COST     AGENT               STATUS      INPUT',
+        '00000001  06-30 12:34  1m05s  $0.5000  a-very-long-name …  answered    Hello there',
+        '00000004  ?            ?      ?        ?                   unreadable',
+      ),
+    )
+    expect((await tableOf(60, row())).split('\n')[1]).toBe(
+      '00000001  06-30 12:34  1m05s  $0.5000  answered  Hello there',
+    )
+    expect((await tableOf(50, row())).split('\n')[1]).toBe(
+      '00000001  06-30 12:34  1m05s  $0.5000  answered  …',
+    )
+  })
+
+  it.each<[RunStatusView, string]>([
+    [{ status: 'done' }, 'done'],
+    [{ status: 'done', reason: 'limit', detail: 'x' }, 'limit'],
+    [{ status: 'suspended' }, 'suspended'],
+    [{ status: 'suspended', detail: 'approval of pay call_0f_1_1_1' }, 'waits: approval of pay'],
+    [{ status: 'in_flight', detail: 'turn 1' }, 'in flight'],
+    [{ status: 'interrupted' }, 'interrupted'],
+  ])('says the status in short: %j', async (view, words) => {
+    const [, line = ''] = (await tableOf(200, row({}, view))).split('\n')
+    expect(line.split(/ {2,}/)[5]).toBe(words)
+  })
+
+  it.each([
+    [undefined, '-'],
+    [0.01234, '$0.0123'],
+    [1, '$1.00'],
+    [99.994, '$99.99'],
+    [100, '$100'],
+    [1234.5, '$1235'],
+  ])('says a cost of %s as %s', async (costUsd, text) => {
+    const [, line = ''] = (await tableOf(200, row({ costUsd } as object))).split('\n')
+    expect(line.split(/ {2,}/)[3]).toBe(text)
+  })
+
+  it('is printed a thousand runs at a time', async () => {
+    const parts: string[] = []
+    const list = new RunTable(async (text) => void parts.push(text), 80)
+    for (let ordinal = 0; ordinal < 1_001; ordinal++) await list.add(row({ runId: sampleRunId(ordinal) }))
+    expect(parts.map((part) => part.split('\n').length)).toEqual([1_002])
+    await list.end()
+    expect(parts.map((part) => part.split('\n').length)).toEqual([1_002, 3])
+  })
+})
+
+it('the worst of a run is what weighs most, then what came most often', () => {
+  const call = (name: string, outcome: Outcome, count: number) => ({ name, outcome, count })
+  const weights: readonly Outcome[] = [
+    ...(['interrupted', 'timed_out', 'failed', 'unknown_tool', 'invalid_input', 'denied'] as const),
+    ...(['limit_reached', 'cancelled', 'skipped', 'repeated'] as const),
+  ]
+  weights.forEach((outcome, place) => {
+    const calls = weights
+      .slice(place)
+      .toReversed()
+      .map((each) => call('a', each, 1))
+    expect(
+      worstText({ calls: [...calls, call('b', outcome, 3), call('c', 'success', 9)], failedAttempts: 1 }),
+    ).toBe(`b ${outcome} ×3`)
+  })
+  const fine = [call('a', 'success', 1)]
+  expect([0, 1, 2].map((failedAttempts) => worstText({ calls: fine, failedAttempts }))).toEqual([
+    ...['', 'model call failed', 'model call failed ×2'],
+  ])
+})
+
+it.each([
+  [0, '0 ms', '0ms'],
+  [999.4, '999 ms', '999ms'],
+  [1_000, '1.0 s', '1.0s'],
+  [59_949, '59.9 s', '59.9s'],
+  [59_950, '1 min 0 s', '1m00s'],
+  [3_599_000, '59 min 59 s', '59m59s'],
+  [3_600_000, '1 h 0 min', '1h00m'],
+  [7_500_000, '2 h 5 min', '2h05m'],
+  [48 * 3_600_000 - 60_000, '47 h 59 min', '47h59m'],
+  [48 * 3_600_000, '48 h 0 min', '2d'],
+  [12 * 86_400_000, '288 h 0 min', '12d'],
+])('%i milliseconds are %s, or %s', (ms, text, short) => {
+  expect([durationText(ms), shortDurationText(ms)]).toEqual([text, short])
+})
+
+it('a moment is shown in UTC, and a number that is no date as it is', () => {
+  expect([timeText(0), timeText(9e15)]).toEqual(['1970-01-01T00:00:00.000Z', '9000000000000000 ms'])
+})
+
+it('counts are shown with their noun, and what is unknown with a question mark', () => {
+  expect([0, 1, 2].map((count) => counted(count, 'turn'))).toEqual(['0 turns', '1 turn', '2 turns'])
+  expect(usageText({ inputTokens: 0 })).toBe('0 tokens in, ? out')
+  const spending = { turns: 1, toolCalls: 2, reused: 0, usage: {} }
+  expect([
+    spentText(spending as never),
+    spentText({ ...spending, reused: 1, costUsd: 0.5, usage: { inputTokens: 1, outputTokens: 2 } } as never),
+  ]).toEqual([
+    '1 turn, 2 tool calls, ? tokens in, ? out',
+    '1 turn, 2 tool calls, 1 result from the record, 1 tokens in, 2 out, $0.5000',
+  ])
+  expect(tallyText({ requests: 1, results: 0, open: ['a', 'b'] } as never)).toBe(
+    '1 request, 0 results, 2 open (a, b)',
+  )
+  expect(tallyText({ requests: 2, results: 2, open: [] })).toBe('2 requests, 2 results, 0 open')
+})
+
+it('a table has columns of equal width, and one line for each row', () => {
+  expect(
+    table([
+      ['A', 'B', 'C'],
+      ['long', 'x\n\ty', '界'],
+      ['界界', '', 'last is free'],
+      ['two', 'cells'],
+    ]),
+  ).toBe(lines('A     B      C', 'long  x y    界', '界界         last is free', 'two   cells'))
+  expect(table([])).toBe('')
+})
+
+it('what is no text is named by its type, and by what it is found by', () => {
+  expect(
+    contentText([
+      { type: 'text', text: 'See' },
+      { type: 'image', mediaType: 'image/png', data: 'x' },
+      { type: 'image', mediaType: 'image/png', url: 'https://x/' },
+      {
+        type: 'file',
+        mediaType: 'application/pdf',
+        name: 'a.pdf',
+        providerFile: { provider: 'p', id: 'f1' },
+      },
+      { type: 'file', mediaType: 'text/csv', data: 'x' },
+    ]),
+  ).toBe('See\n[image/png]\n[image/png, https://x/]\n[application/pdf, a.pdf, kept by p as f1]\n[text/csv]')
+  expect(oneLine(' a\n\n b ', 9)).toBe('a b')
+  expect(['abcde', 'abcdef'].map((text) => oneLine(text, 5))).toEqual(['abcde', 'abcd…'])
+  expect(oneLine(`x${' '.repeat(500)}y`, 5)).toBe('x …')
+})
+
+describe('where two events differ', () => {
+  const sides = ['recorded', 'happened'] as const
+  const text = (path: string, recorded: unknown, happened: unknown) =>
+    differencesText([{ path, recorded, happened }], sides)
+
+  it('both values are shown, from a little before where they part', () => {
+    expect(text('$.a', 1, undefined)).toBe(lines('  $.a', '    recorded 1', '    happened nothing'))
+    const same = 'x'.repeat(50)
+    expect(text('$.a', `${same}1`, `${same}2`)).toBe(
+      lines('  $.a', `    recorded …${'x'.repeat(40)}1"`, `    happened …${'x'.repeat(40)}2"`),
+    )
+    expect(text('$.a', `${'x'.repeat(39)}1`, `${'x'.repeat(39)}2`)).toBe(
+      lines('  $.a', `    recorded "${'x'.repeat(39)}1"`, `    happened "${'x'.repeat(39)}2"`),
+    )
+  })
+
+  it('lines of a text are shown below each other, twelve at most', () => {
+    const many = Array.from({ length: 14 }, (_, index) => `l${index}`)
+    expect(text('$.a, from line 2', many.join('\n'), undefined)).toBe(
+      lines(
+        ...[
+          '  $.a, from line 2',
+          '    recorded l0',
+          ...many.slice(1, 12).map((line) => `             ${line}`),
+        ],
+        ...['             … 2 more lines', '    happened nothing'],
+      ),
+    )
+  })
+
+  it('twenty are shown at most', () => {
+    const many = (count: number) =>
+      Array.from(
+        { length: count },
+        (_, index) => ({ path: `$.a${index}`, recorded: 1, happened: 2 }) as never,
+      )
+    expect(differencesText(many(20), sides).split('\n')).toHaveLength(61)
+    expect(differencesText(many(22), sides).split('\n').slice(60)).toEqual(['  and 2 more', ''])
+  })
+})

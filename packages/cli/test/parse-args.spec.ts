@@ -1,0 +1,105 @@
+import { InvalidArgumentError } from 'commander'
+import { describe, expect, it } from 'vitest'
+import { processContext } from '../src/command/command-context.ts'
+import {
+  ageMs,
+  eventNumbers,
+  filledText,
+  jsonObject,
+  moment,
+  momentAt,
+  positiveNumber,
+  wholeNumber,
+} from '../src/command/parse-args.ts'
+import { PassThrough } from 'node:stream'
+
+const day = 86_400_000
+
+describe('a word of the command line', () => {
+  it.each<[string, (text: string) => unknown, Readonly<Record<string, unknown>>, readonly string[]]>([
+    ['a text', filledText, { a: 'a', ' a ': ' a ' }, ['', ' ', '\n']],
+    ['a whole number', wholeNumber, { 1: 1, 10: 10 }, ['0', '01', '1.5', '-1', '1e3', '', 'x']],
+    ['a number', positiveNumber, { 1: 1, '0.5': 0.5, '1e3': 1_000 }, ['0', '-1', 'Infinity', '', 'x']],
+    ['a JSON object', jsonObject, { '{}': {}, '{"a":1}': { a: 1 } }, ['[]', 'null', '1', '"x"', '{', '']],
+    [
+      'an age',
+      ageMs,
+      {
+        '1s': 1_000,
+        '2m': 120_000,
+        '3h': 10_800_000,
+        '4d': 4 * day,
+        '2w': 14 * day,
+        '1y': 365 * day,
+        '0s': 0,
+      },
+      ['', '1', 's', '1x', '1.5h', '-1s', '1ss'],
+    ],
+    [
+      'a moment',
+      moment,
+      {
+        '3d': { text: '3d', agoMs: 3 * day },
+        '1970-01-02': { text: '1970-01-02', at: day },
+        '1970-01-01T00:00:01Z': { text: '1970-01-01T00:00:01Z', at: 1_000 },
+      },
+      ['', '3', '70-01-02', '1970-13-01', '1 1970-01-02', '3dd'],
+    ],
+    [
+      'numbers of events',
+      eventNumbers,
+      { 4: [4], '4,7-9': [4, 7, 8, 9], '2-2': [2], '1-3,2': [1, 2, 3, 2] },
+      ['', '0', '0-2', '3-2', '4,', 'x', '1-', '-1', '1-100001', '4 5'],
+    ],
+  ])('is %s, or is refused', (_, parse, taken, refused) => {
+    for (const [text, value] of Object.entries(taken)) expect([text, parse(text)]).toEqual([text, value])
+    for (const text of refused) expect(() => parse(text)).toThrow(InvalidArgumentError)
+  })
+
+  it('may name a hundred thousand events', () => {
+    expect(eventNumbers('1-100000')).toHaveLength(100_000)
+  })
+
+  it('is a moment as given, or so long ago', () => {
+    expect([momentAt(moment('3s'), 10_000), momentAt(moment('1970-01-02'), 10_000)]).toEqual([7_000, day])
+  })
+})
+
+describe('the place that a command runs in', () => {
+  const contextOf = (json: boolean, ...terminals: readonly string[]) => {
+    const stream = (name: string) => Object.assign(new PassThrough(), { isTTY: terminals.includes(name) })
+    const [stdin, stdout, stderr] = [stream('stdin'), stream('stdout'), stream('stderr')]
+    return processContext(json, {
+      ...{ env: {}, cwd: () => '/here', stdin: stdin as never, now: () => 5 },
+      ...{ stdout: Object.assign(stdout, { columns: 90 }), stderr: Object.assign(stderr, { columns: 70 }) },
+    })
+  }
+
+  it.each<[string, boolean, readonly string[], object]>([
+    [
+      'three terminals',
+      false,
+      ['stdin', 'stdout', 'stderr'],
+      { person: true, isRead: true, columns: 90, progress: true },
+    ],
+    ['three terminals, and JSON', true, ['stdin', 'stdout', 'stderr'], { isRead: false }],
+    ['stdin in a pipe', false, ['stdout', 'stderr'], { isRead: true, columns: 90, progress: true }],
+    ['stderr in a file', false, ['stdin', 'stdout'], { isRead: true, columns: 90 }],
+    ['stdout in a pipe', false, ['stdin', 'stderr'], { person: true, isRead: false, progress: true }],
+    ['no terminal', false, [], { isRead: false }],
+  ])('has a person to ask, a width and progress as its streams have them: %s', (_, json, terminals, has) => {
+    const { person, isRead, columns, progress } = contextOf(json, ...terminals)
+    expect({
+      ...(person && { person: person.isTerminal }),
+      isRead,
+      ...(columns !== undefined && { columns }),
+      ...(progress && { progress: true }),
+    }).toEqual(has)
+  })
+
+  it('shows a run on stdout, or on stderr where stdout is for JSON', () => {
+    const [people, programs] = [contextOf(false), contextOf(true)]
+    expect([people.view === people.aside, programs.view === programs.aside]).toEqual([false, true])
+    expect([people.now(), people.workingDirectory, people.programName]).toEqual([5, '/here', 'tallystick'])
+  })
+})

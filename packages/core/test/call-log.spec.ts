@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import {
+  callsOf,
+  emptyCallLog,
+  logCall,
+  sameAnswers,
+  type LoggedCall,
+} from '../src/machine/messages/call-log.ts'
+import { callId } from './pages.ts'
+
+const logged = (ordinal: number, resultDigest = 'a', inputDigest = 'd'): LoggedCall => ({
+  ...{ toolCallId: callId(ordinal), name: 'look', inputDigest, resultDigest },
+  result: { toolCallId: callId(ordinal), name: 'look', outcome: 'success', content: [] },
+})
+const same = (log: Parameters<typeof callsOf>[0]): readonly string[] =>
+  sameAnswers(log, { name: 'look', inputDigest: 'd' }).map(({ toolCallId }) => toolCallId)
+
+describe('a log of calls', () => {
+  it('stays as it is when another one grows from it', () => {
+    const one = logCall(emptyCallLog(), logged(1))
+    const grown = logCall(one, logged(2))
+    expect([callsOf(one), callsOf(grown)]).toEqual([[logged(1)], [logged(1), logged(2)]])
+    expect([same(one), same(grown)]).toEqual([[callId(1)], [callId(2), callId(1)]])
+    const sibling = logCall(one, logged(3))
+    expect(callsOf(sibling)).toEqual([logged(1), logged(3)])
+    expect([same(sibling), same(grown), same(one)]).toEqual([
+      [callId(3), callId(1)],
+      [callId(2), callId(1)],
+      [callId(1)],
+    ])
+    expect(callsOf(logCall(sibling, logged(4)))).toEqual([logged(1), logged(3), logged(4)])
+  })
+
+  it('finds equal calls from the last backwards, up to another answer', () => {
+    const log = [logged(1), logged(2, 'b'), logged(3, 'b', 'other'), logged(4, 'b')].reduce(
+      logCall,
+      emptyCallLog(),
+    )
+    expect(same(log)).toEqual([callId(4), callId(2)])
+    expect(same(emptyCallLog())).toEqual([])
+  })
+})

@@ -1,0 +1,119 @@
+// Names that other libraries have for the same option: the error names ours.
+import { describe, expect, it } from 'vitest'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { manualClock, scriptedModel } from '@tallystick/core/testing'
+
+const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([]) }
+const agent = defineAgent(sound)
+const runtime = (options: object = {}) =>
+  createRuntime({ ledger: memoryLedger(), host: { clock: manualClock() }, ...options })
+
+const settings = {
+  topP: ['top_p', 'nucleus'],
+  stop: ['stopSequences', 'stop_sequences'],
+  seed: ['randomSeed'],
+  providerOptions: ['providerMetadata', 'extraBody', 'topK'],
+}
+
+const limits = {
+  maxTurns: ['maxSteps'],
+  maxCostUsd: ['budget', 'maxBudgetUsd'],
+  maxDurationMs: ['timeoutMs'],
+  maxTotalTokens: ['maxTokens'],
+  maxTotalInputTokens: ['maxInputTokens'],
+  maxTotalOutputTokens: ['maxOutputTokens'],
+}
+
+const price = {
+  inputUsd: ['prompt', 'inputPrice', 'inputCost', 'input_mtok', 'inputPerMillion'],
+  outputUsd: ['completion', 'outputPrice', 'outputCost', 'output_mtok', 'outputPerMillion'],
+  cacheReadUsd: ['cached', 'cachedInput', 'cache_read_mtok'],
+  cacheWriteUsd: ['cacheCreation', 'cache_write_mtok'],
+  webSearchUsd: ['webSearch'],
+  longInput: ['tiers'],
+}
+
+const settingsBeside = {
+  'modelSettings.temperature': ['temperature'],
+  'modelSettings.topP': ['topP'],
+  'modelSettings.seed': ['seed'],
+  'modelSettings.stop': ['stop'],
+  'modelSettings.providerOptions': ['providerOptions'],
+}
+
+const run = {
+  ...settingsBeside,
+  context: ['ctx', 'deps'],
+  'limits.maxTurns': ['maxTurns', 'maxSteps'],
+  subject: ['userId'],
+}
+
+/** For each place, what is given there under another name, and the names of each option. */
+const places: readonly (readonly [
+  place: string,
+  give: (name: string) => unknown,
+  names: Readonly<Record<string, readonly string[]>>,
+  prefix: string,
+])[] = [
+  [
+    'an agent',
+    (name) => defineAgent({ ...sound, [name]: 1 }),
+    {
+      ...settingsBeside,
+      instructions: ['system', 'systemPrompt', 'prompt'],
+      output: ['schema', 'outputType', 'responseFormat', 'output_schema'],
+      'limits.maxTurns': ['maxTurns', 'maxSteps'],
+      maxOutputTokens: ['maxTokens'],
+      'retry.maxAttempts': ['maxRetries'],
+      handoffs: ['agents', 'subagents'],
+      prepareTurn: ['prepareStep', 'hooks'],
+      guardrails: ['inputGuardrails'],
+    },
+    '',
+  ],
+  ['limits', (name) => defineAgent({ ...sound, limits: { [name]: 1 } }), limits, 'limits.'],
+  [
+    'a retry policy',
+    (name) => defineAgent({ ...sound, retry: { [name]: 1 } }),
+    { maxAttempts: ['maxRetries'] },
+    'retry.',
+  ],
+  [
+    'model settings',
+    (name) => defineAgent({ ...sound, modelSettings: { [name]: 1 } }),
+    settings,
+    'modelSettings.',
+  ],
+  ['a price', (name) => runtime({ prices: { m: { [name]: 1 } } }), price, 'prices.m.'],
+  [
+    'a run',
+    (name) => runtime().run(agent, 'Go.', { [name]: 1 }),
+    { ...run, sessionId: ['session', 'conversationId', 'threadId', 'thread'] },
+    '',
+  ],
+  [
+    'a fork',
+    (name) => runtime().fork('r', { [name]: 1 } as never),
+    { atSeq: ['at', 'seq'], 'edit.input': ['input'], 'edit.results': ['results'] },
+    '',
+  ],
+]
+
+describe('a name that another library has for an option', () => {
+  it.each(places)('of %s is refused with the name that it has here', (_place, give, names, prefix) => {
+    for (const [right, others] of Object.entries(names)) {
+      for (const name of others) {
+        expect(() => give(name)).toThrow(`${prefix}${name} is no option. Did you mean ${prefix}${right}?`)
+      }
+    }
+  })
+
+  it('is refused for a run of a session, too', async () => {
+    const chat = runtime().session('chat')
+    for (const [right, others] of Object.entries(run)) {
+      for (const name of others) {
+        await expect(chat.run(agent, 'Go.', { [name]: 1 })).rejects.toThrow(`Did you mean ${right}?`)
+      }
+    }
+  })
+})

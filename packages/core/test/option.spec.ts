@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigurationError, type Limits } from '@tallystick/core'
+import type { RetryPolicy } from '@tallystick/core/vocabulary'
+import { option } from '@tallystick/core/kit'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/runtime/agent/part-check.ts'
+import { nearestName } from '../src/vocabulary/options/nearest-name.ts'
+import { milliseconds, longTime, type OptionCheck } from '../src/vocabulary/options/option.ts'
+import { requireNoPromise, requireOptions } from '../src/vocabulary/options/require-options.ts'
+
+const takes = (check: OptionCheck, value: unknown): boolean => check(value, 'x') === undefined
+const says = (check: OptionCheck, value: unknown): string => {
+  const { path = '', what = 'taken' } = check(value, 'x') ?? {}
+  return `${path} ${what}`.trim()
+}
+
+describe('the least and the most that a number may be', () => {
+  const hundredYears = 100 * 365 * 24 * 3_600_000
+  it.each<readonly [string, OptionCheck, readonly unknown[], readonly unknown[]]>([
+    [
+      'of at least 1',
+      option.numberFrom(1),
+      [1, 1.5, 1e300],
+      [0.99, -1, Number.NaN, Infinity, '1', null, undefined],
+    ],
+    ['whole, of at least 0', option.numberFrom(0, { whole: true }), [0, 7], [-1, 0.5, 2 ** 53]],
+    ['of a timer', milliseconds, [1, 2_147_483_647], [0, 1.5, 2_147_483_648]],
+    ['as long as a person needs', longTime, [1, 1.5, hundredYears], [0.5, hundredYears + 1, Infinity]],
+  ])('%s', (_name, check, taken, refused) => {
+    expect(taken.filter((value) => !takes(check, value))).toEqual([])
+    expect(refused.filter((value) => takes(check, value))).toEqual([])
+  })
+
+  it.each<readonly [keyof Limits, number]>([
+    ['maxTurns', 0],
+    ['maxToolCalls', 0],
+    ['maxToolCallsPerTurn', 0],
+    ['maxTotalTokens', 0],
+    ['maxTotalInputTokens', 0],
+    ['maxTotalOutputTokens', 0],
+    ['maxCostUsd', 0],
+    ['maxDurationMs', 0],
+    ['maxRepeats', 0],
+    ['maxConcurrency', 1],
+    ['maxApprovalMs', 1],
+    ['graceMs', 0],
+  ])('that limits %s is %i', (name, least) => {
+    expect(takes(someLimits, { [name]: least })).toBe(true)
+    expect(takes(someLimits, { [name]: undefined })).toBe(true)
+    expect(says(someLimits, { [name]: least - 0.5 })).toMatch(
+      new RegExp(`^x.${name} is .*; expected a .*number`),
+    )
+  })
+
+  it('of the calls of one tool may be zero, and nothing but a policy follows at a limit', () => {
+    expect(takes(someLimits, { maxCallsByTool: { look: 0 } })).toBe(true)
+    expect(says(someLimits, { maxCallsByTool: { look: -1 } })).toContain('x.maxCallsByTool.look is -1')
+    for (const onLimit of ['finalize', 'stop', 'ask']) expect(takes(someLimits, { onLimit })).toBe(true)
+    expect(takes(someLimits, { onLimit: 'go' })).toBe(false)
+  })
+
+  it.each<readonly [keyof RetryPolicy, number]>([
+    ['maxAttempts', 1],
+    ['baseMs', 0],
+    ['capMs', 0],
+    ['maxRetryAfterMs', 0],
+    ['maxTotalMs', 0],
+  ])('of a retry, %s, is %i', (name, least) => {
+    expect(takes(retryPolicy, { [name]: least })).toBe(true)
+    expect(takes(retryPolicy, { [name]: least - 0.5 })).toBe(false)
+    expect(takes(retryPolicy, { [name]: undefined })).toBe(true)
+  })
+})
+
+describe('a value that is no option', () => {
+  it.each<readonly [OptionCheck, unknown, string]>([
+    [option.anyText, undefined, 'x is missing: give a text'],
+    [option.anyText, null, 'x is null; expected a text'],
+    [option.anyText, 3, 'x is 3; expected a text'],
+    [option.anyText, false, 'x is false; expected a text'],
+    [option.anyText, [], 'x is a list; expected a text'],
+    [option.anyText, {}, 'x is an object; expected a text'],
+    [option.anyText, Promise.resolve(), 'x is a promise (await it first); expected a text'],
+    [option.anyText, () => 1, 'x is a function; expected a text'],
+    [option.anyText, async () => 1, 'x is an async function; expected a text'],
+    [option.anyText, 1n, 'x is bigint; expected a text'],
+    [option.filledText, '', 'x is an empty text; expected a text that is not empty'],
+    [option.filledText, ' ', 'x is a text; expected a text that is not empty'],
+    [option.trueOrFalse, 'true', 'x is a text; expected true or false'],
+    [option.anyFunction, {}, 'x is an object; expected a function'],
+    [option.listOf(option.anyText), {}, 'x is an object; expected a list, as in [ … ]'],
+    [option.listOf(option.anyText), ['a', 3], 'x[1] is 3; expected a text'],
+    [option.recordOf(option.anyText), [], 'x is a list; expected an object'],
+    [option.recordOf(option.anyText), { a: 'a', b: 3 }, 'x.b is 3; expected a text'],
+    [option.anyObject, Promise.resolve(), 'x is a promise (await it first); expected an object'],
+    [option.oneOf(['read', 'write']), undefined, "x is missing; use one of 'read', 'write'"],
+    [
+      option.oneOf(['read', 'write']),
+      'raed',
+      "x is 'raed'; use one of 'read', 'write'. Did you mean 'read'?",
+    ],
+    [option.oneOf(['read']), 'y'.repeat(99), `x is '${'y'.repeat(40)}'; use one of 'read'`],
+    [option.oneOf(['read']), 3, "x is 3; use one of 'read'"],
+  ])('is named with what is expected (%#)', (check, value, message) => {
+    expect(says(check, value)).toBe(message)
+  })
+
+  it('may be left out where it is optional, within objects and records', () => {
+    expect(takes(option.maybe(option.anyText), undefined)).toBe(true)
+    expect(takes(option.maybe(option.anyText), 3)).toBe(false)
+    expect(takes(option.recordOf(option.anyText), { a: undefined })).toBe(true)
+    expect(takes(option.listOf(option.anyText), [undefined])).toBe(false)
+    expect(takes(option.fields<{ a: string }>({ a: option.anyText }), { a: 'a', b: undefined })).toBe(true)
+  })
+
+  it('is refused by who was given it, with its name where it has one', () => {
+    expect(() => requireOptions('store', option.anyText, 'a')).not.toThrow()
+    expect(() => requireOptions('store', option.anyText, 3)).toThrow(
+      'store: what it was given is 3; expected a text.',
+    )
+    expect(() => requireOptions('store', option.anyText, 3, 'path')).toThrow(
+      'store: path is 3; expected a text.',
+    )
+  })
+
+  it('is a promise of code whose answer is used at once, which ends no process', async () => {
+    expect(() => requireNoPromise('The rule', 3)).not.toThrow()
+    expect(() => requireNoPromise('The rule', Promise.reject(new Error('late')))).toThrow(ConfigurationError)
+    await Promise.resolve()
+  })
+})
+
+describe('a name that is near another', () => {
+  const known = ['maxTurns', 'limits', 'sessionId', 'guardrails', 'output', 'idleMs']
+  it.each([
+    ['maxTurn', 'maxTurns'],
+    ['turnsMax', 'maxTurns'],
+    ['MAXTURNS', 'maxTurns'],
+    ['max_turns', 'maxTurns'],
+    ['maxTrnus', 'maxTurns'],
+    ['limit', 'limits'],
+    ['lmiits', 'limits'],
+    ['session', 'sessionId'],
+    ['idle', 'idleMs'],
+    ['guardrial', 'guardrails'],
+    ['outptu', 'output'],
+    ['utopia', undefined],
+    ['colour', undefined],
+    ['', undefined],
+    ['--', undefined],
+    ['limits'.padEnd(65, 's'), undefined],
+  ])('%s is meant for %s', (given, name) => {
+    expect(nearestName(given, known)).toBe(name)
+  })
+
+  it('has at most 64 characters', () => {
+    const [near, far] = ['x'.repeat(64), 'x'.repeat(65)]
+    expect([near, far].map((given) => nearestName(given, [`${near.slice(1)}y`, `${far}y`]))).toEqual([
+      ...[`${near.slice(1)}y`, undefined],
+    ])
+  })
+})
+
+describe('a model and a tool', () => {
+  const model = scriptedModel([])
+  const tool = testTool({ name: 'look' })
+
+  it.each<readonly [OptionCheck, unknown, string]>([
+    [calledModel, model, 'taken'],
+    [calledModel, { ...model, stream: model.stream.bind(model), maxWebSearches: 0 }, 'taken'],
+    [calledModel, { ...model, stream: model.stream.bind(model), maxWebSearches: 'unbounded' }, 'taken'],
+    [
+      calledModel,
+      { ...model, stream: model.stream.bind(model), maxWebSearches: -1 },
+      'x has a maxWebSearches that',
+    ],
+    [
+      calledModel,
+      { ...model, stream: model.stream.bind(model), maxWebSearches: 0.5 },
+      'x has a maxWebSearches that',
+    ],
+    [
+      calledModel,
+      { stream: () => 1, provider: 'p', api: 'a' },
+      'x does not say its provider, api and modelId',
+    ],
+    [calledModel, { doStream: () => 1 }, 'x is a model of the AI SDK; wrap it'],
+    [calledModel, () => model, 'x is a function; call it, and give the model that it makes'],
+    [calledModel, 'gpt', 'x is a text; give a model'],
+    [calledModel, {}, 'x is no model; give one'],
+    [calledModel, undefined, 'x is no model; give one'],
+    [offeredTool, tool, 'taken'],
+    [
+      offeredTool,
+      { execute: () => 1 },
+      'x is no tool; make it with defineTool of @tallystick/tools, with effect',
+    ],
+    [offeredTool, { run: () => 1 }, 'x is no tool; make it with defineTool of @tallystick/tools'],
+    [offeredTool, { ...tool, name: '' }, 'x has no name'],
+    [offeredTool, { ...tool, name: 7 }, 'x has no name'],
+    [offeredTool, { ...tool, description: undefined }, 'x (look) has no description'],
+    [offeredTool, { ...tool, description: '' }, 'taken'],
+    [offeredTool, { ...tool, inputSchema: [] }, 'x (look) has no input schema'],
+    [offeredTool, { ...tool, effect: 'delete' }, "x (look) cannot be used: its effect is 'delete'"],
+    [offeredTool, { ...tool, recovery: 'hope' }, "x (look) cannot be used: its recovery is 'hope'"],
+    [
+      offeredTool,
+      { ...tool, recovery: 'reconcile' },
+      'x (look) says recovery reconcile, but has no function',
+    ],
+    [offeredTool, { ...tool, recovery: 'reconcile', reconcile: () => 1 }, 'taken'],
+  ])('is taken or refused with a reason (%#)', (check, value, said) => {
+    expect(says(check, value).slice(0, said.length)).toBe(said)
+  })
+})

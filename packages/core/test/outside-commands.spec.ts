@@ -1,0 +1,266 @@
+import { describe, expect, it } from 'vitest'
+import { evolve, recoverMessage } from '@tallystick/core/machine'
+import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { digestOf, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
+import { rulesOfCommand } from '../src/machine/decide/outside-commands.ts'
+import { changedInputText } from '../src/machine/prompt/changed-input.ts'
+import type { RunState } from '../src/machine/state/state.ts'
+import { begun, cancelRequested, called, callId, endedCall, executing, runId, startedCall } from './pages.ts'
+
+const streaming = [...begun({ limits: { maxTurns: 3 } }), called()]
+const inputDigest = digestOf({ call: 1 })
+const asked: FactOf<'approval_requested'> & { readonly toolCallId: ReturnType<typeof callId> } = {
+  ...{ type: 'approval_requested', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1, inputDigest },
+}
+const waiting = [...executing(['look'], { plan: 'ask', effect: 'write' }), asked]
+const deferred: Fact = { type: 'tool_deferred', turn: 1, toolCallId: callId(1), attempt: 1, receipt: 'job' }
+const outside = [...executing(), startedCall(), deferred]
+const message = sampleMessage('More.')
+const decision = { toolCallId: callId(1), by: 'ada', attempt: 1, inputDigest }
+const content = [{ type: 'text', text: 'blue' }] as const
+const child = { runId: sampleRunId(7), turns: 1, toolCalls: 0, usage: {} }
+
+type Page = readonly Fact[]
+const accepted: readonly (readonly [string, Page, OutsideCommand, object])[] = [
+  [
+    'steering input',
+    streaming,
+    { type: 'steer', message, receipt: 'r1' },
+    { type: 'input_received', message, delivery: 'steer', receipt: 'r1' },
+  ],
+  [
+    'queued input',
+    streaming,
+    { type: 'queue', message, receipt: 'r1' },
+    { type: 'input_received', message, delivery: 'queue', receipt: 'r1' },
+  ],
+  [
+    'an approval',
+    waiting,
+    { type: 'approve', ...decision },
+    { type: 'approval_decided', approved: true, ...decision },
+  ],
+  [
+    'an approval of another input',
+    waiting,
+    { type: 'approve', ...decision, via: 'prompt', input: { call: 2 } },
+    {
+      approved: true,
+      via: 'prompt',
+      input: { call: 2 },
+      note: changedInputText('ada', { call: 1 }, { call: 2 }),
+    },
+  ],
+  [
+    'a denial',
+    waiting,
+    { type: 'deny', ...decision, reason: 'No.' },
+    { type: 'approval_decided', approved: false, reason: 'No.' },
+  ],
+  [
+    'a result of a call outside',
+    outside,
+    { type: 'settle', toolCallId: callId(1), outcome: 'failed', content },
+    { type: 'tool_result', name: 'look', outcome: 'failed', content },
+  ],
+  ['a cancel', streaming, { type: 'cancel' }, { type: 'cancel_requested' }],
+  [
+    'a cancel with who and why',
+    streaming,
+    { type: 'cancel', by: 'ada', reason: 'Enough.' },
+    { by: 'ada', reason: 'Enough.' },
+  ],
+  [
+    'a raised limit',
+    streaming,
+    { type: 'raise_limit', limit: 'maxTurns', max: 4, by: 'ada' },
+    { type: 'limit_raised', limit: 'maxTurns', max: 4, by: 'ada' },
+  ],
+]
+
+describe('a command from outside', () => {
+  it.each(accepted)('is on record, and comes back from there: %s', (_name, page, command, recorded) => {
+    const { decision: decided } = given(page).when(command)
+    expect(decided).toMatchObject({ facts: [{ turn: 1, ...recorded }] })
+    const { state } = given(page)
+    const [fact] = 'facts' in decided ? decided.facts : []
+    const [plain] = stamped(runId, [fact!], { afterSeq: state!.seq })
+    const event = { ...plain!, cause: command.type }
+    expect(evolve(state, event).seq).toBe(event.seq)
+    expect(recoverMessage(state, { recorded: [event], index: 0 })).toEqual(command)
+    const rules = rulesOfCommand(command.type)
+    expect(rules.isRecordedBy(event, command as never)).toBe(true)
+    const [other] = stamped(runId, [{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [] }])
+    expect(rules.isRecordedBy(other!, command as never)).toBe(false)
+    expect(rules.recover(other!)).toBeUndefined()
+  })
+
+  it.each<readonly [OutsideCommand, Fact, boolean]>([
+    [
+      { type: 'steer', message, receipt: 'r2' },
+      { type: 'input_received', turn: 1, message, delivery: 'steer', receipt: 'r1' },
+      false,
+    ],
+    [
+      { type: 'queue', message, receipt: 'r1' },
+      { type: 'input_received', turn: 1, message, delivery: 'steer', receipt: 'r1' },
+      true,
+    ],
+    [
+      { type: 'raise_limit', limit: 'maxTurns', max: 5, by: 'ada' },
+      { type: 'limit_raised', turn: 1, limit: 'maxTurns', max: 4, by: 'ada' },
+      false,
+    ],
+    [
+      { type: 'raise_limit', limit: 'maxRepeats', max: 4, by: 'ada' },
+      { type: 'limit_raised', turn: 1, limit: 'maxTurns', max: 4, by: 'ada' },
+      false,
+    ],
+    [{ type: 'settle', toolCallId: callId(2), outcome: 'success', content }, endedCall(1), false],
+    [
+      { type: 'approve', ...decision },
+      { type: 'approval_decided', turn: 1, ...decision, approved: false },
+      false,
+    ],
+    [
+      { type: 'approve', ...decision, by: 'bob' },
+      { type: 'approval_decided', turn: 1, ...decision, approved: true },
+      false,
+    ],
+    [
+      { type: 'deny', ...decision, toolCallId: callId(2), reason: '' },
+      { type: 'approval_decided', turn: 1, ...decision, approved: false },
+      false,
+    ],
+    [
+      { type: 'deny', ...decision, reason: '' },
+      { type: 'approval_decided', turn: 1, ...decision, approved: false },
+      true,
+    ],
+  ])('%o is recorded by %o: %s', (command, fact, isRecorded) => {
+    const [event] = stamped(runId, [fact])
+    expect(rulesOfCommand(command.type).isRecordedBy(event!, command as never)).toBe(isRecorded)
+  })
+
+  it('is one of a caller only where a caller could have given the result', () => {
+    const recovered = (more: object): unknown => {
+      const [event] = stamped(runId, [endedCall(1, more)])
+      return rulesOfCommand('settle').recover(event!)
+    }
+    expect(recovered({ outcome: 'cancelled' })).toBeUndefined()
+    expect(recovered({ outcome: 'failed', child })).toMatchObject({
+      type: 'settle',
+      outcome: 'failed',
+      child,
+    })
+    expect(recovered({})).not.toHaveProperty('child')
+    const [denied] = stamped(runId, [{ type: 'approval_decided', turn: 1, ...decision, approved: false }])
+    expect(rulesOfCommand('deny').recover(denied!)).toMatchObject({ reason: '' })
+  })
+})
+
+describe('a command that is refused', () => {
+  const cancelled = [...streaming, cancelRequested]
+  const expiring = [
+    ...executing(['look'], { plan: 'ask' }),
+    { ...asked, expiresAt: given(waiting).state!.at } as Fact,
+  ]
+  const doubtful: Page = [
+    ...[...executing(['look'], { recovery: 'ask' }), startedCall()],
+    { type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [callId(1)] },
+    { ...asked, attempt: 2 },
+  ]
+  const childOutside = [...executing(['look'], { child: 'clerk' }), startedCall(), deferred]
+  const settling: Extract<OutsideCommand, { readonly type: 'settle' }> = {
+    type: 'settle',
+    toolCallId: callId(1),
+    outcome: 'success',
+    content,
+  }
+  const raise = (max: number): OutsideCommand => ({ type: 'raise_limit', limit: 'maxTurns', max, by: 'ada' })
+
+  it.each<readonly [string, Page, OutsideCommand, string | undefined]>([
+    ['input after a cancel', cancelled, { type: 'steer', message, receipt: 'r1' }, 'cancelled'],
+    ['another cancel', cancelled, { type: 'cancel' }, 'already_cancelled'],
+    [
+      'a decision about a call that is not there',
+      waiting,
+      { type: 'approve', ...decision, toolCallId: callId(9) },
+      'unknown_call',
+    ],
+    [
+      'a decision about a call that does not wait',
+      executing(),
+      { type: 'deny', ...decision, reason: '' },
+      'not_awaiting_approval',
+    ],
+    [
+      'a decision about another input',
+      waiting,
+      { type: 'approve', ...decision, inputDigest: 'd' },
+      'not_awaiting_approval',
+    ],
+    [
+      'a decision about an earlier start',
+      doubtful,
+      { type: 'approve', ...decision },
+      'not_awaiting_approval',
+    ],
+    [
+      'a decision that names no start, about a later one',
+      doubtful,
+      { type: 'approve', toolCallId: callId(1), by: 'ada' },
+      'not_awaiting_approval',
+    ],
+    [
+      'a decision about the start that is asked about',
+      doubtful,
+      { type: 'approve', ...decision, attempt: 2 },
+      undefined,
+    ],
+    [
+      'a decision that names nothing',
+      waiting,
+      { type: 'approve', toolCallId: callId(1), by: 'ada' },
+      undefined,
+    ],
+    ['a decision that comes too late', expiring, { type: 'approve', ...decision }, 'approval_expired'],
+    ['a result of a call that runs', executing(), settling, 'not_deferred'],
+    ['a result of a call that is not there', streaming, settling, 'not_deferred'],
+    ['a result of what a child run works on', childOutside, settling, 'not_deferred'],
+    ['the result of that child run', childOutside, { ...settling, child }, undefined],
+    ['a limit that is no higher', streaming, raise(3), 'not_raised'],
+    ['a limit that is not there', begun(), raise(3), 'not_raised'],
+  ])('%s', (_name, page, command, code) => {
+    const { decision: decided } = given(page).when(command)
+    expect('refused' in decided ? decided.refused.code : undefined).toBe(code)
+  })
+
+  it('raises no limit of a child run above its grant', () => {
+    const parent = { runId: sampleRunId(9), seq: 3, relation: 'child', grant: { turns: 5 } } as const
+    const state = { ...given(streaming).state!, parent } as RunState
+    const decide = (max: number) => rulesOfCommand('raise_limit').decide(state, raise(max) as never, 0)
+    expect(decide(5)).toMatchObject({ facts: [{ max: 5 }] })
+    expect(decide(6)).toMatchObject({
+      refused: { code: 'not_raised', message: expect.stringContaining('5 of maxTurns; 6 is more') },
+    })
+  })
+
+  it('is refused again for the same reason, where only the record tells', () => {
+    const types = ['approve', 'deny', 'settle', 'steer', 'queue', 'cancel', 'raise_limit'] as const
+    expect(types.map((type) => rulesOfCommand(type).usualRefusal)).toEqual([
+      ...['not_awaiting_approval', 'not_awaiting_approval', 'not_deferred'],
+      ...['cancelled', 'cancelled', 'already_cancelled', 'not_raised'],
+    ])
+  })
+
+  it('is not there twice: the same input once more changes nothing, nor does the same input of an approval', () => {
+    const steer: OutsideCommand = { type: 'steer', message, receipt: 'r1' }
+    const received: Fact = { type: 'input_received', turn: 1, message, delivery: 'steer', receipt: 'r1' }
+    given([...streaming, received])
+      .when(steer)
+      .then([])
+    const { decision: decided } = given(waiting).when({ type: 'approve', ...decision, input: { call: 1 } })
+    expect('facts' in decided && decided.facts[0]).not.toHaveProperty('input')
+  })
+})

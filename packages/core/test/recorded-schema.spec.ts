@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { inputFaultOf } from '../src/runtime/effects/recorded-schema.ts'
+
+const object = (properties: JsonObject, more: JsonObject = {}): JsonObject => ({
+  type: 'object',
+  properties,
+  ...more,
+})
+const text = { type: 'string' }
+
+describe('an input against the recorded schema of a tool', () => {
+  it.each<[string, JsonObject, JsonObject, RegExp]>([
+    ['that fits', object({ to: text }, { required: ['to'] }), { to: 'ada' }, /^it fits$/],
+    ['with a field that is missing', object({ to: text }, { required: ['to'] }), {}, /^to: /],
+    ['with a fault inside', object({ a: object({ b: text }) }), { a: { b: 1 } }, /^a\.b: /],
+    ['with a fault in a list', object({ a: { type: 'array', items: text } }), { a: ['x', 1] }, /^a\.1: /],
+    ['with a field too many', object({}, { additionalProperties: false }), { a: 1 }, /^input: /],
+    ['whose values are of a list', object({ a: { enum: ['x', 'y'] } }), { a: 'z' }, /^a: /],
+    ['where the schema cannot be used', { type: 'object', not: 7 }, { a: 1 }, /^it fits$/],
+  ])('%s says where it does not fit', (_name, schema, input, fault) => {
+    expect(inputFaultOf(schema, input) ?? 'it fits').toMatch(fault)
+  })
+
+  it('is tried against no pattern or format, wherever in the schema it is', () => {
+    const never = { type: 'string', pattern: '^never$' }
+    const schema = object(
+      {
+        plain: never,
+        mail: { type: 'string', format: 'email' },
+        list: { type: 'array', items: never },
+        either: { anyOf: [never, { type: 'number' }] },
+        named: { $ref: '#/$defs/format' },
+      },
+      { patternProperties: { '^x': { type: 'number' } }, $defs: { format: never } },
+    )
+    expect(
+      inputFaultOf(schema, { plain: 'a', mail: 'a', list: ['a'], either: 'a', named: 'a', x1: 'a' }),
+    ).toBeUndefined()
+    expect(inputFaultOf(schema, { named: 1 })).toMatch(/^named: /)
+  })
+
+  it('is tried against fields that have the name of a keyword', () => {
+    const schema = object({ pattern: text, format: { type: 'number' } }, { required: ['pattern', 'format'] })
+    expect(inputFaultOf(schema, { pattern: 'a', format: 1 })).toBeUndefined()
+    expect(inputFaultOf(schema, { pattern: 1, format: 1 })).toMatch(/^pattern: /)
+    expect(inputFaultOf(schema, { pattern: 'a' })).toMatch(/^format: /)
+  })
+
+  it('names eight faults at most', () => {
+    const names = Array.from({ length: 12 }, (_, index) => `field${index}`)
+    const schema = object(Object.fromEntries(names.map((name) => [name, text])))
+    const faults = inputFaultOf(schema, Object.fromEntries(names.map((name) => [name, 1])))
+    expect(faults?.split('; ').map((fault) => fault.split(':')[0])).toEqual(names.slice(0, 8))
+  })
+})

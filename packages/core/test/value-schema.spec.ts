@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import {
+  amount,
+  count,
+  faultOf,
+  flag,
+  isJson,
+  json,
+  jsonObject,
+  objectOf,
+  optional,
+  ordinal,
+  text,
+} from '../src/vocabulary/values/schema.ts'
+
+/** A schema, as far as it is asked here. */
+interface Kind {
+  safeParse(value: unknown): { readonly success: boolean }
+}
+const kinds: Readonly<Record<string, Kind>> = { text, flag, amount, ordinal, count, json, jsonObject }
+
+/** An object within an object, so often. */
+function nested(depth: number): object {
+  let value: object = {}
+  for (let level = 1; level < depth; level++) value = { value }
+  return value
+}
+
+describe('a value that an event may hold', () => {
+  it.each<readonly [string, readonly unknown[], readonly unknown[]]>([
+    ['text', ['', 'a'], [1, null, undefined]],
+    ['flag', [true, false], [0, 'true', null]],
+    ['amount', [0, -1.5, 1e300], [Infinity, Number.NaN, '1', null]],
+    ['ordinal', [1, 2], [0, -1, 1.5, '1']],
+    ['count', [0, 1], [-1, 0.5, null]],
+    [
+      'json',
+      [null, 'a', 1, true, [], {}, { a: [null] }, { a: undefined }],
+      [undefined, Number.NaN, () => 1, [undefined], { a: 1n }],
+    ],
+    [
+      'jsonObject',
+      [{}, { a: 1 }, { a: undefined }],
+      [null, [], 'a', 1, undefined, { a: () => 1 }, { a: [Infinity] }],
+    ],
+  ])('as %s is one of its kind', (kind, taken, refused) => {
+    expect(taken.filter((value) => kinds[kind]?.safeParse(value).success !== true)).toEqual([])
+    expect(refused.filter((value) => kinds[kind]?.safeParse(value).success !== false)).toEqual([])
+  })
+
+  it('is nested as deep as every store can read, and no deeper', () => {
+    expect([nested(500), nested(501)].map(isJson)).toEqual([true, false])
+    // What is at the bottom counts for nothing more.
+    expect(isJson([nested(499)])).toBe(true)
+  })
+
+  it('is named where it is at fault, and not shown', () => {
+    const shape = objectOf<{ readonly a: string; readonly b?: number }>({
+      ...{ a: text, b: optional(amount) },
+    })
+    const list = objectOf<{ readonly list: { readonly a: string; readonly b?: number } }>({ list: shape })
+    expect(faultOf(shape, { a: 'a', c: 1 })).toBeUndefined()
+    expect(faultOf(shape, { a: 'a', b: undefined })).toMatchObject({ path: 'b' })
+    expect(faultOf(list, { list: { a: 1 } })).toMatchObject({ path: 'list.a' })
+    expect(faultOf(shape, 'sk-secret')).toEqual({
+      path: 'its root',
+      what: expect.not.stringContaining('sk-secret'),
+    })
+  })
+})

@@ -1,0 +1,85 @@
+import { memoryLedger, type Message, type RunId, type RunState } from '@tallystick/core'
+import { evolve, messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import type { Json } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import {
+  snapshotDigest,
+  stateBytes,
+  stateOfSnapshot,
+  type StoredSnapshot,
+} from '../src/projection/snapshot/bound-state.ts'
+import { recordRun } from './support/record-run.ts'
+
+/** The state of a recorded run while its tools run, and a snapshot of it. */
+async function executing() {
+  const ledger = memoryLedger()
+  const runId = await recordRun(ledger)
+  let state: RunState | undefined
+  for await (const event of ledger.read(runId)) {
+    state = evolve(state, event)
+    if (event.type === 'tool_started') break
+  }
+  if (state === undefined) throw new Error('The run has no events.')
+  return { runId, state, snapshot: sealed(runId, stateBytes(state, [])) }
+}
+
+/** A snapshot as a writer of the database can forge it, with a seal that fits. */
+function sealed(runId: RunId, state: Uint8Array): StoredSnapshot {
+  const bare = { seq: 9, state, headHash: Buffer.alloc(32, 1) }
+  return { ...bare, seal: snapshotDigest(runId, bare) }
+}
+
+const nothing = async (): Promise<readonly Message[]> => []
+
+describe('a snapshot', () => {
+  it('holds the state that it was made of, with the calls of its turn', async () => {
+    const { runId, state, snapshot } = await executing()
+    expect(openTurnCalls(state).length).toBeGreaterThan(0)
+    expect(await stateOfSnapshot(runId, snapshot, nothing)).toEqual(state)
+  })
+
+  it('gives no state where a byte of it, its place or its run has changed', async () => {
+    const { runId, snapshot } = await executing()
+    const changed = Buffer.from(snapshot.state)
+    changed[5] = (changed[5] ?? 0) ^ 1
+    for (const other of [
+      { ...snapshot, state: changed },
+      { ...snapshot, seq: 10 },
+      { ...snapshot, headHash: Buffer.alloc(32, 2) },
+      { ...snapshot, seal: Buffer.alloc(32) },
+    ])
+      expect(await stateOfSnapshot(runId, other, nothing)).toBeUndefined()
+    expect(await stateOfSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
+  })
+
+  it('gives no state where it names another run, or a call by what is no id, under a seal that fits', async () => {
+    const { runId, state, snapshot } = await executing()
+    const text = Buffer.from(snapshot.state).toString()
+    const forged = (from: string, to: string): StoredSnapshot =>
+      sealed(runId, Buffer.from(text.replaceAll(from, to)))
+    const [call] = openTurnCalls(state)
+    expect(await stateOfSnapshot(runId, forged('', ''), nothing)).toEqual(state)
+    expect(await stateOfSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
+    expect(
+      await stateOfSnapshot(runId, forged(call?.toolCallId ?? '', '$(touch x)'), nothing),
+    ).toBeUndefined()
+  })
+
+  it('keeps messages that the run began with by their number, as far as they are the same', async () => {
+    const { runId, state } = await executing()
+    const carried = [sampleMessage('a'), sampleMessage('b')] as const
+    const messages = [...carried, sampleMessage('c')]
+    const begun = stateFromJson({ ...stateToJson(state), history: messages as unknown as Json })
+    const [a, b] = messagesOf(begun.history) as [Message, Message]
+    const shared = (given: readonly Message[]): unknown =>
+      (JSON.parse(Buffer.from(stateBytes(begun, given)).toString()) as { history: unknown }).history
+    expect(shared([a, b])).toEqual({ carried: 2, messages: messages.slice(2) })
+    expect(shared([a, sampleMessage('x')])).toEqual({ carried: 1, messages: messages.slice(1) })
+    expect(shared([sampleMessage('x')])).toEqual(messages)
+    expect(shared([])).toEqual(messages)
+    const snapshot = sealed(runId, stateBytes(begun, [a, b]))
+    const restored = await stateOfSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
+    expect(restored && messagesOf(restored.history)).toEqual(messages)
+  })
+})

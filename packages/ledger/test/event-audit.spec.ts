@@ -1,0 +1,46 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import { EventAudit } from '../src/verify/event-audit.ts'
+
+const run = sampleRunId(1)
+const facts = everyFact(run)
+const [start] = stamped(run, [facts.run_started]) as readonly [RuntimeEvent]
+const [ended, again, early] = stamped(run, [facts.run_finished, facts.run_finished, facts.tool_result], {
+  afterSeq: 1,
+}) as readonly [RuntimeEvent, RuntimeEvent, RuntimeEvent]
+
+describe('the audit of the events of a run', () => {
+  it('says nothing of a sound event, and knows the run after it', () => {
+    const audit = new EventAudit()
+    expect([audit.state, audit.record, audit.session]).toEqual([undefined, undefined, undefined])
+    expect(audit.faultOf(start)).toBeUndefined()
+    expect(audit.state?.seq).toBe(1)
+    expect(audit.record?.summary).toMatchObject({ runId: run, agent: 'assistant' })
+    expect(audit.session).toEqual({ sessionId: `session of ${run}`, sessionPlace: 1 })
+  })
+
+  it.each<readonly [string, object, object]>([
+    [
+      'an id that is none',
+      { parent: { runId: 'no id', seq: 1, relation: 'fork' } },
+      { what: 'parent.runId', expected: 'a run id', found: '"no id"' },
+    ],
+    ['a field of another shape', { agent: 7 }, { what: 'agent', expected: 'as run_started has it' }],
+  ])('finds %s, and goes no further', (_name, change, fault) => {
+    const audit = new EventAudit()
+    expect(audit.faultOf({ ...start, ...change })).toMatchObject(fault)
+    expect(audit.state).toBeUndefined()
+  })
+
+  it('finds a fact that is stated twice, and an event that is not legal there', () => {
+    const audit = new EventAudit()
+    audit.faultOf(start)
+    expect(audit.faultOf(early)).toMatchObject({
+      what: 'law 5',
+      found: expect.stringContaining('tool_result'),
+    })
+    audit.faultOf(ended)
+    expect(audit.faultOf(again)).toMatchObject({ what: 'run_finished', expected: 'once', found: 'twice' })
+  })
+})

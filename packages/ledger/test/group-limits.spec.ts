@@ -1,0 +1,127 @@
+import BetterSqlite3 from 'better-sqlite3'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { GroupCommit, type Write } from '../src/sqlite/write/group-commit.ts'
+import { Transactions } from '../src/sqlite/write/transactions.ts'
+
+/** Group commits in memory, and how many writes each commit held. */
+function grouped() {
+  const database = new BetterSqlite3(':memory:')
+  onTestFinished(() => void database.close())
+  const commits: number[] = []
+  let writes = 0
+  const group = new GroupCommit(
+    new Transactions(database, {
+      admit: () => {},
+      committed: () => void commits.push(writes - commits.reduce((sum, count) => sum + count, 0)),
+    }),
+  )
+  const submit = (asked: Partial<Write<unknown>> = {}): Promise<unknown> =>
+    group.submit({ durability: 'lazy', events: 1, bytes: 1, work: () => ++writes, ...asked })
+  return { database, group, commits, submit }
+}
+
+const mebibyte = 1024 * 1024
+const times = <T>(count: number, value: T): readonly T[] => Array.from({ length: count }, () => value)
+
+describe('one commit of what many runs write', () => {
+  it.each<readonly [string, readonly Partial<Write<unknown>>[], readonly number[]]>([
+    ['256 writes', times(256, {}), [256]],
+    ['no more writes', times(513, {}), [256, 256, 1]],
+    ['2048 events', times(2, { events: 1024 }), [2]],
+    ['no more events', [{ events: 1024 }, { events: 1025 }, { events: 1023 }], [1, 2]],
+    ['8 MiB', times(2, { bytes: 4 * mebibyte }), [2]],
+    ['no more bytes', [{ bytes: 4 * mebibyte }, { bytes: 4 * mebibyte + 1 }, { bytes: 1 }], [1, 2]],
+    ['one write that is larger, alone', [{}, { events: 5000, bytes: 9 * mebibyte }, {}], [1, 1, 1]],
+  ])('holds %s', async (_name, asked, expected) => {
+    const { group, commits, submit } = grouped()
+    const writes = await Promise.all(asked.map(submit))
+    expect(commits).toEqual(expected)
+    expect(writes).toEqual(asked.map((_write, index) => index + 1))
+    expect(group.turn).toBeUndefined()
+  })
+
+  it('is carried out at once where it is asked for, however many groups wait', async () => {
+    const { group, commits, submit } = grouped()
+    const writes = times(258, {}).map(submit)
+    group.flush()
+    expect(commits).toEqual([256, 2])
+    const [next] = [submit()]
+    group.flush()
+    expect(commits).toEqual([256, 2, 1])
+    await group.turn
+    expect(commits).toEqual([256, 2, 1])
+    expect(await Promise.all([...writes, next])).toHaveLength(259)
+  })
+
+  it.each([
+    [['lazy', 'lazy'], 1],
+    [['lazy', 'barrier', 'lazy'], 2],
+    [['lazy'], 1],
+    [['barrier'], 2],
+  ] as const)('of writes that are %j has the level %d', async (durabilities, level) => {
+    const { database, submit } = grouped()
+    const work = (): unknown => database.pragma('synchronous', { simple: true })
+    const seen = await Promise.all(durabilities.map((durability) => submit({ durability, work })))
+    expect(seen).toEqual(durabilities.map(() => level))
+  })
+
+  it('is made for what a write refused alone, and for none that had no company', async () => {
+    const { commits, submit } = grouped()
+    const work = (): never => {
+      throw new Error('refused')
+    }
+    await expect(submit({ work })).rejects.toThrow('refused')
+    expect(commits).toEqual([])
+    const endings = await Promise.allSettled([submit({ work }), submit(), submit({ work })])
+    expect(endings.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected'])
+    expect(commits).toEqual([1])
+  })
+})
+
+describe('a transaction', () => {
+  it('sets how it is synced only where that changes', () => {
+    const { database } = grouped()
+    const asked: string[] = []
+    const transactions = new Transactions(
+      new Proxy(database, {
+        get(target, name) {
+          if (name === 'pragma') return (source: string) => (asked.push(source), target.pragma(source))
+          const value = Reflect.get(target, name, target) as unknown
+          return typeof value === 'function' ? (value as () => unknown).bind(target) : value
+        },
+      }),
+    )
+    for (const durability of ['barrier', 'lazy', 'lazy', 'barrier', 'barrier'] as const) {
+      transactions.transact(durability, () => undefined)
+    }
+    expect(asked).toEqual(['synchronous = normal', 'synchronous = full'])
+  })
+
+  it('that is lost because of one of its works is done again without it, for the others', () => {
+    const { database } = grouped()
+    database.exec('create table t (a integer) strict')
+    const called: number[] = []
+    const insert = (value: number) => (): number => {
+      called.push(value)
+      database.prepare('insert into t values (?)').run(value)
+      return value
+    }
+    // A full disk makes SQLite end the transaction.
+    const losing = (value: number) => (): never => {
+      insert(value)()
+      database.exec('rollback')
+      throw new Error(`${value} does not fit`)
+    }
+    const transactions = new Transactions(database)
+    const outcomes = transactions.transactAll('lazy', [insert(1), losing(2), insert(3), losing(4), insert(5)])
+    expect(outcomes).toEqual([
+      { done: true, value: 1 },
+      { done: false, error: new Error('2 does not fit') },
+      { done: true, value: 3 },
+      { done: false, error: new Error('4 does not fit') },
+      { done: true, value: 5 },
+    ])
+    expect(called).toEqual([1, 2, 1, 3, 4, 1, 3, 5])
+    expect(database.prepare('select a from t').pluck().all()).toEqual([1, 3, 5])
+  })
+})

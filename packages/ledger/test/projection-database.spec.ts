@@ -1,0 +1,101 @@
+import { LedgerDamagedError, LedgerUnavailableError } from '@tallystick/core'
+import { sampleRunId } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3 from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import {
+  projectionDatabaseOf,
+  type ProjectionDatabase,
+} from '../src/projection/tables/projection-database.ts'
+import { recordRun } from './support/record-run.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+async function opened() {
+  const path = temporaryFile()
+  const ledger = sqliteLedger(path)
+  onTestFinished(() => ledger.close())
+  await ledger.head(sampleRunId(1))
+  return { path, ledger, database: projectionDatabaseOf(ledger) as ProjectionDatabase }
+}
+
+const revised = (count: number): { readonly name: string; readonly text: () => string } => ({
+  name: 'revised',
+  text: () => `update projection set revision = revision + ${count} where name = 'runs'`,
+})
+const nothing = { name: 'nothing', text: (): string => `update projection set revision = 0 where name = 'x'` }
+const revisions = `select revision from projection where name = 'runs'`
+
+describe('a change of projections', () => {
+  it('is made whole, unless its first part changes nothing', async () => {
+    const { database } = await opened()
+    const revision = async (): Promise<number> => {
+      const [row] = await database.ask<{ readonly revision: number }>(revisions)
+      return row?.revision ?? Number.NaN
+    }
+    const before = await revision()
+    expect(await database.change([revised(1), nothing, revised(10)], [])).toBe(true)
+    expect(await revision()).toBe(before + 11)
+    expect(await database.change([nothing, revised(100)], [])).toBe(false)
+    expect(await revision()).toBe(before + 11)
+    const wrong = { name: 'wrong', text: (): string => 'update nowhere set a = 1' }
+    await expect(database.change([revised(1), wrong], [])).rejects.toThrow(LedgerDamagedError)
+    expect(await revision()).toBe(before + 11)
+  })
+})
+
+describe('a change of projections beside another process that writes', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  async function occupied() {
+    const { path, database } = await opened()
+    const other = new BetterSqlite3(path)
+    onTestFinished(() => void other.close())
+    other.exec('begin immediate')
+    let ending: unknown = 'waits'
+    database.change([revised(1)], []).then(
+      (isDone) => (ending = isDone),
+      (error: unknown) => (ending = error),
+    )
+    return { other, ending: () => ending }
+  }
+
+  it('is tried forty times in a second, and then refused', async () => {
+    const { ending } = await occupied()
+    await vi.advanceTimersByTimeAsync(974)
+    expect(ending()).toBe('waits')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(ending()).toBeInstanceOf(LedgerUnavailableError)
+    expect(String(ending())).toContain('SQLITE_BUSY')
+  })
+
+  it('is made when that process is done', async () => {
+    const { other, ending } = await occupied()
+    await vi.advanceTimersByTimeAsync(30)
+    other.exec('rollback')
+    await vi.advanceTimersByTimeAsync(19)
+    expect(ending()).toBe('waits')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(ending()).toBe(true)
+  })
+})
+
+describe('what a ledger file tells its projections', () => {
+  it('is which runs have events after a place, and how many come after it', async () => {
+    const { ledger, database } = await opened()
+    expect(await database.changedRuns('')).toEqual({ runIds: [], cursor: '', isLast: true })
+    expect(await database.changedRuns('7')).toEqual({ runIds: [], cursor: '7', isLast: true })
+    expect(await database.eventsAfter('')).toBe(0)
+    const one = await recordRun(ledger, 1)
+    const first = (await ledger.head(one))?.seq ?? 0
+    const two = await recordRun(ledger, 2)
+    const all = await database.changedRuns('')
+    expect(all).toEqual({ runIds: [one, two], cursor: `${2 * first}`, isLast: true })
+    expect((await database.changedRuns(`${first - 1}`)).runIds).toEqual([one, two])
+    expect((await database.changedRuns(`${first}`)).runIds).toEqual([two])
+    const counts = ['', `${first}`, all.cursor, '9999'].map((after) => database.eventsAfter(after))
+    expect(await Promise.all(counts)).toEqual([2 * first, first, 0, 0])
+    const isAfter = [`${first - 1}`, `${first}`].map((place) => database.isAfter(place, one, first))
+    expect(await Promise.all(isAfter)).toEqual([true, false])
+  })
+})

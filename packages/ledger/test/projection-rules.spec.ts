@@ -1,0 +1,84 @@
+// The claims of `projections.spec.ts` that take little time, and what a rebuild says.
+import { ConfigurationError, LedgerUnavailableError, memoryLedger } from '@tallystick/core'
+import { ledgerStats, projectionLag, rebuildProjections } from '@tallystick/ledger'
+import { describe, expect, it } from 'vitest'
+import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { refreshed } from './support/compare-projections.ts'
+import { projectionCases } from './support/projection-cases.ts'
+import { recordRun } from './support/record-run.ts'
+import { sqliteProjectionBed } from './support/sqlite-projection-bed.ts'
+
+const brief = [
+  'that are up to date answer',
+  'fold what has changed',
+  'of a long run continue',
+  'are left as they are',
+  'of another code',
+  'name a run that cannot be read',
+  'are found by their indexes',
+  'that claim to cover more',
+]
+
+describe('projections in a SQLite file', () => {
+  it.each(
+    brief.map((start) => {
+      const [claim, holds] = Object.entries(projectionCases).find(([each]) => each.startsWith(start)) ?? []
+      if (claim === undefined || holds === undefined) throw new Error(`No claim begins with ${start}.`)
+      return [claim, holds] as const
+    }),
+  )('%s', async (_claim, holds) => {
+    await expect(holds(sqliteProjectionBed())).resolves.toBeUndefined()
+  })
+})
+
+describe('projections that cannot be brought up to date', () => {
+  it('come with what they lack, unless the reason is a mistake in the code', async () => {
+    const ledger = sqliteProjectionBed().open()
+    await recordRun(ledger, 1)
+    await refreshed(ledger)
+    await recordRun(ledger, 2)
+    const failing = (error: Error): void => {
+      const change = async (): Promise<never> => {
+        throw error
+      }
+      Object.assign(projectionDatabaseOf(ledger) ?? {}, { change })
+    }
+    const done = async (): Promise<number> =>
+      (await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done
+    failing(new LedgerUnavailableError('The disk is full.'))
+    expect(await done()).toBe(2)
+    expect(await projectionLag(ledger)).toBeGreaterThan(0)
+    failing(new TypeError('a mistake'))
+    await expect(done()).rejects.toThrow('a mistake')
+  })
+})
+
+describe('a rebuild', () => {
+  it('makes projections anew, and says of how many runs and events', async () => {
+    const bed = sqliteProjectionBed()
+    const ledger = bed.open()
+    const week = { since: 0, maxListed: 9 }
+    await recordRun(ledger, 1)
+    await recordRun(ledger, 2)
+    const sound = await ledgerStats(ledger, week)
+    await bed.tamper(`update spending set calls = calls + 7`)
+    await bed.tamper(`delete from run_summary`)
+    expect(await ledgerStats(ledger, week)).not.toEqual(sound)
+    const events = (await Array.fromAsync(ledger.find())).length
+    const heard: number[] = []
+    expect(await rebuildProjections(ledger, (more) => heard.push(more))).toEqual({ runs: 2, events })
+    expect(heard).toHaveLength(2)
+    expect(await ledgerStats(ledger, week)).toEqual(sound)
+    expect(await projectionLag(ledger)).toBe(0)
+  })
+
+  it('is refused by a ledger that keeps no projections, or may not write them', async () => {
+    const none = memoryLedger()
+    await expect(rebuildProjections(none)).rejects.toThrow(ConfigurationError)
+    await expect(rebuildProjections(none)).rejects.toThrow(/keeps no projections.*sqliteLedger/)
+    expect(await projectionLag(none)).toBeUndefined()
+    const bed = sqliteProjectionBed()
+    await recordRun(bed.open())
+    await expect(rebuildProjections(bed.open({ readOnly: true }))).rejects.toThrow(LedgerUnavailableError)
+  })
+})

@@ -1,0 +1,65 @@
+import { statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigurationError, LedgerDamagedError } from '@tallystick/core'
+import { sqliteKeyring, type SqliteKeyring } from '@tallystick/ledger/sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { refusalOf } from './support/refusal.ts'
+import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
+
+function opened(path: string): SqliteKeyring {
+  const keys = sqliteKeyring(path)
+  onTestFinished(() => keys.close())
+  return keys
+}
+
+describe('sqliteKeyring', () => {
+  it('makes one key for each subject, also in a second keyring on the file, until it is destroyed', async () => {
+    const path = temporaryFile('keys.db')
+    const keys = opened(path)
+    const [ada, bob] = [await keys.keyOf('ada'), await keys.keyOf('bob')]
+    expect([ada.bytes.length, bob.bytes.length]).toEqual([32, 32])
+    expect(ada.id).not.toBe(bob.id)
+    expect(Buffer.from(ada.bytes)).not.toEqual(Buffer.from(bob.bytes))
+    const other = opened(path)
+    expect(await other.keyOf('ada')).toEqual(ada)
+    expect(await other.key(bob.id)).toEqual(bob.bytes)
+    expect(await other.destroy('ada')).toEqual([ada.id])
+    expect(await keys.destroy('ada')).toEqual([])
+    expect(await keys.key(ada.id)).toBeUndefined()
+    expect((await keys.keyOf('ada')).id).not.toBe(ada.id)
+    expect(await keys.key(bob.id)).toEqual(bob.bytes)
+  })
+
+  it.each(['', 'a\0b', '\ud800'])('refuses the subject %j', (subject) => {
+    const keys = opened(temporaryFile('keys.db'))
+    const refusal = refusalOf(() => keys.keyOf(subject))
+    expect(refusal).toBeInstanceOf(ConfigurationError)
+    expect(refusal.message).toMatch(/^A subject needs a name: .*Nothing was written\.$/)
+  })
+
+  it('takes a file that is there', async () => {
+    const path = temporaryFile('keys.db')
+    const made = sqliteKeyring(path)
+    const { id } = await made.keyOf('ada')
+    made.close()
+    expect((await opened(path).keyOf('ada')).id).toBe(id)
+  })
+
+  // Windows has no such permissions.
+  it.skipIf(process.platform === 'win32')('makes a file that only its owner may read', () => {
+    const path = temporaryFile('keys.db')
+    opened(path)
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  it('refuses what is no file of keys, and names it', () => {
+    expect(refusalOf(() => sqliteKeyring('  '))).toBeInstanceOf(ConfigurationError)
+    const missing = join(temporaryFolder(), 'missing', 'keys.db')
+    expect(refusalOf(() => sqliteKeyring(missing)).message).toContain(missing)
+    const text = temporaryFile('keys.db')
+    writeFileSync(text, 'x'.repeat(5_000))
+    const refusal = refusalOf(() => sqliteKeyring(text))
+    expect(refusal).toBeInstanceOf(LedgerDamagedError)
+    expect(refusal.message).toContain(text)
+  })
+})

@@ -1,0 +1,116 @@
+import Database from 'better-sqlite3'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { Transactions, type AroundCommits } from '../src/sqlite/write/transactions.ts'
+
+/** A database with one table, and the numbers that are in it. */
+function opened(around?: AroundCommits) {
+  const database = new Database(':memory:')
+  onTestFinished(() => void database.close())
+  database.exec('create table numbers (n integer)')
+  const insert = database.prepare<[number]>('insert into numbers values (?)')
+  const add = (n: number) => (): string => {
+    insert.run(n)
+    return `added ${n}`
+  }
+  const numbers = (): readonly number[] =>
+    database.prepare<[], number>('select n from numbers order by n').pluck().all()
+  const synchronous = (): unknown => database.pragma('synchronous', { simple: true })
+  return { database, add, numbers, synchronous, transactions: new Transactions(database, around) }
+}
+
+/** Does some work, and fails. */
+const failing =
+  (work: () => unknown, error = new Error('refused')) =>
+  (): never => {
+    work()
+    throw error
+  }
+
+describe('works in one transaction', () => {
+  it('are committed but for those that fail, whose writes are undone', () => {
+    const { transactions, add, numbers, database } = opened()
+    const error = new Error('refused')
+    expect(transactions.transactAll('barrier', [add(1), failing(add(2), error), add(3)])).toEqual([
+      { done: true, value: 'added 1' },
+      { done: false, error },
+      { done: true, value: 'added 3' },
+    ])
+    expect([numbers(), database.inTransaction]).toEqual([[1, 3], false])
+  })
+
+  it('are done again without one whose failure ends the transaction, as a full disk does', () => {
+    const { transactions, add, numbers, database } = opened()
+    const full = new Error('The disk is full.')
+    let tries = 0
+    const ending = (): void => {
+      if (++tries > 5) throw new Error('It is tried again and again.')
+      database.exec('rollback')
+    }
+    const outcomes = transactions.transactAll('barrier', [add(1), failing(ending, full), add(3)])
+    expect(outcomes.map(({ done }) => done)).toEqual([true, false, true])
+    expect(outcomes[1]).toEqual({ done: false, error: full })
+    expect([numbers(), tries]).toEqual([[1, 3], 1])
+  })
+
+  it('are not done where the hook before them throws', () => {
+    const { transactions, add, numbers } = opened({
+      admit: () => {
+        throw new Error('not the writer')
+      },
+      committed: () => {},
+    })
+    expect(() => transactions.transactAll('barrier', [add(1)])).toThrow('not the writer')
+    expect(numbers()).toEqual([])
+  })
+})
+
+describe('a transaction', () => {
+  it('is undone where its work throws, and the next one begins anew', () => {
+    const { transactions, add, numbers, database } = opened()
+    expect(() => transactions.transact('barrier', failing(add(1)))).toThrow('refused')
+    expect(() =>
+      transactions.transact(
+        'barrier',
+        failing(() => database.exec('rollback')),
+      ),
+    ).toThrow('refused')
+    expect(transactions.transact('barrier', add(2))).toBe('added 2')
+    expect([numbers(), database.inTransaction]).toEqual([[2], false])
+  })
+
+  it('calls the hooks before it and after its commit, and throws where the later one does', () => {
+    const calls: string[] = []
+    const { transactions, add, numbers } = opened({
+      admit: () => calls.push('admit'),
+      committed: () => {
+        calls.push('committed')
+        if (calls.length > 2) throw new Error('relieved')
+      },
+    })
+    transactions.transact('lazy', add(1))
+    expect(() => transactions.transact('lazy', add(2))).toThrow('relieved')
+    expect(() => transactions.transact('lazy', failing(add(3)))).toThrow('refused')
+    expect(calls).toEqual(['admit', 'committed', 'admit', 'committed', 'admit'])
+    expect(numbers()).toEqual([1, 2])
+  })
+
+  it('is synced by a barrier, which hardens the lazy ones before it', () => {
+    const { transactions, add, synchronous, database } = opened()
+    const pragma = vi.spyOn(database, 'pragma')
+    const [full, normal] = [2, 1]
+    const after = (durability: 'barrier' | 'lazy', work: () => unknown): readonly unknown[] => {
+      transactions.transact(durability, work)
+      return [synchronous(), transactions.hasUnsynced]
+    }
+    expect(transactions.hasUnsynced).toBe(false)
+    expect(after('lazy', add(1))).toEqual([normal, true])
+    expect(after('lazy', () => {})).toEqual([normal, true])
+    // A commit that writes nothing syncs nothing.
+    expect(after('barrier', () => {})).toEqual([full, true])
+    expect(after('barrier', add(2))).toEqual([full, false])
+    expect(after('lazy', () => {})).toEqual([normal, false])
+    // The setting is made where it changes, and not for each transaction.
+    const made = pragma.mock.calls.map(([text]) => text).filter((text) => text.includes('='))
+    expect(made).toEqual(['synchronous = normal', 'synchronous = full', 'synchronous = normal'])
+  })
+})

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { countAt, isJsonObject, numberAt, objectAt, restOf, textAt } from '../src/shared/json/json-reading.ts'
+import { wellFormed } from '../src/shared/json/well-formed.ts'
+
+describe('what came off a wire', () => {
+  const values = { text: 'x', empty: '', zero: 0, half: 0.5, less: -1, nan: Number.NaN, list: [], none: null }
+  const numbers = { endless: Infinity, most: Number.MAX_SAFE_INTEGER, more: 2 ** 53, object: {}, truth: true }
+  const wire = { ...values, ...numbers }
+  const readings = { textAt, numberAt, countAt, objectAt }
+  const found = {
+    textAt: { text: 'x', empty: '' },
+    numberAt: { zero: 0, half: 0.5, less: -1, most: Number.MAX_SAFE_INTEGER, more: 2 ** 53 },
+    countAt: { zero: 0, half: 0.5, most: Number.MAX_SAFE_INTEGER },
+    objectAt: { object: {} },
+  }
+
+  it.each(Object.keys(readings) as (keyof typeof readings)[])('is read by %s where it is one', (name) => {
+    const read = readings[name]
+    const all = Object.keys({ ...wire, absent: 0 }).map((key) => [key, read(wire, key)] as const)
+    expect(Object.fromEntries(all.filter(([, value]) => value !== undefined))).toEqual(found[name])
+    for (const other of [undefined, null, 'text', 3, ['x']]) expect(read(other, 'length')).toBeUndefined()
+    expect(read([{ a: 1 }], '0')).toBeUndefined()
+  })
+
+  it.each<[unknown, boolean]>([
+    [{}, true],
+    [{ a: 1 }, true],
+    [null, false],
+    [[], false],
+    ['x', false],
+    [undefined, false],
+    [() => 1, false],
+  ])('is an object or not: %j', (value, is) => {
+    expect(isJsonObject(value)).toBe(is)
+  })
+
+  it('is copied without what says nothing', () => {
+    const given = { type: 'x', none: null, unsaid: undefined, list: [], one: [1], no: false, empty: '', n: 0 }
+    expect(restOf(given as never, ['type', 'absent'])).toStrictEqual({ one: [1], no: false, empty: '', n: 0 })
+  })
+})
+
+describe('lone surrogates', () => {
+  it('are replaced in texts and in names, at any depth, and the rest stays the same', () => {
+    const kept = { a: [1, null, 'ä👋'] }
+    const given = { kept, '\ud83d': 'x', list: ['\udc4b', true], deep: { text: 'a\ud83d' } }
+    expect(wellFormed(given)).toEqual({ kept, '�': 'x', list: ['�', true], deep: { text: 'a�' } })
+    expect(wellFormed(given)['kept']).toBe(kept)
+  })
+
+  it.each([[{ a: [{ b: 'x' }] }], [['x', {}]], ['x'], [null], [7]])(
+    'that are not there change nothing: %j comes back as it is',
+    (given) => {
+      expect(wellFormed(given)).toBe(given)
+    },
+  )
+})

@@ -1,0 +1,165 @@
+import { ProviderError } from '@tallystick/core'
+import { firstValueFrom, materialize, throwError } from 'rxjs'
+import { describe, expect, it, vi } from 'vitest'
+import { type OwnSecrets, ownSecrets } from '../src/shared/secrets/own-secrets.ts'
+
+const secret = 'swordfish-is-my-key'
+
+const failed = (message: string, requestId?: string) =>
+  new ProviderError({
+    ...{ class: 'server', retryable: true, message, status: 500 },
+    ...(requestId !== undefined && { requestId }),
+  })
+
+/** The error that a call ends in. */
+async function errorOf(secrets: OwnSecrets, error: unknown): Promise<unknown> {
+  const { error: seen } = (await firstValueFrom(
+    secrets.struckFrom(throwError(() => error)).pipe(materialize()),
+  )) as { readonly error?: unknown }
+  return seen
+}
+
+/** What is left of a failure's message. */
+async function told(secrets: OwnSecrets, message: string): Promise<string> {
+  return ((await errorOf(secrets, failed(message))) as ProviderError).message
+}
+
+describe('a secret in the options', () => {
+  const cyclic: Record<string, unknown> = { name: 'client', nested: { apiKey: secret } }
+  cyclic['itself'] = cyclic
+
+  it.each<[where: string, options: unknown, isSecret: boolean]>([
+    ['a key', { apiKey: secret }, true],
+    ['a key by another spelling', { 'api-key': secret }, true],
+    ['a token of an MCP server', { mcpServers: [{ authorizationToken: secret }] }, true],
+    ['an option of any other name', { instructions: secret }, false],
+    ['a client that holds itself', cyclic, true],
+    ['a header', { headers: { 'x-gateway': secret } }, true],
+    ['headers of another name', { defaultHeaders: { 'x-gateway': secret } }, true],
+    ['Headers', { headers: new Headers({ 'x-gateway': secret }) }, true],
+    ['a header that says nothing of its sender', { headers: { 'content-type': secret } }, false],
+    ['the version of an API', { headers: { 'anthropic-version': secret } }, false],
+    ['headers that are none', { headers: secret }, false],
+    ['a header that is no text', { headers: { 'x-gateway': [secret] } }, false],
+    ['a value after its scheme', { headers: { authorization: `Bearer ${secret}` } }, true],
+    ['a cookie', { headers: { cookie: `a=b; session=${secret}` } }, true],
+    ['a list', { headers: { 'x-keys': `first-of-them,${secret}` } }, true],
+    ['a Basic name and password', { headers: { authorization: `Basic ${btoa(`me:${secret}`)}` } }, true],
+    ['a Basic scheme that is no Base64', { headers: { authorization: 'Basic !' }, apiKey: secret }, true],
+    ['the password of an address', { baseURL: `https://me:${secret}@host.example/v1` }, true],
+    ['an escaped password', { baseURL: `https://me:${escaped(secret)}@host.example/v1` }, true],
+    ['a password with a stray per cent', { baseURL: `https://me:${secret}%zz@host.example/` }, false],
+    ['a parameter called key', { url: `https://host.example/?key=${secret}` }, true],
+    ['a parameter that is named for it', { url: `https://host.example/?access_token=${secret}` }, true],
+    ['a parameter of any other name', { url: `https://host.example/?name=${secret}` }, false],
+    ['an address of an option that is called otherwise', { place: `https://x/?key=${secret}` }, false],
+    ['an address that is none', { baseURL: `key=${secret}` }, false],
+    ['no options', null, false],
+  ])('is struck out of a failure or not: %s', async (_, options, isSecret) => {
+    const message = `The service says: ${secret} is unknown`
+    expect(await told(ownSecrets(options), message)).toBe(
+      isSecret ? 'The service says: [struck out] is unknown' : message,
+    )
+  })
+
+  it('with a stray per cent in an address is struck out as it is written there', async () => {
+    const stray = `${secret}%zz`
+    expect(await told(ownSecrets({ baseURL: `https://me:${stray}@host.example/` }), `no ${stray}!`)).toBe(
+      'no [struck out]!',
+    )
+  })
+
+  it('that is shorter than a secret stays', async () => {
+    const secrets = ownSecrets({ apiKey: 'a-short' })
+    expect(await told(secrets, 'a-short word, a-sh…')).toBe('a-short word, a-sh…')
+  })
+
+  it.each([
+    ['Wrong key swordfish-is…', 'Wrong key [struck out]…'],
+    ['Wrong key SWORDFISH-is…', 'Wrong key [struck out]…'],
+    ['Wrong key swordfish-is-my-ke…', 'Wrong key [struck out]…'],
+    ['Wrong key swor…', 'Wrong key [struck out]…'],
+    ['Wrong key swo…', 'Wrong key swo…'],
+    ['Wrong key sword', 'Wrong key sword'],
+    ['Wrong sword… key sword', 'Wrong [struck out]… key sword'],
+    ['Two: sword… and fish-is… and swordf… end', 'Two: [struck out]… and fish-is… and [struck out]… end'],
+  ])('leaves no beginning where a text was cut: %s', async (message, left) => {
+    expect(await told(ownSecrets({ apiKey: secret }), message)).toBe(left)
+  })
+})
+
+describe('a failure', () => {
+  it('keeps all that is no secret, its cause as well', async () => {
+    const cause = new Error('why')
+    const { class: failureClass, retryable, status } = failed('')
+    const error = new ProviderError(
+      {
+        class: failureClass,
+        retryable,
+        status: status!,
+        message: `no ${secret}`,
+        requestId: `req-${secret}`,
+      },
+      { cause },
+    )
+    const struck = (await errorOf(ownSecrets({ apiKey: secret }), error)) as ProviderError
+    expect(struck.toFailure()).toEqual({
+      ...{ class: 'server', retryable: true, status: 500 },
+      ...{ message: 'no [struck out]', requestId: 'req-[struck out]' },
+    })
+    expect(struck.cause).toBe(cause)
+  })
+
+  it('is changed where its request id alone holds a secret', async () => {
+    const struck = await errorOf(ownSecrets({ apiKey: secret }), failed('Oops', secret))
+    expect(struck).toMatchObject({ message: 'Oops', requestId: '[struck out]' })
+  })
+
+  it.each<[string, unknown]>([
+    ['one without a secret', failed('Oops', 'req-1')],
+    ['one without a request id', failed('Oops')],
+    ['another error', new Error(secret)],
+  ])('stays the same object: %s', async (_, error) => {
+    expect(await errorOf(ownSecrets({ apiKey: secret }), error)).toBe(error)
+  })
+})
+
+describe('what a request carries', () => {
+  const other = 'another-key-of-mine'
+  const request = () => new Request('https://host.example/', { headers: { 'x-key': secret } })
+
+  it.each<[string, Parameters<typeof fetch>, readonly string[]]>([
+    ['its headers', ['https://host.example/', { headers: { 'x-key': secret } }], [secret]],
+    ['the headers of a Request', [request()], [secret]],
+    [
+      'headers beside a Request, which replace its own',
+      [request(), { headers: { 'x-key': other } }],
+      [other],
+    ],
+    ['a parameter of its address', [`https://host.example/?key=${secret}`], [secret]],
+    ['a parameter of a URL', [new URL(`https://host.example/?key=${secret}`)], [secret]],
+    ['a parameter of a Request', [new Request(`https://host.example/?key=${secret}`)], [secret]],
+    ['no secret', ['https://host.example/', {}], []],
+  ])('is a secret from then on, also after a first failure: %s', async (_, call, found) => {
+    const answer = new Response()
+    const fetch = vi.fn<typeof globalThis.fetch>(() => Promise.resolve(answer))
+    const secrets = ownSecrets({})
+    const message = `no ${secret}, no ${other}`
+    expect(await told(secrets, message)).toBe(message)
+    expect(await secrets.noting(fetch)(...call)).toBe(answer)
+    expect(fetch.mock.calls).toEqual([call.length === 1 ? [call[0], undefined] : call])
+    expect(await told(secrets, message)).toBe(
+      found.reduce((text, one) => text.replace(one, '[struck out]'), message),
+    )
+  })
+
+  it('may be noted by name', async () => {
+    const secrets = ownSecrets({})
+    secrets.note({ token: secret })
+    expect(await told(secrets, secret)).toBe('[struck out]')
+  })
+})
+
+function escaped(text: string): string {
+  return text.replaceAll(/./g, (one) => `%${one.charCodeAt(0).toString(16)}`)
+}

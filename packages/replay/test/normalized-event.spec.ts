@@ -1,0 +1,71 @@
+import { type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { eventTypes } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import { isSignificant, normalizedEvent } from '../src/diff/normalized-event.ts'
+
+const event = (fields: object): RuntimeEvent => fields as RuntimeEvent
+const words = (text: string): readonly string[] => text.trim().split(/\s+/)
+
+/** What two tries at one task have each for itself. */
+const ofOneRun = words(`
+  cause inboxKey draining places runId seq epoch at parent sessionId sessionPlace durationMs expiresAt deadlineAt
+  retryAt idempotencyKey receipt child reused costUsd usage contextTokens tokensBefore tokensAfter`)
+/** The same, at any depth. */
+const ofOneRunAnywhere = words(`
+  digest requestDigest inputDigest price providerMessageId providerCallId requestId opaque raw recorded`)
+
+describe('an event, as another run of the same task may say it', () => {
+  it.each([...ofOneRun, ...ofOneRunAnywhere])('says nothing of %s', (key) => {
+    expect(normalizedEvent(event({ type: 'tool_result', [key]: 1, name: 'look' }))).toEqual({
+      ...{ type: 'tool_result', name: 'look' },
+    })
+  })
+
+  it('leaves out within a value what names a reply or a digest, and nothing else', () => {
+    for (const key of ofOneRunAnywhere) {
+      const within = { content: [{ [key]: 1, text: 'a' }] }
+      expect(normalizedEvent(event(within))).toEqual({ content: [{ text: 'a' }] })
+    }
+    for (const key of ofOneRun) {
+      const within = { data: {}, content: [{ [key]: 1 }] }
+      expect(normalizedEvent(event(within))).toEqual(within)
+    }
+  })
+
+  it.each(['input', 'inputSchema', 'output', 'schema', 'data'])(
+    'keeps all that a model or a tool wrote: %s',
+    (key) => {
+      const written = { price: 5, digest: 'd', opaque: [{ raw: null }], id: sampleCallId(sampleRunId(1)) }
+      expect(normalizedEvent(event({ [key]: written }))).toEqual({ [key]: written })
+      expect(normalizedEvent(event({ calls: [{ [key]: written }] }))).toEqual({ calls: [{ [key]: written }] })
+    },
+  )
+
+  it('names calls by their places, in whatever run', () => {
+    const [one, other] = [1, 2].map((run) => sampleCallId(sampleRunId(run), 3))
+    expect(normalizedEvent(event({ toolCallId: one, ids: [other, 'call'] }))).toEqual({
+      ...{ toolCallId: 'call 1_1_3', ids: ['call 1_1_3', 'call'] },
+    })
+  })
+
+  it('keeps what is null, and nothing that is undefined', () => {
+    expect(normalizedEvent(event({ a: null, b: undefined, c: [true, 1] }))).toEqual({ a: null, c: [true, 1] })
+  })
+
+  it('of a take-over is the definition that it brings', () => {
+    const definition = { instructions: 'Help.', digest: 'd' }
+    expect(normalizedEvent(event({ type: 'run_resumed', why: 'crash', definition }))).toEqual({
+      definition: { instructions: 'Help.' },
+    })
+  })
+
+  it('matters, but for a report of usage, the beginning of a reply, and a take-over that changes nothing', () => {
+    const runId = sampleRunId(1)
+    const { run_resumed: resumed, ...facts } = everyFact(runId)
+    const { definition: _same, ...plain } = resumed
+    const significant = stamped(runId, [...Object.values(facts), resumed, plain]).filter(isSignificant)
+    const types = eventTypes.filter((type) => type !== 'assistant_started' && type !== 'usage_updated')
+    expect(significant.map(({ type }) => type).toSorted()).toEqual(types.toSorted())
+  })
+})

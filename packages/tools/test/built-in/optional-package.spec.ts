@@ -1,0 +1,49 @@
+import { ConfigurationError } from '@tallystick/core'
+import { describe, expect, it, vi } from 'vitest'
+import { optionalPackage, requirePackage } from '../../src/built-in/optional-package.ts'
+import { ToolError } from '../../src/execution/tool-error.ts'
+
+const coded = (code: unknown) => Object.assign(new Error('no'), { code })
+const notInstalled =
+  'The tool maker needs the package no-such-package, which is not installed. Add it: npm install no-such-package.'
+
+describe('an optional package of a tool', () => {
+  it.each<[string, unknown, string]>([
+    ['an import cannot find it', coded('ERR_MODULE_NOT_FOUND'), 'is not installed'],
+    ['a require cannot find it', coded('MODULE_NOT_FOUND'), 'is not installed'],
+    ['it throws by another code', coded('ERR_DLOPEN_FAILED'), 'could not be loaded'],
+    ['it throws without a code', new Error('no'), 'could not be loaded'],
+    ['it throws what is no error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
+  ])('that does not load is named, with the line that installs it: %s', async (_, cause, what) => {
+    const error: unknown = await optionalPackage('lost', () => Promise.reject(cause))
+      .load('maker')
+      .catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(ToolError)
+    expect(error).toMatchObject({
+      message: `The tool maker needs the package lost, which ${what}. Add it: npm install lost.`,
+    })
+  })
+
+  it('is loaded once, and again only after it did not load', async () => {
+    const load = vi
+      .fn<() => Promise<string>>()
+      .mockResolvedValue('module')
+      .mockRejectedValueOnce(coded('MODULE_NOT_FOUND'))
+    const kept = optionalPackage('late', load)
+    await expect(kept.load('maker')).rejects.toThrow('npm install late')
+    expect(await Promise.all([kept.load('maker'), kept.load('maker')])).toEqual(['module', 'module'])
+    expect(load).toHaveBeenCalledTimes(2)
+  })
+
+  it('is looked for before it is needed', () => {
+    const load = () => Promise.reject(new Error('never called'))
+    for (const look of [
+      (name: string) => optionalPackage(name, load).require('maker'),
+      (name: string) => requirePackage('maker', name),
+    ]) {
+      expect(() => look('no-such-package')).toThrow(ConfigurationError)
+      expect(() => look('no-such-package')).toThrow(notInstalled)
+      expect(() => look('vitest')).not.toThrow()
+    }
+  })
+})

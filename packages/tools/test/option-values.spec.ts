@@ -1,0 +1,179 @@
+// Every value that an option of a tool may have, and the values just beside them.
+import { ConfigurationError } from '@tallystick/core'
+import { defineTool } from '@tallystick/tools'
+import { calculator } from '@tallystick/tools/calculator'
+import { httpFetch } from '@tallystick/tools/http-fetch'
+import { sqlQuery } from '@tallystick/tools/sql-query'
+import { describe, expect, it } from 'vitest'
+import { requireNativeInterface } from '../src/built-in/sql-query/native-interface.ts'
+
+interface Values {
+  readonly taken: readonly unknown[]
+  readonly refused: readonly unknown[]
+}
+
+const work = (): string => ''
+const makers = {
+  defineTool: (options: object) =>
+    defineTool({
+      name: 'a',
+      description: 'A.',
+      input: { type: 'object' },
+      effect: 'read',
+      execute: work,
+      ...options,
+    } as never),
+  httpFetch: (options: object) => httpFetch(options),
+  sqlQuery: (options: object) => sqlQuery({ path: 'shop.db', ...options }),
+  calculator: (options: object) => calculator(options),
+}
+
+const name: Values = { taken: ['a', 'A_z.0-9', 'x'.repeat(128)], refused: ['', 'a b', 'x'.repeat(129), 1] }
+const text: Values = { taken: ['A.'], refused: ['', ' ', 1, null] }
+const wait: Values = { taken: [1, 2 ** 31 - 1], refused: [0, 1.5, 2 ** 31, Number.NaN, '1', null] }
+const ownWait: Values = { ...wait, taken: [1, 15_000] }
+const whole: Values = { taken: [1, 200], refused: [0, -1, 1.5, Infinity, '1', null] }
+const approval: Values = { taken: ['always', 'never', () => true], refused: ['sometimes', true, null, {}] }
+const timers: Values = { taken: [{ schedule: () => () => {} }], refused: [1, 'x', null] }
+
+const options: Readonly<Record<keyof typeof makers, Readonly<Record<string, Values>>>> = {
+  defineTool: {
+    name,
+    description: text,
+    input: {
+      taken: [{ type: 'object' }, { type: 'object', properties: {} }],
+      refused: [undefined, {}, null, 'x', { type: 'array' }],
+    },
+    effect: { taken: ['read', 'write'], refused: ['pure', '', undefined, 1] },
+    execute: { taken: [work], refused: [undefined, 'x', null] },
+    approval,
+    recovery: { taken: ['rerun', 'ask', 'report', undefined], refused: ['retry', 'reconcile', null, 1] },
+    timeoutMs: wait,
+    reconcile: { taken: [() => 'unknown', undefined], refused: ['x', null] },
+  },
+  httpFetch: {
+    name,
+    description: text,
+    methods: {
+      taken: [['GET'], ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']],
+      refused: [[], ['get'], ['TRACE'], 'GET', [1], null],
+    },
+    origins: {
+      taken: [[], ['https://a.example', 'http://a.example:8080/']],
+      refused: ['x', ['a.example'], ['https://a.example/x'], ['ftp://a.example'], [1]],
+    },
+    allow: { taken: [[], ['localhost:3000', '10.0.0.7:80']], refused: ['x', ['localhost'], [1]] },
+    connectTo: {
+      taken: [{}, { 'a.internal:80': '127.0.0.1:4123' }],
+      refused: ['x', { a: 'b' }, { 'a:80': 1 }],
+    },
+    headers: {
+      taken: [{}, { 'https://a.example': { 'x-key': 'swordfish' } }],
+      refused: [
+        ...['x', { 'a.example': {} }, { 'https://a.example': 'x' }, { 'https://a.example': { a: 1 } }],
+        { 'https://a.example': { 'x-key': 'short' } },
+      ],
+    },
+    openHeaders: { taken: [[], ['x-version']], refused: ['x', [''], [1]] },
+    contentTypes: { taken: [[], ['text/*']], refused: ['x', [1]] },
+    maxBytes: whole,
+    timeoutMs: ownWait,
+    maxRedirects: { taken: [0, 1, 5], refused: [-1, 1.5, '1', null] },
+    approval,
+    resolve: { taken: [() => Promise.resolve([])], refused: ['x', null] },
+    timers,
+  },
+  sqlQuery: {
+    path: { taken: ['shop.db', '/a/b.db'], refused: ['', ':memory:', 'file:shop.db', 1, null, undefined] },
+    name,
+    description: text,
+    maxRows: whole,
+    maxBytes: whole,
+    timeoutMs: ownWait,
+    timers,
+  },
+  calculator: { name, description: text },
+}
+
+const otherNames: Readonly<Record<keyof typeof makers, Readonly<Record<string, string>>>> = {
+  defineTool: {
+    ...{ parameters: 'input', schema: 'input', inputSchema: 'input', args: 'input' },
+    ...{ run: 'execute', handler: 'execute', func: 'execute', invoke: 'execute', call: 'execute' },
+    ...{ needsApproval: 'approval', requireApproval: 'approval', requiresApproval: 'approval' },
+  },
+  httpFetch: { domains: 'origins', hosts: 'allow', timeout: 'timeoutMs' },
+  sqlQuery: { file: 'path', database: 'path', limit: 'maxRows', timeout: 'timeoutMs' },
+  calculator: { title: '' },
+}
+
+/** What becomes of a tool with these options: nothing, or the class of the error. */
+function fateOf(make: () => unknown): string {
+  try {
+    make()
+    return 'taken'
+  } catch (error) {
+    return error instanceof ConfigurationError ? 'refused' : String(error)
+  }
+}
+
+const makerNames = Object.keys(makers) as readonly (keyof typeof makers)[]
+const cases = makerNames.flatMap((maker) =>
+  Object.entries(options[maker]).map(([option, values]) => ({ maker, option, values })),
+)
+
+describe('an option of a tool', () => {
+  it.each(cases)('$option of $maker takes its values, and no other', ({ maker, option, values }) => {
+    const fates = (list: readonly unknown[]) =>
+      list.map((value) => [value, fateOf(() => makers[maker]({ [option]: value }))])
+    expect(fates(values.taken)).toEqual(values.taken.map((value) => [value, 'taken']))
+    expect(fates(values.refused)).toEqual(values.refused.map((value) => [value, 'refused']))
+  })
+
+  it.each(makerNames)(
+    'by the name of another library is refused, with the name that %s has for it',
+    (maker) => {
+      for (const [other, meant] of Object.entries(otherNames[maker])) {
+        const hint = meant === '' ? `${other} is no option. Options are` : `Did you mean ${meant}?`
+        expect(() => makers[maker]({ [other]: 'x' })).toThrow(hint)
+      }
+    },
+  )
+
+  it('may be left out', () => {
+    for (const maker of makerNames) expect(fateOf(() => makers[maker]({}))).toBe('taken')
+    expect([httpFetch().name, sqlQuery({ path: 'x' }).name, calculator().name]).toEqual([
+      ...['http_fetch', 'sql_query', 'calculator'],
+    ])
+    expect([httpFetch().timeoutMs, sqlQuery({ path: 'x' }).timeoutMs]).toEqual([16_000, 16_000])
+    expect(calculator({ name: 'sums', description: 'Sums.' })).toMatchObject({
+      ...{ name: 'sums', description: 'Sums.', effect: 'read' },
+    })
+  })
+})
+
+it('recovery and reconcile go together', () => {
+  const reconcile = () => 'unknown'
+  expect(makers.defineTool({ recovery: 'reconcile', reconcile }).recovery).toBe('reconcile')
+  expect(makers.defineTool({ reconcile }).recovery).toBe('reconcile')
+  expect(makers.defineTool({}).recovery).toBe('rerun')
+  expect(makers.defineTool({ effect: 'write' }).recovery).toBe('report')
+  expect(makers.defineTool({ effect: 'write', recovery: 'ask' }).recovery).toBe('ask')
+  for (const recovery of ['rerun', 'ask', 'report'])
+    expect(fateOf(() => makers.defineTool({ recovery, reconcile }))).toBe('refused')
+})
+
+it.each([
+  [{ node: '22.13.0', napi: '9' }, 'refused'],
+  [{ napi: '9' }, 'refused'],
+  [{ node: '22.14.0', napi: '10' }, 'taken'],
+  [{ node: '26.0.0', napi: '11' }, 'taken'],
+  [{ node: '22.13.0' }, 'taken'],
+])('the native part of better-sqlite3 needs Node-API 10: %j is %s', (versions, fate) => {
+  expect(fateOf(() => requireNativeInterface('The tool a', versions))).toBe(fate)
+})
+
+it('a Node that is too old is named', () => {
+  expect(() => requireNativeInterface('The tool a', { napi: '9' })).toThrow(
+    /^The tool a needs Node 22\.14 or newer, and this is Node an unknown version: its Node-API 9 is older than the 10 /,
+  )
+})
