@@ -1,4 +1,4 @@
-/** Shows how far long work is, where somebody looks at a terminal. */
+/** Shows how far long work is, if a person looks at a terminal. */
 export function showProgress(what: string, done: number, of: number): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${what}  ${done} of ${of}`)
 }

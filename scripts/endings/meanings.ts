@@ -97,7 +97,7 @@ export const ofOutcomes: Meanings<Outcome> = {
     'The reply that asked for it was cut or failed, or had handed over already; or another run began from a history in which it was open. Nothing ran.',
 }
 
-/** Where a call stands while the run works or has stopped. */
+/** The status of a call while the run works or has stopped. */
 export const ofCallStatuses: Meanings<CallStatus> = {
   requested: 'The model asked for it; it is being checked. The run is at work.',
   to_settle: 'It gets a result without being started. The run is at work.',

@@ -7,7 +7,7 @@ import { play, type Probe } from './play.ts'
 const look = { name: 'look', input: {} }
 const behind: ScriptedReply = { text: 'Done.' }
 
-/** How a run stands, in one word. */
+/** The status of a run, in one word. */
 function standing({ status, reason }: RunResult): string {
   return status === 'suspended' ? 'suspended' : `\`${reason}\``
 }

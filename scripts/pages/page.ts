@@ -1,6 +1,6 @@
 // What a Markdown page asks its reader to do, read from its code blocks.
 
-/** A code block of a page: `info` is what stands after the fence, such as `ts` or `ts sketch`. */
+/** A code block of a page: `info` is the text after the fence, such as `ts` or `ts sketch`. */
 export interface Block {
   readonly info: string
   readonly text: string

@@ -8,14 +8,14 @@ import { printsAs, type Step } from './page.ts'
 
 const execute = promisify(execFile)
 
-/** What went otherwise than the page says: the step, what the page says that it prints, and what it printed. */
+/** A difference from the page: the step, what the page says that it prints, and what it printed. */
 export interface Difference {
   readonly step: string
   readonly said?: string
   readonly printed: string
 }
 
-/** Follows the steps of a page in a folder. Returns where something failed, or printed otherwise than the page says. */
+/** Follows the steps of a page in a folder. Returns where something failed, or printed something else than the page says. */
 export async function playPage(
   steps: readonly Step[],
   folder: string,

@@ -1,4 +1,7 @@
+import { execFile } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { transitionDiagram } from '@tallystick/core/machine'
 
@@ -9,24 +12,60 @@ describe('ARCHITECTURE.md', () => {
     const shown = /```mermaid\n([\s\S]*?)\n```/.exec(await readFile(page, 'utf8'))?.[1]
     expect(shown).toBe(transitionDiagram())
   })
+})
 
-  it('names only files that are there', async () => {
-    const text = await readFile(page, 'utf8')
-    const table = text.slice(
-      text.indexOf('## Where do I find'),
-      text.indexOf('## The walk of one text delta'),
+const root = new URL('../..', import.meta.url)
+
+/** Every source of the packages, examples and scripts as pages name it: without `packages/` and `src/`. */
+const paths = globSync(
+  ['packages/*/{src,test}/**/*.ts', 'examples/**/*.ts', 'scripts/**/*.ts', 'docs/*.md'],
+  {
+    cwd: root,
+    exclude: ['**/node_modules/**', '**/dist/**'],
+  },
+).map(shortened)
+
+function shortened(path: string): string {
+  return path.replace('packages/', '').replace(/(^|\/)src\//, '$1')
+}
+
+/** Whether a page names a source: by the end of its path, or by a folder on it. */
+function isNamed(source: string, path: string): boolean {
+  return path.endsWith('/') ? `/${source}`.includes(`/${path}`) : `/${source}`.endsWith(`/${path}`)
+}
+
+describe.each([
+  ['ARCHITECTURE.md', 40],
+  ['CONTRIBUTING.md', 15],
+  ['packages/ledger/src/sqlite/README.md', 5],
+] as const)('%s', (name, least) => {
+  it('names only files and folders that are there', async () => {
+    const text = await readFile(new URL(name, root), 'utf8')
+    // A name in capitals stands for the reader's own, and a star for several files.
+    const named = [...text.matchAll(/`([\w./-]+(?:\.ts|\/))`/g)].flatMap(([, path = '']) =>
+      /[A-Z]{3}|my-store/.test(path) ? [] : [shortened(path)],
     )
-    const named = [...table.matchAll(/`((?:core|ledger|replay|providers|tools|cli)\/src\/[\w./-]+)`/g)].map(
-      ([, path]) => path,
-    )
-    expect(named.length).toBeGreaterThan(15)
-    for (const path of named) {
-      const place = new URL(`../../packages/${path}`, import.meta.url)
-      const there = await readFile(place).then(
-        () => true,
-        (error: NodeJS.ErrnoException) => error.code === 'EISDIR',
-      )
-      expect({ path, there }).toEqual({ path, there: true })
-    }
+    expect(named.length).toBeGreaterThan(least)
+    expect(named.filter((path) => !paths.some((each) => isNamed(each, path)))).toEqual([])
+  })
+})
+
+describe('the machine', () => {
+  it('loads one library, for its digests: none of streams, none of schemas', async () => {
+    const program = `import { registerHooks } from 'node:module'
+const packages = new Set()
+registerHooks({
+  resolve(name, context, next) {
+    if (!/^[./]|^file:|^node:/.test(name)) packages.add(name)
+    return next(name, context)
+  },
+})
+await import(process.argv[1])
+console.log(JSON.stringify([...packages]))`
+    const machine = new URL('packages/core/src/machine.ts', root).href
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      ...['--input-type=module', '--eval', program, machine],
+    ])
+    expect(JSON.parse(stdout)).toEqual(['@noble/hashes/sha2.js', '@noble/hashes/utils.js'])
   })
 })

@@ -1,4 +1,4 @@
-// Every page of docs/ can be followed as it stands: its programs run and have right types, its commands print what the
+// A reader can follow every page of docs/ word for word: its programs run and have right types, its commands print what the
 // page says, and its links lead somewhere.
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

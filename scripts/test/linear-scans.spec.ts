@@ -22,7 +22,7 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
   ['a history as plain text', (text) => asPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
 ]
 
-/** The texts by their piece, which stands in the middle of their name. */
+/** The texts by their piece, which is the middle of their name. */
 const byPiece = Map.groupBy(repeatedTexts(100), ({ name }) => (JSON.parse(name) as string[])[1])
 const longByPiece = Map.groupBy(repeatedTexts(400), ({ name }) => (JSON.parse(name) as string[])[1])
 /** All of them in a thorough run, and some of each kind in a quick one. */

@@ -263,7 +263,20 @@ describe('prose', () => {
     expect(
       said(prose, 'packages/replay/src/replay/words.ts', text).map((each) => each.split(' takes')[0]),
     ).toEqual(['1 error "nobody"', '2 error "is told"', '5 error "goes on"'])
-    expect(said(prose, 'packages/replay/test/words.spec.ts', text)).toEqual([])
+  })
+
+  it('finds them in the comments and the titles of tests, examples and scripts, and not in their other texts', () => {
+    const text = [
+      '// A text that nobody reads.',
+      "describe('a tool', () => {",
+      "  it('goes on', () => expect(texts('is told')).toBe(1))",
+      '  it.each([1])(`stands at ${place} by itself`, () => {})',
+      '})',
+    ].join('\n')
+    const findings = ['1 error "nobody"', '3 error "goes on"', '4 error "by itself"', '4 error "stands"']
+    for (const path of ['packages/replay/test/a.spec.ts', 'examples/demo/src/a.ts', 'scripts/tidy/a.ts']) {
+      expect(said(prose, path, text).map((each) => each.split(' takes')[0])).toEqual(findings)
+    }
   })
 
   it('leaves the texts alone that ledgers hold, and the history of schemas', () => {

@@ -26,7 +26,7 @@ describe('docs/troubleshooting.md', () => {
 })
 
 describe('errorCodes', () => {
-  it('finds codes of classes, of kinds and of what is none of ours', () => {
+  it('finds codes of classes and of kinds, and no code that is not ours', () => {
     const source = [
       "class A extends TallystickError { constructor() { super('a_b', 'text') } }",
       "class B extends TallystickError { constructor() { super(\n 'c',\n 'text') } }",

@@ -1,5 +1,7 @@
 // The folders of the packages, and which may import which: stated here, and nowhere else.
 
+import { readdirSync } from 'node:fs'
+
 /** The packages whose exports the sources of a package may import. A package without an entry may import all of them. */
 export const packageArrows: Readonly<Record<string, readonly string[]>> = {
   core: [],
@@ -9,9 +11,37 @@ export const packageArrows: Readonly<Record<string, readonly string[]>> = {
   tools: ['core'],
 }
 
+/** What an adapter imports of another one. Every other adapter imports only itself and what all share. */
+const builtOn: Readonly<Record<string, readonly string[]>> = {
+  // The AI SDK passes Anthropic's own report of tokens on.
+  'ai-sdk': ['anthropic/reply'],
+  'openai-chat': ['openai'],
+  'openai-responses': ['openai'],
+}
+
+/** The folders of `providers` that are no adapter. */
+const besideAdapters = ['shared', 'prices', 'recording', 'contract']
+
+/** The adapters, by the names of their folders; one that imports another one comes after it. */
+const adapters: readonly string[] = readdirSync(new URL('../../packages/providers/src', import.meta.url), {
+  withFileTypes: true,
+})
+  .flatMap((entry) => (entry.isDirectory() && !besideAdapters.includes(entry.name) ? [entry.name] : []))
+  .toSorted((a, b) => Number(a in builtOn) - Number(b in builtOn) || a.localeCompare(b))
+
+function foldersOfAdapter(name: string): readonly string[] {
+  return [...['client', 'options', 'request', 'reply'].map((part) => `${name}/${part}`), name]
+}
+
+/** The adapters by the one that they are built on, or by themselves: these share an area of mutants. */
+export const adapterFamilies: ReadonlyMap<string, readonly string[]> = Map.groupBy(
+  adapters,
+  (name) => builtOn[name]?.find((base) => adapters.includes(base)) ?? name,
+)
+
 /**
  * The folders below the sources of a package, from the ground up: the files of a folder import each other and the folders
- * that stand before theirs. The files right below the sources may import every folder, and no folder imports them.
+ * that come before theirs. The files right below the sources may import every folder, and no folder imports them.
  */
 export const foldersOf: Readonly<Record<string, readonly string[]>> = {
   core: [
@@ -33,6 +63,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'machine/next',
     'machine/fold',
     'machine/decide',
+    'machine/recover',
     'machine/laws',
     'machine',
     'memory-ledger',
@@ -96,36 +127,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'shared/request',
     'shared/reply',
     'shared/stream',
-    'anthropic/client',
-    'anthropic/options',
-    'anthropic/request',
-    'anthropic/reply',
-    'anthropic',
-    'ollama/client',
-    'ollama/options',
-    'ollama/request',
-    'ollama/reply',
-    'ollama',
-    'ai-sdk/client',
-    'ai-sdk/options',
-    'ai-sdk/request',
-    'ai-sdk/reply',
-    'ai-sdk',
-    'openai/client',
-    'openai/options',
-    'openai/request',
-    'openai/reply',
-    'openai',
-    'openai-chat/client',
-    'openai-chat/options',
-    'openai-chat/request',
-    'openai-chat/reply',
-    'openai-chat',
-    'openai-responses/client',
-    'openai-responses/options',
-    'openai-responses/request',
-    'openai-responses/reply',
-    'openai-responses',
+    ...adapters.flatMap(foldersOfAdapter),
     'prices',
     'recording/file',
     'recording',
@@ -164,7 +166,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-/** Folders that may import less than what stands before them, by the beginnings of what they may import. */
+/** Folders that may import less than the folders before them, by the beginnings of what they may import. */
 export const keptApart: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: {
     machine: ['vocabulary', 'machine'],
@@ -177,13 +179,7 @@ export const keptApart: Readonly<Record<string, Readonly<Record<string, readonly
     contract: [],
   },
   providers: {
-    anthropic: ['shared', 'anthropic'],
-    ollama: ['shared', 'ollama'],
-    // The AI SDK passes Anthropic's own report of tokens on.
-    'ai-sdk': ['shared', 'anthropic/reply', 'ai-sdk'],
-    openai: ['shared', 'openai'],
-    'openai-chat': ['shared', 'openai', 'openai-chat'],
-    'openai-responses': ['shared', 'openai', 'openai-responses'],
+    ...Object.fromEntries(adapters.map((name) => [name, ['shared', ...(builtOn[name] ?? []), name]])),
     prices: ['shared/client'],
     recording: ['shared/json', 'shared/secrets', 'recording'],
     contract: [],

@@ -4,7 +4,7 @@ import { parseSync, Visitor } from 'oxc-parser'
 import { check } from 'recheck'
 import { type Finding, lineAt, type SourceFile } from './finding.ts'
 
-/** A regular expression as it stands in a source file. */
+/** A regular expression as a source file writes it. */
 export interface WrittenPattern {
   readonly path: string
   readonly line: number
@@ -12,7 +12,7 @@ export interface WrittenPattern {
   readonly flags: string
 }
 
-/** Files that make patterns on purpose, of texts that someone hands over for it or of what stands in them. */
+/** Files that make patterns on purpose, of texts that a caller hands over for it or of parts of them. */
 const makersOfPatterns: ReadonlySet<string> = new Set([
   'packages/cli/src/verbs/check/regression.ts',
   'packages/cli/src/terminal/paint.ts',

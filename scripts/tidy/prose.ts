@@ -1,4 +1,4 @@
-import { parseSync, Visitor } from 'oxc-parser'
+import { parseSync, Visitor, type Program } from 'oxc-parser'
 import { type Finding, lineAt, type SourceFile } from './finding.ts'
 
 /** Words that a reader has to read twice, each with what to write in its place. */
@@ -26,7 +26,10 @@ const riddles: readonly (readonly [pattern: RegExp, advice: string])[] = [
 const recordedTexts =
   /^packages\/(?:core\/src\/machine\/|core\/src\/runtime\/definition\/handoff\.ts|core\/src\/runtime\/children\/child-start\.ts|ledger\/src\/(?:sqlite|postgres)\/(?:migrations|schema)\/|providers\/src\/shared\/request\/answer-instructions\.ts)/
 
-/** What people read says what it says in one reading: pages, and the comments and texts of a package's sources. */
+/**
+ * What people read says what it says in one reading: pages; the comments and texts of a package's sources; the comments of
+ * tests, examples and scripts, and the titles of tests.
+ */
 export function prose(file: SourceFile): readonly Finding[] {
   return textsOf(file).flatMap(({ start, text }) =>
     riddles.flatMap(([pattern, advice]) =>
@@ -47,12 +50,14 @@ interface ReadText {
 
 function textsOf(file: SourceFile): readonly ReadText[] {
   if (isPage(file.path)) return [{ start: 0, text: withoutCode(file.text) }]
-  if (!/^packages\/[^/]+\/src\/.*\.ts$/.test(file.path)) return []
+  const isSource = /^packages\/[^/]+\/src\/.*\.ts$/.test(file.path)
+  if (!isSource && !isAroundSources(file.path)) return []
   const isHistory = /\/migrations\//.test(file.path)
   const { program, comments } = parseSync(file.path, file.text)
   const found: ReadText[] = isHistory
     ? []
     : comments.map(({ start, end }) => ({ start, text: flowing(file.text.slice(start, end)) }))
+  if (!isSource) return [...found, ...titlesOf(program, file.text)]
   if (recordedTexts.test(file.path)) return found
   const add = ({ start, end }: { readonly start: number; readonly end: number }): void => {
     const text = file.text.slice(start, end)
@@ -64,6 +69,25 @@ function textsOf(file: SourceFile): readonly ReadText[] {
       if (typeof node.value === 'string') add(node)
     },
     TemplateElement: add,
+  }).visit(program)
+  return found
+}
+
+/** Tests, benchmarks, examples and scripts; the list of riddles and its test name what they refuse. */
+function isAroundSources(path: string): boolean {
+  if (path === 'scripts/tidy/prose.ts' || path === 'scripts/test/tidy.spec.ts') return false
+  return /^(?:packages\/[^/]+\/(?:test|bench)|examples|scripts)\/.*\.ts$/.test(path)
+}
+
+/** The titles that `describe`, `it` and their variants are called with. */
+function titlesOf(program: Program, text: string): readonly ReadText[] {
+  const found: ReadText[] = []
+  new Visitor({
+    CallExpression({ callee, arguments: [title] }) {
+      if (title === undefined || !/^(?:describe|it|test)\b/.test(text.slice(callee.start, callee.end))) return
+      if (title.type !== 'Literal' && title.type !== 'TemplateLiteral') return
+      found.push({ start: title.start, text: text.slice(title.start, title.end) })
+    },
   }).visit(program)
   return found
 }

@@ -44,7 +44,7 @@ assert.equal(rest.status, 'suspended')
 assert.equal(rest.cost, 0.016)
 assert.equal(model.requests.length, 2)
 
-// Any process may do this, any time later: the run is in the ledger, and nobody has to keep it alive.
+// Any process may do this, any time later: the run is in the ledger, and no process has to keep it alive.
 const acknowledgement = await run.raiseLimit('maxCostUsd', 0.05, 'ada')
 assert.deepEqual(acknowledgement, { accepted: true })
 // What was read already is not read again.

@@ -35,7 +35,7 @@ const advice = defineGuardrail({
   on: 'output',
   check: ({ text }) => (text.includes('invest') ? { replace: 'Ask an adviser about that.' } : 'pass'),
 })
-// A script plays the model here: it pays whatever it is told to, and gives advice that it should not.
+// A script plays the model here: it pays whatever the user asks for, and gives advice that it should not.
 const model = scriptedModel([
   { toolCalls: [{ name: 'pay', input: { euros: 1_400 } }] },
   { text: 'That did not work. You should invest the money instead.' },

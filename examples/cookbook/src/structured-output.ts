@@ -34,7 +34,7 @@ assert.deepEqual(result.output, {
 })
 const days = (Date.parse('2026-05-10') - result.output.deliveredOn.getTime()) / 86_400_000
 console.log(`${result.output.order} was ${result.output.damage} ${days} days ago.`)
-// The model is told what to write before its first reply, and what was wrong with it before the second.
+// The first request says what the model has to write, and the second what was wrong with its reply.
 assert.deepEqual(model.requests[0]?.outputSchema?.['required'], ['order', 'damage', 'deliveredOn'])
 assert.match(JSON.stringify(model.requests[1]?.messages.at(-1)), /damage: Invalid option/)
 

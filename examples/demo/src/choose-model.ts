@@ -8,7 +8,7 @@ export const claudeModelId = 'claude-opus-4-8'
 
 /**
  * Says which model the agent asks: the one that is named, else Claude where the environment holds a key for it, else
- * the loopback server. Throws a `ConfigurationError` for a model that needs a key where there is none.
+ * the loopback server. Throws a `ConfigurationError` for a model whose key is missing.
  */
 export function chooseModel(environment: NodeJS.ProcessEnv, named?: string): string {
   const keyed = (environment['ANTHROPIC_API_KEY'] ?? '') !== ''

@@ -11,7 +11,7 @@ export interface Order {
 export interface OrderBook {
   /** Places an order, or answers the one that this key has placed before. Durable when it returns. */
   place(idempotencyKey: string, order: { readonly sku: string; readonly quantity: number }): Order
-  /** The order that this key has placed; `undefined` when there is none. */
+  /** Returns the order that this key has placed; `undefined` if it has placed no order. */
   find(idempotencyKey: string): Order | undefined
   close(): void
 }

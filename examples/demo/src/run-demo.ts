@@ -10,7 +10,7 @@ import type { Options } from './options.ts'
 import { readOptions } from './options.ts'
 import { question } from './task.ts'
 
-/** Milliseconds between two pieces of the loopback model's replies, for someone who watches. */
+/** Milliseconds between two pieces of the loopback model's replies, so that a person can watch. */
 const watchablePaceMs = 12
 
 /** Runs the demo from its command line; answers its exit code. What goes wrong is on stderr. */

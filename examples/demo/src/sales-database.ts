@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 /** The day that the shop's books were last closed. "Last month" is the month before this day's: October 2026. */
 const businessDate = '2026-11-02'
 
-/** What the agent is told about the tables. It is all that it knows of the data. */
+/** The agent's instructions about the tables. They are all that it knows of the data. */
 export const salesSchema = `CREATE TABLE shop (name TEXT, currency TEXT, business_date TEXT);
 CREATE TABLE products (sku TEXT PRIMARY KEY, name TEXT, unit_price_cents INTEGER, case_size INTEGER);
 CREATE TABLE stock (sku TEXT PRIMARY KEY REFERENCES products, on_hand INTEGER);

@@ -11,7 +11,7 @@ export const question =
   'Which product sold the most units last month? Tell me its revenue in US dollars, work out how many of it we ' +
   'have to re-order, and place the order.'
 
-/** What the agent is told of its work. */
+/** The agent's instructions. */
 export const instructions = `You buy stock for Ridge & Tarn Outfitters, a shop whose prices are in euros.
 
 The sales database (SQLite) has these tables:

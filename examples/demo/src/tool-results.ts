@@ -54,7 +54,7 @@ const bestSeller: z.ZodType<BestSeller> = z.object({
 })
 const queried = z.object({ columns: z.array(z.string()), rows: z.array(z.array(z.unknown())) })
 
-/** The first row of a query's result; `undefined` where there is none, or it is something else. */
+/** Returns the first row of a query's result; `undefined` if there is no row, or it is something else. */
 export function readBestSeller(text: string): BestSeller | undefined {
   const result = queried.safeParse(jsonOf(text)).data
   const [row] = result?.rows ?? []

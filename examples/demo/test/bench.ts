@@ -16,7 +16,7 @@ export interface Facts {
   readonly quantity: number
 }
 
-/** An order as it stands in the book. */
+/** An order as the book holds it. */
 export interface PlacedOrder {
   readonly idempotency_key: string
   readonly sku: string
@@ -28,7 +28,7 @@ export interface Bench extends AsyncDisposable {
   readonly ledgerPath: string
   /** Runs the demo on the ledger. */
   demo(words: readonly string[], options?: ProgramOptions): Promise<Ending>
-  /** Runs a verb of the command line on the ledger: in a process of its own where it may drive a run. */
+  /** Runs a verb of the command line on the ledger: in a process of its own where options are given, else in this one. */
   tallystick(verb: string, words?: readonly string[], options?: ProgramOptions): Promise<Ending>
   facts(): Facts
   orders(): readonly PlacedOrder[]
@@ -50,9 +50,9 @@ export async function openBench(): Promise<Bench> {
     ledgerPath,
     demo: (words, options) => runDemo([...words, '--ledger', ledgerPath], options),
     tallystick: (verb, words = [], options) =>
-      verb === 'resume'
-        ? runTallystick([verb, ledgerPath, ...words], options)
-        : runTallystickHere([verb, ledgerPath, ...words]),
+      options === undefined
+        ? runTallystickHere([verb, ledgerPath, ...words])
+        : runTallystick([verb, ledgerPath, ...words], options),
     orders: () => rows<PlacedOrder>('orders.db', 'SELECT idempotency_key, sku, quantity FROM orders'),
     facts() {
       const [best] = rows<{ sku: string; units: number; cents: number }>(

@@ -34,7 +34,7 @@ function placesIn(count: number, steps: number): readonly Pick<DeathAtWrite, 'at
 
 /** Resumes the last run to its end, which is the answer that a run without a crash gives. */
 async function resumeToTheEnd(bench: Bench, orderId: number): Promise<void> {
-  const { code, stdout } = await bench.tallystick('resume', ['latest', '--yes', '--json'])
+  const { code, stdout } = await bench.tallystick('resume', ['latest', '--yes', '--json'], {})
   const { name, units, quantity, sku } = bench.facts()
   expect(code).toBe(0)
   const result: unknown = JSON.parse(stdout)
@@ -72,7 +72,7 @@ describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
   it.each([
     // Not placed yet: the order book says so, and the call is started again.
     { when: 'before', placed: 0, starts: 2 },
-    // Placed, and nobody wrote it down: the order book says so, and nothing is started.
+    // The order was placed and no process recorded it: the order book says so, and nothing is started.
     { when: 'behind', placed: 1, starts: 1 },
   ] as const)('orders once when it dies $when the order', async ({ when, placed, starts }) => {
     await using bench = await openBench()

@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { createRuntime, memoryLedger } from '@tallystick/core'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { claudeModelId, loopbackModelId } from '../src/choose-model.ts'
 import { startModelServer } from '../src/model-server/server.ts'
 import { openDemo } from '../src/open-demo.ts'
@@ -36,6 +36,9 @@ async function quotedRate(): Promise<number> {
     await service.close()
   }
 }
+
+// No test asks a vendor, neither in this process.
+beforeAll(() => void vi.stubEnv('ANTHROPIC_API_KEY', undefined))
 
 describe.concurrent('the demo', () => {
   it('answers with the numbers that SQL and the rate service give, and places the order once', async () => {
@@ -105,7 +108,7 @@ describe.concurrent('the demo', () => {
     expect(bench.orders()).toEqual([])
   })
 
-  it('ends suspended where nobody can be asked, and is carried on by the commands that it prints', async () => {
+  it('ends suspended without a terminal to ask at, and continues by the commands that it prints', async () => {
     await using bench = await openBench()
     const { code, stdout } = await bench.demo([])
     expect(code).toBe(0)
@@ -179,7 +182,7 @@ describe.concurrent('the demo', () => {
     }
   })
 
-  it('refuses a model that needs a key where there is none', async () => {
+  it('refuses a model whose key is missing', async () => {
     const { code, stderr } = await runDemo(['--model', claudeModelId])
     expect(code).toBe(2)
     expect(stderr).toBe(

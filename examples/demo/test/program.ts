@@ -61,7 +61,7 @@ export function runTallystick(words: readonly string[], options?: ProgramOptions
   return runProgram(join('packages', 'cli', 'src', 'main.ts'), words, options)
 }
 
-/** The command line in this process, without a terminal and without a key: for verbs that drive no run. */
+/** The command line in this process, without a terminal, and with the key of this process. */
 export async function runTallystickHere(words: readonly string[]): Promise<Ending> {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
   stdin.end()

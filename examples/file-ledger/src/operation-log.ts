@@ -50,7 +50,7 @@ export class OperationLog {
 
   /** Writes an operation after all that `news` has returned. With `sync`, the disk holds it when this returns. */
   write(operation: Operation, sync: boolean): void {
-    // What stands after the last whole line was cut off by a crash.
+    // A crash cut off the bytes after the last whole line.
     ftruncateSync(this.#file, this.#readTo)
     const line = Buffer.from(`${JSON.stringify(operation)}\n`)
     for (let written = 0; written < line.length;) {

@@ -90,7 +90,7 @@ describe('the code of the README', () => {
   it('answers with what the tool said', () => {
     expect(output).toContain('The tool says: 21 °C and dry in Seoul')
     expect(output).toContain("reason: 'answered'")
-    // The answer and the result each stand on lines of their own, so that a shell's prompt does, too.
+    // The answer and the result each end their own line, so that a shell's prompt begins a new one, too.
     expect(output).toMatch(/^The tool says: 21 °C and dry in Seoul\n\{\n[^]*\}\n$/m)
   })
 
