@@ -1,0 +1,132 @@
+import { verifyRun } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { watchedLedger } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import {
+  countAppends,
+  countHashes,
+  countStatements,
+  difference,
+  Tally,
+  type Work,
+} from './support/counted-work.ts'
+import { driveLookingRun } from './support/looking-run.ts'
+import { withRaw } from './support/raw-database.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+/**
+ * What one turn costs in SQLite, on any machine: 20 deltas of five characters, one tool call and its result. A change that
+ * makes a turn cheaper, or dearer, changes a number here.
+ */
+const costs = {
+  /** The model is faster than the disk: all its signals arrive before the ledger writes again. */
+  'all deltas at once': {
+    'append, barrier': 3,
+    'append, lazy': 1,
+    begin: 4,
+    'commit, synced': 3,
+    'commit, unsynced': 1,
+    event: 30,
+    'hash, of Node': 94,
+    'hash, of core': 11,
+    'insert event': 12,
+    'insert payload': 12,
+    'pragma synchronous': 2,
+    'select inbox': 4,
+    'select run': 4,
+    'select sqlite_sequence': 4,
+    'select total_changes()': 8,
+    'update run': 4,
+  },
+  /** The model is slower than the disk: the ledger is at rest before the next signal arrives. */
+  'one delta at a time': {
+    'append, barrier': 3,
+    'append, lazy': 24,
+    begin: 27,
+    'commit, synced': 3,
+    'commit, unsynced': 24,
+    event: 30,
+    'hash, of Node': 117,
+    'hash, of core': 11,
+    'insert event': 30,
+    'insert payload': 30,
+    'pragma synchronous': 2,
+    'select inbox': 27,
+    'select run': 27,
+    'select sqlite_sequence': 27,
+    'select total_changes()': 54,
+    'update run': 27,
+  },
+} as const satisfies Readonly<Record<string, Work>>
+
+/** Bytes of the bodies of a turn's events, as they are stored; without salts, hashes, keys and indexes. */
+const bodyBytes = { atTurn3: 2_152, atTurn300: 2_166 }
+
+/** The bytes by which a turn lets the file grow, indexes included: the average of a hundred turns, since pages are whole. */
+const fileBytes = { fromTurn3: 14_417.92, fromTurn200: 14_499.84 }
+
+/** The turns at whose start the file is measured. */
+const measuredTurns: readonly number[] = [3, 103, 200, 300]
+
+type Arrival = keyof typeof costs
+
+describe.each(Object.keys(costs) as Arrival[])('a turn with %s', (arrival) => {
+  it('costs at turn 3 and at turn 300 what the table says', async () => {
+    const path = temporaryFile()
+    const tally = new Tally()
+    const workBefore = new Map<number, Work>()
+    const bytesBefore = new Map<number, number>()
+    const sqlite = sqliteLedger(path)
+    const counted = countAppends(sqlite, tally, (events) => {
+      const turn = events.find(({ type }) => type === 'model_call_started')?.turn
+      if (turn === undefined) return
+      workBefore.set(turn, tally.counts)
+      if (measuredTurns.includes(turn)) bytesBefore.set(turn, bytesOf(path))
+    })
+    const { ledger, outside } = watchedLedger(counted)
+    const atRest = async (): Promise<void> => {
+      do await Promise.all([outside(), new Promise((resolve) => setImmediate(resolve))])
+      while (outside() !== undefined)
+    }
+    countStatements(tally)
+    await countHashes(tally)
+    const pause = arrival === 'all deltas at once' ? () => Promise.resolve() : atRest
+    const runId = await driveLookingRun({ ledger, turns: 301, pause })
+
+    const workOf = (turn: number): Work =>
+      difference(valueAt(workBefore, turn), valueAt(workBefore, turn + 1))
+    expect({ turn3: workOf(3), turn300: workOf(300) }).toEqual({
+      turn3: costs[arrival],
+      turn300: costs[arrival],
+    })
+    const growthFrom = (turn: number): number =>
+      (valueAt(bytesBefore, turn + 100) - valueAt(bytesBefore, turn)) / 100
+    expect({ fromTurn3: growthFrom(3), fromTurn200: growthFrom(200) }).toEqual(fileBytes)
+    expect((await verifyRun(ledger, runId)).ok).toBe(true)
+    await ledger.close()
+    expect({ atTurn3: bodyBytesOf(path, 3), atTurn300: bodyBytesOf(path, 300) }).toEqual(bodyBytes)
+  })
+})
+
+function valueAt<T>(values: ReadonlyMap<number, T>, turn: number): T {
+  const value = values.get(turn)
+  if (value === undefined) throw new Error(`Nothing was measured at the start of turn ${turn}.`)
+  return value
+}
+
+/** The size of the file with what is still in its log. */
+function bytesOf(path: string): number {
+  return withRaw(path, (database) => {
+    const [pages, size] = ['page_count', 'page_size'].map((name) => database.pragma(name, { simple: true }))
+    return (pages as number) * (size as number)
+  })
+}
+
+function bodyBytesOf(path: string, turn: number): unknown {
+  return withRaw(path, (database) =>
+    database
+      .prepare('select sum(length(body)) from event join payload using (pos) where turn = ?')
+      .pluck()
+      .get(turn),
+  )
+}

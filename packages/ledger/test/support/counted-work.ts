@@ -1,0 +1,120 @@
+import crypto from 'node:crypto'
+import { createRequire, syncBuiltinESMExports } from 'node:module'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Ledger, RuntimeEvent } from '@tallystick/core'
+import BetterSqlite3, { type Statement } from 'better-sqlite3'
+import { onTestFinished } from 'vitest'
+
+/** How often each kind of work was done. */
+export type Work = Readonly<Record<string, number>>
+
+/** Counts work by its kind. */
+export class Tally {
+  readonly #counts = new Map<string, number>()
+
+  add(kind: string, count = 1): void {
+    this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + count)
+  }
+
+  get counts(): Work {
+    return Object.fromEntries(this.#counts)
+  }
+}
+
+/** What was done between two counts, without what was not done. */
+export function difference(before: Work, after: Work): Work {
+  const kinds = Object.keys(after).sort()
+  return Object.fromEntries(
+    kinds.map((kind) => [kind, (after[kind] ?? 0) - (before[kind] ?? 0)]).filter(([, count]) => count !== 0),
+  )
+}
+
+/** A ledger whose appends and events are counted; `before` is called with the events of each append before it begins. */
+export function countAppends(
+  ledger: Ledger,
+  tally: Tally,
+  before: (events: readonly RuntimeEvent[]) => void,
+): Ledger {
+  return {
+    ...ledger,
+    append(runId, expected, events, options) {
+      before(events)
+      tally.add(`append, ${options.durability}`)
+      tally.add('event', events.length)
+      return ledger.append(runId, expected, events, options)
+    },
+  }
+}
+
+/** Counts every statement that better-sqlite3 runs in this process until the test ends, and which commits are synced. */
+export function countStatements(tally: Tally): void {
+  const database = new BetterSqlite3(':memory:')
+  const prototype = Object.getPrototypeOf(database.prepare('select 1')) as Statement
+  database.close()
+  let isSynced = true
+  for (const method of ['run', 'get', 'all', 'iterate'] as const) {
+    const original = prototype[method] as (this: Statement, ...values: unknown[]) => unknown
+    replace(prototype, method, function (this: Statement, ...values: unknown[]): unknown {
+      const kind = kindOf(this.source)
+      if (kind === 'pragma synchronous') isSynced = this.source.endsWith('= full')
+      // Other pragmas are read by timers of the wall clock, which look for other processes.
+      if (kind !== 'pragma')
+        tally.add(kind === 'commit' ? `commit, ${isSynced ? 'synced' : 'unsynced'}` : kind)
+      return original.apply(this, values)
+    })
+  }
+}
+
+/** The verb of a statement, and the table that it names first. */
+function kindOf(source: string): string {
+  const text = source.trim().toLowerCase().replaceAll('"', '')
+  const [verb = ''] = text.split(/\s/, 1)
+  if (verb === 'pragma') return text.startsWith('pragma synchronous =') ? 'pragma synchronous' : verb
+  if (text === 'select total_changes()') return text
+  const table = /\b(?:from|into|update) (\w+)/.exec(text)?.[1]
+  return table === undefined ? verb : `${verb} ${table}`
+}
+
+/**
+ * Counts every SHA-256 until the test ends: those of Node, of which an HMAC takes two, and those that core computes with a
+ * library, since core runs everywhere.
+ */
+export async function countHashes(tally: Tally): Promise<void> {
+  for (const name of ['hash', 'createHash', 'createHmac'] as const) {
+    const original = crypto[name] as (algorithm: string, ...rest: unknown[]) => unknown
+    replace(crypto, name, (algorithm: string, ...rest: unknown[]): unknown => {
+      if (algorithm === 'sha256') tally.add('hash, of Node', name === 'createHmac' ? 2 : 1)
+      return original(algorithm, ...rest)
+    })
+  }
+  syncBuiltinESMExports()
+  onTestFinished(() => syncBuiltinESMExports())
+  const prototype = await prototypeOfCoreHash()
+  const { digestInto } = prototype
+  replace(prototype, 'digestInto', function (this: CoreHash, out: Uint8Array): void {
+    tally.add('hash, of core')
+    digestInto.call(this, out)
+  })
+}
+
+/** Puts a function in the place of a method until the test ends. A spy would keep every call. */
+function replace(owner: object, method: string, replacement: (...values: never[]) => unknown): void {
+  const original = Object.getOwnPropertyDescriptor(owner, method) as PropertyDescriptor
+  Object.defineProperty(owner, method, { ...original, value: replacement })
+  onTestFinished(() => void Object.defineProperty(owner, method, original))
+}
+
+/** A hash in work, as the library of core has it. */
+interface CoreHash {
+  readonly digestInto: (this: CoreHash, out: Uint8Array) => void
+}
+
+async function prototypeOfCoreHash(): Promise<CoreHash> {
+  const ofCore = createRequire(join(import.meta.dirname, '../../../core/package.json'))
+  const path = ofCore.resolve('@noble/hashes/sha2.js')
+  const { sha256 } = (await import(pathToFileURL(path).href)) as { sha256: { create(): CoreHash } }
+  let prototype = sha256.create()
+  while (!Object.hasOwn(prototype, 'digestInto')) prototype = Object.getPrototypeOf(prototype) as CoreHash
+  return prototype
+}

@@ -1,0 +1,73 @@
+import { createRuntime, defineAgent, type Ledger, type Model, type RunId } from '@tallystick/core'
+import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
+import { from, mergeMap, Observable } from 'rxjs'
+
+const deltas = Array.from({ length: 20 }, (_, index) => `w${String(index).padStart(3, '0')} `)
+const usage = { inputTokens: 120, outputTokens: 20 }
+
+/** A reply of twenty deltas of five characters and one call; the last reply of a run has no call. */
+function replyOf(turn: number, turns: number): readonly ModelSignal[] {
+  const input = { at: String(turn).padStart(5, '0') }
+  const call = {
+    type: 'tool_call',
+    providerCallId: `call_${turn}`,
+    name: 'look',
+    input,
+  } as const
+  const isLast = turn === turns
+  const text = { part: 0, type: 'text', text: deltas.join('') } as const
+  return [
+    { type: 'model_started', providerMessageId: `message_${turn}` },
+    ...deltas.map((piece) => ({ type: 'model_text', part: 0, text: piece }) as const),
+    ...(isLast
+      ? []
+      : ([
+          { type: 'model_tool_input', part: 1, name: 'look', text: JSON.stringify(input) },
+          { type: 'model_tool_request', part: 1, call },
+        ] as const)),
+    { type: 'model_usage', usage },
+    {
+      type: 'model_finished',
+      stopReason: isLast ? 'end' : 'tool_use',
+      parts: isLast ? [text] : [text, { part: 1, ...call }],
+    },
+  ]
+}
+
+/** A run of equal turns, to be driven on a ledger. */
+export interface LookingRun {
+  readonly ledger: Ledger
+  readonly turns: number
+  /** Resolves when the next signal of the model may come. */
+  readonly pause: () => Promise<void>
+}
+
+/** Drives a run whose every turn but the last streams twenty deltas and calls one tool that answers at once. */
+export async function driveLookingRun({ ledger, turns, pause }: LookingRun): Promise<RunId> {
+  let turn = 0
+  const model: Model = {
+    ...{ provider: 'scripted', api: 'script', modelId: 'scripted-1' },
+    stream: () =>
+      from(replyOf(++turn, turns)).pipe(
+        mergeMap(
+          (signal) =>
+            new Observable<ModelSignal>((subscriber) => {
+              void pause().then(() => {
+                subscriber.next(signal)
+                subscriber.complete()
+              })
+            }),
+          1,
+        ),
+      ),
+  }
+  const tools = [testTool({ name: 'look', run: ({ input }) => `seen ${JSON.stringify(input)}` })]
+  const limits = { maxTurns: turns + 1 }
+  const agent = defineAgent({ name: 'looker', instructions: 'Look at everything.', model, tools, limits })
+  const host = { clock: manualClock(), random: seededRandom(1) }
+  const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.')
+  const { reason } = await run.result
+  if (reason !== 'answered') throw new Error(`The run ended as ${reason}.`)
+  return run.id
+}
