@@ -32,6 +32,12 @@ describe('differencesOf', () => {
     expect(differencesOf([look, look], [look], 'calls')).toEqual([
       { path: 'calls[1]', recorded: look, happened: undefined },
     ])
+    expect(differencesOf([look], [look, look], 'calls')).toEqual([
+      { path: 'calls[1]', recorded: undefined, happened: look },
+    ])
+    expect(differencesOf([{ name: 1, of: 'a' }], [{ name: 1, of: 'b' }], 'calls')).toEqual([
+      { path: 'calls[0].of', recorded: 'a', happened: 'b' },
+    ])
   })
 
   it('finds something where two JSON values differ, and nothing where they do not', () => {
@@ -48,7 +54,7 @@ describe('differencesOf', () => {
   })
 })
 
-describe('toldDifferences', () => {
+describe('reportedDifferences', () => {
   it('leaves out digests beside what they are digests of, and lines that are the same', () => {
     const text = (...lines: string[]): string => ['Buy.', ...lines, 'Say so.'].join('\n')
     const told = reportedDifferences([
@@ -69,5 +75,32 @@ describe('toldDifferences', () => {
     ])
     const digest = { path: 'requestDigest', recorded: 'a', happened: 'b' }
     expect(reportedDifferences([digest])).toEqual([digest])
+  })
+
+  it.each([
+    // A line that is added beside equal lines is shown once.
+    ['a\nx\nb', 'a\nx\nx\nb', 3, undefined, 'x'],
+    ['a\nx\nx\nb', 'a\nx\nb', 3, 'x', undefined],
+    ['a\nb\nc', 'a\nc', 2, 'b', undefined],
+    ['a\nb', 'a', 2, 'b', undefined],
+    ['a', 'a\nb', 2, undefined, 'b'],
+    ['a\nb', 'c\nd', 1, 'a\nb', 'c\nd'],
+    ['a\nb\nc\nd', 'a\nx\ny\nd', 2, 'b\nc', 'x\ny'],
+    ['b\na', 'a', 1, 'b', undefined],
+    ['', 'a\n', 1, undefined, 'a'],
+  ])('shows of %j and %j what is between the first and the last change', (recorded, happened, ...shown) => {
+    const [line, before, after] = shown
+    expect(reportedDifferences([{ path: 'text', recorded, happened }])).toEqual([
+      { path: `text, from line ${line}`, recorded: before, happened: after },
+    ])
+  })
+
+  it('shows whole what is one line in both, or no text in one of them', () => {
+    const whole = [
+      { path: 'a', recorded: 'one', happened: 'two' },
+      { path: 'b', recorded: 'one\ntwo', happened: undefined },
+      { path: 'c', recorded: 7, happened: 'one\ntwo' },
+    ]
+    expect(reportedDifferences(whole)).toEqual(whole)
   })
 })

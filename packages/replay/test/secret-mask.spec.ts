@@ -86,6 +86,7 @@ describe('what looks like a secret', () => {
     })
     expect(mask.text('{"password":482913,"n":7}')).toBe('{"password":111111,"n":7}')
     expect(mask.text('PGPASSWORD=482913')).toBe('PGPASSWORD=[redac')
+    expect(mask.text('{"token":-1.5e+30,"password":[2E7,3]}')).toBe('{"token":-1.1e+30,"password":[1E7,1]}')
   })
 
   it('is not the schema of a secret, a number of tokens, a digest, an id or plain words', () => {
@@ -104,6 +105,13 @@ describe('what looks like a secret', () => {
       place: 'https://example.com:8080/a?b=c@d',
     }
     expect(mask.value(value)).toEqual(value)
+  })
+
+  it('is masked in an escape of JSON by one of the same length, and line ends and quotes stay', () => {
+    const text = String.raw`{"password":"a\u100a\u000a\n\u0022\"\u005cb"}`
+    const masked = mask.text(text)
+    expect(masked).toBe(String.raw`{"password":"[\u0072\u000a\n\u0022\"\u005ce"}`)
+    expect(JSON.parse(masked)).toEqual(mask.value(JSON.parse(text)))
   })
 
   it('is what the caller says it is, besides', () => {

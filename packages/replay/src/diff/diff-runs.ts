@@ -6,10 +6,9 @@ import {
   type RuntimeEvent,
   type Usage,
 } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
-import { addUsage, type AgentDefinition, type Json } from '@tallystick/core/vocabulary'
+import { addUsage, type AgentDefinition, type EventOf, type Json } from '@tallystick/core/vocabulary'
 import { differencesOf, type Difference } from './difference.ts'
-import { isSignificant, normalizedEvent } from './normalized-event.ts'
+import { isSignificant, normalizedEvent, normalizedTakeOver } from './normalized-event.ts'
 
 /** What a stretch of a run took. */
 export interface RunSpending {
@@ -62,7 +61,7 @@ export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promi
     const [before, after] = [significantOne[shared] as RuntimeEvent, significantTwo[shared] as RuntimeEvent]
     differences = betweenEvents(before, after, definition)
     if (differences.length > 0) break
-    if ('definition' in before && before.definition) definition = before.definition
+    if ('definition' in before) definition = before.definition
   }
   return {
     shared,
@@ -81,11 +80,7 @@ function betweenEvents(
   // A run that continues with another text differs where the other run only continues.
   if (one.type === 'run_resumed' || two.type === 'run_resumed') {
     const inForce = (event: RuntimeEvent): Json =>
-      normalizedEvent(
-        event.type === 'run_resumed'
-          ? event
-          : { ...event, type: 'run_resumed', why: 'command', inDoubt: [], ...omitUndefined({ definition }) },
-      )
+      event.type === 'run_resumed' ? normalizedEvent(event) : normalizedTakeOver(definition)
     return differencesOf(inForce(one), inForce(two))
   }
   return [{ path: 'type', recorded: one.type, happened: two.type }]
@@ -103,17 +98,16 @@ async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeE
 
 function tailOf(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEvent | undefined): RunTail {
   const tail = events.filter(({ seq }) => seq > (last?.seq ?? 0))
-  const [first] = events
-  const parent = first?.type === 'run_started' ? first.parent : undefined
-  const ownFrom = parent?.relation === 'fork' ? parent.seq : 0
-  const end = events.findLast((event) => event.type === 'run_finished')
+  const { parent } = events[0] as EventOf<'run_started'>
+  const own = parent?.relation === 'fork' ? events.filter(({ seq }) => seq > parent.seq) : events
+  const end = events.at(-1) as RuntimeEvent
   const answer = events.findLast((event) => event.type === 'assistant_message_finished')
   return {
     runId,
-    ...(end && { reason: end.reason }),
+    ...(end.type === 'run_finished' && { reason: end.reason }),
     text: answer ? textOf(answer.parts) : '',
     ...spendingOf(tail),
-    own: spendingOf(events.filter(({ seq }) => seq > ownFrom)),
+    own: spendingOf(own),
     events: tail,
   }
 }

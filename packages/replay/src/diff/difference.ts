@@ -49,9 +49,8 @@ function withChangedLines(difference: Difference): Difference {
 
 /** How many lines two texts begin with alike. */
 function sameFromTheFirst(a: readonly string[], b: readonly string[]): number {
-  let count = 0
-  while (count < a.length && a[count] === b[count]) count++
-  return count
+  const changed = a.findIndex((line, index) => line !== b[index])
+  return changed === -1 ? a.length : changed
 }
 
 /** Items that have names are compared by them: whatever comes in or goes away moves none of the others. */

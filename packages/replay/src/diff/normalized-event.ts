@@ -1,5 +1,5 @@
 import { type RuntimeEvent } from '@tallystick/core'
-import { runIdOfCall, type EventType, type Json } from '@tallystick/core/vocabulary'
+import { runIdOfCall, type AgentDefinition, type EventType, type Json } from '@tallystick/core/vocabulary'
 
 /** Events that say how something went, and nothing that a run of the same task would have to say again. */
 const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])
@@ -58,8 +58,13 @@ const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output',
 
 /** What an event says, as another run of the same task may say it, too: calls go by their places. */
 export function normalizedEvent(event: RuntimeEvent): Json {
-  const reported = event.type === 'run_resumed' ? { definition: event.definition } : event
-  return withoutKeys(reported as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
+  if (event.type === 'run_resumed') return normalizedTakeOver(event.definition)
+  return withoutKeys(event as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
+}
+
+/** What a take-over says: the definition that is in force from there on. */
+export function normalizedTakeOver(definition: AgentDefinition | undefined): Json {
+  return withoutKeys({ definition } as unknown as Json, (key) => incidentalAnywhere.has(key))
 }
 
 function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {

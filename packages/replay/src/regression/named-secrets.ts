@@ -23,7 +23,7 @@ export function namedSecretsIn(text: string): readonly NamedSecret[] {
   const secrets: NamedSecret[] = []
   for (let found = separator.exec(text); found; found = separator.exec(text)) {
     const name = nameBefore(text, found.index)
-    if (name === undefined || !isSecretName(name.text)) continue
+    if (!isSecretName(name.text)) continue
     const values = valuesAfter(text, found.index, name).filter(({ start, end }) => start < end)
     secrets.push(...values)
     separator.lastIndex = Math.max(separator.lastIndex, values.at(-1)?.end ?? 0)
@@ -38,14 +38,14 @@ interface Name {
   readonly apart: boolean
 }
 
-function nameBefore(text: string, separator: number): Name | undefined {
+/** The name before a separator; empty where none is. */
+function nameBefore(text: string, separator: number): Name {
   // The separator `:=`.
   const before = text[separator] === '=' && text[separator - 1] === ':' ? separator - 1 : separator
   const beforeSpace = startOfRun(text, before, isBlank)
   const quoted = isQuote(text[beforeSpace - 1])
   const end = quoted ? startOfRun(text, beforeSpace - 1, isBackslash) : beforeSpace
   const start = startOfRun(text, end, isNameCharacter)
-  if (start === end) return undefined
   // In a JSON text a line break is a backslash and a letter, which does not belong to the name.
   const escaped = !quoted && isBackslash(text[start - 1])
   return { text: text.slice(escaped ? start + 1 : start, end), quoted, apart: beforeSpace < before }

@@ -59,8 +59,8 @@ function redactedStreams(
 
 /** An event without secrets. Its envelope has none: ids are the runtime's own. */
 function redactedBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
-  const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
-  const envelope = { runId, seq, epoch, turn, type, v, at, ...(toolCallId !== undefined && { toolCallId }) }
+  const { runId, seq, epoch, turn, type, v, at } = event
+  const envelope = { runId, seq, epoch, turn, type, v, at }
   const masked = { ...mask.value(event), ...envelope } as RuntimeEvent
   if (!('definition' in event)) return masked
   return { ...masked, definition: redactedDefinition(event.definition, mask) } as RuntimeEvent

@@ -28,7 +28,6 @@ const endings: readonly string[] = [
   'connectionstring',
   'authorization',
   'cookie',
-  'setcookie',
 ]
 
 /** Tokens that are places in a list. */

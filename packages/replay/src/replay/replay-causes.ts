@@ -25,7 +25,7 @@ export interface ReplayPlace {
 export async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
   const { before, recorded, index, agent, fields } = place
   const event = recorded[index] as RuntimeEvent
-  if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, event, place))
+  if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, place))
   const message = recoverMessage(before, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
   return { ...message, definition: fields(definitionNow(agent, message.definition), message.definition) }
@@ -48,8 +48,7 @@ export function stampAt({
 /** The check of a reply's calls, made again. */
 async function checkOf(
   state: RunState,
-  event: RuntimeEvent,
-  { recorded, agent, given }: ReplayPlace,
+  { recorded, index, agent, given }: ReplayPlace,
 ): Promise<Signal | undefined> {
   if (state.phase !== 'collecting') return undefined
   const found: Signal[] = []
@@ -57,9 +56,9 @@ async function checkOf(
   const place = { runId, turn, agent: state.agent, messages: messagesOf(state.history), clock: noTimer }
   const context = { ...place, context: given.context }
   const { offered } = reply
-  const guardrails = recordedCallGuardrails(recorded, event)
-  const answering = recordedAnswers(recorded, event)
-  const checks = replayedChecks(agent, given, { recorded, from: event.seq - 1 })
+  const guardrails = recordedCallGuardrails(recorded, index)
+  const answering = recordedAnswers(recorded, index)
+  const checks = replayedChecks(agent, given, { recorded, from: index })
   await checkCalls(
     calls,
     { ...checks, guardrails },

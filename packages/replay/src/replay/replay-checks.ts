@@ -4,15 +4,10 @@ import { type EventOf, type JsonObject, type ToolCallId } from '@tallystick/core
 
 type Trip = EventOf<'guardrail_tripped'>
 
-/** Whether an event is what a guardrail found in the input of a call. */
-function isCallTrip(event: RuntimeEvent): event is Trip {
-  return event.type === 'guardrail_tripped' && event.on === 'tool_input'
-}
-
 /** Returns guardrails that repeat the recorded verdict on each call: a replay runs no guardrail again. */
 export function recordedCallGuardrails(
   recorded: readonly RuntimeEvent[],
-  from: RuntimeEvent,
+  from: number,
 ): readonly ToolInputGuardrail[] {
   const { trips, collected } = checkedAt(recorded, from)
   const inputs = new Map(collected?.calls.map(({ toolCallId, input }) => [toolCallId, input]))
@@ -29,7 +24,7 @@ export function recordedCallGuardrails(
 /** Which results on record of another run answered the calls of a fork then. */
 export function recordedAnswers(
   recorded: readonly RuntimeEvent[],
-  from: RuntimeEvent,
+  from: number,
 ): (calls: readonly { readonly toolCallId: ToolCallId }[]) => readonly (ToolCallId | undefined)[] {
   const { collected } = checkedAt(recorded, from)
   const answers = new Map(collected?.calls.map((call) => [call.toolCallId, call.recorded]))
@@ -37,15 +32,15 @@ export function recordedAnswers(
 }
 
 /** What a check of a reply's calls put on record: what guardrails found, then what becomes of the calls. */
-function checkedAt(
+export function checkedAt(
   recorded: readonly RuntimeEvent[],
-  from: RuntimeEvent,
+  from: number,
 ): { readonly trips: readonly Trip[]; readonly collected?: EventOf<'tool_requests_collected'> } {
   const trips: Trip[] = []
-  for (let index = from.seq - 1; index < recorded.length; index++) {
+  for (let index = from; index < recorded.length; index++) {
     const event = recorded[index] as RuntimeEvent
     if (event.type === 'tool_requests_collected') return { trips, collected: event }
-    if (!isCallTrip(event)) break
+    if (event.type !== 'guardrail_tripped') break
     trips.push(event)
   }
   return { trips }

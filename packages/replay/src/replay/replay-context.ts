@@ -1,7 +1,8 @@
 import { type Agent, type RuntimeEvent, type Tool } from '@tallystick/core'
-import { omitUndefined, rulesIn } from '@tallystick/core/kit'
+import { omitUndefined, rulesIn, type PolicyVerdict } from '@tallystick/core/kit'
 import { type Rules, type TurnChange } from '@tallystick/core/machine'
 import { type CallVerdict } from '@tallystick/core/vocabulary'
+import { checkedAt } from './replay-checks.ts'
 
 /** The position of a replay in the record. */
 interface Place {
@@ -33,18 +34,31 @@ export function replayedRules(
   }
 }
 
-/** The agent's tools and policy in a replay: their code, or what it said of each call then. */
+/**
+ * The agent's tools and policy in a replay: their code, or what they said of each call then. Guardrails look only at what
+ * a tool lets run, so a call in which they found something passes its tool's first check.
+ */
 export function replayedChecks(
   { tools, approval }: Agent<unknown>,
   { isMissing }: ReplayContext,
   place: Place,
 ): { readonly tools: readonly Tool[]; readonly approval?: NonNullable<Agent<unknown>['approval']> } {
   if (!isMissing) return { tools, ...omitUndefined({ approval }) }
+  const passed = new Set<string>()
   return {
     tools: tools.map((tool) => ({
       ...tool,
-      check: (_input, { toolCallId }): CallVerdict => verdictOf(toolCallId, place),
+      check: (_input, { toolCallId }): CallVerdict => {
+        if (passed.has(toolCallId) || !hasTripped(toolCallId, place)) return verdictOf(toolCallId, place)
+        passed.add(toolCallId)
+        return { kind: 'run' }
+      },
     })),
+    approval: ({ toolCallId }): PolicyVerdict => {
+      const verdict = verdictOf(toolCallId, place)
+      if (verdict.kind === 'ask') return verdict.reason === undefined ? 'ask' : { ask: verdict.reason }
+      return verdict.kind === 'refuse' ? { deny: verdict.text } : 'run'
+    },
   }
 }
 
@@ -62,25 +76,21 @@ function hasStopped({ recorded, from }: Place): boolean {
  * answer of then: that of the call after it is taken.
  */
 function changeOf({ recorded, from }: Place): TurnChange | undefined {
-  const next = recorded.slice(from).find(({ type }) => type === 'model_call_started')
-  if (next?.type !== 'model_call_started') return undefined
+  const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
+  if (next === undefined) return undefined
   const { model, toolChoice, change } = next
   return { ...change, model, toolChoice }
 }
 
-/** What the tool or the policy said of a call: `tool_requests_collected`, which ends the same decision, records it. */
+/** What was said of a call, as `tool_requests_collected` records it. */
 function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
-  const rest = recorded.slice(from)
-  const collected = rest.find(({ type }) => type === 'tool_requests_collected')
-  if (collected?.type !== 'tool_requests_collected') return { kind: 'run' }
-  // What a guardrail stopped, the tool itself would have let run.
-  const isStopped = rest
-    .slice(0, rest.indexOf(collected))
-    .some(
-      (event) =>
-        event.type === 'guardrail_tripped' && event.toolCallId === toolCallId && event.action === 'block',
-    )
-  const { refusal, plan, reason } = collected.calls.find((call) => call.toolCallId === toolCallId) ?? {}
-  if (refusal && !isStopped) return { kind: 'refuse', ...refusal } as CallVerdict
+  const { collected } = checkedAt(recorded, from)
+  const { refusal, plan, reason } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
+  if (refusal) return { kind: 'refuse', ...refusal } as CallVerdict
   return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
+}
+
+/** Whether a guardrail found something in the input of a call. */
+function hasTripped(toolCallId: string, { recorded, from }: Place): boolean {
+  return checkedAt(recorded, from).trips.some((trip) => trip.toolCallId === toolCallId)
 }

@@ -1,0 +1,217 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  ConfigurationError,
+  createRuntime,
+  defineAgent,
+  LedgerDamagedError,
+  memoryLedger,
+  type Agent,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { exportRegression, replayRegression, type RegressionOptions } from '@tallystick/replay'
+import { describe, expect, it } from 'vitest'
+import { temporaryFolder } from './support/temporary-folder.ts'
+
+const clerk = (own: { instructions?: string; name?: string } = {}): Agent<unknown> =>
+  defineAgent<unknown>({
+    ...{ name: 'my\n clerk', instructions: 'Help.', tools: [testTool({ name: 'look' })] },
+    model: scriptedModel([{ toolCalls: [{ name: 'look', input: { note: 'tea' } }] }, { text: 'Sold.' }]),
+    ...own,
+  })
+
+interface Written {
+  readonly ledger: Ledger
+  readonly runId: RunId
+  readonly events: number
+  /** Writes the run as a test of its own; returns the path of its fixture and what is in both files. */
+  readonly write: (
+    name: string,
+    options?: Partial<RegressionOptions>,
+  ) => Promise<{
+    readonly fixture: string
+    readonly redacted: number
+    readonly test: string
+    readonly lines: string
+  }>
+}
+
+async function written(agent = clerk()): Promise<Written> {
+  const [ledger, folder] = [memoryLedger(), temporaryFolder()]
+  const { runId, seq } = await createRuntime({ ledger }).run(agent, 'Sell my tea.').result
+  return {
+    ...{ ledger, runId, events: seq },
+    async write(name, options) {
+      const file = join(folder, name)
+      const agents = { from: './agents.ts' }
+      const { fixture, redacted } = await exportRegression(ledger, runId, { file, agents, ...options })
+      return { fixture, redacted, test: readFileSync(file, 'utf8'), lines: readFileSync(fixture, 'utf8') }
+    },
+  }
+}
+
+describe('the file of a regression test', () => {
+  it('is code that a person can read', async () => {
+    const { runId, events, write } = await written()
+    const { test } = await write('the sale.spec.ts')
+    expect(test)
+      .toBe(`// A run of my clerk that took place, with its secrets masked. It is driven again by today's code of its
+// agents, with the recorded replies and results: no model is called, and no tool runs.
+import { replayRegression } from '@tallystick/replay'
+import { expect, it } from 'vitest'
+import agents from './agents.ts'
+
+it('run ${runId} of my clerk comes out as it was recorded', async () => {
+  const fixture = new URL('the%20sale.jsonl', import.meta.url)
+  expect(await replayRegression(fixture, agents)).toEqual({ runId: '${runId}', events: ${events} })
+})
+`)
+  })
+
+  it('imports the agents by the name that they are exported under', async () => {
+    const { write } = await written()
+    const lineOf = async (file: string, name: string): Promise<unknown> =>
+      /^import .* from '\.\/.*$/m.exec(
+        (await write(file, { agents: { from: './agents.ts', name } })).test,
+      )?.[0]
+    expect(await lineOf('a.spec.ts', 'agents')).toBe("import { agents } from './agents.ts'")
+    expect(await lineOf('b.test.mts', 'shop')).toBe("import { shop as agents } from './agents.ts'")
+    await expect(write('c.spec.ts', { agents: { from: './a.ts', name: 'a b' } })).rejects.toThrow(
+      'no identifier',
+    )
+  })
+
+  it('passes on what it was written with', async () => {
+    const { write } = await written()
+    const call = async (file: string, options: Partial<RegressionOptions>): Promise<unknown> =>
+      /replayRegression\(fixture, (.*?)\)\)\.toEqual/.exec((await write(file, options)).test)?.[1]
+    expect(await call('a.spec.ts', { secrets: [/tea/i, /Sell/] })).toBe(
+      'agents, { secrets: [/tea/i, /Sell/] }',
+    )
+    expect(await call('b.spec.ts', { definitions: 'recorded' })).toBe("agents, { definitions: 'recorded' }")
+    expect(await call('c.spec.js', { definitions: 'recorded', secrets: [/tea/] })).toBe(
+      "agents, { secrets: [/tea/], definitions: 'recorded' }",
+    )
+    expect(await call('d.spec.cjs', { definitions: 'today', secrets: [] })).toBe('agents')
+  })
+
+  it('counts the events in which something was masked', async () => {
+    const { ledger, runId, write } = await written()
+    const { redacted, lines } = await write('a.spec.ts', { secrets: [/Sell my/] })
+    const recorded = await Array.fromAsync(ledger.read(runId))
+    const changed = lines
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { readonly type: string }).type)
+    expect(changed).toHaveLength(recorded.length)
+    // What the user said, and the digest of each request that it is part of.
+    expect(redacted).toBe(3)
+    expect((await write('b.spec.ts')).redacted).toBe(0)
+  })
+
+  it('is refused with a name that vitest would not run, or options that are wrong', async () => {
+    const { ledger, runId, write } = await written()
+    for (const name of ['a.spec.tsx', 'a.spec.json', '.spec.ts', 'a']) {
+      await expect(write(name)).rejects.toThrow(`${name}, which vitest would not run`)
+    }
+    const agents = { from: './agents.ts' }
+    const wrong = [
+      ...[
+        { file: '', agents },
+        { file: 'a.spec.ts', agents: { from: '' } },
+      ],
+      ...[{ file: 'a.spec.ts', agents: { from: 'a', name: '' } }, { file: 'a.spec.ts' }],
+      ...[
+        { file: 'a.spec.ts', agents, secrets: ['a'] },
+        { file: 'a.spec.ts', agents, definitions: 'then' },
+      ],
+      { file: 'a.spec.ts', agents, secret: [] },
+    ]
+    for (const options of wrong) {
+      await expect(exportRegression(ledger, runId, options as RegressionOptions)).rejects.toThrow(
+        ConfigurationError,
+      )
+    }
+  })
+})
+
+describe('a regression test that runs', () => {
+  it('reports the first event that came out otherwise, in short', async () => {
+    const { runId, write } = await written()
+    const { fixture } = await write('a.spec.ts')
+    expect(await replayRegression(fixture, clerk({ instructions: 'Help!' }))).toEqual({
+      ...{ runId, events: 0 },
+      divergence: {
+        ...{ seq: 1, turn: 0, recorded: 'run_started', happened: 'run_started' },
+        differences: [{ path: 'definition.instructions', recorded: 'Help.', happened: 'Help!' }],
+      },
+    })
+    const stopping = defineAgent<unknown>({
+      ...{ name: 'my\n clerk', instructions: 'Help.', tools: [testTool({ name: 'look' })] },
+      ...{ model: scriptedModel([]), stopWhen: () => true },
+    })
+    const report = await replayRegression(fixture, stopping)
+    expect(report.divergence).toMatchObject({
+      ...{ turn: 2, recorded: 'model_call_started', happened: 'run_finished' },
+    })
+    expect(await replayRegression(fixture, stopping, { definitions: 'recorded' })).toEqual(report)
+    expect(
+      await replayRegression(fixture, clerk({ instructions: 'Help!' }), { definitions: 'recorded' }),
+    ).not.toHaveProperty('divergence')
+  })
+
+  it('asks the policy of the setup, passes its context on, and closes it, however the replay ends', async () => {
+    const { write } = await written()
+    const { fixture } = await write('a.spec.ts')
+    let closed = 0
+    const close = (): void => void closed++
+    const asking = await replayRegression(fixture, { agents: [clerk()], approval: () => 'ask', close })
+    expect(asking.divergence?.differences).toEqual([
+      { path: 'calls[look].plan', recorded: 'run', happened: 'ask' },
+    ])
+    const seen: unknown[] = []
+    const watching = defineAgent<unknown>({
+      ...{ name: 'my\n clerk', instructions: 'Help.', tools: [testTool({ name: 'look' })] },
+      ...{ model: scriptedModel([]), approval: ({ context }) => (seen.push(context), 'run' as const) },
+    })
+    const setup = { agents: [watching], context: 'the shop', close }
+    await replayRegression(fixture, setup, { definitions: 'recorded' })
+    expect(seen).toEqual(['the shop'])
+    const failing = replayRegression(fixture, () => Promise.resolve({ agents: [], close }))
+    await expect(failing).rejects.toThrow('an agent named my\n clerk')
+    expect(closed).toBe(3)
+  })
+
+  it('is refused over a file of several runs, or with arguments that are wrong', async () => {
+    const [one, two] = [await written(), await written()]
+    const [{ fixture, lines }, other] = [await one.write('a.spec.ts'), await two.write('a.spec.ts')]
+    writeFileSync(fixture, lines + other.lines)
+    await expect(replayRegression(fixture, clerk())).rejects.toThrow(LedgerDamagedError)
+    writeFileSync(fixture, `${lines}{"runId":`)
+    await expect(replayRegression(fixture, clerk())).rejects.toThrow('does not hold one whole run')
+    writeFileSync(fixture, lines)
+    const wrong: readonly unknown[][] = [
+      ...[
+        ['', clerk()],
+        [7, clerk()],
+        [undefined, clerk()],
+      ],
+      ...[
+        [fixture, null],
+        [fixture, 'agents'],
+        [fixture, undefined],
+      ],
+      ...[
+        [fixture, clerk(), { secrets: ['a'] }],
+        [fixture, clerk(), { definitions: 'then' }],
+      ],
+    ]
+    for (const [place, agents, options] of wrong) {
+      await expect(replayRegression(place as string, agents as Agent, options as object)).rejects.toThrow(
+        ConfigurationError,
+      )
+    }
+  })
+})
