@@ -32,10 +32,8 @@ export function checkOptions(modelId: string, options: OpenAIOptions): void {
 }
 
 function checkState({ chain, conversation }: OpenAIOptions): void {
-  if (conversation === undefined) return
-  if (chain || conversation.trim() === '') {
-    throw new ConfigurationError(
-      'openai() got a conversation that is empty, or together with chain; the service continues from one of the two. Pass the id of a conversation, or chain.',
-    )
-  }
+  if (conversation === undefined || !chain) return
+  throw new ConfigurationError(
+    'openai() got a conversation together with chain; the service continues from one of the two. Pass the id of a conversation, or chain.',
+  )
 }

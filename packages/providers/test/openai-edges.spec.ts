@@ -1,0 +1,298 @@
+import { ProviderError } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
+import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
+import { describe, expect, it } from 'vitest'
+import { failureInStream, requestIdIn } from '../src/openai/client/failure.ts'
+import { refusedSampling, samplingFields } from '../src/openai/request/sampling.ts'
+import { allQuirks } from '../src/openai-chat/options/quirks.ts'
+import { cutsReply, isBroken, stopReasonOf } from '../src/openai-chat/reply/stop-reason.ts'
+import { chatCallIds } from '../src/openai-chat/request/call-ids.ts'
+import { fallbackFor } from '../src/openai-responses/request/fallback-request.ts'
+
+const words = (list: string): readonly string[] => list.trim().split(/\s+/)
+
+describe('an end of a chat', () => {
+  it.each([
+    ...words('stop eos eos_token stop_sequence end_turn').map((raw) => [raw, 'end']),
+    ...words('length max_tokens').map((raw) => [raw, 'max_tokens']),
+    ['model_length', 'context_exceeded'],
+    ['content_filter', 'content_filtered'],
+    ...words('toString weary').map((raw) => [raw, 'other']),
+    // Without a call there is nothing to use.
+    ...words('tool_calls function_call tool_use').map((raw) => [raw, 'end']),
+  ])('%s is %s', (raw = '', reason) => {
+    expect(stopReasonOf(raw, false, false)).toBe(reason)
+    const isPlain = reason === 'end'
+    expect(stopReasonOf(raw, true, false)).toBe(isPlain ? 'tool_use' : reason)
+    expect(stopReasonOf(raw, false, true)).toBe(isPlain ? 'refused' : reason)
+  })
+
+  it('cuts the reply, or breaks it off, or neither', () => {
+    const all = words('stop tool_calls length max_tokens model_length content_filter toString weary')
+    expect(all.filter(cutsReply)).toEqual(words('length max_tokens model_length content_filter'))
+    const broken = words('error abort cancelled insufficient_system_resource')
+    expect([...all, ...broken].filter(isBroken)).toEqual(broken)
+  })
+})
+
+describe('the ways of a server', () => {
+  const ways = allQuirks('openai', undefined)
+
+  it('are those of OpenAI', () => {
+    expect(ways).toEqual({
+      ...{ systemRole: 'system', maxTokensField: 'max_completion_tokens', streamUsage: true },
+      ...{ parallelToolCalls: true, toolChoice: 'all', structuredOutput: 'json_schema', strict: true },
+      ...{ maxStop: 4, seedField: 'seed', callIds: 'any', toolNames: 'identifier', alternatingRoles: false },
+      ...{ finishReasonOptional: false, replayReasoning: 'open_turn' },
+    })
+    expect([allQuirks('azure', undefined), allQuirks('xai', undefined)]).toEqual([ways, ways])
+  })
+
+  const maxTokensField = 'max_tokens' as const
+  it.each([
+    [
+      'deepseek',
+      {
+        ...{ maxTokensField, parallelToolCalls: false, structuredOutput: 'json_object', strict: false },
+        ...{ maxStop: 16, seedField: 'none' },
+      },
+    ],
+    ['groq', { strict: false }],
+    ['llamacpp', { maxTokensField, strict: false, maxStop: Infinity }],
+    ['lmstudio', { maxTokensField, parallelToolCalls: false, strict: false, maxStop: Infinity }],
+    [
+      'mistral',
+      {
+        ...{ maxTokensField, streamUsage: false, callIds: 'nine_alphanumeric', alternatingRoles: true },
+        ...{ maxStop: Infinity, seedField: 'random_seed' },
+      },
+    ],
+    [
+      'ollama',
+      {
+        ...{ maxTokensField, parallelToolCalls: false, toolChoice: 'none', strict: false },
+        ...{ maxStop: Infinity, toolNames: 'any' },
+      },
+    ],
+    ['openrouter', { maxTokensField, replayReasoning: 'always' }],
+    ['vllm', { maxTokensField, alternatingRoles: true, strict: false, maxStop: Infinity }],
+  ] as const)('%s differ where they are known to', (server, known) => {
+    expect(allQuirks(server, undefined)).toEqual({ ...ways, ...known })
+    expect(allQuirks(server, { systemRole: 'developer', maxTokensField: 'max_completion_tokens' })).toEqual({
+      ...{ ...ways, ...known, systemRole: 'developer', maxTokensField: 'max_completion_tokens' },
+    })
+  })
+})
+
+describe('ids of nine letters and digits', () => {
+  const id = (ordinal: number) => `call_${'a'.repeat(32)}_1_1_${ordinal}` as ToolCallId
+  const ids = (...own: readonly (string | undefined)[]): readonly string[] => {
+    const calls = own.map((ownId, index) => ({
+      toolCallId: id(index),
+      ...(ownId !== undefined && { ownId }),
+    }))
+    const found = chatCallIds(calls, 'nine_alphanumeric')
+    return calls.map(({ toolCallId }) => found.get(toolCallId) ?? '')
+  }
+
+  it('are the call’s own where they are of that kind and not taken', () => {
+    const given = ids('abcDEF123', 'abcDEF123', 'abcDEF12', 'abcDEF1234', 'abcDEF_23', undefined)
+    expect(given[0]).toBe('abcDEF123')
+    expect(new Set(given).size).toBe(given.length)
+    for (const each of given) expect(each).toMatch(/^[a-zA-Z0-9]{9}$/)
+    expect(ids('x', undefined)).toEqual(ids(undefined, 'y'))
+    const [first = ''] = ids(undefined)
+    // An id that another call has taken is made anew.
+    const taken = chatCallIds(
+      [{ toolCallId: id(5), ownId: first }, { toolCallId: id(0) }],
+      'nine_alphanumeric',
+    )
+    expect([taken.get(id(5)), taken.get(id(0)) === first]).toEqual([first, false])
+  })
+
+  it('are one for each call, however often it is listed', () => {
+    const twice = [{ toolCallId: id(1) }, { toolCallId: id(1), ownId: 'abcDEF123' }]
+    expect([...chatCallIds(twice, 'nine_alphanumeric').values()]).toEqual(ids(undefined, undefined).slice(1))
+  })
+})
+
+describe('how a model is to write', () => {
+  const ways = { maxStop: 2, seedField: 'random_seed' } as const
+  const told = (
+    settings: Parameters<typeof samplingFields>[0],
+    more: object = {},
+    refused: string[] = [],
+  ) => {
+    const warnings: OpenAIWarning[] = []
+    const fields = samplingFields(
+      settings,
+      { ...ways, ...more },
+      { refused, warn: (each) => void warnings.push(each) },
+    )
+    return [fields, warnings.map(({ what, message }) => `${what}: ${message}`)]
+  }
+
+  it('goes by the fields of the server, as far as it has them', () => {
+    expect(told({ temperature: 0, topP: 0, stop: ['a', 'b'], seed: 0 })).toEqual([
+      { temperature: 0, top_p: 0, stop: ['a', 'b'], random_seed: 0 },
+      [],
+    ])
+    expect(told({})).toEqual([{}, []])
+    expect(told({ stop: ['a', 'b', 'c'] })).toEqual([
+      { stop: ['a', 'b'] },
+      ['model_settings: The server takes 2 texts that end a reply, so only the first 2 were sent.'],
+    ])
+    expect(told({ stop: ['a'], seed: 1 }, { maxStop: 0, seedField: 'none' })).toEqual([
+      {},
+      [
+        'model_settings: The service knows no texts that end a reply, so none were sent.',
+        'model_settings: The server takes no seed, so none was sent.',
+      ],
+    ])
+    expect(told({}, { maxStop: 0, seedField: 'none' })).toEqual([{}, []])
+    expect(told({ temperature: 1, topP: 1 }, {}, ['temperature', 'seed'])).toEqual([
+      { top_p: 1 },
+      ['model_settings: The model takes no temperature, so it was left out.'],
+    ])
+  })
+
+  const refusal = (message: string, failureClass = 'invalid_request') =>
+    new ProviderError({ class: failureClass as 'invalid_request', message, retryable: false })
+
+  it.each(words('temperature top_p stop seed random_seed'))('is refused for %s, by its name', (field) => {
+    const body = { temperature: 1, top_p: 1, stop: [], seed: 1, random_seed: 1 }
+    for (const why of ['Unsupported', 'is not supported', 'The model does not support']) {
+      expect(refusedSampling(refusal(`${why}: '${field}'`), body)).toBe(field)
+    }
+    expect(refusedSampling(refusal(`Unsupported: '${field}'`), {})).toBeUndefined()
+    expect(refusedSampling(refusal(`Unsupported: ${field}`), body)).toBeUndefined()
+    expect(refusedSampling(refusal(`Out of bounds: '${field}'`), body)).toBeUndefined()
+    expect(refusedSampling(refusal(`Unsupported: '${field}'`, 'server'), body)).toBeUndefined()
+  })
+})
+
+describe('a request that was refused for one thing', () => {
+  const refused = (failure: ProviderError, body: object, changes: object = {}) =>
+    fallbackFor({ failure, body, changes })
+  const invalid = (message: string) => failureInStream({ code: 'x', type: 'invalid_request_error', message })
+  const lost = failureInStream({ code: 'previous_response_not_found', message: 'x' })
+
+  it('is made again without what the service has lost', () => {
+    const told = { now: { stateLost: true }, forGood: {}, warning: { what: 'state' } }
+    expect(refused(lost, { previous_response_id: 'r' })).toMatchObject(told)
+    expect(refused(lost, { conversation: 'c' })).toMatchObject(told)
+    const gone = failureInStream({ code: 'conversation_not_found', message: 'x' })
+    expect(refused(gone, { conversation: 'c' })).toMatchObject(told)
+    for (const message of [
+      'The previous response was not found',
+      'The conversation does not exist',
+      'This conversation expired',
+    ]) {
+      expect(refused(invalid(message), { conversation: 'c' })).toMatchObject(told)
+    }
+    expect(refused(lost, { input: [] })).toBeUndefined()
+    expect(refused(lost, { conversation: 'c' }, { stateLost: true })).toBeUndefined()
+    expect(refused(invalid('The tool was not found'), { conversation: 'c' })).toBeUndefined()
+    expect(refused(invalid('The conversation is locked'), { conversation: 'c' })).toBeUndefined()
+  })
+
+  it('is made again, and every later one, without encrypted reasoning', () => {
+    const failure = invalid('Encrypted content is not supported with this model')
+    const without = { noEncryption: true }
+    expect(refused(failure, { include: [] })).toMatchObject({ now: without, forGood: without })
+    expect(refused(invalid('No reasoning.encrypted_content here'), { include: [] })).toMatchObject({
+      ...{ now: without, warning: { what: 'reasoning' } },
+    })
+    expect(refused(failure, {})).toBeUndefined()
+    expect(refused(failure, { include: [] }, without)).toBeUndefined()
+    expect(refused(invalid('Another thing'), { include: [] })).toBeUndefined()
+  })
+
+  it('is made again, and every later one, without a field of how to write, one after another', () => {
+    const failure = invalid("Unsupported parameter: 'top_p'")
+    const before = { refused: ['temperature'] }
+    const now = { refused: ['temperature', 'top_p'] }
+    expect(refused(failure, { top_p: 1 }, before)).toEqual({ now, forGood: now })
+    expect(refused(failure, { top_p: 1 })).toMatchObject({ now: { refused: ['top_p'] } })
+    expect(refused(failure, { top_p: 1 }, { refused: ['top_p'] })).toBeUndefined()
+  })
+
+  it('is not made again for a failure of another kind', () => {
+    const failure = failureInStream({ code: 'server_error', message: 'The conversation was not found' })
+    expect(refused(failure, { conversation: 'c' })).toBeUndefined()
+  })
+})
+
+describe('a failure of a service like OpenAI', () => {
+  it.each([
+    [{ code: 429, message: 'm' }, 'rate_limited', ': "m"'],
+    [{ code: '401', message: 'm' }, 'authentication', 'm'],
+    [{ code: 400, message: 'm' }, 'invalid_request', 'm'],
+    [{ code: 599, message: 'm' }, 'server', 'm'],
+    [{ code: 399, message: 'm' }, 'server', 'm'],
+    [{ code: 600, message: 'm' }, 'server', 'm'],
+    [{ code: 400.5, message: 'm' }, 'server', 'm'],
+    [{ code: 'slow_down', message: 'm' }, 'overloaded', '(slow_down)'],
+    [{ type: 'overloaded_error', message: 'm' }, 'overloaded', '(overloaded_error)'],
+    [{ type: 'invalid_request_error', message: 'm' }, 'invalid_request', 'm'],
+    [{ type: 'BadRequestError', message: 'm' }, 'invalid_request', 'm'],
+    [{ message: { detail: 'within' } }, 'server', 'within'],
+    [{ detail: 'beside' }, 'server', 'beside'],
+    [{ message: 'first', detail: 'second' }, 'server', 'first'],
+    ['a text', 'server', 'a text'],
+    [null, 'server', 'broke the reply off'],
+  ])('in the stream: %j is %s', (error, failureClass, shown) => {
+    const failure = failureInStream(error)
+    expect(failure.class).toBe(failureClass)
+    expect(failure.message).toContain(shown.replace(/^: "|"$/g, ''))
+  })
+
+  it('bears the id of the request under the first name that has one', () => {
+    expect(requestIdIn(new Headers({ 'apim-request-id': 'c' }))).toBe('c')
+    expect(requestIdIn(new Headers({ 'apim-request-id': 'c', 'request-id': 'b' }))).toBe('b')
+    expect(requestIdIn(new Headers({ 'request-id': 'b', 'x-request-id': 'a' }))).toBe('a')
+    expect(requestIdIn(new Headers({ 'request-id': 'b', 'x-request-id': '' }))).toBe('b')
+    expect(requestIdIn(new Headers())).toBeUndefined()
+  })
+})
+
+describe('options that contradict each other, or are called otherwise', () => {
+  it('a client together with what it would ignore is refused', () => {
+    const client = {
+      responses: { create: () => ({}) },
+      chat: { completions: { create: () => ({}) } },
+    } as never
+    for (const more of [{ apiKey: 'k' }, { baseURL: 'http://x' }, { fetch }]) {
+      expect(() => openai('m', { client, ...more })).toThrow('got a client together with')
+      expect(() => openaiChat('m', { client, ...more })).toThrow('got a client together with')
+    }
+    expect([openai('m', { client }), openai('m', { apiKey: 'k', fetch })]).toHaveLength(2)
+  })
+
+  it('a conversation that is empty, or together with a chain, is refused', () => {
+    expect(() => openai('m', { apiKey: 'k', conversation: 'c', chain: true })).toThrow('together with chain')
+    expect(() => openai('m', { apiKey: 'k', conversation: ' ' })).toThrow(
+      'conversation is a text; expected a text that is not empty',
+    )
+    expect([
+      openai('m', { apiKey: 'k', conversation: 'c', chain: false }),
+      openai('m', { apiKey: 'k', chain: true }),
+    ]).toHaveLength(2)
+  })
+
+  it.each([
+    [() => openai('m', { reasoningEffort: 'low' } as never), 'reasoning.effort'],
+    [() => openaiChat('m', { reasoning: 'low' } as never), 'reasoningEffort'],
+    [() => openaiChat('m', { effort: 'low' } as never), 'reasoningEffort'],
+    [() => openai('m', { timeout: 5 } as never), 'responseTimeoutMs'],
+    [() => openaiChat('m', { endpoint: 'x' } as never), 'baseURL'],
+  ])('another name is refused with the one that it has here: %#', (make, known) => {
+    expect(make).toThrow(`Did you mean ${known}?`)
+  })
+
+  it('a server of a name that is not known is refused', () => {
+    expect(() => openaiChat('m', { apiKey: 'k', server: 'toString' as never })).toThrow(
+      'whose ways are not known',
+    )
+  })
+})
