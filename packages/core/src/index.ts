@@ -1,7 +1,7 @@
 // What an application needs: agents, runs, ledgers, errors. All else is in the other entries of this package.
 export { foldedHistory } from './machine/messages/plain-text.ts'
 export type { RunState } from './machine/state/state.ts'
-export type { PendingApproval } from './machine/state/tally.ts'
+export type { PendingApproval } from './machine/laws/tally.ts'
 export { memoryLedger } from './memory-ledger/memory-ledger.ts'
 export type { Clock, Host } from './ports/clock.ts'
 export type { Ledger } from './ports/ledger.ts'

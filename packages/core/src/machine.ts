@@ -69,4 +69,4 @@ export {
   deferredCalls,
   pendingApprovals,
   tallyOf,
-} from './machine/state/tally.ts'
+} from './machine/laws/tally.ts'

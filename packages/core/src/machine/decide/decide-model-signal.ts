@@ -179,6 +179,7 @@ function decideModelFinished(
   const facts: Fact[] = [...settledUsage(state)]
   const parts: AssistantPart[] = []
   let seen: Attempt = attempt
+  const known = new Set(attempt.calls.map(({ part }) => part))
   for (const reply of signal.parts) {
     const { part, ...content } = reply
     if (content.type === 'tool_call') {
@@ -186,7 +187,7 @@ function decideModelFinished(
       const ordinal = seen.callParts.indexOf(part) + 1
       const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
       const { type: _type, ...call } = content
-      if (!attempt.calls.some((known) => known.part === part)) {
+      if (!known.has(part)) {
         facts.push({ type: 'tool_request_ready', ...here, toolCallId, part, ...call })
       }
       parts.push({ ...content, toolCallId })

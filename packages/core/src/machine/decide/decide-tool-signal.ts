@@ -46,7 +46,8 @@ function decideCallsChecked(state: RunState, signal: Extract<Signal, { type: 'ca
   if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
   // Nothing of them will run any more: the controller closes them.
   if (state.cancel || state.blocked) return nothing
-  const calls = state.calls.map((call) => collectedCall(state, call, signal.calls))
+  const checks = new Map(signal.calls.map((check) => [check.toolCallId, check]))
+  const calls = state.calls.map((call) => collectedCall(state, call, checks.get(call.toolCallId)))
   const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
     finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
   )
@@ -82,9 +83,8 @@ function decideToolReport(
   }
 }
 
-function collectedCall(state: RunState, call: Call, checked: readonly CheckedCall[]): CollectedCall {
+function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
   const { toolCallId, name, input } = call
-  const check = checked.find((candidate) => candidate.toolCallId === toolCallId)
   const { effect, recovery, child, handoff, input: replaced, recorded } = check ?? {}
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.

@@ -11,13 +11,13 @@ export function replyFault(attempt: Attempt, parts: readonly ReplyPart[]): strin
   if (parts.some(({ part }, index) => index > 0 && part <= (parts[index - 1] as ReplyPart).part)) {
     return 'the parts of the finished reply are not in ascending order'
   }
-  const at = (place: number): ReplyPart | undefined => parts.find(({ part }) => part === place)
+  const byPlace = new Map(parts.map((reply) => [reply.part, reply]))
   for (const draft of attempt.drafts) {
-    const fault = draftFault(draft, at(draft.part))
+    const fault = draftFault(draft, byPlace.get(draft.part))
     if (fault) return fault
   }
   for (const call of attempt.calls) {
-    const fault = callFault(call, at(call.part))
+    const fault = callFault(call, byPlace.get(call.part))
     if (fault) return fault
   }
   return undefined

@@ -5,7 +5,7 @@ import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { emptyCallLog } from '../messages/call-log.ts'
 import { isSuspended } from '../next/next-action.ts'
-import { requiredEffects } from '../state/required-effects.ts'
+import { requiresEffects } from '../state/required-effects.ts'
 import { withDelta, withRequest, withToolInput } from './fold-reply-deltas.ts'
 import { foldToolCalls, requireClosed } from './fold-tool-calls.ts'
 import {
@@ -182,7 +182,7 @@ function withKnownModel(state: RunState, definition: AgentDefinition): RunState 
 
 function applyRunResumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   const definition = event.definition ?? state.definition
-  const interrupted = requiredEffects(state).length > 0
+  const interrupted = requiresEffects(state)
   const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
   const takeOvers = state.takeOvers + (interrupted ? 1 : 0)
   const next = withInputCheck({ ...withKnownModel(state, definition), definition, takeOvers }, (name) =>

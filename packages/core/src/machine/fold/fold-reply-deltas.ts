@@ -56,6 +56,7 @@ export function withRequest(
     ...(opaque !== undefined && { opaque }),
   }
   // By place in the reply: the order in which the message names them.
-  const calls = [...attempt.calls, call].sort((a, b) => a.part - b.part)
+  const place = attempt.calls.findLastIndex((known) => known.part < part) + 1
+  const calls = attempt.calls.toSpliced(place, 0, call)
   return { ...withCallPart(attempt, part), calls }
 }

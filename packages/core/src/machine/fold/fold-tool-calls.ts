@@ -11,7 +11,8 @@ import { illegal } from './illegal.ts'
 import { withMessage } from '../state/run-base.ts'
 import { withSpent } from '../state/totals.ts'
 import type { Call, CallStatus, ExecutingState, InjectingState, RunState } from '../state/state.ts'
-import { openTurnCalls } from '../state/state-views.ts'
+import { findCall, openTurnCalls } from '../state/state-views.ts'
+import { placeOfCall, withCall } from '../state/turn-calls.ts'
 
 /** The events that move the calls of a turn from request to result. */
 export type CallsEvent = Extract<
@@ -90,7 +91,7 @@ function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
   if (parent?.relation !== 'fork' || seq <= parent.seq) return state
   if (reused !== undefined) return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
   if (durationMs === undefined && outcome !== 'success' && outcome !== 'failed') return state
-  const call = openTurnCalls(state).find(({ toolCallId }) => toolCallId === event.toolCallId)
+  const call = findCall(state, event.toolCallId)
   const own = call ? [...fork.own, { name: call.name, inputDigest: digestOf(call.input) }] : fork.own
   const { divergedIn = durationMs === undefined ? undefined : state.turn } = fork
   return { ...state, fork: { ...fork, own, ...omitUndefined({ divergedIn }) } }
@@ -110,7 +111,7 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
   if (outcome === 'repeated') {
     return { ...state, totals: { ...state.totals, repeated: state.totals.repeated + 1 } }
   }
-  const call = openTurnCalls(state).find((candidate) => candidate.toolCallId === toolCallId)
+  const call = findCall(state, toolCallId)
   if (call === undefined || (outcome !== 'success' && outcome !== 'failed' && outcome !== 'timed_out'))
     return state
   const resultDigest = digestOf([outcome, content as unknown as Json])
@@ -233,12 +234,12 @@ function changeCall(
   change: (call: Call) => Call,
 ): RunState {
   const calls = openTurnCalls(state)
-  const index = calls.findIndex((call) => call.toolCallId === event.toolCallId)
-  const call = calls[index]
+  const place = placeOfCall(calls, event.toolCallId)
+  const call = calls[place]
   if (call === undefined)
     throw illegal(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status)) throw illegal(state, event, `call ${call.toolCallId} is ${call.status}`)
-  const changed = calls.with(index, change(call))
+  const changed = withCall(calls, place, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {

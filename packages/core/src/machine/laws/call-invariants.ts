@@ -7,7 +7,7 @@ import { digestOf } from '../../vocabulary/values/digest.ts'
 import { grantFault, leftOf } from '../limits/budget.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
 import type { Call, RunState } from '../state/state.ts'
-import { findCall, openTurnCalls } from '../state/state-views.ts'
+import { findCall } from '../state/state-views.ts'
 
 /** The laws about the content of tool call events, which the fold alone does not check. */
 export function auditCalls(state: RunState, event: RuntimeEvent): void {
@@ -118,10 +118,9 @@ function requireChildGrant(
 
 /** Law 12: the calls of a message are those that were requested, to the letter. */
 function requireSameCalls(state: RunState, event: EventOf<'assistant_message_finished'>): void {
-  const calls = openTurnCalls(state)
   for (const part of event.parts) {
     if (part.type !== 'tool_call') continue
-    const call = calls.find(({ toolCallId }) => toolCallId === part.toolCallId)
+    const call = findCall(state, part.toolCallId)
     if (call && said(call) === said(part)) continue
     throw new LawBrokenError(
       12,

@@ -7,6 +7,7 @@ import {
 } from '../../vocabulary/limits/grant.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
 import type { Call, RunState } from '../state/state.ts'
+import { summaryOf } from '../state/turn-calls.ts'
 
 /** What a grant or what was spent falls short of a limit by, before it counts as past it: sums of dollars are rounded. */
 const ROUNDING = 1e-9
@@ -51,7 +52,7 @@ function grantedOf(state: RunState): Amounts {
 
 /** The calls whose child runs may still spend. */
 function childCallsUnderWay(state: RunState): readonly Call[] {
-  if (state.phase !== 'executing') return []
+  if (state.phase !== 'executing' || summaryOf(state.calls).ofChildren === 0) return []
   return state.calls.filter(
     ({ child, grant, status }) => child !== undefined && grant !== undefined && status !== 'settled',
   )

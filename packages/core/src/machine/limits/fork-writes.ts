@@ -29,6 +29,7 @@ export function isRerun({ status, recovery }: Pick<Call, 'status' | 'recovery'>)
 
 /** The calls that would be started now, were they not held back. */
 export function heldBackCalls(state: ExecutingState, plan: 'ask' | 'stub'): readonly Call[] {
+  if (writesOf(state.parent) === 'run') return []
   return state.calls.filter(
     (call) =>
       (call.status === 'ready' || isRerun(call)) &&

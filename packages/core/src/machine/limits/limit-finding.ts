@@ -19,6 +19,12 @@ export function timeLimit(state: RunState, now: number): LimitFinding {
   return { limit: 'maxDurationMs', max, used: activeMs(state, now), ...(held > 0 && { held }) }
 }
 
+/** Whether a call may have met the limit on repeats: one that may not need not be looked for. */
+export function mayRepeat({ limits, totals, errorStreaks }: RunState): boolean {
+  const max = limits.maxRepeats ?? defaultLimits.maxRepeats
+  return totals.repeated >= max || Object.values(errorStreaks).some(({ count }) => count >= 2 * max)
+}
+
 /** The limit on repeats, where this call has met it. */
 export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats

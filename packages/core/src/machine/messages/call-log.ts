@@ -15,12 +15,21 @@ export interface LoggedCall {
  */
 export interface CallLog {
   readonly length: number
-  readonly store: { readonly calls: LoggedCall[]; readonly positions: Map<string, number[]> }
+  readonly store: CallLogStore
+}
+
+/** What views of one growth share. Only grows. */
+interface CallLogStore {
+  readonly calls: LoggedCall[]
+  readonly positions: Map<string, number[]>
+  /** For each call, how many equal calls in a row had its answer, up to it. */
+  readonly streaks: number[]
+  longestStreak: number
 }
 
 /** The log of a run that has called nothing. */
 export function emptyCallLog(): CallLog {
-  return { length: 0, store: { calls: [], positions: new Map() } }
+  return { length: 0, store: { calls: [], positions: new Map(), streaks: [], longestStreak: 0 } }
 }
 
 /** The log with one more call at its end. */
@@ -28,10 +37,18 @@ export function logCall(log: CallLog, call: LoggedCall): CallLog {
   const store = log.store.calls.length === log.length ? log.store : copyStore(log)
   const key = keyOf(call)
   const places = store.positions.get(key)
+  const streak = 1 + streakBefore(store, places?.at(-1), call)
   if (places) places.push(log.length)
   else store.positions.set(key, [log.length])
   store.calls.push(call)
+  store.streaks.push(streak)
+  store.longestStreak = Math.max(store.longestStreak, streak)
   return { length: log.length + 1, store }
+}
+
+function streakBefore({ calls, streaks }: CallLogStore, place: number | undefined, call: LoggedCall): number {
+  if (place === undefined || calls[place]?.resultDigest !== call.resultDigest) return 0
+  return streaks[place] ?? 0
 }
 
 /** The calls of a log, in order. */
@@ -39,7 +56,7 @@ export function callsOf({ length, store }: CallLog): readonly LoggedCall[] {
   return store.calls.slice(0, length)
 }
 
-function copyStore({ length, store }: CallLog): CallLog['store'] {
+function copyStore({ length, store }: CallLog): CallLogStore {
   let copy = emptyCallLog()
   for (const call of store.calls.slice(0, length)) copy = logCall(copy, call)
   return copy.store
@@ -47,6 +64,11 @@ function copyStore({ length, store }: CallLog): CallLog['store'] {
 
 function keyOf({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>): string {
   return `${inputDigest} ${name}`
+}
+
+/** No call of a log has got the same answer more often in a row than this. */
+export function longestStreak({ store }: CallLog): number {
+  return store.longestStreak
 }
 
 /**

@@ -10,7 +10,7 @@ import { waitBeforeCompaction, compactionAfterOverflow, nextWhileCompacting } fr
 import { nextHandoff } from './next-handoff.ts'
 import { withoutRefused } from './next-after-refusal.ts'
 import { deliverInput } from './next-inputs.ts'
-import { requiredEffects } from '../state/required-effects.ts'
+import { requiresEffects } from '../state/required-effects.ts'
 import { dueAnswerCheck } from '../state/due-checks.ts'
 import { deadlineOf, workDeadline } from '../limits/deadlines.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
@@ -52,13 +52,13 @@ export function isSuspended(state: RunState): boolean {
 function mayBeSuspended(state: RunState): boolean {
   const isHeld = state.phase === 'executing' || state.metLimit?.policy === 'ask' || state.history.length === 0
   const hasPendingHandoff = state.phase === 'injecting' && state.handoff !== undefined
-  return isHeld && !hasPendingHandoff && requiredEffects(state).length === 0
+  return isHeld && !hasPendingHandoff && !requiresEffects(state)
 }
 
 /** While something is in flight, nothing is suspended: what it reports has to be heard. */
 function pendingAction(state: RunState, now: number, rules: Rules): Action {
   const action = nextInPhase(state, now, rules)
-  return action.kind === 'suspend' && requiredEffects(state).length > 0 ? { kind: 'wait' } : action
+  return action.kind === 'suspend' && requiresEffects(state) ? { kind: 'wait' } : action
 }
 
 function nextInPhase(state: RunState, now: number, rules: Rules): Action {

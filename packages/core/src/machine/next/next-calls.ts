@@ -5,7 +5,7 @@ import { isAtWork } from '../state/state-views.ts'
 import { startOf } from '../state/tool-start.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { dueResultsCheck } from '../state/due-checks.ts'
-import { requiredEffects, stopReason } from '../state/required-effects.ts'
+import { requiresEffects, stopReason } from '../state/required-effects.ts'
 import { heldBackCalls, heldBackReason, isRerun, stubbed } from '../limits/fork-writes.ts'
 import { deadlineOf, graceEndOf, workDeadline } from '../limits/deadlines.ts'
 import { leftOf } from '../limits/budget.ts'
@@ -18,6 +18,7 @@ import { textContent } from '../messages/outcome-text.ts'
 import { callsAwaitingEqual } from '../limits/repeat-waits.ts'
 import { resultFact } from './result-fact.ts'
 import type { Call, CallStatus, ExecutingState, RunState } from '../state/state.ts'
+import { summaryOf } from '../state/turn-calls.ts'
 
 /** The next action while the calls of a turn are open: results first, then questions, then starts, then the injection. */
 export function nextForCalls(state: ExecutingState, now: number): Action {
@@ -165,28 +166,40 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
   return { kind: 'ask_approval', facts }
 }
 
-/** Reads start together up to the limit; writes start one at a time, in request order. */
 function startFacts(state: ExecutingState, now: number): readonly Fact[] {
   const doubtful = callsToReport(state).map((call) => resultFact(state, call, 'interrupted'))
   if (doubtful.length > 0) return doubtful
-  const waiting = callsAwaitingEqual(state)
-  const startable = new Set(
-    state.calls.filter((call) => (call.status === 'ready' && !waiting.has(call)) || isRerun(call)),
-  )
-  const writes = state.calls.filter((call) => call.effect !== 'read')
-  const nextWrite = writes.find((call) => call.status !== 'settled')
-  const running = state.calls.filter((call) => call.effect === 'read' && call.status === 'started').length
-  const room = Math.max(0, (state.limits.maxConcurrency ?? defaultLimits.maxConcurrency) - running)
-  const reads = state.calls.filter((call) => call.effect === 'read' && startable.has(call)).slice(0, room)
-  const chosen = state.calls.filter(
-    (call) => startable.has(call) && (call === nextWrite || reads.includes(call)),
-  )
+  const chosen = callsToStart(state)
+  if (chosen.length === 0) return []
   const allowed = leftOf(state).toolCalls
   let fresh = 0
   return chosen.flatMap((call) => {
     if (call.attempts === 0 && ++fresh > allowed) return []
     return [startOrRefusal(state, call, now)]
   })
+}
+
+/** Reads start together up to the limit; writes start one at a time, in request order. */
+function callsToStart(state: ExecutingState): readonly Call[] {
+  const { counts, runningReads } = summaryOf(state.calls)
+  if (counts.ready === 0 && counts.in_doubt === 0) return []
+  const waiting = callsAwaitingEqual(state)
+  const isStartable = (call: Call): boolean =>
+    (call.status === 'ready' && !waiting.has(call)) || isRerun(call)
+  let room = (state.limits.maxConcurrency ?? defaultLimits.maxConcurrency) - runningReads
+  let isWriteOpen = false
+  const chosen: Call[] = []
+  for (const call of state.calls) {
+    if (call.effect === 'read') {
+      if (room <= 0 || !isStartable(call)) continue
+      chosen.push(call)
+      room--
+    } else if (!isWriteOpen && call.status !== 'settled') {
+      isWriteOpen = true
+      if (isStartable(call)) chosen.push(call)
+    }
+  }
+  return chosen
 }
 
 /** Law 9 for child runs: one that nothing is left for does not start. */
@@ -201,7 +214,7 @@ function startOrRefusal(state: ExecutingState, call: Call, now: number): Fact {
 
 /** Law 3: all results enter together, in request order. */
 function injectResults(state: ExecutingState): Action | undefined {
-  if (state.calls.some((call) => call.status !== 'settled')) return undefined
+  if (summaryOf(state.calls).counts.settled < state.calls.length) return undefined
   const toolCallIds = state.calls.map((call) => call.toolCallId)
   return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn: state.turn, toolCallIds }] }
 }
@@ -216,7 +229,7 @@ function waitForResultsCheck(state: ExecutingState, now: number): Action {
 
 /** Nothing to record: something runs, or only a person can continue the run. */
 function waitOrSuspend(state: ExecutingState): Action {
-  if (requiredEffects(state).length === 0) return { kind: 'suspend' }
+  if (!requiresEffects(state)) return { kind: 'suspend' }
   const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
   return wakeAt === undefined || state.reply.finalizing ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
@@ -228,6 +241,7 @@ function graceEnd(state: ExecutingState): number | undefined {
 }
 
 function callsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
+  if (summaryOf(state.calls).counts[status] === 0) return []
   return state.calls.filter((call) => call.status === status)
 }
 

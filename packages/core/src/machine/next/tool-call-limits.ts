@@ -3,40 +3,50 @@ import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
 import type { Action } from '../state/action.ts'
 import { leftOf, spentOf } from '../limits/budget.ts'
-import { sameAnswers } from '../messages/call-log.ts'
+import { longestStreak, sameAnswers } from '../messages/call-log.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
-import { repeatLimit } from '../limits/limit-finding.ts'
+import { mayRepeat, repeatLimit } from '../limits/limit-finding.ts'
 import { textContent } from '../messages/outcome-text.ts'
 import { callsAwaitingEqual } from '../limits/repeat-waits.ts'
 import { resultFact } from './result-fact.ts'
 import type { Call, ExecutingState } from '../state/state.ts'
+import { summaryOf } from '../state/turn-calls.ts'
 
-const isUnstarted = (call: Call): boolean =>
-  call.attempts === 0 && ['ready', 'to_ask', 'awaiting_approval'].includes(call.status)
+function isUnstarted({ attempts, status }: Call): boolean {
+  return attempts === 0 && (status === 'ready' || status === 'to_ask' || status === 'awaiting_approval')
+}
+
+/** The calls that were not started yet and may be. */
+function unstartedCalls(state: ExecutingState): readonly Call[] {
+  return mostUnstarted(state) === 0 ? [] : state.calls.filter(isUnstarted)
+}
+
+/** No more calls than this were not started yet and may be. */
+function mostUnstarted({ calls }: ExecutingState): number {
+  const { ready, to_ask, awaiting_approval } = summaryOf(calls).counts
+  return ready + to_ask + awaiting_approval
+}
 
 /** Law 9 for tool calls: those past a limit do not start. */
 export function nextForCallLimits(state: ExecutingState): Action | undefined {
-  const pending = state.calls.filter(isUnstarted)
-  const tooMany = settleAction(pending.flatMap((call) => overTurnOrToolLimit(state, call)))
+  const tooMany = settleAction(resultsOverLimits(state))
   if (tooMany) return tooMany
   const { metLimit } = state
   if (metLimit && metLimit.limit !== 'maxToolCalls') {
-    return refuseCalls(state, pending)
+    return refuseCalls(state, unstartedCalls(state))
   }
-  // What a child run does not use of its grant is left for the calls that wait.
-  const past = childrenAtWork(state) ? [] : toBeStarted(state, pending).slice(leftOf(state).toolCalls)
+  const past = callsPastLimit(state)
   if (past.length > 0 && metLimit === undefined) {
     const { maxToolCalls: max = 0 } = state.limits
     return meetLimit(state, { limit: 'maxToolCalls', max, used: spentOf(state).toolCalls })
   }
   if (metLimit?.policy === 'ask') return undefined
-  return (
-    refuseCalls(state, past) ?? (metLimit === undefined ? nextWithoutProgress(state, pending) : undefined)
-  )
+  return refuseCalls(state, past) ?? (metLimit === undefined ? nextWithoutProgress(state) : undefined)
 }
 
-function nextWithoutProgress(state: ExecutingState, pending: readonly Call[]): Action | undefined {
-  const [repeats] = pending.flatMap((call) => repeatLimit(state, call) ?? [])
+function nextWithoutProgress(state: ExecutingState): Action | undefined {
+  if (!mayRepeat(state)) return undefined
+  const [repeats] = unstartedCalls(state).flatMap((call) => repeatLimit(state, call) ?? [])
   return repeats && meetLimit(state, repeats)
 }
 
@@ -46,6 +56,14 @@ function refuseCalls(state: ExecutingState, calls: readonly Call[]): Action | un
 
 function settleAction(facts: readonly Fact[]): Action | undefined {
   return facts.length > 0 ? { kind: 'settle_calls', facts } : undefined
+}
+
+/** The calls that wait for a start which `maxToolCalls` does not leave them. */
+function callsPastLimit(state: ExecutingState): readonly Call[] {
+  const left = leftOf(state).toolCalls
+  // What a child run does not use of its grant is left for the calls that wait.
+  if (mostUnstarted(state) <= left || childrenAtWork(state)) return []
+  return toBeStarted(state, unstartedCalls(state)).slice(left)
 }
 
 function childrenAtWork(state: ExecutingState): boolean {
@@ -59,26 +77,33 @@ function toBeStarted(state: ExecutingState, calls: readonly Call[]): readonly Ca
   return calls.filter((call) => !waiting.has(call) && !served.has(call.toolCallId))
 }
 
-/** Limits that refuse a call and let the run continue. */
-function overTurnOrToolLimit(state: ExecutingState, call: Call): readonly Fact[] {
+/** The results of calls that a limit refuses, though it lets the run continue. */
+function resultsOverLimits(state: ExecutingState): readonly Fact[] {
   const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
-  if (state.calls.indexOf(call) >= maxToolCallsPerTurn) {
-    const text = `At most ${maxToolCallsPerTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
+  if (state.calls.length <= maxToolCallsPerTurn && Object.keys(maxCallsByTool).length === 0) return []
+  /** Of each tool, the calls that were started, and those that come first. */
+  const takenByTool = new Map<string, number>()
+  return state.calls.flatMap((call, place) => {
+    if (!isUnstarted(call)) return []
+    const { name } = call
+    const taken = takenByTool.get(name) ?? getOwn(state.totals.toolCallsByTool, name) ?? 0
+    takenByTool.set(name, taken + 1)
+    if (place >= maxToolCallsPerTurn) {
+      const text = `At most ${maxToolCallsPerTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
+      return [resultFact(state, call, 'limit_reached', text)]
+    }
+    const max = getOwn(maxCallsByTool, name) ?? Infinity
+    if (taken < max) return []
+    const text = `${name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
     return [resultFact(state, call, 'limit_reached', text)]
-  }
-  const max = getOwn(maxCallsByTool, call.name) ?? Infinity
-  const sameTool = state.calls.filter(({ name, attempts }) => name === call.name && attempts === 0)
-  const before =
-    (getOwn(state.totals.toolCallsByTool, call.name) ?? 0) + sameTool.filter(isUnstarted).indexOf(call)
-  if (before < max) return []
-  const text = `${call.name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
-  return [resultFact(state, call, 'limit_reached', text)]
+  })
 }
 
 /** No progress: a call that has given the same answer again and again is not run; its recorded answer is served. */
 export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_result'>[] {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
-  return state.calls.filter(isUnstarted).flatMap((call) => {
+  if (longestStreak(state.callLog) < max) return []
+  return unstartedCalls(state).flatMap((call) => {
     const { name, inputDigest } = call
     if (call.status === 'awaiting_approval' || inputDigest === undefined) return []
     const [last, ...others] = sameAnswers(state.callLog, { name, inputDigest })

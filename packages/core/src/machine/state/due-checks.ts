@@ -1,6 +1,7 @@
 import type { Outcome } from '../../vocabulary/model/content.ts'
 import type { GuardedThing } from '../../vocabulary/events/event.ts'
 import type { Call, CollectingState, ExecutingState, RunState } from './state.ts'
+import { summaryOf } from './turn-calls.ts'
 
 /** The guardrails of the active agent for one kind of thing, by name. */
 export function guardrailsOn(state: RunState, on: GuardedThing): readonly string[] {
@@ -51,5 +52,5 @@ export function answeredCalls(state: ExecutingState): readonly Call[] {
 /** Whether guardrails have to look at the results of a turn before they enter the history. */
 export function dueResultsCheck(state: ExecutingState): boolean {
   if (state.cancel || state.resultsChecked || guardrailsOn(state, 'tool_output').length === 0) return false
-  return state.calls.every(({ status }) => status === 'settled') && answeredCalls(state).length > 0
+  return summaryOf(state.calls).counts.settled === state.calls.length && answeredCalls(state).length > 0
 }

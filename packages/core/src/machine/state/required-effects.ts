@@ -8,6 +8,7 @@ import type {
   RunState,
   StreamingState,
 } from './state.ts'
+import { summaryOf } from './turn-calls.ts'
 
 /**
  * Something that has to be in flight. `key` names it for ever, so that it is started once and no more. It carries what
@@ -52,6 +53,38 @@ export function requiredEffects(state: RunState): readonly Effect[] {
   return [...inputCheckEffects(state), ...summaryEffect(state), ...phaseEffects(state)]
 }
 
+/** Whether anything must be in flight in this state. */
+export function requiresEffects(state: RunState): boolean {
+  return (
+    (state.phase === 'executing' && summaryOf(state.calls).counts.started > 0) ||
+    requiredEffects(state).length > 0
+  )
+}
+
+/** Whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
+export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
+  if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
+  const { settled } = summaryOf(state.calls).counts
+  return settled < state.calls.length && stopReason(state) === undefined
+}
+
+/** What has to be stopped, by its key, and what has to be in flight, between two states of a turn of which that is true. */
+export function changedCallEffects(
+  before: ExecutingState,
+  after: ExecutingState,
+): { readonly stopped: readonly string[]; readonly required: readonly Effect[] } {
+  const stopped: string[] = []
+  const required: Effect[] = []
+  for (const [place, call] of after.calls.entries()) {
+    const last = before.calls[place]
+    if (last === undefined || last === call) continue
+    const [old, effect] = [callEffect(before, last), callEffect(after, call)]
+    if (old && old.key !== effect?.key) stopped.push(old.key)
+    if (effect) required.push(effect)
+  }
+  return { stopped, required }
+}
+
 function phaseEffects(state: RunState): readonly Effect[] {
   const { turn } = state
   switch (state.phase) {
@@ -62,10 +95,7 @@ function phaseEffects(state: RunState): readonly Effect[] {
     case 'collecting':
       return state.calls.length === 0 ? answerCheckEffect(state) : callCheckEffect(state)
     case 'executing':
-      return [
-        ...state.calls.flatMap((call): readonly Effect[] => callEffects(state, call)),
-        ...resultsCheckEffect(state),
-      ]
+      return [...callEffects(state), ...resultsCheckEffect(state)]
     case 'idle':
     case 'injecting':
     case 'done':
@@ -131,19 +161,28 @@ export function stopReason({ cancel, metLimit }: RunState): string | undefined {
     : undefined
 }
 
-function callEffects(state: ExecutingState, call: Call): readonly Effect[] {
-  const { toolCallId, attempts } = call
+/** What must be in flight for the calls of a turn. */
+function callEffects(state: ExecutingState): readonly Effect[] {
+  const { started, deferred, in_doubt } = summaryOf(state.calls).counts
+  if (started + deferred + in_doubt === 0) return []
+  return state.calls.flatMap((call) => callEffect(state, call) ?? [])
+}
+
+/** What must be in flight for one call. */
+function callEffect(state: ExecutingState, call: Call): Effect | undefined {
+  const { toolCallId, attempts, status } = call
+  if (status === 'settled' || status === 'ready') return undefined
   const reason = stopReason(state)
-  const left = call.status === 'deferred' || (call.status === 'in_doubt' && state.cancel !== undefined)
+  const left = status === 'deferred' || (status === 'in_doubt' && state.cancel !== undefined)
   if (left && call.child !== undefined && reason !== undefined) {
-    return [{ kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, state, call, cancelReason: reason }]
+    return { kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, state, call, cancelReason: reason }
   }
-  if (call.status === 'started') {
+  if (status === 'started') {
     const key = `tool ${toolCallId} ${attempts}`
-    return [{ kind: 'tool', key, state, call, ...(reason !== undefined && { cancelReason: reason }) }]
+    return { kind: 'tool', key, state, call, ...(reason !== undefined && { cancelReason: reason }) }
   }
-  if (call.status === 'in_doubt' && call.recovery === 'reconcile') {
-    return [{ kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, state, call }]
+  if (status === 'in_doubt' && call.recovery === 'reconcile') {
+    return { kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, state, call }
   }
-  return []
+  return undefined
 }

@@ -3,6 +3,7 @@ import type { FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
 import type { Price, MaxWebSearches } from '../../vocabulary/billing/price.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import type { Call, RunState } from './state.ts'
+import { placeOfCall } from './turn-calls.ts'
 
 /** The model that the run uses now. */
 export function currentModel(state: RunState): ModelRef {
@@ -49,7 +50,8 @@ export function callsAwaitingChild(state: RunState): readonly Call[] {
 
 /** Finds a call of the current turn. */
 export function findCall(state: RunState, toolCallId: string): Call | undefined {
-  return openTurnCalls(state).find((call) => call.toolCallId === toolCallId)
+  const calls = openTurnCalls(state)
+  return calls[placeOfCall(calls, toolCallId)]
 }
 
 /** Whether a call can still report: a child run that waits, or that no process drives any more, ends once it is stopped. */

@@ -8,7 +8,7 @@ import {
   type OptionFault,
 } from '../../vocabulary/options/option.ts'
 import { limitName } from '../agent/part-check.ts'
-import type { PendingApproval } from '../../machine/state/tally.ts'
+import type { PendingApproval } from '../../machine/laws/tally.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunResult } from '../reading/run-result.ts'

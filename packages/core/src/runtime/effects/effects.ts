@@ -1,8 +1,13 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { requiredEffects, type Effect } from '../../machine/state/required-effects.ts'
+import {
+  changedCallEffects,
+  onlyCallsRequireEffects,
+  requiredEffects,
+  type Effect,
+} from '../../machine/state/required-effects.ts'
 import { sameModel } from '../../machine/prompt/model-request.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
-import type { Call, RunState } from '../../machine/state/state.ts'
+import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
 import type { Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
@@ -46,6 +51,8 @@ export class Effects {
   readonly #options: EffectOptions
   readonly #started = new Set<string>()
   readonly #inFlight = new Map<string, InFlight>()
+  /** The last state, where only its calls required effects. */
+  #followed: ExecutingState | undefined
 
   constructor(options: EffectOptions) {
     this.#options = options
@@ -58,22 +65,41 @@ export class Effects {
 
   /** Law 8: called only when every event of the state is in the ledger. With `draining`, nothing new is started. */
   follow(state: RunState, { draining = false }: { readonly draining?: boolean } = {}): void {
+    const before = this.#followed
+    this.#followed = !draining && onlyCallsRequireEffects(state) ? state : undefined
+    if (before && this.#followed?.turn === before.turn) this.#followCalls(before, this.#followed)
+    else this.#followAll(state, draining)
+  }
+
+  #followAll(state: RunState, draining: boolean): void {
     const wanted = requiredEffects(state)
     const keys = new Set(wanted.map(({ key }) => key))
-    for (const [key, effect] of this.#inFlight) {
-      if (keys.has(key)) continue
-      this.#inFlight.delete(key)
-      effect.stop()
-    }
+    for (const key of this.#inFlight.keys()) if (!keys.has(key)) this.#stop(key)
     for (const effect of wanted) {
-      if (!draining && !this.#started.has(effect.key)) {
-        this.#started.add(effect.key)
-        this.#inFlight.set(effect.key, this.#start(effect))
-      }
+      if (!draining) this.#startOnce(effect)
       if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
         this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)
       }
     }
+  }
+
+  /** Does the same from a state of the same turn on, looking only at the calls that have changed. */
+  #followCalls(before: ExecutingState, state: ExecutingState): void {
+    const { stopped, required } = changedCallEffects(before, state)
+    for (const key of stopped) this.#stop(key)
+    for (const effect of required) this.#startOnce(effect)
+  }
+
+  #startOnce(effect: Effect): void {
+    if (this.#started.has(effect.key)) return
+    this.#started.add(effect.key)
+    this.#inFlight.set(effect.key, this.#start(effect))
+  }
+
+  #stop(key: string): void {
+    const effect = this.#inFlight.get(key)
+    this.#inFlight.delete(key)
+    effect?.stop()
   }
 
   stopAll(): void {

@@ -15,7 +15,7 @@ import {
   pendingApprovals,
   type DeferredCall,
   type PendingApproval,
-} from '../../machine/state/tally.ts'
+} from '../../machine/laws/tally.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { Agent } from '../agent/agent.ts'
 import { stateOf } from './load-state.ts'

@@ -1,5 +1,5 @@
 import type { RunState } from '../../machine/state/state.ts'
-import type { PendingApproval } from '../../machine/state/tally.ts'
+import type { PendingApproval } from '../../machine/laws/tally.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'

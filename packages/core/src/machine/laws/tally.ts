@@ -1,8 +1,8 @@
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { Call, RunState } from './state.ts'
-import { openTurnCalls } from './state-views.ts'
+import type { Call, RunState } from '../state/state.ts'
+import { openTurnCalls } from '../state/state-views.ts'
 
 /** The two halves, counted. The books balance when `open` is empty. */
 export interface Tally {

@@ -1,0 +1,127 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/core/machine'
+import type { RunState } from '@tallystick/core'
+import { tries } from '../../../scripts/testing/effort.ts'
+import { callsAwaitingEqual } from '../src/machine/limits/repeat-waits.ts'
+import { mayRepeat, repeatLimit } from '../src/machine/limits/limit-finding.ts'
+import { longestStreak, sameAnswers } from '../src/machine/messages/call-log.ts'
+import {
+  changedCallEffects,
+  onlyCallsRequireEffects,
+  requiresEffects,
+} from '../src/machine/state/required-effects.ts'
+import type { Call, CallStatus, ExecutingState } from '../src/machine/state/state.ts'
+import { countedSummary, placeOfCall, summaryOf, withCall } from '../src/machine/state/turn-calls.ts'
+import { executing } from './pages.ts'
+import { play, program } from './program.ts'
+import { given } from '@tallystick/core/testing'
+
+const numRuns = tries(100)
+
+/** Every state of every run of a random program, each after the state before it. */
+async function statesOf(random: Parameters<typeof play>[0]): Promise<readonly (readonly RunState[])[]> {
+  const { events, others } = await play(random)
+  return [events, ...others].map((run) => {
+    const states: RunState[] = []
+    for (const event of run) states.push(evolve(states.at(-1), event))
+    return states
+  })
+}
+
+/** The calls that wait for equal ones, by counting all of them. */
+function waitingCalls({ calls, callLog, limits }: ExecutingState): readonly Call[] {
+  const isEqual = (a: Call, b: Call): boolean => a.name === b.name && a.inputDigest === b.inputDigest
+  return calls.filter((call, place) => {
+    const { name, inputDigest, attempts, status } = call
+    if (inputDigest === undefined || attempts > 0 || (status !== 'ready' && status !== 'to_ask')) return false
+    const before = calls.slice(0, place).filter((other) => other.status !== 'settled' && isEqual(call, other))
+    const answers = sameAnswers(callLog, { name, inputDigest }).length
+    return before.length > 0 && before.length + answers >= (limits.maxRepeats ?? 3)
+  })
+}
+
+describe('what is known of the calls of a turn together', () => {
+  it('is what counting each of them gives, in every state of every run', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        for (const state of (await statesOf(random)).flat()) {
+          const calls = openTurnCalls(state)
+          expect(summaryOf(calls)).toEqual(countedSummary(calls))
+          for (const [place, { toolCallId }] of calls.entries()) {
+            expect(placeOfCall(calls, toolCallId)).toBe(place)
+            expect(findCall(state, toolCallId)).toBe(calls[place])
+          }
+          expect(requiresEffects(state)).toBe(requiredEffects(state).length > 0)
+          if (state.phase !== 'executing') continue
+          expect([...callsAwaitingEqual(state)]).toEqual(waitingCalls(state))
+          for (const call of calls) {
+            expect(mayRepeat(state) || repeatLimit(state, call) === undefined).toBe(true)
+            const { name, inputDigest = '' } = call
+            const answers = sameAnswers(state.callLog, { name, inputDigest }).length
+            expect(longestStreak(state.callLog)).toBeGreaterThanOrEqual(answers)
+          }
+        }
+      }),
+      { numRuns },
+    )
+  })
+
+  it('is counted on as calls change, whatever they become', () => {
+    const { calls } = given(executing(['look', 'look', 'write', 'look'])).state as ExecutingState
+    const statuses = Object.keys(countedSummary([]).counts) as readonly CallStatus[]
+    const change = fc.record({
+      place: fc.nat({ max: calls.length - 1 }),
+      more: fc.record({
+        status: fc.constantFrom(...statuses),
+        effect: fc.constantFrom('read' as const, 'write' as const),
+        inputDigest: fc.constantFrom('a', 'b'),
+        grant: fc.constantFrom({ turns: 1 }, {}),
+      }),
+    })
+    fc.assert(
+      fc.property(fc.array(change), (changes) => {
+        let now = calls
+        summaryOf(now)
+        for (const { place, more } of changes) {
+          now = withCall(now, place, { ...(now[place] as Call), ...more })
+          expect(summaryOf(now)).toEqual(countedSummary(now))
+        }
+      }),
+    )
+  })
+
+  it('finds a call by its id wherever it is, and none by an id that no call has', () => {
+    const { calls } = given(executing(['look', 'look', 'look'])).state as ExecutingState
+    const turned = calls.toReversed()
+    for (const [place, { toolCallId }] of turned.entries())
+      expect(placeOfCall(turned, toolCallId)).toBe(place)
+    for (const id of ['', '_', 'x', '_0', '_9', `${calls[0]?.toolCallId}1`])
+      expect(placeOfCall(calls, id)).toBe(-1)
+  })
+})
+
+describe('the effects of the calls that have changed', () => {
+  it('are the difference between all effects of two states, in every run', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, fc.integer({ min: 1, max: 4 }), async (random, distance) => {
+        for (const states of await statesOf(random)) {
+          for (const [index, after] of states.entries()) {
+            const before = states[index - distance]
+            if (before?.turn !== after.turn) continue
+            if (!onlyCallsRequireEffects(before) || !onlyCallsRequireEffects(after)) continue
+            const { stopped, required } = changedCallEffects(before, after)
+            const kept = requiredEffects(before).filter(({ key }) => !stopped.includes(key))
+            const keys = new Set([...kept, ...required].map(({ key }) => key))
+            expect([...keys].toSorted()).toEqual(
+              requiredEffects(after)
+                .map(({ key }) => key)
+                .toSorted(),
+            )
+          }
+        }
+      }),
+      { numRuns },
+    )
+  })
+})
