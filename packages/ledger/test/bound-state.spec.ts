@@ -76,7 +76,12 @@ describe('a snapshot', () => {
       (JSON.parse(Buffer.from(stateBytes(begun, given)).toString()) as { history: unknown }).history
     expect(shared([a, b])).toEqual({ carried: 2, messages: messages.slice(2) })
     expect(shared([a, sampleMessage('x')])).toEqual({ carried: 1, messages: messages.slice(1) })
+    expect(shared([a, sampleMessage('x'), sampleMessage('y')])).toEqual({
+      carried: 1,
+      messages: messages.slice(1),
+    })
     expect(shared([sampleMessage('x')])).toEqual(messages)
+    expect(shared([sampleMessage('x'), b])).toEqual(messages)
     expect(shared([])).toEqual(messages)
     const snapshot = sealed(runId, stateBytes(begun, [a, b]))
     const restored = await stateOfSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])

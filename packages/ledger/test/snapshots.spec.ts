@@ -2,12 +2,20 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
-import { evolve } from '@tallystick/core/machine'
-import { foldTo, verifyRun } from '@tallystick/ledger'
+import { evolve, stateToJson } from '@tallystick/core/machine'
+import { foldTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/removal/redact.ts'
+import { snapshotDigest, stateBytes } from '../src/projection/snapshot/bound-state.ts'
 import { replacedBy } from '../src/projection/snapshot/snapshots.ts'
+import {
+  projectionDatabaseOf,
+  type ProjectionDatabase,
+} from '../src/projection/tables/projection-database.ts'
+import { snapshotVersion } from '../src/projection/tables/projection-version.ts'
+import { refreshed } from './support/compare-projections.ts'
+import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { filesBeside, tamper, withRaw } from './support/raw-database.ts'
 import { rewrite } from './support/kept-ledger.ts'
@@ -123,6 +131,12 @@ describe('a fold that comes far', () => {
     const ledger = open(path)
     const { seq } = (await ledger.head(runId))!
     for (let at = 210; at < seq; at += 30) await foldTo(ledger, runId, at, { snapshots: at % 60 === 0 })
+    expect(snapshotsIn(path).length).toBeGreaterThan(0)
+    // Each of them as far as if it were the first.
+    for (let at = seq - 11; at <= seq; at++) {
+      tamper(path, (database) => database.exec(`update snapshot set head_hash = zeroblob(32)`))
+      await foldTo(ledger, runId, at)
+    }
     const places: number[] = []
     for (let at = 200; at <= 20_000; at += 200) {
       const gone = replacedBy(at, places)
@@ -132,7 +146,7 @@ describe('a fold that comes far', () => {
     expect(places.at(-1)).toBe(20_000)
     const gaps = places.map((place, index) => place - (places[index - 1] ?? 0))
     expect(Math.max(...gaps)).toBeLessThanOrEqual(8_000)
-    expect(snapshotsIn(path).length).toBeLessThanOrEqual(8)
+    expect(snapshotsIn(path)).toHaveLength(8)
   })
 })
 
@@ -171,6 +185,107 @@ describe('a snapshot that is not as it was written', () => {
     expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
     const { fromSeq, state } = await foldingFrom(ledger, runId)
     expect([fromSeq, state.lastText]).toEqual([1, 'All is well?'])
+  })
+})
+
+describe('snapshots near an event', () => {
+  it('are used in turn: where the nearest is not sound, the one right before it', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    await foldTo(ledger, runId, 210)
+    tamper(path, (database) =>
+      database.exec(`insert into snapshot select snapshot.run_id, reducer, 211, state, hash, snapshot.seal
+        from snapshot join event on event.run_id = snapshot.run_id and event.seq = 211`),
+    )
+    const { fromSeq, state } = await foldingFrom(ledger, runId, 250)
+    expect(fromSeq).toBe(211)
+    expect(state).toStrictEqual(await folded(ledger, runId, 250))
+  })
+
+  it('that were forged, seal and all, cost only time', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    const done = await foldTo(ledger, runId, undefined, { snapshots: false })
+    tamper(path, (database) => {
+      const headHash = database
+        .prepare<[string], Uint8Array>('select hash from event where run_id = ? and seq = 210')
+        .pluck()
+        .get(runId) as Uint8Array
+      const bare = { seq: 210, state: stateBytes({ ...done, seq: 210 }, []), headHash }
+      database
+        .prepare('insert into snapshot values (?, ?, ?, ?, ?, ?)')
+        .run(runId, snapshotVersion, 210, bare.state, headHash, snapshotDigest(runId, bare))
+    })
+    const read = vi.spyOn(ledger, 'read')
+    const state = await foldTo(ledger, runId, 250)
+    expect(read.mock.calls.map(([, range]) => range)).toEqual([
+      { fromSeq: 211, toSeq: 250 },
+      { fromSeq: 1, toSeq: 250 },
+    ])
+    expect(state).toStrictEqual(await folded(ledger, runId, 250))
+    read.mockRestore()
+    // Counts of what a run did are not taken twice from the events that were read twice.
+    const calls = [{ name: 'look', outcome: 'success', count: 39 }]
+    expect(await runSummary(ledger, runId)).toMatchObject({ calls })
+  })
+
+  it('after the last event that a projection tells of, spare its fold the events before them', async () => {
+    const { path, runId } = longLedger()
+    const source = open(path)
+    const events = await Array.fromAsync(source.read(runId))
+    const ledger = open(temporaryFile())
+    const grown = new GrownLedger([events])
+    await grown.grow(ledger, 0, 100)
+    await refreshed(ledger)
+    await grown.grow(ledger, 0, 150)
+    await foldTo(ledger, runId)
+    await grown.grow(ledger, 0, events.length)
+    const read = vi.spyOn(ledger, 'read')
+    await refreshed(ledger)
+    expect(read.mock.calls.map(([, range]) => range?.fromSeq)).toEqual([101])
+    read.mockRestore()
+    const calls = [{ name: 'look', outcome: 'success', count: 39 }]
+    expect(await runSummary(ledger, runId)).toMatchObject({ calls, seq: events.length })
+    const verdicts = await Array.fromAsync(verifyLedger(ledger))
+    expect(verdicts.filter(({ ok, differs }) => !ok || differs)).toEqual([])
+  })
+
+  it('are not looked for where every event of a run is read anyway', async () => {
+    const { path } = longLedger()
+    const ledger = open(path)
+    const database = projectionDatabaseOf(ledger) as ProjectionDatabase
+    const ask = vi.spyOn(database, 'ask')
+    await refreshed(ledger)
+    expect(ask.mock.calls.filter(([text]) => text.includes('snapshot.seal'))).toEqual([])
+    ask.mockRestore()
+  })
+})
+
+describe('a run that began with what its session had said', () => {
+  it('keeps that once: its snapshots tell how much of it they share', async () => {
+    const path = temporaryFile()
+    const ledger = open(path)
+    await longRun(ledger, 2, { sessionId: 'ann' })
+    const runId = await longRun(ledger, 30, { seed: 2, sessionId: 'ann' })
+    const { seq } = (await ledger.head(runId))!
+    const carriedIn = (): readonly unknown[] =>
+      snapshotsIn(path).map(({ state }) => {
+        const { history } = JSON.parse(Buffer.from(state).toString()) as { history: { carried: number } }
+        return history.carried
+      })
+    await foldTo(ledger, runId, 205)
+    const first = carriedIn()
+    expect(first).toEqual([expect.any(Number)])
+    expect(Number(first[0])).toBeGreaterThan(0)
+    const read = vi.spyOn(ledger, 'read')
+    const state = await foldTo(ledger, runId)
+    expect(read.mock.calls.map(([, range]) => range)).toEqual([{ toSeq: 2 }, { fromSeq: 206, toSeq: seq }])
+    read.mockRestore()
+    const due = stateToJson(await folded(ledger, runId))
+    expect(stateToJson(state)).toStrictEqual(due)
+    expect(carriedIn()).toEqual([first[0], first[0]])
+    expect(stateToJson((await foldingFrom(ledger, runId)).state)).toStrictEqual(due)
+    expect(await verifyRun(ledger, runId)).toEqual({ scope: 'run', runId, ok: true, events: seq })
   })
 })
 

@@ -1,6 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { projectRun } from '../summary/project-run.ts'
-import { isRunId, namedRun } from '../../record/stored-ids.ts'
+import { knownBefore, projectRun } from '../summary/project-run.ts'
+import { namedRun } from '../../record/stored-ids.ts'
 import type { ProjectionTables } from './projection-tables.ts'
 import { storedRun, type RunPlace, type StoredRun } from '../summary/stored-run.ts'
 import type { SummaryRecord } from '../summary/summary-record.ts'
@@ -10,7 +10,7 @@ import { timedShares, TotalsAccumulator, type TotalsChange } from '../summary/to
 export interface ProjectedRun {
   readonly runId: RunId
   /** What the store has. */
-  readonly before?: StoredRun
+  readonly before: StoredRun | undefined
   /** Absent where the run has gone. */
   readonly now?: { readonly place: RunPlace; readonly record: SummaryRecord }
 }
@@ -32,17 +32,19 @@ export async function projectLagging(
   runIds: readonly string[],
   folded: (events: number) => void,
 ): Promise<readonly ProjectedRun[]> {
-  const places = new Map((await tables.places(runIds)).map((place) => [place.runId, place]))
+  const places = new Map<string, RunPlace>()
+  for (const place of await tables.places(runIds)) places.set(place.runId, place)
   const rows = await knownRows(tables, runIds)
   const found: ProjectedRun[] = []
-  // Events under a text that is no run id are of no run; verify names them.
-  for (const runId of new Set(runIds.filter(isRunId))) {
+  // Events under a text that is no run id are of no run, and have no place; verify names them.
+  for (const runId of new Set(runIds)) {
     const [place, before] = [places.get(runId), rows.get(runId)]
     if (place && before && isCurrent(before, place)) continue
     if (place) {
-      const now = await projectPlace(ledger, place, before)
-      folded(place.headSeq - (before?.summary ? before.seq : 0))
-      if (now) found.push({ runId: place.runId, now: { place, record: now }, ...(before && { before }) })
+      const { headSeq } = place
+      const now = await projectRun(ledger, place.runId, headSeq, knownBefore(headSeq, before))
+      folded(headSeq - (before?.summary ? before.seq : 0))
+      if (now) found.push({ runId: place.runId, before, now: { place, record: now } })
     } else if (before) found.push({ runId: before.runId, before })
   }
   return found
@@ -65,17 +67,6 @@ async function knownRows(
 /** Whether a row tells of a run as it is now. */
 function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): boolean {
   return summary !== undefined && seq === place.headSeq && Buffer.compare(headHash, place.headHash) === 0
-}
-
-/** Tells of a run up to its end, continuing from its row where that is sound. */
-function projectPlace(
-  ledger: Ledger,
-  { runId, headSeq }: RunPlace,
-  before?: StoredRun,
-): Promise<SummaryRecord | undefined> {
-  const { summary, accumulated, seq = 0 } = before ?? {}
-  const known = summary && accumulated && seq < headSeq ? { seq, accumulated } : undefined
-  return projectRun(ledger, runId, headSeq, known)
 }
 
 /** What the totals gain and lose by some runs. */

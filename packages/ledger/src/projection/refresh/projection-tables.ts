@@ -180,13 +180,12 @@ export class ProjectionTables {
   /** When the runs of a session began and continued, without some of them; `undefined` where there are no others. */
   async timesOf(key: string, without: readonly string[]): Promise<SessionTimes | undefined> {
     const { texts } = this.#dialect
-    const [row] = await this.database.ask<{ [Name in keyof SessionTimes]: number | null }>(
+    const [row] = await this.database.ask<SessionTimes>(
       `select min(started_at) as started_at, max(last_at) as last_at from ${this.#runs}
-        where session_id = $1 and run_id not in (select value from ${texts('$2')})`,
+        where session_id = $1 and run_id not in (select value from ${texts('$2')}) having count(*) > 0`,
       [key, JSON.stringify(without)],
     )
-    const { started_at = null, last_at = null } = row ?? {}
-    return started_at === null || last_at === null ? undefined : { started_at, last_at }
+    return row
   }
 
   get #runs(): string {

@@ -10,7 +10,7 @@ import {
   type CurrentProjections,
   type ProjectionOptions,
 } from '../refresh/projection-lag.ts'
-import { projectRun } from '../summary/project-run.ts'
+import { knownBefore, projectRun } from '../summary/project-run.ts'
 import { ProjectionTables, type RowQuery } from '../refresh/projection-tables.ts'
 import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
 import type { CallCount } from '../summary/call-counts.ts'
@@ -165,9 +165,7 @@ async function* summariesOf(
     const row = rows.get(runId)
     if (row?.summary && row.seq === head.seq) yield row.summary
     else {
-      const known =
-        row?.accumulated && row.seq < head.seq ? { seq: row.seq, accumulated: row.accumulated } : undefined
-      const record = await projectRun(ledger, runId, head.seq, known)
+      const record = await projectRun(ledger, runId, head.seq, knownBefore(head.seq, row))
       if (record) yield record.summary
     }
   }

@@ -1,6 +1,7 @@
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
 import { foldRun } from '../snapshot/fold-to.ts'
 import { RunAccumulator, type AccumulatedRun } from './run-accumulator.ts'
+import type { StoredRun } from './stored-run.ts'
 import { recordOf, unreadableRecord, type SummaryRecord } from './summary-record.ts'
 
 /** Codes of errors that are about the record of one run, and say nothing about the others. */
@@ -20,6 +21,14 @@ function isOfOneRun(error: unknown): error is TallystickError {
 export interface NotedSeq {
   readonly seq: number
   readonly accumulated: AccumulatedRun
+}
+
+/** What a row knows of a run that has had more events since; `undefined` where it tells of all of them. */
+export function knownBefore(
+  headSeq: number,
+  row: Pick<StoredRun, 'seq' | 'accumulated'> | undefined,
+): NotedSeq | undefined {
+  return row?.accumulated && row.seq < headSeq ? { seq: row.seq, accumulated: row.accumulated } : undefined
 }
 
 /**

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import {
+  addAmounts,
+  amountColumns,
+  amountsOf,
+  costUsdOf,
+  noAmounts,
+  usageOf,
+} from '../src/projection/tables/amounts.ts'
+import { nameOfKey, storableKey } from '../src/projection/tables/storable-key.ts'
+
+const usage = {
+  ...{ inputTokens: 2, outputTokens: 3, cacheReadTokens: 5, cacheWriteTokens: 7 },
+  ...{ cacheWriteLongTokens: 11, reasoningTokens: 13, webSearches: 17 },
+}
+const columns = {
+  ...{ unpriced: 0, cost_nano: 1_500_000, input_tokens: 2, output_tokens: 3, cache_read_tokens: 5 },
+  ...{ cache_write_tokens: 7, cache_write_long_tokens: 11, reasoning_tokens: 13, web_searches: 17 },
+  ...{ input_told: 1, output_told: 1, cache_read_told: 1, cache_write_told: 1 },
+  ...{ cache_write_long_told: 1, reasoning_told: 1, web_searches_told: 1 },
+}
+
+describe('amounts', () => {
+  it('hold each kind of token, of how many it was told, and the cost in billionths of a dollar', () => {
+    expect(amountsOf(usage, 0.0015)).toStrictEqual(columns)
+    expect(Object.keys(columns).toSorted()).toEqual(amountColumns.toSorted())
+    expect(amountsOf({}, undefined)).toStrictEqual({ ...noAmounts, unpriced: 1 })
+    expect(amountsOf({ outputTokens: 0 }, 0)).toStrictEqual({ ...noAmounts, output_told: 1 })
+  })
+
+  it('are added and taken off, column by column', () => {
+    const amounts = amountsOf(usage, 0.0015)
+    const twice = Object.fromEntries(Object.entries(columns).map(([name, value]) => [name, 2 * value]))
+    expect(addAmounts(amounts, amounts)).toStrictEqual(twice)
+    expect(addAmounts(addAmounts(amounts, amounts), amounts, -1)).toStrictEqual(columns)
+    expect(addAmounts(noAmounts, noAmounts)).toStrictEqual(noAmounts)
+    expect(Object.values(noAmounts)).toEqual(amountColumns.map(() => 0))
+  })
+
+  it('tell the tokens of the kinds that were told, and the cost where one had a price', () => {
+    expect(usageOf(amountsOf(usage, 0.0015))).toStrictEqual(usage)
+    expect(usageOf(addAmounts(amountsOf(usage, 1), amountsOf({}, 1)))).toStrictEqual(usage)
+    expect(usageOf(amountsOf({ inputTokens: 0 }, 1))).toStrictEqual({ inputTokens: 0 })
+    expect(usageOf(noAmounts)).toStrictEqual({})
+    expect(costUsdOf(amountsOf({}, 0.0015), 1)).toBe(0.0015)
+    expect(costUsdOf(addAmounts(amountsOf({}, 0.0015), amountsOf({}, undefined)), 2)).toBe(0.0015)
+    expect(costUsdOf(amountsOf({}, undefined), 1)).toBeUndefined()
+    expect(costUsdOf(noAmounts, 0)).toBeUndefined()
+  })
+})
+
+describe('a name as the key of a row', () => {
+  it.each([
+    ['assistant', 'assistant'],
+    ['', ''],
+    ['say "hi"', 'say "hi"'],
+    ['"quoted"', '"\\"quoted\\""'],
+    ['nul \0', '"nul \\u0000"'],
+    ['half \ud83d', '"half \\ud83d"'],
+  ])('%j is %j, which stands for it again', (name, key) => {
+    expect(storableKey(name)).toBe(key)
+    expect(nameOfKey(key)).toBe(name)
+  })
+})

@@ -1,0 +1,139 @@
+// What verify finds in tables that follow from the events: every column, one change at a time.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Ledger } from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { amountColumns } from '../src/projection/tables/amounts.ts'
+import { refreshed } from './support/compare-projections.ts'
+import { longRun } from './support/long-run.ts'
+import { differing } from './support/projection-bed.ts'
+import { tamper } from './support/raw-database.ts'
+
+let path: string
+let ledger: Ledger
+
+/** Two runs of one session, with what follows from them: one of them has a snapshot. */
+beforeAll(async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-audit-'))
+  path = join(folder, 'runs.db')
+  ledger = sqliteLedger(path)
+  await longRun(ledger, 1, { sessionId: 'ann' })
+  await foldTo(ledger, await longRun(ledger, 7, { seed: 2, sessionId: 'ann' }))
+  await refreshed(ledger)
+  return async () => {
+    await ledger.close()
+    rmSync(folder, { recursive: true })
+  }
+})
+
+/** What verify finds to differ after a change, which is taken back. */
+async function foundAfter(table: string, change: string): Promise<readonly string[]> {
+  tamper(path, (file) => file.exec(`create table before as select * from ${table}; ${change}`))
+  const found = await differing(ledger)
+  tamper(path, (file) =>
+    file.exec(`delete from ${table}; insert into ${table} select * from before; drop table before`),
+  )
+  return found
+}
+
+describe('verify', () => {
+  it('finds nothing in projections and snapshots that are as their events say', async () => {
+    expect(await differing(ledger)).toEqual([])
+    const again = `update run_summary set summary = replace(summary, '{"runId"', '{ "runId"')`
+    expect(await foundAfter('run_summary', again)).toEqual([])
+    // Content that was removed is made anew.
+    expect(await foundAfter('run_summary', 'update run_summary set summary = null')).toEqual([])
+  })
+
+  it.each(['runs', 'started_at', 'last_at', 'turns', 'tool_calls', ...amountColumns])(
+    'finds another %s of a session',
+    async (column) => {
+      const change = `update session_summary set ${column} = ${column} + 1`
+      expect(await foundAfter('session_summary', change)).toEqual(['totals of session ann'])
+    },
+  )
+
+  it.each(['calls', ...amountColumns])('finds another %s of model calls', async (column) => {
+    const [found = ''] = await foundAfter('spending', `update spending set ${column} = ${column} + 1`)
+    expect(found).toMatch(/^spending of \d+ looker scripted /)
+  })
+
+  it.each([
+    ['hour', `update spending set hour = hour + 1`],
+    ['agent', `update spending set agent = 'nobody'`],
+    ['provider', `update spending set provider = 'nobody'`],
+    ['api', `update spending set api = 'none'`],
+    ['model', `update spending set model_id = 'none'`],
+    ['row less', 'delete from spending'],
+    [
+      'row more',
+      `insert into spending select hour + 5, agent, provider, api, model_id${', 1'.repeat(17)} from spending`,
+    ],
+  ])('finds another %s of model calls', async (_what, change) => {
+    const [found = ''] = await foundAfter('spending', change)
+    expect(found).toMatch(/^spending of /)
+  })
+
+  const last = 'where pos = (select max(pos) from run_summary)'
+  it.each([
+    ['place', `update run_summary set pos = pos + 1000 ${last}`],
+    ['event that is later', `update run_summary set seq = seq + 1 ${last}`],
+    ['event that is earlier', `update run_summary set seq = seq - 1 ${last}`],
+    ['hash', `update run_summary set head_hash = zeroblob(32) ${last}`],
+    ['status', `update run_summary set standing = 'failed' ${last}`],
+    ['beginning', `update run_summary set started_at = started_at + 1 ${last}`],
+    ['end', `update run_summary set last_at = last_at - 1 ${last}`],
+    ['summary', `update run_summary set summary = replace(summary, 'answered', 'stopped') ${last}`],
+    ['summary, cut off', `update run_summary set summary = '{' ${last}`],
+    ['note', `update run_summary set notes = replace(notes, 'looker', 'somebody') ${last}`],
+    ['row, which is missing', `delete from run_summary ${last}`],
+  ])('finds another %s of a run', async (_what, change) => {
+    expect(await foundAfter('run_summary', change)).toContain('projection')
+  })
+
+  it.each([
+    ['another session', `update run_summary set session_id = 'bob' ${last}`],
+    [
+      'another share of the totals',
+      `update run_summary set shares = replace(shares, '"calls":7', '"calls":8')`,
+    ],
+  ])('finds %s of a run, in the run and in the totals', async (_what, change) => {
+    expect(await foundAfter('run_summary', change)).toEqual([
+      'projection',
+      expect.stringMatching(/^(totals of session|spending of|sessions of)/),
+    ])
+  })
+
+  it.each([
+    ['another agent', `update run_agent set agent = 'somebody' where pos = (select max(pos) from run_agent)`],
+    ['one agent more', `insert into run_agent select 'somebody', max(pos) from run_agent`],
+    ['one agent less', `delete from run_agent where pos = (select max(pos) from run_agent)`],
+  ])('finds %s of a run', async (_what, change) => {
+    expect(await foundAfter('run_agent', change)).toEqual(['projection'])
+  })
+
+  it('finds rows of runs that are not there, and sessions without a row', async () => {
+    const gone = `update run_summary set run_id = 'nobody' ${last}`
+    expect(await foundAfter('run_summary', gone)).toContain('projections of runs that are not there')
+    expect(await foundAfter('session_summary', 'delete from session_summary')).toEqual(['sessions of runs'])
+    expect(await foundAfter('session_summary', 'update session_summary set runs = 0')).toEqual([
+      'sessions of runs',
+    ])
+  })
+
+  it.each([
+    ['state', 'update snapshot set state = seal'],
+    ['seal', 'update snapshot set seal = head_hash'],
+    ['hash', 'update snapshot set head_hash = seal'],
+    ['event that is earlier', 'update snapshot set seq = seq - 1'],
+  ])('finds another %s of a snapshot', async (_what, change) => {
+    expect(await foundAfter('snapshot', change)).toEqual([expect.stringMatching(/^snapshot at event \d+$/)])
+  })
+
+  it('finds a snapshot after the last event', async () => {
+    expect(await foundAfter('snapshot', 'update snapshot set seq = seq + 1')).toEqual(['snapshot'])
+  })
+})

@@ -1,0 +1,128 @@
+// What becomes of rows of projections that are not as they were written, and of a refresh that others are in the way of.
+import { LedgerUnavailableError } from '@tallystick/core'
+import { foldTo, ledgerStats, projectionLag } from '@tallystick/ledger'
+import { describe, expect, it } from 'vitest'
+import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { rewrite } from './support/kept-ledger.ts'
+import { longRun } from './support/long-run.ts'
+import { differing, everything, recordSome, statsOf } from './support/projection-bed.ts'
+import { recordRun } from './support/record-run.ts'
+import { openedProjections as opened, watched } from './support/watched-projections.ts'
+
+describe('rows of projections that are not as they were written', () => {
+  it.each([
+    ['whose run has another end', `update run_summary set head_hash = zeroblob(32)`],
+    ['that tell of fewer events', `update run_summary set seq = seq - 1`],
+  ])('%s are made anew', async (_which, statement) => {
+    const { ledger, refresh, tamper: change } = opened()
+    await recordSome(ledger, 2)
+    await refresh()
+    const sound = await statsOf(ledger)
+    change(`${statement}; update projection set cursor = ''`)
+    expect(await differing(ledger)).toContain('projection')
+    await refresh()
+    expect(await differing(ledger)).toEqual([])
+    expect(await statsOf(ledger)).toEqual(sound)
+  })
+
+  it('that cannot be read make all of them be made anew, and a reader folds', async () => {
+    const { ledger, heard, refresh, reader, tamper: change } = opened()
+    await recordSome(ledger, 3)
+    await refresh()
+    const sound = await statsOf(ledger)
+    change(`update run_summary set summary = '{' where pos = 1; update projection set cursor = ''`)
+    expect(await ledgerStats(reader(), everything)).toEqual(sound)
+    heard.length = 0
+    await refresh()
+    expect(heard).toHaveLength(3)
+    expect(await statsOf(ledger)).toEqual(sound)
+    expect(await differing(ledger)).toEqual([])
+  })
+
+  it('of a run that was rewritten, chain and all, are made anew from its first event', async () => {
+    const { path, ledger, refresh, tamper: change } = opened()
+    const runId = await recordRun(ledger)
+    await refresh()
+    rewrite(path, runId, (body) => body.replaceAll('"outputTokens":17', '"outputTokens":18'))
+    change(`update projection set cursor = ''`)
+    await refresh()
+    expect((await statsOf(ledger)).spending).toMatchObject([{ calls: 2, usage: { outputTokens: 36 } }])
+  })
+
+  it('that were all deleted come back, with what lets folds leave snapshots', async () => {
+    const { ledger, refresh, rows, tamper: change } = opened()
+    const runId = await longRun(ledger, 7)
+    await refresh()
+    const sound = await statsOf(ledger)
+    change(`delete from projection; delete from snapshot`)
+    expect((await foldTo(ledger, runId)).phase).toBe('done')
+    expect(rows('select seq from snapshot')).toEqual([])
+    expect(await projectionLag(ledger)).toBe((await ledger.head(runId))?.seq)
+    expect(await statsOf(ledger)).toEqual(sound)
+    await refresh()
+    expect(await projectionLag(ledger)).toBe(0)
+    expect(await statsOf(ledger)).toEqual(sound)
+    await foldTo(ledger, runId)
+    expect(rows('select seq from snapshot')).toHaveLength(1)
+  })
+})
+
+describe('projections beside other processes', () => {
+  it('are read again where another one was quicker, and given up after fifty times', async () => {
+    const { ledger, database, refresh } = opened()
+    await recordSome(ledger, 1)
+    await refresh()
+    await recordRun(ledger, 2)
+    const change = database.change.bind(database)
+    let tries = 0
+    Object.assign(database, {
+      change: (...given: Parameters<typeof change>) =>
+        tries++ === 0 ? Promise.resolve(false) : change(...given),
+    })
+    await refresh()
+    expect(tries).toBe(2)
+    expect((await statsOf(ledger)).counts.done).toBe(2)
+    expect(await projectionLag(ledger)).toBe(0)
+    await recordRun(ledger, 3)
+    tries = 0
+    Object.assign(database, { change: () => Promise.resolve(++tries < 0) })
+    await expect(refresh()).rejects.toThrow(LedgerUnavailableError)
+    await expect(refresh()).rejects.toThrow('other processes are doing so again and again')
+    expect(tries).toBe(100)
+  })
+
+  it('stay as they are where the new events cannot be read', async () => {
+    const { ledger, database, refresh } = opened()
+    await recordSome(ledger, 1)
+    await refresh()
+    const { made } = watched(database)
+    Object.assign(database, { changedRuns: () => Promise.reject(new LedgerUnavailableError('out of reach')) })
+    await expect(refresh()).rejects.toThrow('out of reach')
+    expect(made).toEqual([])
+  })
+
+  it('are made anew where the event at their place has gone, as Postgres says; a reader folds', async () => {
+    const { ledger, database, heard, refresh, reader } = opened()
+    await recordSome(ledger, 2)
+    await refresh()
+    const sound = await statsOf(ledger)
+    await recordRun(ledger, 3)
+    const changedRuns = database.changedRuns.bind(database)
+    const losing = (times: number) => {
+      let lost = 0
+      return (after: string): ReturnType<typeof changedRuns> =>
+        lost++ < times
+          ? Promise.resolve({ runIds: [], cursor: after, isLast: true, isLost: true })
+          : changedRuns(after)
+    }
+    const other = reader()
+    Object.assign(projectionDatabaseOf(other) ?? {}, { changedRuns: losing(9) })
+    expect((await ledgerStats(other, everything)).counts.done).toBe(3)
+    heard.length = 0
+    Object.assign(database, { changedRuns: losing(1) })
+    await refresh()
+    expect(heard).toHaveLength(3)
+    expect(await statsOf(ledger)).not.toEqual(sound)
+    expect(await differing(ledger)).toEqual([])
+  })
+})

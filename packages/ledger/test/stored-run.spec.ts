@@ -1,0 +1,115 @@
+import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import type { RunSummary } from '@tallystick/ledger'
+import { describe, expect, it } from 'vitest'
+import { amountsOf } from '../src/projection/tables/amounts.ts'
+import { knownBefore } from '../src/projection/summary/project-run.ts'
+import { RunAccumulator } from '../src/projection/summary/run-accumulator.ts'
+import { storedRun, writtenRun, type StoredRunRow } from '../src/projection/summary/stored-run.ts'
+import { unreadableRecord, type SummaryRecord } from '../src/projection/summary/summary-record.ts'
+
+const runId = sampleRunId(1)
+const place = { runId, pos: 7, headSeq: 9, headHash: Buffer.alloc(32, 5) }
+const call = { toolCallId: sampleCallId(runId), name: 'look' }
+const accumulated = new RunAccumulator().run
+const summary: RunSummary = {
+  ...{ runId, status: 'suspended', seq: 9, turn: 2, startedAt: 100, lastAt: 200 },
+  ...{ agent: '"b"', agents: ['a', '"b"', 'a'], isStreaming: false, sessionId: '"s"', sessionPlace: 1 },
+  parent: { runId: sampleRunId(2), seq: 3, relation: 'fork' },
+  started: [call],
+  waits: {
+    approvals: [call],
+    deferred: [{ ...call, externalId: 'job-7' }],
+    children: [{ ...call, runId: sampleRunId(3) }],
+    limit: { limit: 'maxTurns', max: 2 },
+  },
+  ...{ calls: [{ name: 'look', outcome: 'success', count: 1 }], failedAttempts: 0 },
+  ...{ childRunIds: [sampleRunId(3)], turns: 2, toolCalls: 1, usage: {} },
+  children: { runs: 0, turns: 0, toolCalls: 0 },
+}
+const session = { sessionId: '"s"', turns: 2, toolCalls: 1, amounts: amountsOf({}, 1) }
+const record: SummaryRecord = { summary, shares: { spending: [], session }, accumulated }
+
+/** A row as the store gives it back. */
+function row(of: SummaryRecord = record, change: Partial<StoredRunRow> = {}): StoredRunRow {
+  const { agents: _agents, head_hash: hex, ...columns } = writtenRun(place, of)
+  return { ...columns, head_hash: Buffer.from(hex, 'hex'), ...change }
+}
+
+describe('the row of a run', () => {
+  it('holds its summary, and what is looked for in columns', () => {
+    expect(writtenRun(place, record)).toEqual({
+      ...{ run_id: runId, pos: 7, seq: 9, head_hash: '05'.repeat(32), standing: 'suspended' },
+      ...{ session_id: '"\\"s\\""', started_at: 100, last_at: 200, agents: ['a', '"\\"b\\""'] },
+      shares: JSON.stringify(record.shares),
+      summary: JSON.stringify(summary),
+      notes: JSON.stringify(accumulated),
+    })
+    expect(storedRun(row())).toStrictEqual({
+      ...{ runId, pos: 7, seq: 9, headHash: Buffer.alloc(32, 5), status: 'suspended' },
+      ...{ session: '"\\"s\\""', startedAt: 100, lastAt: 200, shares: record.shares, summary, accumulated },
+    })
+  })
+
+  it('of a run that cannot be read holds no time, no agent and no note', () => {
+    const unreadable = unreadableRecord(runId, 9, { code: 'ledger_damaged', message: 'It is damaged.' })
+    const written = writtenRun(place, unreadable)
+    expect(written).toMatchObject({ standing: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
+    expect(written).toMatchObject({ notes: null, agents: [] })
+    expect(storedRun(row(unreadable))).toStrictEqual({
+      ...{ runId, pos: 7, seq: 9, headHash: Buffer.alloc(32, 5), status: 'unreadable' },
+      ...{ startedAt: 0, lastAt: 0, shares: { spending: [] } },
+      summary: { runId, status: 'unreadable', seq: 9, code: 'ledger_damaged', message: 'It is damaged.' },
+    })
+  })
+
+  it('whose content was removed holds no summary', () => {
+    const stored = storedRun(row(record, { summary: null, notes: null }))
+    expect(stored).toMatchObject({ runId, session: '"\\"s\\""', startedAt: 100 })
+    expect(stored).not.toHaveProperty('summary')
+    expect(stored).not.toHaveProperty('accumulated')
+  })
+
+  it('says what is known of a run that has had more events since', () => {
+    expect(knownBefore(10, { seq: 9, accumulated })).toEqual({ seq: 9, accumulated })
+    expect(knownBefore(9, { seq: 9, accumulated })).toBeUndefined()
+    expect(knownBefore(10, { seq: 9 })).toBeUndefined()
+    expect(knownBefore(10, undefined)).toBeUndefined()
+  })
+})
+
+describe('a row that is not as it was written', () => {
+  const other = { toolCallId: 'call_x', name: 'look' }
+  const { waits } = summary
+  it.each<readonly [string, object]>([
+    ['that names another run', { runId: sampleRunId(9) }],
+    ['with a started call under no id', { started: [call, other] }],
+    ['with an approval under no id', { waits: { ...waits, approvals: [other] } }],
+    ['with a deferred call under no id', { waits: { ...waits, deferred: [other] } }],
+    ['with a child run of a call under no id', { waits: { ...waits, children: [{ ...other, runId }] } }],
+    ['with a child run under no id', { waits: { ...waits, children: [{ ...call, runId: 'x' }] } }],
+    ['with a worker under no id', { childRunIds: [sampleRunId(3), 'x'] }],
+    ['with a parent under no id', { parent: { runId: 'x', seq: 1, relation: 'child' } }],
+    ['with a limit that is none', { waits: { ...waits, limit: { limit: 'maxWishes' } } }],
+    ['with calls that are no list', { calls: 3 }],
+    ['without calls that were started', { started: undefined }],
+  ])('%s counts as missing', (_how, change) => {
+    const forged = JSON.stringify({ ...summary, ...change })
+    expect(storedRun(row(record, { summary: forged }))).toBeUndefined()
+  })
+
+  it('counts as missing where it has no run id, or holds no JSON', () => {
+    expect(storedRun(row(record, { run_id: 'nobody' }))).toBeUndefined()
+    expect(storedRun(row(record, { run_id: 'nobody', summary: null }))).toBeUndefined()
+    expect(storedRun(row(record, { notes: '{' }))).toBeUndefined()
+    expect(storedRun(row(record, { shares: '{' }))).toBeUndefined()
+  })
+
+  it('is one that names no parent and no limit', () => {
+    const { parent: _parent, ...alone } = summary
+    const { limit: _limit, ...unlimited } = waits
+    const plain = { ...alone, waits: unlimited }
+    expect(storedRun(row(record, { summary: JSON.stringify(plain) }))?.summary).toEqual(plain)
+    const other = { runId: sampleRunId(9), status: 'unreadable', seq: 9, code: 'x', message: 'x' }
+    expect(storedRun(row(record, { summary: JSON.stringify(other) }))).toBeUndefined()
+  })
+})
