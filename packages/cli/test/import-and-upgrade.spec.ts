@@ -1,6 +1,5 @@
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickFed, tallystickHere } from './kit/tallystick.ts'
@@ -86,26 +85,17 @@ describe('import', () => {
 })
 
 describe('upgrade', () => {
-  /** Makes a ledger one of the release before the last change of the schema, which ends inboxes. */
-  function makeOlder(path: string): void {
-    const database = new BetterSqlite3(path)
-    const version = Number(database.pragma('user_version', { simple: true }))
-    database.exec('drop trigger run_ends_read; drop trigger inbox_is_open')
-    database.exec(
-      `delete from schema_migration where name = '0006-inbox-ends'; pragma user_version = ${version - 1}`,
-    )
-    database.close()
-  }
+  /** A ledger file that an older release wrote. */
+  const older = join(import.meta.dirname, '../../ledger/test/golden/format-1.sqlite')
 
   it('brings a ledger of an older release up to date, which looking at it only asks for', async () => {
     await using shop = await openShop()
-    await shop.start()
-    makeOlder(shop.ledgerPath)
+    await copyFile(older, shop.ledgerPath)
     const before = await readFile(shop.ledgerPath)
     for (const verb of ['list', 'stats', 'verify', 'export']) {
       const refused = await tallystickHere(verb, shop.ledgerPath)
       expect(refused).toMatchObject({ code: 1, stdout: '' })
-      expect(refused.stderr).toContain('was made by an older release (schema version 4)')
+      expect(refused.stderr).toContain('was made by an older release (schema version 5)')
       expect(refused.stderr).toContain(`: tallystick upgrade ${shop.ledgerPath}\n`)
     }
     expect(await readFile(shop.ledgerPath)).toEqual(before)

@@ -131,7 +131,8 @@ const rows = rowsOf(recorded)
 /** What verifying cannot do without. */
 function hashAlone(): void {
   let previous = genesisHash
-  for (const { event, salt, body } of rows) previous = linkHash(previous, event, commitmentOf(salt, body))
+  for (const { envelope, salt, body } of rows)
+    previous = linkHash(previous, envelope, commitmentOf(salt, body))
 }
 
 function foldAlone(): void {

@@ -9,8 +9,8 @@ import {
 import { manualClock, sampleRunId, scriptedModel } from '@tallystick/core/testing'
 import { from, mergeMap, of } from 'rxjs'
 import { genesisHash } from '../src/record/chain.ts'
-import { linkEvents, type LinkedEvent } from '../src/record/linked-event.ts'
-import { bodyBytes } from '../src/record/stored-event.ts'
+import { linkRows, type LinkedRow } from '../src/record/linked-row.ts'
+import { bodyBytes } from '../src/record/stored-row.ts'
 
 /** A run that the real runtime drove, nearly all of it deltas of a word each, as a model streams them. */
 export async function recordedEvents(deltas: number): Promise<readonly RuntimeEvent[]> {
@@ -42,8 +42,12 @@ export function asRun(events: readonly RuntimeEvent[], ordinal: number): readonl
 }
 
 /** The rows of a run, hashed and all: what a raw insert is given for nothing. */
-export function rowsOf(events: readonly RuntimeEvent[]): readonly LinkedEvent[] {
-  return linkEvents(genesisHash, events, events.map(bodyBytes))
+export function rowsOf(events: readonly RuntimeEvent[]): readonly LinkedRow[] {
+  return linkRows(
+    genesisHash,
+    events.map((event) => [event]),
+    events.map(bodyBytes),
+  )
 }
 
 /** Events in groups of a size. */

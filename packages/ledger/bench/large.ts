@@ -8,7 +8,7 @@ import type { RunId } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { genesisHash, linkHash, rowDigest } from '../src/record/chain.ts'
-import type { LinkedEvent } from '../src/record/linked-event.ts'
+import type { LinkedRow } from '../src/record/linked-row.ts'
 import { RowsInsert } from '../src/sqlite/rows/prepared-query.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 import { recordedEvents, rowsOf } from './events.ts'
@@ -41,16 +41,19 @@ function unguarded(database: Database, work: () => void): void {
 }
 
 /** A run whose rows say what those of another do, under an id and in a chain of its own. */
-function fillRun(database: Database, rows: readonly LinkedEvent[], ordinal: number, firstPos: number): void {
+function fillRun(database: Database, rows: readonly LinkedRow[], ordinal: number, firstPos: number): void {
   const [events, payloads] = inserts(database)
   const runId: RunId = sampleRunId(ordinal)
   let hash = genesisHash
   let pos = firstPos
   for (let start = 0; start < rows.length; start += rowsAtOnce) {
     const [eventValues, payloadValues]: [unknown[], unknown[]] = [[], []]
-    for (const { event, onceKey = null, salt, body, bodyCommit } of rows.slice(start, start + rowsAtOnce)) {
-      const { seq, epoch, type, v, turn, toolCallId = null, at } = event
-      hash = linkHash(hash, { ...event, runId }, bodyCommit)
+    for (const { envelope, onceKey = null, salt, body, bodyCommit } of rows.slice(
+      start,
+      start + rowsAtOnce,
+    )) {
+      const { seq, epoch, type, v, turn, toolCallId = null, at } = envelope
+      hash = linkHash(hash, { ...envelope, runId }, bodyCommit)
       eventValues.push(pos, runId, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
       payloadValues.push(pos, salt, body)
       pos++

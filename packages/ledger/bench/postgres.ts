@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import type { LinkedEvent } from '../src/record/linked-event.ts'
+import type { LinkedRow } from '../src/record/linked-row.ts'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
 import { startPostgres } from '../test/support/postgres-process.ts'
 import type { Compared, RawStore } from './store.ts'
@@ -44,7 +44,7 @@ function rawStore(client: Client): RawStore {
   return {
     async append(rows) {
       const values = rows.flatMap((row) => valuesOf(row, ++pos))
-      const { event, hash } = rows.at(-1) as LinkedEvent
+      const { envelope: event, hash } = rows.at(-1) as LinkedRow
       const head = [event.runId, pos, event.seq, hash, event.epoch]
       const name = `append ${rows.length}`
       await client.query({ name, text: appendText(rows.length), values: [...values, ...head] })
@@ -61,7 +61,7 @@ function rawStore(client: Client): RawStore {
   }
 }
 
-function valuesOf({ event, onceKey, ...row }: LinkedEvent, pos: number): readonly unknown[] {
+function valuesOf({ envelope: event, onceKey, ...row }: LinkedRow, pos: number): readonly unknown[] {
   const { runId, seq, epoch, type, v, turn, toolCallId, at } = event
   const { bodyCommit, hash, salt, body } = row
   return [pos, runId, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash, salt, body]

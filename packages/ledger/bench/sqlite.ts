@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { rowDigest } from '../src/record/chain.ts'
-import type { LinkedEvent } from '../src/record/linked-event.ts'
+import type { LinkedRow } from '../src/record/linked-row.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 import type { Compared, RawStore } from './store.ts'
 
@@ -43,9 +43,9 @@ function rawStore(database: BetterSqlite3.Database): RawStore {
   const read = database.prepare<[string], { body: Buffer }>(
     'select event.*, salt, body from event join payload using (pos) where run_id = ? order by seq',
   )
-  const write = (rows: readonly LinkedEvent[]): void => {
+  const write = (rows: readonly LinkedRow[]): void => {
     let pos: number | bigint = 0
-    for (const { event, onceKey = null, bodyCommit, hash, salt, body } of rows) {
+    for (const { envelope: event, onceKey = null, bodyCommit, hash, salt, body } of rows) {
       const { runId, seq, epoch, type, v, turn, toolCallId = null, at } = event
       const place = insertEvent.run(
         runId,
@@ -63,10 +63,10 @@ function rawStore(database: BetterSqlite3.Database): RawStore {
       pos = place.lastInsertRowid
       insertPayload.run(pos, salt, body)
     }
-    const { event, hash } = rows.at(-1) as LinkedEvent
+    const { envelope: event, hash } = rows.at(-1) as LinkedRow
     const { runId, seq, epoch } = event
     const seal = emptySeal
-    if (rows[0]?.event.seq === 1) insertRun.run(runId, pos, seq, hash, epoch, seal)
+    if (rows[0]?.envelope.seq === 1) insertRun.run(runId, pos, seq, hash, epoch, seal)
     else moveHead.run(seq, hash, seal, runId)
   }
   const transaction = database.transaction(write)

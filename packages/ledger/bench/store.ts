@@ -1,10 +1,10 @@
 import type { Ledger } from '@tallystick/core'
-import type { LinkedEvent } from '../src/record/linked-event.ts'
+import type { LinkedRow } from '../src/record/linked-row.ts'
 
 /** The baseline, written by hand without any promise: the same rows into the same tables and indexes. */
 export interface RawStore {
   /** One group of a run's rows, durable when it resolves. */
-  append(rows: readonly LinkedEvent[]): void | Promise<void>
+  append(rows: readonly LinkedRow[]): void | Promise<void>
   /** Reads a run's rows in order and parses what they say; answers how many. */
   read(runId: string): number | Promise<number>
 }

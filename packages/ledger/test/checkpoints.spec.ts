@@ -135,11 +135,11 @@ describe('checkpoints', () => {
     const text = readFileSync(file, 'utf8')
     await expect(sign()).rejects.toThrow(`Run ${third} is not there when its last checkpoint was made`)
     tamper(path, (database) => {
-      database.exec(`delete from event where run_id = '${otherId}' and seq > 5`)
-      database.exec(`update run set head_seq = 5 where run_id = '${otherId}'`)
+      database.exec(`delete from event where run_id = '${otherId}' and seq > 4`)
+      database.exec(`update run set head_seq = 4 where run_id = '${otherId}'`)
     })
     expect((await compared()).broken).toMatchObject([
-      { runId: otherId, seq: 6, what: 'event' },
+      { runId: otherId, seq: 5, what: 'event' },
       { runId: third, seq: 1, what: 'event' },
     ])
     await expect(sign()).rejects.toThrow(LedgerDamagedError)

@@ -6,7 +6,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { tamper } from './support/raw-database.ts'
+import { tamper, withRaw } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -43,6 +43,15 @@ async function outcomeOf({ path, runIds, events }: Sound): Promise<Outcome> {
   await ledger.close()
   if (read === undefined) return 'found'
   return isDeepStrictEqual(read, events) ? 'unharmed' : 'changed unseen'
+}
+
+/** The first row of a run that holds several events. */
+const sharedRow = `select first_seq as first, seq as last from event
+  where run_id = ? and first_seq is not null order by seq limit 1`
+
+interface Row {
+  readonly first: number
+  readonly last: number
 }
 
 describe('a ledger file whose bytes have changed', () => {
@@ -126,16 +135,24 @@ describe('a ledger file whose bytes have changed', () => {
   ])('hands out nothing after an event that was %s', async (_how, statement) => {
     const sound = await soundLedger()
     const [runId, events] = [sound.runIds[0] as RunId, sound.events[0] ?? []]
-    tamper(sound.path, (database) => database.prepare(statement).run(runId, 9))
+    const { first, last } = withRaw(sound.path, (database) =>
+      database.prepare<[string], Row>(sharedRow).get(runId)!,
+    )
+    expect(last).toBeGreaterThan(first)
+    tamper(sound.path, (database) => database.prepare(statement).run(runId, last))
     const ledger = sqliteLedger(sound.path, { readOnly: true })
     const read: RuntimeEvent[] = []
     const reading = async (): Promise<void> => {
       for await (const event of ledger.read(runId)) read.push(event)
     }
-    await expect(reading()).rejects.toThrow(`Run ${runId} is damaged at seq 9: the event is missing.`)
-    expect(read).toEqual(events.slice(0, 8))
-    await expect(Array.fromAsync(ledger.read(runId, { fromSeq: 10 }))).rejects.toThrow(LedgerDamagedError)
-    expect(await Array.fromAsync(ledger.read(runId, { toSeq: 8 }))).toEqual(events.slice(0, 8))
+    await expect(reading()).rejects.toThrow(`Run ${runId} is damaged at seq ${first}: the event is missing.`)
+    expect(read).toEqual(events.slice(0, first - 1))
+    await expect(Array.fromAsync(ledger.read(runId, { fromSeq: last + 1 }))).rejects.toThrow(
+      LedgerDamagedError,
+    )
+    expect(await Array.fromAsync(ledger.read(runId, { toSeq: first - 1 }))).toEqual(
+      events.slice(0, first - 1),
+    )
     await ledger.close()
   })
 })

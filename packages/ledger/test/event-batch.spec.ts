@@ -2,7 +2,7 @@ import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/c
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import type { EventRange } from '../src/read/checked-event.ts'
+import type { EventRange } from '../src/read/checked-events.ts'
 import type { EventRow } from '../src/record/event-row.ts'
 import { eventBatch, eventRows } from '../src/sqlite/rows/event-batch.ts'
 import type { ReadQueries } from '../src/sqlite/rows/queries.ts'
@@ -14,7 +14,17 @@ const runId = sampleRunId(1)
 
 function rowOf(seq: number, bytes = 10): EventRow {
   return {
-    ...{ pos: seq, run_id: runId, seq, epoch: 1, type: 'usage_updated', v: 1, turn: 1, tool_call_id: null },
+    ...{
+      pos: seq,
+      run_id: runId,
+      first_seq: null,
+      seq,
+      epoch: 1,
+      type: 'usage_updated',
+      v: 1,
+      turn: 1,
+      tool_call_id: null,
+    },
     ...{ at: seq, once_key: null, body_commit: new Uint8Array(32), hash: new Uint8Array(32) },
     ...{ salt: new Uint8Array(16), body: new Uint8Array(bytes) },
   }

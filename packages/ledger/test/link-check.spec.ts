@@ -3,14 +3,14 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { commitmentOf, genesisHash, linkHash } from '../src/record/chain.ts'
 import { contentFault, genesis, linkFault, type Link } from '../src/record/link-check.ts'
-import { bodyBytes, eventOf, type StoredEvent } from '../src/record/stored-event.ts'
+import { bodyBytes, eventOf, type StoredRow } from '../src/record/stored-row.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
 const runId = sampleRunId(1)
 const [event] = stamped(runId, [everyFact(runId).tool_result]) as readonly [RuntimeEvent]
 const salt = Buffer.alloc(16, 5)
 
-function stored(change: object = {}): StoredEvent {
+function stored(change: object = {}): StoredRow {
   const body = bodyBytes(event)
   const bodyCommit = commitmentOf(salt, body)
   const hash = linkHash(genesisHash, event, bodyCommit)

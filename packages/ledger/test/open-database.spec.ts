@@ -68,7 +68,7 @@ describe('a tail of a ledger file', () => {
     const opened = openDatabase(path, {})
     const access = new StoreAccess(opened, {})
     onTestFinished(() => access.close())
-    const first = { xid: '0', pos: 0, runId: '' }
+    const first = { xid: '0', pos: 0, left: 0, runId: '' }
     const begun = await sqliteTail(access).begin(first)
     await access.write((store) =>
       store.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' }),

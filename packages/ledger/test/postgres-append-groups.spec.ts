@@ -4,7 +4,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { describe, expect, it } from 'vitest'
 import { genesisHash } from '../src/record/chain.ts'
 import { storedBody } from '../src/content/event/stored-body.ts'
-import { linkEvents } from '../src/record/linked-event.ts'
+import { linkRows } from '../src/record/linked-row.ts'
 import { appendStatement, type AppendItem } from '../src/postgres/write/append-group.ts'
 import { int8Array, textArray } from '../src/postgres/write/binary-array.ts'
 import { statementTexts } from '../src/postgres/rows/statements.ts'
@@ -26,9 +26,9 @@ function item(
 ): AppendItem {
   const events = stamped(runId, facts, { afterSeq: seq, epoch })
   const bodies = events.map((event) => storedBody(event))
-  const linked = linkEvents(
+  const linked = linkRows(
     hash,
-    events,
+    events.map((event) => [event]),
     bodies.map(({ bytes }) => bytes),
   )
   const contents = bodies.map((body) => body.contents)

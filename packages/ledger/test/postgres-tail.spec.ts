@@ -180,7 +180,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
       for (const mode of ['force_custom_plan', 'force_generic_plan']) {
         await client.query(`set plan_cache_mode = ${mode}`)
         const plans = {
-          begin: await planOf(begin, ['800', 5, first]),
+          begin: await planOf(begin, ['800', 5, first, 5]),
           mark: await planOf(mark, []),
           page: await planOf(page, ['800', 5, '99999']),
         }

@@ -26,7 +26,7 @@ it('a store prepares its statements when they are first needed, and never again'
     await store.acquire(runId)
     store.inbox(runId)
     store.firstRow(runId)
-    expect(store.search.eventAt(ordinal)).toBeDefined()
+    expect(store.search.rowAt(ordinal)).toBeDefined()
     expect(store.removals.batch(0)).toEqual([])
     expect(store.projections).toBe(store.projections)
     expect(store.audits).toBe(store.audits)

@@ -127,6 +127,7 @@ describe('opening to write', () => {
       { name: '0004-removals' },
       { name: '0005-histories' },
       { name: '0006-inbox-ends' },
+      { name: '0007-packed-rows' },
     ])
   })
 

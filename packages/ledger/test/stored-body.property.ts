@@ -6,12 +6,12 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { largeBytesMin } from '../src/content/payload/externalized-payload.ts'
-import { decodedEvent, withDecodingContext } from '../src/content/event/decoded-event.ts'
+import { decodedEvents, withDecodingContext } from '../src/content/event/decoded-events.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { storedBody, type StoredBody } from '../src/content/event/stored-body.ts'
 import type { HistoryPiece, StoredHistory } from '../src/content/payload/stored-history.ts'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
-import { storedEvent, type EventRow } from '../src/record/event-row.ts'
+import { storedRow, type EventRow } from '../src/record/event-row.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
 const runId = sampleRunId(1)
@@ -43,7 +43,19 @@ function rowOf(event: RuntimeEvent, { bytes }: StoredBody): EventRow {
   const { runId, toolCallId = null, seq, epoch, type, v, turn, at } = event
   const none = new Uint8Array(32)
   return {
-    ...{ pos: 1, run_id: runId, seq, epoch, type, v, turn, tool_call_id: toolCallId, at, once_key: null },
+    ...{
+      pos: 1,
+      run_id: runId,
+      first_seq: null,
+      seq,
+      epoch,
+      type,
+      v,
+      turn,
+      tool_call_id: toolCallId,
+      at,
+      once_key: null,
+    },
     ...{ body_commit: none, hash: none, salt: none, body: bytes },
   }
 }
@@ -74,7 +86,8 @@ async function opened(
     histories: () => Promise.resolve(body.history ? piecesOf(body.history) : new Map()),
     removals: () => Promise.resolve([]),
   })
-  return decodedEvent(storedEvent(ready as EventRow))
+  const [decoded] = decodedEvents(storedRow(ready as EventRow))
+  return decoded as RuntimeEvent
 }
 
 describe('what an event says, as bytes of a store', () => {

@@ -32,26 +32,27 @@ describe('the cursor of a tail', () => {
     [cursor('0', '1'), '0', 1],
     [cursor('18446744073709551615', '9007199254740991'), '18446744073709551615', 9_007_199_254_740_991],
   ])('%s is a place that a store may be asked for', async (after, xid, pos) => {
-    const { asked, ending } = await tailed(after, { eventAtCursor: { runId: run, hash } })
-    expect(asked).toEqual([{ xid, pos, runId: run, digest: '0123456789abcdef' }])
+    const { asked, ending } = await tailed(after, { rowAtCursor: { runId: run, hash, events: 1 } })
+    expect(asked).toEqual([{ xid, pos, left: 0, runId: run, digest: '0123456789abcdef' }])
     expect(ending).toBe(0)
   })
 
   it.each([
-    ...['', 'x', cursor('', '1'), cursor('01', '1'), cursor('0', '0'), cursor('-1', '1'), cursor('0', '1.5')],
+    ...['', 'x', cursor('', '1'), cursor('01', '1'), cursor('0', '0'), cursor('-1', '1'), cursor('0', '1.0')],
+    ...[cursor('0', '1.'), cursor('0', '1.1.1'), cursor('0', '1.1000')],
     ...[cursor('18446744073709551616', '1'), cursor('0', '9007199254740992'), cursor('0', '1', 'ABCD')],
   ])('%j is no place, and no store is asked for it', async (after) => {
-    const { asked, ending } = await tailed(after, { eventAtCursor: { runId: run, hash } })
+    const { asked, ending } = await tailed(after, { rowAtCursor: { runId: run, hash, events: 1 } })
     expect(ending).toBeInstanceOf(ConfigurationError)
     expect(asked).toEqual([])
   })
 
   it.each<readonly [string, Partial<BegunTail>, boolean]>([
-    ['has that event', { eventAtCursor: { runId: run, hash } }, true],
-    ['has another event there', { eventAtCursor: { runId: run, hash: Buffer.alloc(32) } }, false],
+    ['has that event', { rowAtCursor: { runId: run, hash, events: 1 } }, true],
+    ['has another event there', { rowAtCursor: { runId: run, hash: Buffer.alloc(32), events: 1 } }, false],
     [
       'has the event of another run there',
-      { eventAtCursor: { runId: sampleRunId(2), hash }, isDropped: true },
+      { rowAtCursor: { runId: sampleRunId(2), hash, events: 1 }, isDropped: true },
       false,
     ],
     ['has dropped its run, on record', { isDropped: true }, true],
@@ -62,7 +63,7 @@ describe('the cursor of a tail', () => {
   })
 
   it('is not needed: a tail without one begins before every event', async () => {
-    expect(await tailed(undefined)).toEqual({ asked: [{ xid: '0', pos: 0, runId: '' }], ending: 0 })
+    expect(await tailed(undefined)).toEqual({ asked: [{ xid: '0', pos: 0, left: 0, runId: '' }], ending: 0 })
   })
 })
 
@@ -73,7 +74,7 @@ it.each<readonly [string, readonly (readonly [xid: string, pos: number])[]]>([
 ])('a tail that %s is damage, and is not read for ever', async (_name, places) => {
   const rows = places.map(([xid, pos]) => ({ xid, pos, run_id: run }) as unknown as TailRow)
   const { ending } = await tailed(cursor('7', '3'), {
-    eventAtCursor: { runId: run, hash },
+    rowAtCursor: { runId: run, hash, events: 1 },
     batch: async () => ({ rows, isLast: false }),
   })
   expect(ending).toBeInstanceOf(LedgerDamagedError)

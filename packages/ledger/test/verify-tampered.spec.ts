@@ -32,6 +32,7 @@ const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<stri
   event: {
     pos: { sql: `update event set pos = 9999 ${ofEvent}`, what: 'payload' },
     run_id: { sql: `update event set run_id = 'elsewhere' ${ofEvent}`, what: 'seq' },
+    first_seq: { sql: `update event set first_seq = seq - 1 ${ofEvent}`, what: 'seq' },
     seq: { sql: `update event set seq = 9999 ${ofEvent}`, what: 'seq' },
     epoch: { sql: `update event set epoch = 2 ${ofEvent}`, what: 'hash' },
     type: { sql: `update event set type = 'tool_progress' ${ofEvent}`, what: 'hash' },

@@ -3,7 +3,7 @@ import type { AuditSource } from '../record/audit-source.ts'
 import { hexOf, linkHash } from '../record/chain.ts'
 import type { CoveredHead } from './checkpoint-file.ts'
 import { fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 
 /** A head, and the checkpoint that covers it. */
 export type Covered = CoveredHead & { readonly checkpoint: number }
@@ -74,13 +74,13 @@ async function droppedRun(source: AuditSource, runId: RunId, due: readonly Cover
   return { events: 0, broken }
 }
 
-function headFault({ hash }: CoveredHead, stored: StoredEvent): Fault | undefined {
+function headFault({ hash }: CoveredHead, stored: StoredRow): Fault | undefined {
   const found = hexOf(stored.hash)
   return hash === found ? undefined : fault('hash', hash, found)
 }
 
 /** What breaks the chain; a payload that is gone does not. */
-function chainFault(previous: Link, stored: StoredEvent): Fault | undefined {
+function chainFault(previous: Link, stored: StoredRow): Fault | undefined {
   const found = linkFault(previous, stored)
   if (found?.what !== 'payload' || stored.payload !== undefined) return found
   const hash = linkHash(previous.hash, stored, stored.bodyCommit)

@@ -47,7 +47,7 @@ async function storedRun(store: PostgresStore, runId: RunId): Promise<StoredRun 
       .selectFrom(
         events
           .select(({ fn }) => [
-            fn.countAll<number>().as('events'),
+            sql<number>`coalesce(sum(1 + seq - coalesce(first_seq, seq)), 0)::int8`.as('events'),
             fn.max<number | null>('seq').as('last_seq'),
           ])
           .as('extent'),
@@ -141,7 +141,9 @@ async function tailFault(store: PostgresStore): Promise<Fault | undefined> {
     store.tables
       .selectFrom('event')
       .innerJoin('event as previous', (join) =>
-        join.onRef('previous.run_id', '=', 'event.run_id').on(sql<boolean>`previous.seq = event.seq - 1`),
+        join
+          .onRef('previous.run_id', '=', 'event.run_id')
+          .on(sql<boolean>`previous.seq = coalesce(event.first_seq, event.seq) - 1`),
       )
       .select(({ fn }) => fn.countAll<number>().as('fallen'))
       .whereRef('previous.xid', '>', 'event.xid')

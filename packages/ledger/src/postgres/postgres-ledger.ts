@@ -54,7 +54,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       const begun = await access.read(({ tail }) => tail.begin(after))
       if (begun.isHeldBack) feed.pollSoon()
       return {
-        eventAtCursor: begun.eventAtCursor,
+        rowAtCursor: begun.rowAtCursor,
         isDropped: begun.isDropped,
         batch: (place) =>
           access.read(async (store) => {

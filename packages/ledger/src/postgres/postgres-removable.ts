@@ -1,9 +1,9 @@
 import type { RunId } from '@tallystick/core'
-import type { EventRange } from '../read/checked-event.ts'
-import { storedEvent } from '../record/event-row.ts'
+import type { EventRange } from '../read/checked-events.ts'
+import { storedRow } from '../record/event-row.ts'
 import type { RemovableStore } from '../removal/removable-store.ts'
 import type { StoredRemoval } from '../record/removal.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { eventRange } from './rows/event-batch.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import type { StoreAccess } from './store-access.ts'
@@ -14,7 +14,7 @@ export function postgresRemovable(access: StoreAccess, changed: (runId: RunId) =
     payloads: (query) =>
       access.read(async (store) => {
         const { items, next } = await store.removals.payloads(query)
-        const events = (await store.withDecoding(items)).map(storedEvent)
+        const events = (await store.withDecoding(items)).map(storedRow)
         return { items: events, ...(next !== undefined && { next }) }
       }),
     events: (runId, fromSeq, toSeq) => access.read((store) => eventsOf(store, { runId, fromSeq, toSeq })),
@@ -28,8 +28,8 @@ export function postgresRemovable(access: StoreAccess, changed: (runId: RunId) =
   }
 }
 
-async function eventsOf(store: PostgresStore, range: EventRange): Promise<readonly StoredEvent[]> {
-  const events: StoredEvent[] = []
+async function eventsOf(store: PostgresStore, range: EventRange): Promise<readonly StoredRow[]> {
+  const events: StoredRow[] = []
   for await (const stored of eventRange(store, range)) events.push(stored)
   return events
 }

@@ -9,7 +9,7 @@ import {
   PostgresQueryCompiler,
   type Compilable,
 } from 'kysely'
-import { withDecodingContext, type DecodingSource } from '../content/event/decoded-event.ts'
+import { withDecodingContext, type DecodingSource } from '../content/event/decoded-events.ts'
 import { PieceReader } from '../content/event/piece-reader.ts'
 import { outOfOrder, type EventRow } from '../record/event-row.ts'
 import { commandOf } from '../read/inbox-command.ts'

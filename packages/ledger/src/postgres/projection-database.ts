@@ -49,7 +49,7 @@ export function postgresProjections(access: StoreAccess, isWritable: boolean): P
     async isAfter(place, runId, seq) {
       const { xid, pos } = placeOf(place)
       const rows = await ask(
-        `select 1 from ${schema}.event where run_id = $1 and seq = $2 and (xid, pos) > ($3::xid8, $4::int8)`,
+        `select 1 from ${schema}.event where run_id = $1 and seq >= $2 and coalesce(first_seq, seq) <= $2 and (xid, pos) > ($3::xid8, $4::int8)`,
         [runId, seq, xid, pos],
       )
       return rows.length > 0

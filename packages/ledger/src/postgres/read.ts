@@ -5,9 +5,9 @@ import {
   presentRange,
   type BegunRead,
   type EventRange,
-} from '../read/checked-event.ts'
+} from '../read/checked-events.ts'
 import { genesis } from '../record/link-check.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { eventBatch, rangeAfter } from './rows/event-batch.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import type { StoreAccess } from './store-access.ts'
@@ -30,7 +30,7 @@ export async function* readEvents(
 }
 
 /** Yields the stored events of a range, unchecked. */
-export async function* storedEvents(access: StoreAccess, range: EventRange): AsyncGenerator<StoredEvent> {
+export async function* storedEvents(access: StoreAccess, range: EventRange): AsyncGenerator<StoredRow> {
   for await (const batch of eventBatches(access, range)) {
     for (const stored of batch) {
       access.requireOpen()
@@ -43,12 +43,12 @@ export async function* storedEvents(access: StoreAccess, range: EventRange): Asy
  * Events of a range, batch after batch. While a batch is used the next one is on its way; between them no connection is
  * held.
  */
-async function* eventBatches(access: StoreAccess, range: EventRange): AsyncGenerator<readonly StoredEvent[]> {
-  const ask = (asked: EventRange): Promise<readonly StoredEvent[]> =>
+async function* eventBatches(access: StoreAccess, range: EventRange): AsyncGenerator<readonly StoredRow[]> {
+  const ask = (asked: EventRange): Promise<readonly StoredRow[]> =>
     access.read((store) => eventBatch(store, asked))
-  let coming: Promise<readonly StoredEvent[]> | undefined = ask(range)
+  let coming: Promise<readonly StoredRow[]> | undefined = ask(range)
   while (coming) {
-    const batch: readonly StoredEvent[] = await coming
+    const batch: readonly StoredRow[] = await coming
     const left = rangeAfter(batch, range)
     coming = left && ask(left)
     // A reader of the batch gets the error; there may be no reader.
@@ -65,7 +65,12 @@ async function begun(
   const present = presentRange(runId, (await store.head(runId))?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }
-  const [before] = await eventBatch(store, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
-  if (before === undefined) throw missingEvent(runId, fromSeq - 1)
-  return { present, before }
+  const rowWith = async (seq: number): Promise<StoredRow> => {
+    const [row] = await eventBatch(store, { runId, fromSeq: seq, toSeq: seq })
+    if (row === undefined) throw missingEvent(runId, seq)
+    return row
+  }
+  const { firstSeq, seq } = await rowWith(fromSeq)
+  const before = (firstSeq ?? seq) - 1
+  return { present, before: before === 0 ? genesis : await rowWith(before) }
 }

@@ -1,5 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
+import { maxPackedMs } from '../content/event/packed-deltas.ts'
 import type { EventRow } from '../record/event-row.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */
@@ -97,6 +98,11 @@ export function askedEvents(query: EventQuery): AskedEvents | undefined {
 
 function isAnswerable({ turn, types, fromAt, toAt }: AskedEvents): boolean {
   return (turn === null || Number.isSafeInteger(turn)) && types?.length !== 0 && fromAt <= toAt
+}
+
+/** The time of the last row that may hold an event that is asked for: a row has the time of its last event. */
+export function lastRowAt({ toAt }: AskedEvents): number {
+  return Math.min(toAt + maxPackedMs, Number.MAX_SAFE_INTEGER)
 }
 
 /** Whether a search is bounded in time. */

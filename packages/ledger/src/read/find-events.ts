@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import type { EventQuery } from '@tallystick/core/vocabulary'
-import { eventAfter, missingEvent } from './checked-event.ts'
-import { outOfOrder, storedEvent } from '../record/event-row.ts'
+import { eventsAfter, missingEvent } from './checked-events.ts'
+import { outOfOrder, storedRow } from '../record/event-row.ts'
 import {
   askedEvents,
   sourcesOf,
@@ -39,7 +39,7 @@ export async function* findEvents(
       continue
     }
     if (first === undefined) return
-    yield checkedEvent(first.head)
+    for (const event of checkedEvents(first.head)) if (isWithin(asked, event)) yield event
     if (!(await first.advance())) open.splice(open.indexOf(first), 1)
   }
 }
@@ -121,16 +121,22 @@ function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor)
   }
 }
 
-/** The event of a row, checked against the link before it. Throws `LedgerDamagedError` where it is not as it was written. */
-export function checkedEvent(row: FoundRow): RuntimeEvent {
-  const event = eventAfter(linkBefore(row), storedEvent(row))
-  if (event === undefined) throw missingEvent(row.run_id, row.seq)
-  return event
+/** Rows are found by the time of their last event. */
+function isWithin({ fromAt, toAt }: AskedEvents, { at }: RuntimeEvent): boolean {
+  return at >= fromAt && at <= toAt
+}
+
+/** The events of a row, checked against the link before it. Throws `LedgerDamagedError` where they are not as they were written. */
+export function checkedEvents(row: FoundRow): readonly RuntimeEvent[] {
+  const events = eventsAfter(linkBefore(row), storedRow(row))
+  if (events === undefined) throw missingEvent(row.run_id, row.seq)
+  return events
 }
 
 function linkBefore(row: FoundRow): Link {
-  const { seq, previous_pos: pos, previous_epoch: epoch, previous_hash: hash } = row
-  if (seq === 1) return genesis
-  if (pos === null || epoch === null || hash === null) throw missingEvent(row.run_id, seq - 1)
-  return { seq: seq - 1, pos, epoch, hash }
+  const { previous_pos: pos, previous_epoch: epoch, previous_hash: hash } = row
+  const seq = (row.first_seq ?? row.seq) - 1
+  if (seq === 0) return genesis
+  if (pos === null || epoch === null || hash === null) throw missingEvent(row.run_id, seq)
+  return { seq, pos, epoch, hash }
 }

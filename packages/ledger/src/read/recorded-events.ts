@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { auditSourceOf } from '../record/audit-source.ts'
-import { missingEvent, recordedEventAfter } from './checked-event.ts'
+import { missingEvent, recordedEventsAfter } from './checked-events.ts'
 import { genesis, type Link } from '../record/link-check.ts'
 
 /**
@@ -16,9 +16,9 @@ export async function* recordedEvents(ledger: Ledger, runId: RunId): AsyncGenera
   const { seq: lastSeq = 0 } = (await ledger.head(runId)) ?? {}
   let previous: Link = genesis
   for await (const stored of source.events(runId, lastSeq)) {
-    const event = recordedEventAfter(previous, stored)
-    if (event === undefined) break
-    yield event
+    const events = recordedEventsAfter(previous, stored)
+    if (events === undefined) break
+    yield* events
     previous = stored
   }
   if (previous.seq < lastSeq) throw missingEvent(runId, previous.seq + 1)

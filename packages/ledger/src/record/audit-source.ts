@@ -2,7 +2,7 @@ import type { Ledger, RunId } from '@tallystick/core'
 import type { RunCell } from './chain.ts'
 import type { Fault } from './link-check.ts'
 import type { StoredRemoval } from './removal.ts'
-import type { StoredEvent } from './stored-event.ts'
+import type { StoredRow } from './stored-row.ts'
 
 /** What a store holds of a run at one moment. */
 export interface StoredRun {
@@ -23,7 +23,7 @@ export interface AuditSource {
   /** `undefined` where the store knows nothing of the run. */
   run(runId: RunId): Promise<StoredRun | undefined>
   /** From seq 1 on, in the order of seq, with whatever gaps there are. */
-  events(runId: RunId, toSeq: number): AsyncIterable<StoredEvent>
+  events(runId: RunId, toSeq: number): AsyncIterable<StoredRow>
   /** Runs that have events and no row, by the value in the column of ids. */
   orphans(): Promise<readonly string[]>
   /** Everything that was ever taken away, in order; from one run where it is named. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type SessionPlace } from '@tallystick/core/store-kit'
 import { canonicalJson } from '@tallystick/core/vocabulary'
-import { envelopeText, type Envelope } from './envelope.ts'
+import { envelopeText, type RowEnvelope } from './envelope.ts'
 
 /** What the first event of a run is chained to: 32 zero bytes. */
 export const genesisHash: Uint8Array = new Uint8Array(32)
@@ -46,7 +46,11 @@ export function commitmentOf(salt: Uint8Array, body: Uint8Array): Uint8Array {
  * (integers and ids only), and the 32 bytes of the body's commitment. Parts around the JSON have a fixed length, so
  * no two links are made of the same bytes.
  */
-export function linkHash(previousHash: Uint8Array, envelope: Envelope, bodyCommit: Uint8Array): Uint8Array {
+export function linkHash(
+  previousHash: Uint8Array,
+  envelope: RowEnvelope,
+  bodyCommit: Uint8Array,
+): Uint8Array {
   const text = envelopeText(envelope)
   // A code unit of a text is at most three bytes of UTF-8.
   const link = roomFor(1 + previousHash.length + 3 * text.length + bodyCommit.length)

@@ -6,8 +6,24 @@ export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'd
   readonly type: RuntimeEvent['type']
 }
 
-/** What an envelope has, or may have. */
-export const envelopeNames = ['runId', 'seq', 'epoch', 'turn', 'toolCallId', 'type', 'v', 'at'] as const
+/** The envelope of a row. Of a row that holds several events, `seq` and `at` are those of the last. */
+export interface RowEnvelope extends Envelope {
+  /** The `seq` of its first event; absent where the row holds one. */
+  readonly firstSeq?: number
+}
+
+/** What the envelope of a row has, or may have. */
+export const envelopeNames = [
+  'runId',
+  'firstSeq',
+  'seq',
+  'epoch',
+  'turn',
+  'toolCallId',
+  'type',
+  'v',
+  'at',
+] as const
 
 /** The envelope of an event, its keys in a fixed order. */
 export function envelopeOf(event: Envelope): Envelope {
@@ -15,14 +31,22 @@ export function envelopeOf(event: Envelope): Envelope {
   return { runId, seq, epoch, turn, ...(toolCallId !== undefined && { toolCallId }), type, v, at }
 }
 
+/** The envelope of the row that holds these events: at least one. */
+export function rowEnvelopeOf(events: readonly Envelope[]): RowEnvelope {
+  const [first, last] = [events[0] as Envelope, events.at(-1) as Envelope]
+  return first === last ? envelopeOf(last) : { ...envelopeOf(last), firstSeq: first.seq }
+}
+
 /**
  * The canonical text of an envelope, of whole numbers and texts only. Spelled out in the order of its keys, since it is
- * written for each event that is appended or read.
+ * written for each row that is appended or read.
  */
-export function envelopeText({ at, epoch, runId, seq, toolCallId, turn, type, v }: Envelope): string {
+export function envelopeText(envelope: RowEnvelope): string {
+  const { at, epoch, firstSeq, runId, seq, toolCallId, turn, type, v } = envelope
+  const first = firstSeq === undefined ? '' : `"firstSeq":${firstSeq},`
   const call = toolCallId === undefined ? '' : `"toolCallId":${JSON.stringify(toolCallId)},`
   return (
-    `{"at":${at},"epoch":${epoch},"runId":${JSON.stringify(runId)},"seq":${seq},` +
+    `{"at":${at},"epoch":${epoch},${first}"runId":${JSON.stringify(runId)},"seq":${seq},` +
     `${call}"turn":${turn},"type":${JSON.stringify(type)},"v":${v}}`
   )
 }

@@ -2,12 +2,17 @@ import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/c
 import { type ToolCallId } from '@tallystick/core/vocabulary'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import type { StoredRemoval } from './removal.ts'
-import type { StoredEvent } from './stored-event.ts'
+import type { StoredRow } from './stored-row.ts'
 
-/** The columns of an event and its payload, under the names that they have in every store of this package. */
+/**
+ * The columns of one event, or of several neighbouring deltas, and of the payload, under the names that they have in
+ * every store of this package.
+ */
 export interface EventRow {
   readonly pos: number
   readonly run_id: string
+  /** Of the first event, where the row holds several; `seq` and `at` are those of the last. */
+  readonly first_seq: number | null
   readonly seq: number
   readonly epoch: number
   readonly type: string
@@ -26,10 +31,11 @@ export interface EventRow {
   readonly decoding?: DecodingContext
 }
 
-/** The event that a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
-export function storedEvent(row: EventRow): StoredEvent {
+/** What a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
+export function storedRow(row: EventRow): StoredRow {
   return {
     runId: row.run_id as RunId,
+    ...(row.first_seq !== null && { firstSeq: row.first_seq }),
     seq: row.seq,
     epoch: row.epoch,
     turn: row.turn,
@@ -45,6 +51,11 @@ export function storedEvent(row: EventRow): StoredEvent {
     ...(row.removal && { removal: row.removal }),
     ...(row.decoding && { decoding: row.decoding }),
   }
+}
+
+/** How many events a row holds. */
+export function eventsIn({ first_seq, seq }: Pick<EventRow, 'first_seq' | 'seq'>): number {
+  return seq - (first_seq ?? seq) + 1
 }
 
 /** Rows that do not come in the order that was asked for: an index of the store is damaged. */

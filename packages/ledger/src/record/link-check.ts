@@ -3,7 +3,7 @@ import { onceKeyOf } from '@tallystick/core/store-kit'
 import { parseToolCallId } from '@tallystick/core/vocabulary'
 import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
 import { isRunId, quotedId } from './stored-ids.ts'
-import type { StoredEvent } from './stored-event.ts'
+import type { StoredRow } from './stored-row.ts'
 
 /** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
 export interface Fault {
@@ -14,7 +14,7 @@ export interface Fault {
 }
 
 /** Where a run's chain has got to. */
-export type Link = Pick<StoredEvent, 'seq' | 'pos' | 'epoch' | 'hash'>
+export type Link = Pick<StoredRow, 'seq' | 'pos' | 'epoch' | 'hash'>
 
 /** The link before the first event. */
 export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
@@ -23,8 +23,12 @@ export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
  * The first fault of a stored event, given the link before it; `undefined` where the event is as it was written.
  * The fact that may be recorded once is projected from the event, and so is checked by `contentFault`.
  */
-export function linkFault(previous: Link, stored: StoredEvent): Fault | undefined {
-  if (stored.seq !== previous.seq + 1) return fault('seq', previous.seq + 1, stored.seq)
+export function linkFault(previous: Link, stored: StoredRow): Fault | undefined {
+  const firstSeq = stored.firstSeq ?? stored.seq
+  if (firstSeq !== previous.seq + 1) return fault('seq', previous.seq + 1, firstSeq)
+  if (stored.firstSeq !== undefined && !(stored.firstSeq < stored.seq)) {
+    return fault('first_seq', `less than ${stored.seq}`, stored.firstSeq)
+  }
   const { payload, removal } = stored
   if (payload === undefined && removal === undefined) return fault('payload', 'a payload', 'none')
   return (
@@ -40,7 +44,7 @@ const integers = ['pos', 'epoch', 'turn', 'v', 'at'] as const
 const texts = ['runId', 'type', 'toolCallId', 'onceKey'] as const
 
 /** Damaged bytes may be read as another type than their column has, even in tables that refuse to store one. */
-function typeFault(stored: StoredEvent): Fault | undefined {
+function typeFault(stored: StoredRow): Fault | undefined {
   for (const name of integers) {
     if (!Number.isSafeInteger(stored[name])) return fault(name, 'a whole number', `a ${typeof stored[name]}`)
   }
@@ -55,7 +59,7 @@ function typeFault(stored: StoredEvent): Fault | undefined {
   return undefined
 }
 
-function bytesFaultOf({ bodyCommit, hash, payload }: StoredEvent): Fault | undefined {
+function bytesFaultOf({ bodyCommit, hash, payload }: StoredRow): Fault | undefined {
   return (
     notBytes('body_commit', bodyCommit) ??
     notBytes('hash', hash) ??
@@ -68,20 +72,20 @@ function notBytes(what: string, value: unknown): Fault | undefined {
 }
 
 /** Checked last: an id that was changed is found by the chain, and what is left was written so. */
-function idFault({ runId, toolCallId }: StoredEvent): Fault | undefined {
+function idFault({ runId, toolCallId }: StoredRow): Fault | undefined {
   if (!isRunId(runId)) return fault('run_id', 'a run id', quotedId(runId))
   if (toolCallId === undefined || parseToolCallId(toolCallId) !== undefined) return undefined
   return fault('tool_call_id', 'a tool call id', quotedId(toolCallId))
 }
 
-function orderFault(previous: Link, stored: StoredEvent): Fault | undefined {
+function orderFault(previous: Link, stored: StoredRow): Fault | undefined {
   if (stored.epoch < previous.epoch) return fault('epoch', `${previous.epoch} or more`, stored.epoch)
   if (stored.pos <= previous.pos) return fault('pos', `more than ${previous.pos}`, stored.pos)
   return undefined
 }
 
 /** Checks the columns of a row that repeat fields of its event. */
-export function contentFault(stored: StoredEvent, event: RuntimeEvent): Fault | undefined {
+export function contentFault(stored: StoredRow, event: RuntimeEvent): Fault | undefined {
   const onceKey = onceKeyOf(event)
   return onceKey === stored.onceKey
     ? undefined

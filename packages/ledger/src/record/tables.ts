@@ -17,11 +17,14 @@ export interface RunTable {
 }
 
 /**
- * One row an event, never changed and never removed; what it says is in `payload`. In front of these columns each store
- * has `pos`, which rises within a run.
+ * One row an event, or one for several neighbouring deltas; never changed and never removed. What it says is in
+ * `payload`. In front of these columns each store has `pos`, which rises within a run.
  */
 export interface EventColumns {
   readonly run_id: string
+  /** Of the first event, where the row holds several; null where it holds one. */
+  readonly first_seq: number | null
+  /** Of the event; of several, of the last one, as `at` is. */
   readonly seq: number
   readonly epoch: number
   readonly type: string

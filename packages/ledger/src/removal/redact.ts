@@ -1,6 +1,7 @@
 import { ConfigurationError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { removableStoreOf, type RemovableStore } from './removable-store.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { removalsOf } from './removals-of.ts'
 
 /** How many events are read, and taken away, at once. */
@@ -25,6 +26,9 @@ const redactedSeqs = valueThat(
  * Takes away what events of a run said, for good: of each its facts stay, and who took the rest away and why. The chain
  * of hashes still verifies. A run that is resumed continues without what is gone. Answers how many events lost their
  * content; those that had lost it before are not counted.
+ *
+ * Neighbouring deltas that are stored in one row lose their content together, whichever of them is named; of each of
+ * them the time stays as that of the last one.
  *
  * Events that repeat the content have to be named as well: a text in the message that it was put together to, a tool's
  * input in the request and in the message, what was carried into later runs of the session. `find` helps to find it.
@@ -60,10 +64,17 @@ export async function redact(
   let removed = 0
   for (let fromSeq = 1; fromSeq <= head.seq; fromSeq += eventsAtOnce) {
     const events = await store.events(runId, fromSeq, Math.min(fromSeq + eventsAtOnce - 1, head.seq))
-    const due = events.filter(({ seq, payload }) => payload !== undefined && (chosen?.has(seq) ?? true))
+    const due = events.filter((row) => row.payload !== undefined && isChosen(row, chosen))
     if (due.length > 0) removed += await store.remove(removalsOf(due, taking))
   }
   return removed
+}
+
+/** Whether any event of a row was chosen; all of them, without a choice. */
+function isChosen({ firstSeq, seq: lastSeq }: StoredRow, chosen: ReadonlySet<number> | undefined): boolean {
+  if (chosen === undefined) return true
+  for (let seq = firstSeq ?? lastSeq; seq <= lastSeq; seq++) if (chosen.has(seq)) return true
+  return false
 }
 
 /** The store beneath a ledger. Throws a `ConfigurationError` where nothing can be taken away from it. */

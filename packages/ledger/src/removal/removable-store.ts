@@ -1,6 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import type { EventType } from '@tallystick/core/vocabulary'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import type { Removal, StoredRemoval } from '../record/removal.ts'
 
 /** How many removals a store reads at once. */
@@ -63,9 +63,9 @@ export function endedBatch(
 /** What taking payloads away needs of a store, beneath its port. */
 export interface RemovableStore {
   /** Events of runs that have ended, which still have their payload, each with what it needs to be read. */
-  payloads(query: RemovableQuery): Promise<Batch<StoredEvent>>
+  payloads(query: RemovableQuery): Promise<Batch<StoredRow>>
   /** Some events of a run, each with what it needs to be read; the payloads of some may be gone. */
-  events(runId: RunId, fromSeq: number, toSeq: number): Promise<readonly StoredEvent[]>
+  events(runId: RunId, fromSeq: number, toSeq: number): Promise<readonly StoredRow[]>
   /** Runs that have ended before a moment. A batch looks at `limit` runs. */
   endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>>
   /**

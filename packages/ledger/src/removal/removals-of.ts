@@ -1,7 +1,7 @@
 import { type RuntimeEvent } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
-import { decodedEvent } from '../content/event/decoded-event.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import { decodedEvents } from '../content/event/decoded-events.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { redactedPayload } from '../content/payload/redacted-payload.ts'
 import type { Removal } from '../record/removal.ts'
 
@@ -12,15 +12,19 @@ export type Taking = Pick<Removal, 'kind' | 'at' | 'by' | 'reason'>
  * The removals that take away the payloads of some events of one run, in order of seq. Neighbours of which the same is
  * left share one. Throws `LedgerDamagedError` where an event cannot be read.
  */
-export function removalsOf(events: readonly StoredEvent[], taking: Taking): readonly Removal[] {
+export function removalsOf(events: readonly StoredRow[], taking: Taking): readonly Removal[] {
   const removals: Removal[] = []
   for (const stored of events) {
-    const kept = keptOf(decodedEvent(stored))
+    const [first] = decodedEvents(stored)
+    if (first === undefined) continue
+    // Of each event of a row the same is left.
+    const kept = keptOf(first)
     const last = removals.at(-1)
-    if (last?.toSeq === stored.seq - 1 && last.kept === kept) {
+    const { firstSeq = stored.seq } = stored
+    if (last?.toSeq === firstSeq - 1 && last.kept === kept) {
       removals[removals.length - 1] = { ...last, toSeq: stored.seq }
     } else {
-      removals.push({ runId: stored.runId, fromSeq: stored.seq, toSeq: stored.seq, ...taking, kept })
+      removals.push({ runId: stored.runId, fromSeq: firstSeq, toSeq: stored.seq, ...taking, kept })
     }
   }
   return removals

@@ -3,7 +3,7 @@ import { option, requireOptions } from '@tallystick/core/kit'
 import { hexOf } from '../record/chain.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import type { EndedRun, Batch, RemovableQuery, RemovableStore } from './removable-store.ts'
 import type { Removal } from '../record/removal.ts'
 import { removalsOf, type Taking } from './removals-of.ts'
@@ -133,7 +133,7 @@ async function* expired(
   taken: Taken,
 ): AsyncGenerator<readonly Removal[]> {
   for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
-    const batch: Batch<StoredEvent> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
+    const batch: Batch<StoredRow> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
     afterPos = batch.next
     const runs = Map.groupBy(batch.items, ({ runId }) => runId)
     const removals = [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))

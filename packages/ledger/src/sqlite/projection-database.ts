@@ -34,11 +34,10 @@ export function sqliteProjections(access: StoreAccess, isWritable: boolean): Pro
       }
     },
     async isAfter(place, runId, seq) {
-      const rows = await ask('select 1 from event where run_id = $1 and seq = $2 and pos > $3', [
-        runId,
-        seq,
-        placeOf(place),
-      ])
+      const rows = await ask(
+        'select 1 from event where run_id = $1 and seq >= $2 and coalesce(first_seq, seq) <= $2 and pos > $3',
+        [runId, seq, placeOf(place)],
+      )
       return rows.length > 0
     },
     async eventsAfter(after) {

@@ -5,10 +5,10 @@ import {
   presentRange,
   type BegunRead,
   type EventRange,
-} from '../read/checked-event.ts'
-import { storedEvent } from '../record/event-row.ts'
+} from '../read/checked-events.ts'
+import { storedRow, type EventRow } from '../record/event-row.ts'
 import { genesis } from '../record/link-check.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { eventBatch } from './rows/event-batch.ts'
 import type { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
@@ -34,12 +34,12 @@ export async function* readEvents(
 export async function* eventBatches(
   access: StoreAccess,
   range: EventRange,
-): AsyncGenerator<readonly StoredEvent[]> {
+): AsyncGenerator<readonly StoredRow[]> {
   let { fromSeq } = range
   while (fromSeq <= range.toSeq) {
     const asked = { ...range, fromSeq }
     const batch = await access.withDecoding(await access.read((store) => eventBatch(store.reads, asked)))
-    yield batch.map(storedEvent)
+    yield batch.map(storedRow)
     const last = batch.at(-1)
     if (last === undefined) return
     fromSeq = last.seq + 1
@@ -54,7 +54,12 @@ function begun(
   const present = presentRange(runId, store.head(runId)?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }
-  const [row] = eventBatch(store.reads, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
-  if (row === undefined) throw missingEvent(runId, fromSeq - 1)
-  return { present, before: storedEvent(row) }
+  const rowWith = (seq: number): EventRow => {
+    const [row] = eventBatch(store.reads, { runId, fromSeq: seq, toSeq: seq })
+    if (row === undefined) throw missingEvent(runId, seq)
+    return row
+  }
+  const { first_seq, seq } = rowWith(fromSeq)
+  const before = (first_seq ?? seq) - 1
+  return { present, before: before === 0 ? genesis : storedRow(rowWith(before)) }
 }

@@ -1,20 +1,20 @@
 import type { RunId } from '@tallystick/core'
-import { storedEvent, type EventRow } from '../record/event-row.ts'
+import { storedRow, type EventRow } from '../record/event-row.ts'
 import type { RemovableStore } from '../removal/removable-store.ts'
 import type { Removal, StoredRemoval } from '../record/removal.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { eventRows } from './rows/event-batch.ts'
 import type { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 
 /** Lets payloads of an open ledger file be taken away. `changed` hears of each run that lost any. */
 export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
-  const opened = async (work: (store: SqliteStore) => readonly EventRow[]): Promise<readonly StoredEvent[]> =>
-    (await access.withDecoding(await access.read(work))).map(storedEvent)
+  const opened = async (work: (store: SqliteStore) => readonly EventRow[]): Promise<readonly StoredRow[]> =>
+    (await access.withDecoding(await access.read(work))).map(storedRow)
   return {
     async payloads(query) {
       const { items, next } = await access.read(({ removals }) => removals.payloads(query))
-      const events = (await access.withDecoding(items)).map(storedEvent)
+      const events = (await access.withDecoding(items)).map(storedRow)
       return { items: events, ...(next !== undefined && { next }) }
     },
     events: (runId, fromSeq, toSeq) =>

@@ -1,7 +1,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import { withDecodingContext, type DecodingSource } from '../content/event/decoded-event.ts'
+import { withDecodingContext, type DecodingSource } from '../content/event/decoded-events.ts'
 import { PieceReader } from '../content/event/piece-reader.ts'
 import type { EventRow } from '../record/event-row.ts'
 import type { AroundCommits } from './write/transactions.ts'

@@ -15,7 +15,7 @@ export function sqliteTail(access: StoreAccess): TailedStore {
       access.read(({ search }): BegunTail => {
         const toPos = search.places(everyEvent)?.toPos ?? 0
         return {
-          eventAtCursor: after.xid === xid ? search.eventAt(after.pos) : undefined,
+          rowAtCursor: after.xid === xid ? search.rowAt(after.pos) : undefined,
           isDropped: after.xid === xid && search.isDropped(after.runId),
           async batch({ pos }) {
             const { rows, next } = await access.read((store) => batchAfter(store.search, pos, toPos))

@@ -8,7 +8,6 @@ import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
 import { writtenRun, type StoredRunRow, type WrittenRun } from '../projection/summary/stored-run.ts'
 import { snapshotDigest, stateBytes } from '../projection/snapshot/bound-state.ts'
 import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
 import { hexOf } from '../record/chain.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 
@@ -20,6 +19,12 @@ interface RunProjections {
   readonly agents: readonly string[]
   /** The events after which there are snapshots of this code. */
   readonly snapshots: readonly number[]
+}
+
+/** An event to which an audit has come, and the link of the row that holds it. */
+interface AuditedPlace {
+  readonly seq: number
+  readonly hash: Uint8Array
 }
 
 /** Compares what was projected from a run with what an audit of its events comes to. */
@@ -42,10 +47,10 @@ export class ProjectionAudit {
   }
 
   /** Compares what was projected after an event, to which the audit has come. */
-  async check(stored: StoredEvent, audit: EventAudit): Promise<void> {
+  async check(place: AuditedPlace, audit: EventAudit): Promise<void> {
     const { row, snapshots } = this.#projections
-    if (row?.seq === stored.seq) this.#note(await this.#rowFault(row, stored, audit))
-    if (snapshots.includes(stored.seq)) this.#note(await this.#snapshotFault(stored, audit))
+    if (row?.seq === place.seq) this.#note(await this.#rowFault(row, place, audit))
+    if (snapshots.includes(place.seq)) this.#note(await this.#snapshotFault(place, audit))
   }
 
   /** Each projection has to be after an event of the run; a missing one may still come. */
@@ -65,13 +70,13 @@ export class ProjectionAudit {
     this.fault ??= found
   }
 
-  async #rowFault(row: StoredRunRow, stored: StoredEvent, audit: EventAudit): Promise<Fault | undefined> {
+  async #rowFault(row: StoredRunRow, place: AuditedPlace, audit: EventAudit): Promise<Fault | undefined> {
     const { record } = audit
     // What was forgotten is made anew.
     if (record === undefined || row.summary === null) return undefined
-    const [place] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
-    if (place === undefined) return undefined
-    const due = writtenRun({ ...place, headHash: stored.hash }, record)
+    const [run] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
+    if (run === undefined) return undefined
+    const due = writtenRun({ ...run, headHash: place.hash }, record)
     const found: WrittenRun = { ...row, head_hash: hexOf(row.head_hash), agents: this.#projections.agents }
     const differing = (Object.keys(due) as (keyof WrittenRun)[]).find(
       (column) => comparable(column, due[column]) !== comparable(column, found[column]),
@@ -79,8 +84,8 @@ export class ProjectionAudit {
     return differing && fault('projection', `its ${differing} as its events say`, 'another')
   }
 
-  async #snapshotFault(stored: StoredEvent, audit: EventAudit): Promise<Fault | undefined> {
-    const { seq } = stored
+  async #snapshotFault(place: AuditedPlace, audit: EventAudit): Promise<Fault | undefined> {
+    const { seq } = place
     const snapshot = await orElse(undefined, () => snapshotNear(this.#database, this.#runId, seq))
     if (audit.state === undefined) return undefined
     const isSound =

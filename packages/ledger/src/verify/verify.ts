@@ -6,8 +6,8 @@ import { projectionAuditOf, type ProjectionAudit } from './projection-audit.ts'
 import { EventAudit } from './event-audit.ts'
 import { FamilyAudit } from './family-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
-import { decodedEvent } from '../content/event/decoded-event.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import { decodedEvents } from '../content/event/decoded-events.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { totalsFault } from './totals-audit.ts'
 import { MissingContents } from '../removal/missing-content.ts'
 import { isAsWritten } from '../record/removal.ts'
@@ -207,11 +207,9 @@ async function auditRows(
   let firstPos = 0
   let session: SessionPlace | undefined
   for await (const stored of source.events(runId, run.lastSeq)) {
-    const broken = linkFault(last, stored) ?? bodyFault(stored, laws, progress)
+    const broken = linkFault(last, stored) ?? (await eventsFault(stored, laws, progress, projections))
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
-    progress.events = stored.seq
     last = stored
-    if (projections?.concerns(stored.seq)) await projections.check(stored, laws)
     if (stored.seq > 1) continue
     firstPos = stored.pos
     session = laws.session
@@ -221,14 +219,27 @@ async function auditRows(
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
 
-function bodyFault(stored: StoredEvent, laws: EventAudit, progress: Progress): Fault | undefined {
+/** The laws over the events of a row, and what was projected after each of them. */
+async function eventsFault(
+  stored: StoredRow,
+  laws: EventAudit,
+  progress: Progress,
+  projections: ProjectionAudit | undefined,
+): Promise<Fault | undefined> {
   const { missing, family } = progress
   try {
-    const event = upcast(decodedEvent(stored))
-    progress.hasEnded = event.type === 'run_finished'
-    missing.handle(event)
-    family.handle(event)
-    return contentFault(stored, event) ?? laws.faultOf(event)
+    for (const recorded of decodedEvents(stored)) {
+      const event = upcast(recorded)
+      const found = contentFault(stored, event) ?? laws.faultOf(event)
+      if (found) return found
+      progress.events = event.seq
+      progress.hasEnded = event.type === 'run_finished'
+      missing.handle(event)
+      family.handle(event)
+      if (projections?.concerns(event.seq))
+        await projections.check({ seq: event.seq, hash: stored.hash }, laws)
+    }
+    return undefined
   } catch (error) {
     const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are not JSON'
     return fault('body', 'canonical JSON', found)

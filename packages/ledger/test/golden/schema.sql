@@ -1,9 +1,24 @@
+CREATE VIEW each_event as
+with recursive place (n) as (select 0 union all select n + 1 from place where n < 255),
+said as (
+  select event.*, payload.body,
+    case when event.first_seq is not null and substr(payload.body, 1, 1) = x'7b' then cast(payload.body as text) end as packed
+  from event left join payload using (pos)
+)
+select run_id, coalesce(first_seq, seq) + n as seq, epoch, turn, tool_call_id, type, v,
+  at - coalesce(json_extract(packed, '$.earlier[' || n || ']'), 0) as at,
+  case
+    when packed is not null
+      then json_set(json_extract(packed, '$.same'), '$.text', json_extract(packed, '$.text[' || n || ']'))
+    when first_seq is null and substr(body, 1, 1) in (x'7b', x'5b') then cast(body as text)
+  end as body
+from said join place on n <= seq - coalesce(first_seq, seq);
 CREATE TRIGGER content_once before insert on content for each row when exists (select 1 from content where digest = new.digest) begin select raise(abort, 'tallystick: contents are never changed'); end;
 CREATE TRIGGER content_remains before delete on content for each row when exists (select 1 from content_use where digest = old.digest) begin select raise(abort, 'tallystick: a content stays as long as an event refers to it'); end;
 CREATE TRIGGER content_stays before update on content for each row begin select raise(abort, 'tallystick: contents are never changed'); end;
 CREATE TRIGGER content_use_remains before delete on content_use for each row when exists (select 1 from payload where pos = old.pos) begin select raise(abort, 'tallystick: a use of a content goes only with the payload'); end;
 CREATE TRIGGER content_use_stays before update on content_use for each row begin select raise(abort, 'tallystick: uses of contents are never changed'); end;
-CREATE TRIGGER event_follows before insert on event for each row when new.seq <> 1 + coalesce((select max(seq) from event where run_id = new.run_id), 0) or exists (select 1 from event where pos = new.pos) begin select raise(abort, 'tallystick: an event follows the last one of its run without a gap'); end;
+CREATE TRIGGER event_follows before insert on event for each row when coalesce(new.first_seq, new.seq) <> 1 + coalesce((select max(seq) from event where run_id = new.run_id), 0) or new.first_seq >= new.seq or (new.first_seq is not null and new.once_key is not null) or exists (select 1 from event where pos = new.pos) begin select raise(abort, 'tallystick: an event follows the last one of its run without a gap'); end;
 CREATE TRIGGER event_remains before delete on event for each row when not exists (select 1 from removal where run_id = old.run_id and kind = 'dropped') begin select raise(abort, 'tallystick: events are never removed'); end;
 CREATE TRIGGER event_stays before update on event for each row begin select raise(abort, 'tallystick: events are never changed'); end;
 CREATE TRIGGER history_follows before insert on history for each row when exists (select 1 from history where name = new.name) or (new.before is not null and not exists (select 1 from history where name = new.before)) begin select raise(abort, 'tallystick: a piece of history stands once, behind one that is there'); end;
@@ -17,7 +32,7 @@ CREATE TRIGGER inbox_is_taken_once before update on inbox for each row when new.
 CREATE TRIGGER inbox_once before insert on inbox for each row when exists (select 1 from inbox where pos = new.pos or (run_id = new.run_id and key = new.key)) begin select raise(abort, 'tallystick: inbox entries are never replaced'); end;
 CREATE TRIGGER inbox_remains before delete on inbox for each row when not exists (select 1 from removal where run_id = old.run_id and kind = 'dropped') begin select raise(abort, 'tallystick: inbox keys are known for ever'); end;
 CREATE TRIGGER payload_once before insert on payload for each row when exists (select 1 from payload where pos = new.pos) begin select raise(abort, 'tallystick: payloads are never changed'); end;
-CREATE TRIGGER payload_remains before delete on payload for each row when exists (select 1 from event where event.pos = old.pos and not exists (select 1 from removal where removal.run_id = event.run_id and removal.to_seq >= event.seq and removal.from_seq <= event.seq)) begin select raise(abort, 'tallystick: a payload goes only when its removal is on record'); end;
+CREATE TRIGGER payload_remains before delete on payload for each row when exists (select 1 from event where event.pos = old.pos and not exists (select 1 from removal where removal.run_id = event.run_id and removal.to_seq >= event.seq and removal.from_seq <= coalesce(event.first_seq, event.seq))) begin select raise(abort, 'tallystick: a payload goes only when its removal is on record'); end;
 CREATE TRIGGER payload_stays before update on payload for each row begin select raise(abort, 'tallystick: payloads are never changed'); end;
 CREATE TRIGGER removal_follows before insert on removal for each row when new.pos <> 1 + coalesce((select max(pos) from removal), 0) begin select raise(abort, 'tallystick: a removal follows the last one'); end;
 CREATE TRIGGER removal_remains before delete on removal for each row begin select raise(abort, 'tallystick: removals are never removed'); end;
@@ -30,7 +45,7 @@ CREATE TRIGGER run_returns before insert on run for each row when exists (select
 CREATE TABLE "barrier" ("id" integer primary key check (id = 1), "count" integer not null) strict;
 CREATE TABLE "content" ("digest" text not null primary key, "body" blob not null) strict;
 CREATE TABLE "content_use" ("pos" integer not null, "digest" text not null, constraint "content_use_key" primary key ("pos", "digest")) strict, without rowid;
-CREATE TABLE "event" ("pos" integer primary key autoincrement, "run_id" text not null, "seq" integer not null, "epoch" integer not null, "type" text not null, "v" integer not null, "turn" integer not null, "tool_call_id" text, "at" integer not null, "once_key" text, "body_commit" blob not null, "hash" blob not null, constraint "event_seq" unique ("run_id", "seq")) strict;
+CREATE TABLE "event" ("pos" integer primary key autoincrement, "run_id" text not null, "seq" integer not null, "epoch" integer not null, "type" text not null, "v" integer not null, "turn" integer not null, "tool_call_id" text, "at" integer not null, "once_key" text, "body_commit" blob not null, "hash" blob not null, "first_seq" integer, constraint "event_seq" unique ("run_id", "seq")) strict;
 CREATE TABLE "history" ("name" text not null primary key, "before" text, "digest" text not null, "body" blob not null) strict;
 CREATE TABLE "history_use" ("pos" integer primary key, "name" text not null) strict;
 CREATE TABLE "inbox" ("pos" integer primary key autoincrement, "run_id" text not null, "key" text not null, "kind" text not null, "body" blob not null, "at" integer not null, "taken_seq" integer, constraint "inbox_key" unique ("run_id", "key")) strict;

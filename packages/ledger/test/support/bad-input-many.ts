@@ -7,7 +7,7 @@ import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { genesisHash, rowDigest } from '../../src/record/chain.ts'
-import { linkEvents } from '../../src/record/linked-event.ts'
+import { linkRows } from '../../src/record/linked-row.ts'
 import { storedBody } from '../../src/content/event/stored-body.ts'
 
 /** What a question to a ledger of so many runs took, in milliseconds: the best of a few times. */
@@ -79,13 +79,13 @@ function runWriter(database: Database, start: readonly RuntimeEvent[]): (ordinal
   return (ordinal) => {
     const runId = sampleRunId(ordinal)
     const events = start.map((each): RuntimeEvent => ({ ...each, runId }))
-    const linked = linkEvents(
+    const linked = linkRows(
       genesisHash,
-      events,
+      events.map((each) => [each]),
       events.map((each) => storedBody(each).bytes),
     )
     let pos = 0
-    for (const { event: said, onceKey = null, salt, body, bodyCommit, hash } of linked) {
+    for (const { envelope: said, onceKey = null, salt, body, bodyCommit, hash } of linked) {
       const { seq, epoch, type, v, turn, at } = said
       const { lastInsertRowid } = event.run(runId, seq, epoch, type, v, turn, at, onceKey, bodyCommit, hash)
       payload.run(lastInsertRowid, salt, body)

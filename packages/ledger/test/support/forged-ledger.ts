@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
-import type { Envelope } from '../../src/record/envelope.ts'
+import type { RowEnvelope } from '../../src/record/envelope.ts'
 import { tamper } from './raw-database.ts'
 
 /** An event on its way into a forged file. Ids are whatever the forger writes. */
@@ -13,6 +13,7 @@ export interface ForgedEvent {
 
 interface EventRow {
   readonly pos: number
+  readonly first_seq: number | null
   readonly seq: number
   readonly epoch: number
   readonly type: string
@@ -40,7 +41,7 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
     const written = database.prepare('update payload set salt = ?, body = ? where pos = ?')
     let hash: Uint8Array = genesisHash
     let forgedId: string = runId
-    for (const { pos, seq, epoch, type, v, turn, tool_call_id: call, at, body } of rows) {
+    for (const { pos, first_seq: first, seq, epoch, type, v, turn, tool_call_id: call, at, body } of rows) {
       const forged = change({
         runId,
         type,
@@ -49,7 +50,18 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
       })
       forgedId = forged.runId
       const { toolCallId } = forged
-      const envelope = { runId: forgedId, seq, epoch, turn, toolCallId, type, v, at } as Envelope
+      const several = first === null ? {} : { firstSeq: first }
+      const envelope = {
+        runId: forgedId,
+        ...several,
+        seq,
+        epoch,
+        turn,
+        toolCallId,
+        type,
+        v,
+        at,
+      } as RowEnvelope
       const bytes = Buffer.from(JSON.stringify(forged.body))
       const salt = Buffer.alloc(16, seq)
       const commitment = commitmentOf(salt, bytes)

@@ -9,7 +9,7 @@ import {
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
-import { storedEvent, type EventRow } from '../../src/record/event-row.ts'
+import { storedRow, type EventRow } from '../../src/record/event-row.ts'
 import { tamper } from './raw-database.ts'
 import { recordRun } from './record-run.ts'
 import { recorded, type Recorded } from './recorded.ts'
@@ -67,7 +67,7 @@ export function rewrite(path: string, runId: RunId, change: (body: string) => st
     for (const row of rows) {
       const body = Buffer.from(change(Buffer.from(row.body as Uint8Array).toString()))
       const commit = commitmentOf(row.salt as Uint8Array, body)
-      hash = linkHash(hash, storedEvent(row), commit)
+      hash = linkHash(hash, storedRow(row), commit)
       database.prepare('update payload set body = ? where pos = ?').run(body, row.pos)
       database.prepare('update event set body_commit = ?, hash = ? where pos = ?').run(commit, hash, row.pos)
     }

@@ -5,11 +5,11 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { Client, Pool } from 'pg'
 import { onTestFinished } from 'vitest'
 import { genesisHash } from '../../src/record/chain.ts'
-import { linkEvents } from '../../src/record/linked-event.ts'
+import { linkRows } from '../../src/record/linked-row.ts'
 import { appendStatement } from '../../src/postgres/write/append-group.ts'
 import { makeLedger } from '../../src/postgres/migrations/0001-ledger.ts'
 import { statementTexts } from '../../src/postgres/rows/statements.ts'
-import { bodyBytes } from '../../src/record/stored-event.ts'
+import { bodyBytes } from '../../src/record/stored-row.ts'
 import { connectionString } from './postgres-database.ts'
 
 /** A writer that knows the first schema only, as a process does that an older release drives. */
@@ -49,7 +49,11 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
     async append(runId, facts) {
       const { seq, hash } = heads.get(runId) ?? { seq: 0, hash: genesisHash }
       const events = stamped(runId, facts, { afterSeq: seq })
-      const linked = linkEvents(hash, events, events.map(bodyBytes))
+      const linked = linkRows(
+        hash,
+        events.map((event) => [event]),
+        events.map(bodyBytes),
+      )
       const expected = { runId, expectedSeq: seq, epoch: 1, previousHash: hash }
       const kept = {
         durability: 'barrier',
@@ -60,7 +64,7 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
       const item = { ...expected, ...kept, linked, takes: [], events: events.length, bytes: 1 }
       const { name, text, values } = appendStatement(texts, [item])
       const { rows } = await client.query<{ places: unknown[] }>({
-        text,
+        text: ofOneEventARow(text),
         values: [...values],
         ...(name !== undefined && { name }),
       })
@@ -69,4 +73,14 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
       return seq + events.length
     },
   }
+}
+
+/** The statement of an append as older releases sent it, which knew no rows of several events. */
+function ofOneEventARow(text: string): string {
+  const older = text
+    .replace('.event (pos, run_id, first_seq, seq,', '.event (pos, run_id, seq,')
+    .replace('select pos, run_id, nullif(first_seq, 0), seq,', 'select pos, run_id, seq,')
+  if (older.length !== text.length - 'first_seq, nullif(first_seq, 0), '.length)
+    throw new Error('Not that statement.')
+  return older
 }

@@ -4,10 +4,10 @@ import { stamped } from '@tallystick/core/testing'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
 import { genesisHash } from '../../src/record/chain.ts'
-import { linkEvents } from '../../src/record/linked-event.ts'
+import { linkRows } from '../../src/record/linked-row.ts'
 import { appendStatement } from '../../src/postgres/write/append-group.ts'
 import { statementTexts } from '../../src/postgres/rows/statements.ts'
-import { bodyBytes } from '../../src/record/stored-event.ts'
+import { bodyBytes } from '../../src/record/stored-row.ts'
 import { connectionString } from './postgres-database.ts'
 
 /** A transaction that stays open for as long as a test wants, and what is done in it. */
@@ -37,7 +37,11 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
     write: async () => void (await client.query('select pg_current_xact_id()')),
     async start(schema, runId, facts) {
       const events = stamped(runId, facts)
-      const linked = linkEvents(genesisHash, events, events.map(bodyBytes))
+      const linked = linkRows(
+        genesisHash,
+        events.map((event) => [event]),
+        events.map(bodyBytes),
+      )
       const expected = { runId, expectedSeq: 0, epoch: 1, previousHash: genesisHash }
       const kept = { durability: 'barrier', contents: [[]], histories: [undefined], isSealed: false } as const
       const item = { ...expected, ...kept, linked, takes: [], events: 1, bytes: 1 }

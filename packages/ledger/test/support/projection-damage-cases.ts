@@ -12,7 +12,7 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
     const [, damaged] = await recordSome(ledger, 3)
     await bed.tamper(
       `update payload set salt = (select salt from payload order by pos limit 1) where pos = (
-        select pos from event where run_id = '${damaged}' and seq = 5)`,
+        select pos from event where run_id = '${damaged}' and seq >= 5 order by seq limit 1)`,
     )
     for (const refresh of [false, true]) {
       const { counts, unreadable, spending } = await ledgerStats(ledger, everything, { refresh })

@@ -3,7 +3,7 @@ import { type Message, type RuntimeEvent } from '@tallystick/core'
 import { storableText } from '@tallystick/core/store-kit'
 import { canonicalJson, type EventOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { redactedPayload } from '../payload/redacted-payload.ts'
-import { envelopeText, type Envelope } from '../../record/envelope.ts'
+import { envelopeText, rowEnvelopeOf, type RowEnvelope } from '../../record/envelope.ts'
 import {
   largeBytesMin,
   externalizedPayload,
@@ -13,6 +13,9 @@ import {
   type Referred,
 } from '../payload/externalized-payload.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
+import { isStoredAs } from '../../record/linked-row.ts'
+import type { StoredRow } from '../../record/stored-row.ts'
+import { packedText, rowsOf } from './packed-deltas.ts'
 import { storedHistory, type StoredHistory } from '../payload/stored-history.ts'
 
 /** A large content as a store keeps it: once, under its digest. */
@@ -32,7 +35,7 @@ export interface StoredBody {
 }
 
 /**
- * The first byte of a body names its form: `{` for canonical JSON; `[` for canonical JSON whose large texts, or
+ * The first byte of a body names its form: `{` for canonical JSON, of several events where its row holds several; `[` for canonical JSON whose large texts, or
  * carried messages, are stored elsewhere; and 1 for an encrypted body, which holds either after the part that stays
  * readable without the key.
  */
@@ -58,7 +61,26 @@ export function storedBody(event: RuntimeEvent, sealer?: Sealer): StoredBody {
   const body = bodyOf(event)
   const text = storableText(body, subjectOf(event))
   const { plain, contents } = withoutLarge(body, text, sealer)
-  return { bytes: sealer ? sealed(event, plain, sealer) : plain, contents }
+  return { bytes: sealer ? sealed([event], plain, sealer) : plain, contents }
+}
+
+/** What the events of one row say, as bytes: those of the event, or of several neighbouring deltas together. */
+export function storedRowBody(events: readonly RuntimeEvent[], sealer?: Sealer): StoredBody {
+  const first = events[0] as RuntimeEvent
+  if (events.length === 1) return storedBody(first, sealer)
+  const body = bodyOf(first)
+  storableText(body, subjectOf(first))
+  const plain = Buffer.from(packedText(events, body))
+  return { bytes: sealer ? sealed(events, plain, sealer) : plain, contents: [] }
+}
+
+/**
+ * Whether what is stored are these very events: then only the acknowledgement of their append was lost. They are as many
+ * as the row holds.
+ */
+export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sealer?: Sealer): boolean {
+  const isOneRow = events.length > 0 && rowsOf(events).length === 1
+  return isOneRow && isStoredAs(stored, events, storedRowBody(events, sealer).bytes)
 }
 
 function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): StoredBody {
@@ -67,7 +89,7 @@ function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefin
   const rest = bodyOf({ ...event, messages: [] })
   storableText(rest, subject)
   const plain = Buffer.from(referringText(rest, { references: [], history: history.name }))
-  return { bytes: sealer ? sealed(event, plain, sealer) : plain, contents: [], history }
+  return { bytes: sealer ? sealed([event], plain, sealer) : plain, contents: [], history }
 }
 
 function subjectOf({ seq, type, runId }: RuntimeEvent): string {
@@ -110,12 +132,17 @@ interface Readable {
   readonly kept: JsonObject
 }
 
-function sealed(event: RuntimeEvent, plain: Uint8Array, sealer: Sealer): Uint8Array {
-  const kept = redactedPayload(event) as unknown as Json
+/** Of several events of one row the same is left. */
+function sealed(events: readonly RuntimeEvent[], plain: Uint8Array, sealer: Sealer): Uint8Array {
+  const kept = redactedPayload(events[0] as RuntimeEvent) as unknown as Json
   const readable = Buffer.from(canonicalJson({ key: sealer.id, kept }))
   const prefix = Buffer.alloc(prefixBytes, sealedForm)
   prefix.writeUInt32BE(readable.length, 1)
-  return Buffer.concat([prefix, readable, sealer.seal(plain, Buffer.from(envelopeText(event)))])
+  return Buffer.concat([
+    prefix,
+    readable,
+    sealer.seal(plain, Buffer.from(envelopeText(rowEnvelopeOf(events)))),
+  ])
 }
 
 function readableOf(body: Uint8Array): { readonly readable: Readable; readonly rest: Uint8Array } {
@@ -140,7 +167,11 @@ export type DecodedBody =
  * Opens a body; its large texts may still be stored elsewhere. Throws where the bytes are not what they were sealed
  * as, or in none of the known forms.
  */
-export function decodedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer | undefined): DecodedBody {
+export function decodedBody(
+  envelope: RowEnvelope,
+  body: Uint8Array,
+  sealer: Sealer | undefined,
+): DecodedBody {
   if (body[0] === openBrace || body[0] === openBracket) return { text: textOf(body), sealed: false }
   if (body[0] !== sealedForm) throw new Error('a form that is not known')
   const { readable, rest } = readableOf(body)
@@ -178,6 +209,7 @@ export function restoredBody(
   return history === undefined ? body : { ...body, messages: elsewhere.history(history) as unknown as Json }
 }
 
-function textOf(bytes: Uint8Array): string {
+/** Bytes of UTF-8 as text. */
+export function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
 }

@@ -25,8 +25,9 @@ const types = {
   sessionId: 'text',
   sessionPlace: 'int8',
   isSealed: 'bool',
-  // Of each event. `whose` is the place of its run, from 1.
+  // Of each row. `whose` is the place of its run, from 1; `firstSeq` is 0 where the row holds one event.
   whose: 'int8[]',
+  firstSeq: 'int8[]',
   seq: 'int8[]',
   type: 'text[]',
   v: 'int8[]',
@@ -41,12 +42,12 @@ const types = {
   // Of each command that is taken: the place of its run, and its key.
   takenBy: 'int8[]',
   takenKey: 'text[]',
-  // Of each content; and of each use of one, the event, by its place from 1.
+  // Of each content; and of each use of one, the row, by its place from 1.
   digest: 'text[]',
   content: 'bytea[]',
   usedBy: 'int8[]',
   usedDigest: 'text[]',
-  // Of each piece of history; and of each event that begins with one, by its place from 1.
+  // Of each piece of history; and of each row that begins with one, by its place from 1.
   historyName: 'text[]',
   historyBefore: 'text[]',
   historyDigest: 'text[]',
@@ -58,8 +59,10 @@ const types = {
 /** A value that the statement of an append is given. */
 export type AppendParameter = keyof typeof types
 
-/** The values of each event, in the order of its columns. */
+/** The values of each row, in the order of its columns. */
 export const eventParameters = [
+  'firstSeq',
+  'seq',
   'type',
   'v',
   'turn',
@@ -84,7 +87,7 @@ export function appendParameters(shape: AppendShape): readonly AppendParameter[]
     ...(['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash'] as const),
     ...(isAlone && begins ? [] : (['previousHash'] as const)),
     ...(begins ? (['sessionId', 'sessionPlace'] as const) : []),
-    ...(isAlone ? [] : (['whose', 'seq'] as const)),
+    ...(isAlone ? [] : (['whose'] as const)),
     ...eventParameters,
     ...(takes ? (['isSealed', 'takenKey'] as const) : []),
     ...(takes && !isAlone ? (['takenBy'] as const) : []),

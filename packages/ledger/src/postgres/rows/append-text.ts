@@ -13,8 +13,8 @@ export function appendText(schema: string, shape: AppendShape): string {
   return `with ${parts.swapped}, placed as materialized (
     ${parts.placed}
   ), written as (
-    insert into ${schema}.event (pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash)
-    select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash from placed
+    insert into ${schema}.event (pos, run_id, first_seq, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash)
+    select pos, run_id, nullif(first_seq, 0), seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash from placed
   ), said as (
     insert into ${schema}.payload (pos, salt, body) select pos, salt, body from placed
   )${shape.takes ? `, taken as (${parts.taken})` : ''}${shape.isLarge ? contentsText(schema, given) : ''}${shape.carries ? historiesText(schema, given) : ''}
@@ -24,16 +24,22 @@ export function appendText(schema: string, shape: AppendShape): string {
 interface Parts {
   /** Ends with what has moved, as `swapped`. */
   readonly swapped: string
-  /** Events of runs whose heads have moved, each with its place, in their order. */
+  /** Rows of runs whose heads have moved, each with its place, in their order. */
   readonly placed: string
   readonly taken: string
   readonly places: string
 }
 
-const eventColumns = 'type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body'
+const eventColumns =
+  'first_seq, seq, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body'
 
 function nextPos(schema: string): string {
   return `nextval('${schema.replaceAll("'", "''")}.event_pos')`
+}
+
+/** Each event takes a place, and a row has that of its last event. */
+function lastOf(next: string): string {
+  return `case when first_seq = 0 then ${next} else (select max(${next}) from generate_series(first_seq, seq)) end`
 }
 
 function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Parts {
@@ -63,8 +69,8 @@ function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
     returning pos`
   return {
     swapped: `swapped as (${begins ? made() : moved})`,
-    placed: `select ${begins ? `case when n = 1 then first_pos else ${next} end` : next} as pos,
-      ${given('runId')} as run_id, ${given('expectedSeq')} + n as seq, ${given('epoch')} as epoch, ${eventColumns}, n
+    placed: `select ${begins ? `case when n = 1 then first_pos else ${lastOf(next)} end` : lastOf(next)} as pos,
+      ${given('runId')} as run_id, ${given('epoch')} as epoch, ${eventColumns}, n
     from (
       select swapped.pos as first_pos, given.*
       from swapped cross join unnest(${eventParameters.map(given).join(', ')}) with ordinality as given (${eventColumns}, n)
@@ -113,11 +119,11 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
     select array_agg(${begins ? 'coalesce(moved.pos, made.pos)' : 'moved.pos'} order by head.place) as places
     from head left join moved on moved.run_id = head.run_id${begins ? ' left join made on made.run_id = head.run_id' : ''}
   )`,
-    placed: `select ${begins ? `case when seq = 1 then first_pos else ${next} end` : next} as pos, run_id, seq, epoch, ${eventColumns}, n
+    placed: `select ${begins ? `case when seq = 1 then first_pos else ${lastOf(next)} end` : lastOf(next)} as pos, run_id, epoch, ${eventColumns}, n
     from (
       select ${nth('runId')} as run_id, ${nth('epoch')} as epoch, places[given.whose] as first_pos, given.*
-      from swapped cross join unnest(${(['whose', 'seq', ...eventParameters] as const).map(given).join(', ')})
-        with ordinality as given (whose, seq, ${eventColumns}, n)
+      from swapped cross join unnest(${(['whose', ...eventParameters] as const).map(given).join(', ')})
+        with ordinality as given (whose, ${eventColumns}, n)
       where places[given.whose] is not null order by n
     ) as sorted`,
     taken: `update ${schema}.inbox set taken_seq = ${nth('headSeq')},

@@ -1,6 +1,6 @@
-import type { EventRange } from '../../read/checked-event.ts'
-import { outOfOrder, storedEvent, type EventRow } from '../../record/event-row.ts'
-import type { StoredEvent } from '../../record/stored-event.ts'
+import type { EventRange } from '../../read/checked-events.ts'
+import { outOfOrder, storedRow, type EventRow } from '../../record/event-row.ts'
+import type { StoredRow } from '../../record/stored-row.ts'
 import type { Connections } from '../connection/connections.ts'
 import { bytesPerBatch, eventsPerBatch, type StatementTexts } from './statements.ts'
 
@@ -15,7 +15,7 @@ export interface BatchSource {
 export async function eventBatch(
   source: BatchSource,
   { runId, fromSeq, toSeq }: EventRange,
-): Promise<readonly StoredEvent[]> {
+): Promise<readonly StoredRow[]> {
   const rows = await source.connections.rows<EventRow>({
     name: 'tallystick page',
     text: source.texts.batch,
@@ -26,12 +26,12 @@ export async function eventBatch(
     // An index that is out of order would have the same batch read for ever.
     if (!(row.seq > seq)) throw outOfOrder(`the events of run ${runId}`)
     seq = row.seq
-    return storedEvent(row)
+    return storedRow(row)
   })
 }
 
 /** Events of a range, batch after batch. Between batches no connection is held. */
-export async function* eventRange(source: BatchSource, range: EventRange): AsyncGenerator<StoredEvent> {
+export async function* eventRange(source: BatchSource, range: EventRange): AsyncGenerator<StoredRow> {
   let left: EventRange | undefined = range
   while (left) {
     const batch = await eventBatch(source, left)
@@ -41,7 +41,7 @@ export async function* eventRange(source: BatchSource, range: EventRange): Async
 }
 
 /** What is left of a range after a batch; `undefined` where nothing is. */
-export function rangeAfter(batch: readonly StoredEvent[], range: EventRange): EventRange | undefined {
+export function rangeAfter(batch: readonly StoredRow[], range: EventRange): EventRange | undefined {
   const last = batch.at(-1)
   if (last === undefined || last.seq >= range.toSeq) return undefined
   const bytes = batch.reduce((sum, { payload }) => sum + (payload?.body.length ?? 0), 0)

@@ -21,6 +21,7 @@ export interface SearchTexts {
 export const eventColumns: readonly string[] = [
   'pos',
   'run_id',
+  'first_seq',
   'seq',
   'epoch',
   'type',
@@ -82,6 +83,7 @@ function batchText(schema: string, by: SearchSource['by']): string {
         where ${where} and event.${order} > $5::int8 and event.${order} <= $6::int8 and ${passes}
         order by event.${order} limit ${eventsPerBatch}
       ) as chosen left join ${schema}.payload on payload.pos = chosen.pos
-    ) as event left join ${schema}.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+    ) as event left join ${schema}.event as previous on previous.run_id = event.run_id
+      and previous.seq = coalesce(event.first_seq, event.seq) - 1
     where coalesce(bytes_before, 0) < ${bytesPerBatch} order by event.${order}`
 }

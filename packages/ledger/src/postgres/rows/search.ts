@@ -1,5 +1,6 @@
 import {
   isTimed,
+  lastRowAt,
   batchOf,
   type AskedEvents,
   type Cursor,
@@ -53,7 +54,7 @@ export class PostgresSearch implements SearchedStore {
   ): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined> {
     const [row] = await this.#connections.rows<{ fromPos: number | null; toPos: number | null }>(
       isTimed(asked)
-        ? { text: this.texts.placesAt, values: [asked.fromAt, asked.toAt] }
+        ? { text: this.texts.placesAt, values: [asked.fromAt, lastRowAt(asked)] }
         : { text: this.texts.places, values: [] },
     )
     const { fromPos, toPos } = row ?? {}
@@ -64,7 +65,7 @@ export class PostgresSearch implements SearchedStore {
     const scanned = scannedTo(source, after)
     const types = asked.types?.filter(isStorable) ?? null
     const [from, to] = source.by === 'place' ? [after.pos, scanned.pos] : [after.seq, scanned.seq]
-    const values = [asked.fromAt, asked.toAt, asked.turn, types, from, to, ...keysOf(asked, source)]
+    const values = [asked.fromAt, lastRowAt(asked), asked.turn, types, from, to, ...keysOf(asked, source)]
     if (source.by === 'type' && !isStorable(source.type)) return { rows: [] }
     const rows = await this.#connections.rows<FoundRow>({
       name: `tallystick find by ${source.by}`,

@@ -1,3 +1,4 @@
+import { maxPackedEvents } from '../../content/event/packed-deltas.ts'
 import type { AppendShape } from './append-parameters.ts'
 import { appendText } from './append-text.ts'
 import type { Statement } from '../connection/connections.ts'
@@ -11,8 +12,9 @@ export interface StatementTexts {
   readonly settle: Readonly<Record<'barrier' | 'lazy', string>>
   readonly acquire: string
   readonly run: string
+  /** Rows that hold events of a range. */
   readonly batch: string
-  /** The first event of a run that still has its payload. */
+  /** The first row of a run that still has its payload. */
   readonly firstRow: string
   readonly put: string
   readonly inbox: string
@@ -94,12 +96,12 @@ function settleText(schema: string): (durable: string) => string {
 
 /** Counts bytes while it goes, so that a batch of large bodies ends early and is never read whole. */
 function batchText(schema: string): string {
-  return `select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body
+  return `select pos, run_id, first_seq, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body
     from (
-      select event.pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body,
+      select event.pos, run_id, first_seq, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body,
         sum(octet_length(body)) over (order by seq rows between unbounded preceding and 1 preceding) as bytes_before
       from ${schema}.event left join ${schema}.payload on payload.pos = event.pos
-      where run_id = $1 and seq >= $2 and seq <= $3
+      where run_id = $1 and seq >= $2 and seq < $3::int8 + ${maxPackedEvents} and coalesce(first_seq, seq) <= $3
       order by seq limit ${eventsPerBatch}
     ) as page
     where coalesce(bytes_before, 0) < ${bytesPerBatch} order by seq`

@@ -48,7 +48,7 @@ export async function tailHorizon(connections: Connections, schema: string): Pro
 function horizonText(schema: string): string {
   const ageOf = (begun: string): string => `(extract(epoch from clock_timestamp() - ${begun}) * 1000)::float8`
   return `select waiting.events as "waitingEvents", oldest.*
-    from (select count(*) as events from ${schema}.event where xid >= ${horizon}) as waiting
+    from (select coalesce(sum(1 + seq - coalesce(first_seq, seq)), 0)::int8 as events from ${schema}.event where xid >= ${horizon}) as waiting
     left join lateral (
       select pid, coalesce(datname::text, '') as database, application_name as "applicationName", state,
         ${ageOf('xact_start')} as "ageMs"

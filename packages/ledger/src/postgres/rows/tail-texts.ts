@@ -3,7 +3,7 @@ import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 
 /** The statements of a tail. */
 export interface TailTexts {
-  /** The condition for rows after ($1, $2), the xid and the pos of an event of the run $3. */
+  /** The row at ($1, $2), the xid and the pos, of the run $3; and what comes after ($1, $4). */
   readonly begin: string
   /** Events after ($1, $2) and below the horizon $3. */
   readonly batch: string
@@ -24,13 +24,16 @@ const isDurable = `case when pg_is_in_recovery() then true else current_setting(
 export function tailTexts(schema: string): TailTexts {
   const heldBack = `exists (select from ${schema}.event where xid >= ${horizon})`
   return {
-    begin: `select ${horizon} as horizon,
-      (select hash from ${schema}.event where xid = $1::xid8 and pos = $2::int8 and run_id || '' = $3::text) as hash,
+    begin: `select ${horizon} as horizon, named.hash, named.events,
       exists (select from ${schema}.removal where run_id = $3::text and kind = 'dropped') as is_dropped,
-      exists (select from ${schema}.event where (xid, pos) > ($1::xid8, $2::int8) and xid < ${horizon}) as is_more,
+      exists (select from ${schema}.event where (xid, pos) > ($1::xid8, $4::int8) and xid < ${horizon}) as is_more,
       ${heldBack} as is_held_back,
       exists (select from ${schema}.event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as is_foreign,
-      ${isDurable} as is_durable`,
+      ${isDurable} as is_durable
+      from (select) as one left join (
+        select hash, 1 + seq - coalesce(first_seq, seq) as events from ${schema}.event
+        where xid = $1::xid8 and pos = $2::int8 and run_id || '' = $3::text
+      ) as named on true`,
     batch: `select event.*, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
       from (
         select chosen.*, salt, body, sum(octet_length(body)) over (
@@ -41,7 +44,8 @@ export function tailTexts(schema: string): TailTexts {
           where (event.xid, event.pos) > ($1::xid8, $2::int8) and event.xid < $3::xid8
           order by event.xid, event.pos limit ${eventsPerBatch}
         ) as chosen left join ${schema}.payload on payload.pos = chosen.pos
-      ) as event left join ${schema}.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+      ) as event left join ${schema}.event as previous on previous.run_id = event.run_id
+        and previous.seq = coalesce(event.first_seq, event.seq) - 1
       where coalesce(bytes_before, 0) < ${bytesPerBatch} order by event.xid, event.pos`,
     mark: `select coalesce(
         (select xid || ' ' || pos from ${schema}.event where xid < ${horizon} order by xid desc, pos desc limit 1), ''

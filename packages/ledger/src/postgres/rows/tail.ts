@@ -1,5 +1,12 @@
 import { LedgerUnavailableError } from '@tallystick/core'
-import type { BegunTail, TailBatch, TailPlace, TailRow, TailStart } from '../../read/tail-events.ts'
+import {
+  placeBefore,
+  type BegunTail,
+  type TailBatch,
+  type TailPlace,
+  type TailRow,
+  type TailStart,
+} from '../../read/tail-events.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { DatabasePlace } from '../connection/database-place.ts'
 import { bytesPerBatch, eventsPerBatch, type StatementTexts } from './statements.ts'
@@ -9,7 +16,9 @@ import { tailTexts, type TailTexts } from './tail-texts.ts'
 interface Beginning {
   /** Below it no transaction is under way. */
   readonly horizon: string
+  /** Of the row of the cursor, and how many events that row holds. */
   readonly hash: Buffer | null
+  readonly events: number | null
   readonly is_dropped: boolean
   readonly is_more: boolean
   readonly is_held_back: boolean
@@ -40,12 +49,13 @@ export class PostgresTail {
     this.texts = tailTexts(place.quotedSchema)
   }
 
-  async begin({ xid, pos, runId }: TailStart): Promise<BegunPostgresTail> {
+  async begin(start: TailStart): Promise<BegunPostgresTail> {
+    const { xid, pos, runId } = start
     const [begun] = await this.#connections.rows<Beginning>({
       name: 'tallystick tail',
       text: this.texts.begin,
       // What Postgres cannot hold is no run that is here.
-      values: [xid, pos, isStorable(runId) ? runId : ''],
+      values: [xid, pos, isStorable(runId) ? runId : '', placeBefore(start).pos],
     })
     if (begun === undefined) throw new Error('A statement that returns one row returned none.')
     if (begun.is_foreign) throw this.#foreign()
@@ -53,7 +63,7 @@ export class PostgresTail {
     if (begun.is_more && !begun.is_durable) await this.#connections.rows({ text: this.#harden, values: [] })
     const nothing = { rows: [], isLast: true }
     return {
-      eventAtCursor: begun.hash ? { runId, hash: begun.hash } : undefined,
+      rowAtCursor: begun.hash ? { runId, hash: begun.hash, events: begun.events ?? 1 } : undefined,
       isDropped: begun.is_dropped,
       isHeldBack: begun.is_held_back,
       batch: (after) => (begun.is_more ? this.#batch(after, begun.horizon) : Promise.resolve(nothing)),

@@ -10,6 +10,7 @@ import { addProjections } from '../migrations/0003-derived.ts'
 import { addRemovals } from '../migrations/0004-removals.ts'
 import { addHistories } from '../migrations/0005-histories.ts'
 import { addInboxEnds } from '../migrations/0006-inbox-ends.ts'
+import { addPackedRows } from '../migrations/0007-packed-rows.ts'
 import { isContention } from '../connection/postgres-failure.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
@@ -22,6 +23,7 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
   addRemovals,
   addHistories,
   addInboxEnds,
+  addPackedRows,
 ]
 
 /** How often a migration begins anew that Postgres undid for the sake of others. */

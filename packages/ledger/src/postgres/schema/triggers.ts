@@ -13,6 +13,7 @@ export const schemaObjects: ReadonlyMap<string, string> = new Map([
   ['column event.at', 'bigint not null'],
   ['column event.body_commit', 'bytea not null'],
   ['column event.epoch', 'bigint not null'],
+  ['column event.first_seq', 'bigint'],
   ['column event.hash', 'bytea not null'],
   ['column event.once_key', 'text collate C'],
   ['column event.pos', 'bigint not null'],
@@ -85,14 +86,15 @@ declare
   head record;
   previous xid8;
 begin
-  for batch in select run_id, min(seq) as first, max(seq) as last, count(*) as events, min(epoch) as lowest,
-      max(epoch) as highest, bool_and(xid = own) as is_own from added group by run_id
+  for batch in select run_id, min(coalesce(first_seq, seq)) as first, max(seq) as last,
+      sum(1 + seq - coalesce(first_seq, seq)) as events, min(epoch) as lowest, max(epoch) as highest, bool_and(xid = own) as is_own,
+      bool_or(first_seq >= seq or (first_seq is not null and once_key is not null)) as is_misshapen from added group by run_id
   loop
     select head_seq, epoch into head from @.run where run.run_id = batch.run_id;
     select xid into previous from @.event where event.run_id = batch.run_id and event.seq = batch.first - 1;
     if head.head_seq is distinct from batch.last or batch.last - batch.first + 1 <> batch.events
       or head.epoch is distinct from batch.lowest or batch.lowest <> batch.highest
-      or (batch.first <> 1 and previous is null)
+      or (batch.first <> 1 and previous is null) or batch.is_misshapen
     then
       raise exception 'tallystick: an event follows the last one of its run without a gap' using errcode = 'TL001';
     end if;
@@ -131,7 +133,7 @@ end
     `
 begin
   if exists (select from gone join @.event using (pos) where not exists (select from @.removal where removal.run_id = event.run_id
-      and removal.from_seq <= event.seq and removal.to_seq >= event.seq)) then
+      and removal.from_seq <= coalesce(event.first_seq, event.seq) and removal.to_seq >= event.seq)) then
     raise exception 'tallystick: a payload goes only when its removal is on record' using errcode = 'TL001';
   end if;
   return null;

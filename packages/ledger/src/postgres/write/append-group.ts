@@ -1,7 +1,7 @@
 import { type RunId } from '@tallystick/core'
 import { sessionPlaceOf } from '@tallystick/core/store-kit'
 import type { StoredContent } from '../../content/event/stored-body.ts'
-import type { LinkedEvent } from '../../record/linked-event.ts'
+import type { LinkedRow } from '../../record/linked-row.ts'
 import { appendParameters, type AppendParameter, type AppendShape } from '../rows/append-parameters.ts'
 import { byteaArray, int8Array, textArray } from './binary-array.ts'
 import type { Statement } from '../connection/connections.ts'
@@ -15,12 +15,12 @@ export interface AppendItem extends Queued {
   readonly expectedSeq: number
   readonly epoch: number
   readonly previousHash: Uint8Array
-  readonly linked: readonly LinkedEvent[]
+  readonly linked: readonly LinkedRow[]
   readonly takes: readonly string[]
   readonly durability: 'barrier' | 'lazy'
-  /** Of each event, the large contents that it refers to. */
+  /** Of each row, the large contents that it refers to. */
   readonly contents: readonly (readonly StoredContent[])[]
-  /** Of each event, what it begins its run with, where it does. */
+  /** Of each row, what it begins its run with, where it does. */
   readonly histories: readonly (BegunHistory | undefined)[]
   readonly isSealed: boolean
 }
@@ -62,12 +62,12 @@ function valuesOfRuns(group: readonly AppendItem[], shape: AppendShape) {
   const each = <Value>(valueOf: (item: AppendItem) => Value) => ofRuns(group, shape, valueOf)
   const [previousHash, headHash] = [each((item) => item.previousHash), each(headHashOf)]
   const sessionOf = ({ expectedSeq, linked: [first] }: AppendItem) =>
-    expectedSeq === 0 && first ? sessionPlaceOf([first.event]) : undefined
+    expectedSeq === 0 && first ? sessionPlaceOf(first.events) : undefined
   return {
     runId: each(({ runId }) => runId),
     expectedSeq: each(({ expectedSeq }) => expectedSeq),
     epoch: each(({ epoch }) => epoch),
-    headSeq: each(({ expectedSeq, linked }) => expectedSeq + linked.length),
+    headSeq: each(({ expectedSeq, linked }) => linked.at(-1)?.envelope.seq ?? expectedSeq),
     previousHash: Array.isArray(previousHash) ? byteaArray(previousHash) : previousHash,
     headHash: Array.isArray(headHash) ? byteaArray(headHash) : headHash,
     ...(shape.begins && {
@@ -83,17 +83,18 @@ function headHashOf({ linked, previousHash }: AppendItem): Uint8Array {
 
 function valuesOfEvents(group: readonly AppendItem[], { isAlone }: AppendShape) {
   const linked = isAlone ? (group[0] as AppendItem).linked : group.flatMap((item) => item.linked)
-  const events = linked.map(({ event }) => event)
+  const rows = linked.map(({ envelope }) => envelope)
   return {
     ...(!isAlone && {
       whose: int8Array(group.flatMap((item, index) => item.linked.map(() => index + 1))),
-      seq: int8Array(events.map(({ seq }) => seq)),
     }),
-    type: textArray(events.map(({ type }) => type)),
-    v: int8Array(events.map(({ v }) => v)),
-    turn: int8Array(events.map(({ turn }) => turn)),
-    toolCallId: textArray(events.map(({ toolCallId }) => toolCallId ?? null)),
-    at: int8Array(events.map(({ at }) => at)),
+    firstSeq: int8Array(rows.map(({ firstSeq = 0 }) => firstSeq)),
+    seq: int8Array(rows.map(({ seq }) => seq)),
+    type: textArray(rows.map(({ type }) => type)),
+    v: int8Array(rows.map(({ v }) => v)),
+    turn: int8Array(rows.map(({ turn }) => turn)),
+    toolCallId: textArray(rows.map(({ toolCallId }) => toolCallId ?? null)),
+    at: int8Array(rows.map(({ at }) => at)),
     onceKey: textArray(linked.map(({ onceKey }) => onceKey ?? null)),
     bodyCommit: byteaArray(linked.map(({ bodyCommit }) => bodyCommit)),
     hash: byteaArray(linked.map(({ hash }) => hash)),

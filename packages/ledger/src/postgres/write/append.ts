@@ -11,9 +11,10 @@ import {
 import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import { genesisHash } from '../../record/chain.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
-import { isStoredAs, linkEvents } from '../../record/linked-event.ts'
+import { linkRows } from '../../record/linked-row.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
-import { storedBody, type StoredBody } from '../../content/event/stored-body.ts'
+import { rowsOf } from '../../content/event/packed-deltas.ts'
+import { isStored, storedRowBody, type StoredBody } from '../../content/event/stored-body.ts'
 import { appendStatement, type AppendItem } from './append-group.ts'
 import type { Connections } from '../connection/connections.ts'
 import { eventRange } from '../rows/event-batch.ts'
@@ -30,14 +31,15 @@ const lanes = 4
 /** How often an append looks again that was refused at a head which is the one it expects. */
 const maxTries = 3
 
-/** Events to append, with their bodies as bytes. */
+/** Events to append: the rows that they make, and the body of each as bytes. */
 interface Batch {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly RuntimeEvent[]
+  readonly rows: readonly (readonly RuntimeEvent[])[]
   readonly bodies: readonly StoredBody[]
   readonly options: AppendOptions
-  readonly isSealed: boolean
+  readonly sealer: Sealer | undefined
 }
 
 interface HeadRow {
@@ -71,8 +73,9 @@ export class Appender {
     { sealer, ...options }: AppendOptions & { readonly sealer?: Sealer | undefined },
   ): Promise<Head> {
     requireWellFormed(runId, expected, events)
-    const bodies = events.map((event) => storedBody(event, sealer))
-    const batch = { runId, expected, events, options, bodies, isSealed: sealer !== undefined }
+    const rows = rowsOf(events)
+    const bodies = rows.map((row) => storedRowBody(row, sealer))
+    const batch = { runId, expected, events, rows, bodies, options, sealer }
     const before = this.#lazy
     const head = await (events.length === 0 ? this.#settle(batch) : this.#appendEvents(batch))
     if (options.durability === 'lazy') this.#lazy++
@@ -130,14 +133,15 @@ export class Appender {
     runId,
     expected,
     events,
+    rows,
     bodies,
     options,
-    isSealed,
+    sealer,
   }: Batch): Promise<Uint8Array | undefined> {
     const previousHash = await this.#hashAt(runId, expected)
     if (previousHash === undefined) return undefined
     const bytes = bodies.map((body) => body.bytes)
-    const linked = linkEvents(previousHash, events, bytes)
+    const linked = linkRows(previousHash, rows, bytes)
     const histories: (BegunHistory | undefined)[] = []
     for (const { history } of bodies) histories.push(history && (await this.#histories.begun(history)))
     const swapped = await this.#submit({
@@ -151,7 +155,7 @@ export class Appender {
       bytes: bodies.reduce((sum, body, index) => sum + bytesOf(body, histories[index]), 0),
       contents: bodies.map(({ contents }) => contents),
       histories,
-      isSealed,
+      isSealed: sealer !== undefined,
     })
     return swapped ? linked.at(-1)?.hash : undefined
   }
@@ -188,7 +192,7 @@ export class Appender {
   async #refusal({ runId, linked }: AppendItem, error: unknown): Promise<unknown> {
     if (isUnread(error)) return unreadInbox(runId)
     const constraint = refusingConstraint(error)
-    const place = sessionPlaceOf(linked.map(({ event }) => event))
+    const place = sessionPlaceOf(linked.flatMap(({ events }) => events))
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
     if (constraint !== 'event_once') return droppedRunConflict(error, runId) ?? error
     const onceKeys = linked.flatMap(({ onceKey }) => onceKey ?? [])
@@ -201,11 +205,11 @@ export class Appender {
   }
 
   /** An append without events: for the entries that it takes, and for the head that it expects. */
-  async #settle({ runId, expected, options, isSealed }: Batch): Promise<Head> {
+  async #settle({ runId, expected, options, sealer }: Batch): Promise<Head> {
     const { expectedSeq, epoch } = expected
     const isHeld =
       [expectedSeq, epoch].every(Number.isSafeInteger) &&
-      (await this.#takeAt(runId, expected, { ...options, isSealed }))
+      (await this.#takeAt(runId, expected, { ...options, isSealed: sealer !== undefined }))
     if (!isHeld) requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
     return { seq: expectedSeq, epoch }
   }
@@ -225,7 +229,7 @@ export class Appender {
   }
 
   /** Whether these very events were written before: then only their acknowledgement was lost. */
-  async #isAppendedAlready({ runId, expected, events, bodies }: Batch): Promise<boolean> {
+  async #isAppendedAlready({ runId, expected, events, sealer }: Batch): Promise<boolean> {
     const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
     let index = 0
     const source = {
@@ -235,9 +239,10 @@ export class Appender {
       withDecoding: <Row>(rows: readonly Row[]): Promise<readonly Row[]> => Promise.resolve(rows),
     }
     for await (const stored of eventRange(source, range)) {
-      const [event, body] = [events[index], bodies[index]]
-      if (!event || !body || !isStoredAs(stored, event, body.bytes)) return false
-      index++
+      const { firstSeq = stored.seq, seq } = stored
+      const due = events.slice(index, index + seq - firstSeq + 1)
+      if (!isStored(stored, due, sealer)) return false
+      index += due.length
     }
     return index === events.length
   }

@@ -161,14 +161,14 @@ export class PostgresRemovals {
   async #takeAway(client: Client, { runId, fromSeq, toSeq, kind }: Removal): Promise<number> {
     const { deletePayloads, deleteUses, deleteUnused, blankInbox, forget, dropRun } = this.#texts
     const range = [runId, fromSeq, toSeq] as const
-    const { rowCount } = await client.query(deletePayloads, [...range])
+    await client.query(deletePayloads, [...range])
     const { rows } = await client.query<{ digest: string }>(deleteUses, [...range])
     if (rows.length > 0) await client.query(deleteUnused, [rows.map(({ digest }) => digest)])
     await this.histories.release(client, range)
     await client.query(blankInbox, [runId])
     for (const text of forget) await client.query(text, [runId])
     if (kind === 'dropped') for (const text of dropRun) await client.query(text, [runId])
-    return kind === 'dropped' ? toSeq : (rowCount ?? 0)
+    return toSeq - fromSeq + 1
   }
 }
 
@@ -198,7 +198,7 @@ function textsOf(schema: string) {
         select at from ${schema}.event where event.run_id = run.run_id and once_key = 'run_finished') as "endedAt"
       from ${schema}.run where pos > $1 order by pos limit $2`,
     isListed: `select from ${schema}.run where run_id = $1`,
-    count: `select count(*) as count from ${schema}.event join ${schema}.payload using (pos) where ${inRange}`,
+    count: `select coalesce(sum(1 + seq - coalesce(first_seq, seq)), 0)::int8 as count from ${schema}.event join ${schema}.payload using (pos) where ${inRange}`,
     deletePayloads: `delete from ${schema}.payload where pos in (${places})`,
     deleteUses: `delete from ${schema}.content_use where pos in (${places}) returning digest`,
     deleteUnused: `delete from ${schema}.content where digest = any ($1::text[])

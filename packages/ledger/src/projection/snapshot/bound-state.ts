@@ -10,7 +10,7 @@ export interface StoredSnapshot {
   readonly seq: number
   /** Canonical JSON. */
   readonly state: Uint8Array
-  /** The link of the chain at that event: of another history it is another one. */
+  /** The link of the row that holds that event: of another history it is another one. */
   readonly headHash: Uint8Array
   /** Over all of this, the run and the code that folded it. */
   readonly seal: Uint8Array

@@ -6,6 +6,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { maxPackedEvents } from '../../content/event/packed-deltas.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 import { snapshotDigest, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
@@ -95,7 +96,7 @@ export class Snapshots {
   async #hashAt(seq: number): Promise<Uint8Array | undefined> {
     const { table } = this.#database.dialect
     const [row] = await this.#database.ask<{ readonly hash: Uint8Array }>(
-      `select hash from ${table('event')} where run_id = $1 and seq = $2`,
+      `select hash from ${table('event')} as event where run_id = $1 and ${holds('event', '$2')}`,
       [this.#runId, seq],
     )
     return row?.hash
@@ -110,6 +111,11 @@ export class Snapshots {
   }
 }
 
+/** The condition for the row that holds an event: its own, or that of the deltas around it. */
+function holds(row: string, seq: string): string {
+  return `${row}.seq >= ${seq} and ${row}.seq < ${seq} + ${maxPackedEvents} and coalesce(${row}.first_seq, ${row}.seq) <= ${seq}`
+}
+
 /** The last snapshot of this code that is not after an event, and of the history that the run has. */
 export async function snapshotNear(
   database: ProjectionDatabase,
@@ -120,7 +126,7 @@ export async function snapshotNear(
   const [row] = await database.ask<SnapshotRow>(
     `select snapshot.seq, state, head_hash, snapshot.seal from ${table('snapshot')} as snapshot
       join ${table('event')} as event
-        on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
+        on event.run_id = snapshot.run_id and ${holds('event', 'snapshot.seq')} and event.hash = snapshot.head_hash
       where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
     [runId, snapshotVersion, upTo],
   )

@@ -1,4 +1,4 @@
-import type { EventRange } from '../../read/checked-event.ts'
+import type { EventRange } from '../../read/checked-events.ts'
 import { outOfOrder, type EventRow } from '../../record/event-row.ts'
 import type { ReadQueries } from './queries.ts'
 

@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3'
-import type { Insertable, Kysely, Selectable } from 'kysely'
-import type { EventRange } from '../../read/checked-event.ts'
+import { sql, type Insertable, type Kysely, type Selectable } from 'kysely'
+import { maxPackedEvents } from '../../content/event/packed-deltas.ts'
+import type { EventRange } from '../../read/checked-events.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import { prepareFor, RowsInsert, type PreparedQuery } from './prepared-query.ts'
 import type { InboxTable, PayloadTable, RunTable } from '../../record/tables.ts'
@@ -36,7 +37,7 @@ export interface WriteQueries extends InboxQueries {
 
 /** The columns of an event, in the order in which values are inserted. */
 const eventValues = [
-  ...(['pos', 'run_id', 'seq', 'epoch', 'type', 'v', 'turn'] as const),
+  ...(['pos', 'run_id', 'first_seq', 'seq', 'epoch', 'type', 'v', 'turn'] as const),
   ...(['tool_call_id', 'at', 'once_key', 'body_commit', 'hash'] as const),
 ] as const satisfies readonly (keyof EventTable)[]
 
@@ -129,8 +130,9 @@ export interface SessionBatch {
 /** What reading needs. */
 export interface ReadQueries {
   readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
+  /** Rows that hold events of a range. */
   readonly events: PreparedQuery<EventRange, EventRow>
-  /** The first event of a run that still has its payload. */
+  /** The first row of a run that still has its payload. */
   readonly firstPayload: PreparedQuery<OfRun, EventRow>
   /** Up to `limit` runs that were made before the one whose first event is at `beforePos`. */
   readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
@@ -147,6 +149,7 @@ const runColumns = [
 const eventColumns = [
   'event.pos',
   'run_id',
+  'first_seq',
   'seq',
   'epoch',
   'type',
@@ -174,7 +177,9 @@ export function readQueries(database: Database, tables: Kysely<LedgerTables>): R
         .select(eventColumns)
         .where('run_id', '=', parameter('runId'))
         .where('seq', '>=', parameter('fromSeq'))
-        .where('seq', '<=', parameter('toSeq'))
+        // The row that holds the last event of the range may hold others after it.
+        .where('seq', '<', sql<number>`${parameter('toSeq')} + ${sql.lit(maxPackedEvents)}`)
+        .where(({ fn }) => fn.coalesce('first_seq', 'seq'), '<=', parameter('toSeq'))
         .orderBy('seq'),
     ),
     firstPayload: prepareFor<OfRun>(database)((parameter) =>

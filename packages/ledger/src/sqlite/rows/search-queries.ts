@@ -1,6 +1,7 @@
 import type { Database } from 'better-sqlite3'
 import { sql, type Kysely, type RawBuilder } from 'kysely'
 import type { FoundRow, SearchSource } from '../../read/event-search.ts'
+import type { EventRow } from '../../record/event-row.ts'
 import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
@@ -35,9 +36,9 @@ export type SearchQueries = {
   readonly runsOfCall: PreparedQuery<{ readonly toolCallId: string }, { readonly run_id: string }>
   readonly places: PreparedQuery<object, Places>
   readonly placesAt: PreparedQuery<Pick<SearchInput, 'fromAt' | 'toAt'>, Places>
-  readonly eventAt: PreparedQuery<
+  readonly rowAt: PreparedQuery<
     { readonly pos: number },
-    { readonly run_id: string; readonly hash: Uint8Array }
+    Pick<EventRow, 'run_id' | 'hash' | 'first_seq' | 'seq'>
   >
   /** Of runs that were dropped. */
   readonly dropped: PreparedQuery<{ readonly runId: string }, { readonly pos: number }>
@@ -83,11 +84,12 @@ function batchQuery(by: SearchSource['by'], parameter: Parameter<SearchInput>): 
     by === 'place'
       ? [sql`event.pos`, parameter('afterPos'), parameter('toPos')]
       : [sql`event.seq`, parameter('afterSeq'), parameter('toSeq')]
-  return sql<FoundRow>`select event.pos, event.run_id, event.seq, event.epoch, event.type, event.v, event.turn,
+  return sql<FoundRow>`select event.pos, event.run_id, event.first_seq, event.seq, event.epoch, event.type, event.v, event.turn,
       event.tool_call_id, event.at, event.once_key, event.body_commit, event.hash, payload.salt, payload.body,
       previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
     from event ${index} left join payload on payload.pos = event.pos
-      left join event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+      left join event as previous on previous.run_id = event.run_id
+        and previous.seq = coalesce(event.first_seq, event.seq) - 1
     where ${where} and ${order} > ${after} and ${order} <= ${to} and ${passes(parameter)} order by ${order}`
 }
 
@@ -102,7 +104,7 @@ function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
 function beginnings(
   database: Database,
   tables: Kysely<LedgerTables>,
-): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'eventAt' | 'dropped'> {
+): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'rowAt' | 'dropped'> {
   return {
     runsOfCall: prepareFor<{ toolCallId: string }>(database)((parameter) =>
       tables
@@ -111,8 +113,11 @@ function beginnings(
         .distinct()
         .where('tool_call_id', '=', parameter('toolCallId')),
     ),
-    eventAt: prepareFor<{ pos: number }>(database)((parameter) =>
-      tables.selectFrom('event').select(['run_id', 'hash']).where('pos', '=', parameter('pos')),
+    rowAt: prepareFor<{ pos: number }>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .select(['run_id', 'hash', 'first_seq', 'seq'])
+        .where('pos', '=', parameter('pos')),
     ),
     dropped: prepareFor<{ runId: string }>(database)((parameter) =>
       tables

@@ -4,6 +4,7 @@ import type { Database } from 'better-sqlite3'
 import type { Kysely, Selectable } from 'kysely'
 import {
   isTimed,
+  lastRowAt,
   batchOf,
   type AskedEvents,
   type Cursor,
@@ -12,6 +13,8 @@ import {
   type SearchedRun,
   type SearchSource,
 } from '../../read/event-search.ts'
+import type { RowAtCursor } from '../../read/tail-events.ts'
+import { eventsIn } from '../../record/event-row.ts'
 import { bytesPerBatch, eventsPerBatch } from './event-batch.ts'
 import type { ReadQueries } from './queries.ts'
 import { runRow, soundRow } from './run-row.ts'
@@ -43,7 +46,9 @@ export class SqliteSearch {
   }
 
   places(asked: AskedEvents): { readonly fromPos: number; readonly toPos: number } | undefined {
-    const found = isTimed(asked) ? this.#queries.placesAt.get(asked) : this.#queries.places.get({})
+    const found = isTimed(asked)
+      ? this.#queries.placesAt.get({ fromAt: asked.fromAt, toAt: lastRowAt(asked) })
+      : this.#queries.places.get({})
     const { fromPos, toPos } = found ?? {}
     return fromPos != null && toPos != null ? { fromPos, toPos } : undefined
   }
@@ -61,10 +66,10 @@ export class SqliteSearch {
     return batchOf(rows, false, source, scanned)
   }
 
-  /** The event at a place; `undefined` where none is. */
-  eventAt(pos: number): { readonly runId: string; readonly hash: Uint8Array } | undefined {
-    const row = this.#queries.eventAt.get({ pos })
-    return row && { runId: row.run_id, hash: row.hash }
+  /** The row at a place; `undefined` where none is. */
+  rowAt(pos: number): RowAtCursor | undefined {
+    const row = this.#queries.rowAt.get({ pos })
+    return row && { runId: row.run_id, hash: row.hash, events: eventsIn(row) }
   }
 
   isDropped(runId: string): boolean {
@@ -107,7 +112,7 @@ function inputOf(asked: AskedEvents, source: SearchSource, after: Cursor, scanne
     toolCallId: asked.toolCallId,
     types: asked.types && JSON.stringify(asked.types),
     fromAt: asked.fromAt,
-    toAt: asked.toAt,
+    toAt: lastRowAt(asked),
     afterSeq: after.seq,
     toSeq: scanned.seq,
     afterPos: after.pos,

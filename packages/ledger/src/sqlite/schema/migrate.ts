@@ -7,6 +7,7 @@ import { projectionMigration } from '../migrations/0003-derived.ts'
 import { removalMigration } from '../migrations/0004-removals.ts'
 import { historyMigration } from '../migrations/0005-histories.ts'
 import { inboxEndsMigration } from '../migrations/0006-inbox-ends.ts'
+import { packedRowsMigration } from '../migrations/0007-packed-rows.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -16,6 +17,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0004-removals': removalMigration,
   '0005-histories': historyMigration,
   '0006-inbox-ends': inboxEndsMigration,
+  '0007-packed-rows': packedRowsMigration,
 }
 
 /** The `user_version` of the newest schema. */

@@ -13,12 +13,13 @@ import {
 import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import type { Selectable } from 'kysely'
 import { genesisHash, rowDigest, type RunCell } from '../../record/chain.ts'
-import { storedEvent } from '../../record/event-row.ts'
-import { isStoredAs, linkEvents, type LinkedEvent } from '../../record/linked-event.ts'
+import { eventsIn, storedRow } from '../../record/event-row.ts'
+import { linkRows, type LinkedRow } from '../../record/linked-row.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
 import { sessionOf } from '../../record/run-record.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
-import { storedBody, type StoredBody } from '../../content/event/stored-body.ts'
+import { rowsOf } from '../../content/event/packed-deltas.ts'
+import { isStored, storedRowBody, type StoredBody } from '../../content/event/stored-body.ts'
 import { eventRows } from '../rows/event-batch.ts'
 import type { Write } from './group-commit.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
@@ -34,11 +35,12 @@ export interface AppendStore {
   readonly removals: SqliteRemovals
 }
 
-/** Events to append, with their bodies as bytes. */
+/** Events to append: the rows that they make, and the body of each as bytes. */
 interface Batch {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly RuntimeEvent[]
+  readonly rows: readonly (readonly RuntimeEvent[])[]
   readonly bodies: readonly StoredBody[]
 }
 
@@ -48,17 +50,18 @@ export type SealedOptions = AppendOptions & { readonly sealer?: Sealer | undefin
 /** The append of the port. What can be said of the events alone is checked, and thrown, at once. */
 export function append(
   store: AppendStore,
-  batch: Omit<Batch, 'bodies'>,
+  batch: Omit<Batch, 'rows' | 'bodies'>,
   options: SealedOptions,
 ): Write<Head> {
   const { runId, expected, events } = batch
   requireWellFormed(runId, expected, events)
-  const bodies = events.map((event) => storedBody(event, options.sealer))
+  const rows = rowsOf(events)
+  const bodies = rows.map((row) => storedRowBody(row, options.sealer))
   return {
     durability: options.durability,
     events: events.length,
     bytes: bodies.reduce((sum, body) => sum + body.bytes.length, 0),
-    work: () => appendWithin(store, { ...batch, bodies }, options),
+    work: () => appendWithin(store, { ...batch, rows, bodies }, options),
   }
 }
 
@@ -69,7 +72,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
-  const isLostAcknowledgement = isAppendedAlready(store, batch, head)
+  const isLostAcknowledgement = isAppendedAlready(store, batch, head, sealer)
   if (events.length === 0 || isLostAcknowledgement) {
     // A commit that writes nothing syncs nothing, and the recorded append may have been lazy.
     if (durability === 'barrier') store.writes.raiseBarrier.run({})
@@ -110,30 +113,33 @@ function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace):
 /** Whether these very events were written before: then only their acknowledgement was lost. */
 function isAppendedAlready(
   { reads }: AppendStore,
-  { runId, expected, events, bodies }: Batch,
+  { runId, expected, events }: Batch,
   head: Head,
+  sealer: Sealer | undefined,
 ): boolean {
   const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
   if (events.length === 0 || head.seq < range.toSeq) return false
   let index = 0
   for (const row of eventRows(reads, range)) {
-    const [event, body] = [events[index], bodies[index]]
-    if (!event || !body || !isStoredAs(storedEvent(row), event, body.bytes)) return false
-    index++
+    const due = events.slice(index, index + eventsIn(row))
+    if (!isStored(storedRow(row), due, sealer)) return false
+    index += due.length
   }
   return index === events.length
 }
 
 function writeEvents(
   { writes, removals }: AppendStore,
-  { runId, expected, events, bodies }: Batch,
+  { runId, expected, events, rows, bodies }: Batch,
   run: Selectable<RunTable> | undefined,
 ): void {
   const bytes = bodies.map((body) => body.bytes)
-  const linked = linkEvents(run?.head_hash ?? genesisHash, events, bytes)
-  const firstPos = 1 + (writes.lastPlace.get({})?.seq ?? 0)
-  insertEvents(writes, linked, firstPos)
-  keepElsewhere(removals, bodies, firstPos)
+  const linked = linkRows(run?.head_hash ?? genesisHash, rows, bytes)
+  const lastPos = writes.lastPlace.get({})?.seq ?? 0
+  const firstPos = lastPos + 1
+  const places = placesAfter(lastPos, rows)
+  insertRows(writes, linked, places)
+  keepElsewhere(removals, bodies, places)
   const cell = {
     runId,
     pos: run?.pos ?? firstPos,
@@ -145,11 +151,22 @@ function writeEvents(
   else insertRun(writes, { ...cell, session: sessionPlaceOf(events) })
 }
 
+/** The place of each row after a place: each event takes one, and a row has that of its last event. */
+function placesAfter(lastPos: number, rows: Batch['rows']): readonly number[] {
+  let pos = lastPos
+  return rows.map((events) => (pos += events.length))
+}
+
 /** What bodies refer to. */
-function keepElsewhere(removals: SqliteRemovals, bodies: readonly StoredBody[], firstPos: number): void {
+function keepElsewhere(
+  removals: SqliteRemovals,
+  bodies: readonly StoredBody[],
+  places: readonly number[],
+): void {
   for (const [index, { contents, history }] of bodies.entries()) {
-    removals.keepContents(firstPos + index, contents)
-    if (history) removals.histories.keep(firstPos + index, history)
+    const pos = places[index] as number
+    removals.keepContents(pos, contents)
+    if (history) removals.histories.keep(pos, history)
   }
 }
 
@@ -169,15 +186,14 @@ export function headRow(cell: RunCell): MovedHead {
   return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: rowDigest(cell) }
 }
 
-function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firstPos: number): void {
+function insertRows(writes: WriteQueries, linked: readonly LinkedRow[], places: readonly number[]): void {
   const events: unknown[] = []
   const payloads: unknown[] = []
-  let pos = firstPos
-  for (const { event, onceKey = null, salt, body, bodyCommit, hash } of linked) {
-    const { runId, seq, epoch, turn, toolCallId = null, type, v, at } = event
-    events.push(pos, runId, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
+  for (const [index, { envelope, onceKey = null, salt, body, bodyCommit, hash }] of linked.entries()) {
+    const pos = places[index]
+    const { runId, firstSeq = null, seq, epoch, turn, toolCallId = null, type, v, at } = envelope
+    events.push(pos, runId, firstSeq, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
     payloads.push(pos, salt, body)
-    pos++
   }
   try {
     writes.insertEvents.run(events)
@@ -192,12 +208,12 @@ function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firs
 /** The first fact among those that may be recorded once that is recorded already, or is stated twice. */
 function secondOf(
   { existing }: WriteQueries,
-  linked: readonly LinkedEvent[],
+  linked: readonly LinkedRow[],
 ): { readonly runId: RunId; readonly onceKey: string } | undefined {
   const stated = new Set<string>()
-  for (const { event, onceKey } of linked) {
+  for (const { envelope, onceKey } of linked) {
     if (onceKey === undefined) continue
-    const { runId } = event
+    const { runId } = envelope
     if (stated.has(onceKey) || existing.get({ runId, onceKey })) return { runId, onceKey }
     stated.add(onceKey)
   }

@@ -123,14 +123,14 @@ export class SqliteRemovals {
       this.#statements
     const released = digests.all(range)
     const places = this.#statements.places.all(range)
-    const { changes } = deletePayloads.run(range)
+    deletePayloads.run(range)
     for (const pos of places) deleteUses.run(pos)
     this.histories.release(places)
     for (const digest of released) deleteUnused.run({ digest })
     blankInbox.run({ runId })
     for (const statement of forget()) statement.run({ runId })
     if (kind === 'dropped') for (const statement of dropRun) statement.run({ runId })
-    return kind === 'dropped' ? toSeq : changes
+    return toSeq - fromSeq + 1
   }
 
   /** Truncates the log to drop removed content, unless a reader prevents it. */
@@ -140,6 +140,7 @@ export class SqliteRemovals {
 }
 
 const inRange = 'run_id = $runId and seq >= $fromSeq and seq <= $toSeq'
+const eventsInRow = '1 + seq - coalesce(first_seq, seq)'
 
 function statementsOf(database: Database) {
   const prepare = <Row>(text: string): Statement<unknown[], Row> => database.prepare<unknown[], Row>(text)
@@ -186,7 +187,9 @@ function statementsOf(database: Database) {
        from run where pos > $afterPos order by pos limit $limit`,
     ),
     isListed: pluck<number>('select 1 from run where run_id = $runId'),
-    count: pluck<number>(`select count(*) from event join payload using (pos) where ${inRange}`),
+    count: pluck<number>(
+      `select coalesce(sum(${eventsInRow}), 0) from event join payload using (pos) where ${inRange}`,
+    ),
     places: pluck<number>(`select pos from event where ${inRange}`),
     digests: pluck<string>(`select distinct digest from event join content_use using (pos) where ${inRange}`),
     deletePayloads: prepare(`delete from payload where pos in (select pos from event where ${inRange})`),

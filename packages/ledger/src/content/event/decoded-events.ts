@@ -1,14 +1,15 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { type Json } from '@tallystick/core/vocabulary'
 import type { StoredRemoval } from '../../record/removal.ts'
-import { storedEvent, type EventRow } from '../../record/event-row.ts'
-import { eventOf, type StoredEvent } from '../../record/stored-event.ts'
-import { envelopeOf } from '../../record/envelope.ts'
+import { storedRow, type EventRow } from '../../record/event-row.ts'
+import { eventOf, type StoredRow } from '../../record/stored-row.ts'
 import { namedRun } from '../../record/stored-ids.ts'
 import type { DecodingContext } from '../payload/decoding-context.ts'
 import type { Keyring } from '../payload/keyring.ts'
 import { Sealer } from '../payload/encrypted-bytes.ts'
 import type { Referred } from '../payload/externalized-payload.ts'
-import { isPlain, keyIdOf, decodedBody, referredIn, restoredBody } from './stored-body.ts'
+import { isPlain, keyIdOf, decodedBody, referredIn, restoredBody, textOf } from './stored-body.ts'
+import { eventsWith, unpackedEvents } from './packed-deltas.ts'
 import { restoredHistory, type HistoryPiece } from '../payload/stored-history.ts'
 
 /** Where what is needed comes from. */
@@ -42,8 +43,8 @@ export async function withDecodingContext<Row extends EventRow>(
   })
 }
 
-function covers(removal: StoredRemoval, { run_id, seq }: EventRow): boolean {
-  return removal.runId === run_id && removal.fromSeq <= seq && seq <= removal.toSeq
+function covers(removal: StoredRemoval, { run_id, first_seq, seq }: EventRow): boolean {
+  return removal.runId === run_id && removal.fromSeq <= (first_seq ?? seq) && seq <= removal.toSeq
 }
 
 async function removalsOf(
@@ -85,7 +86,7 @@ function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referr
   const { body } = row
   if (body === null || isPlain(body)) return { references: [] }
   try {
-    const decoded = decodedBody(storedEvent(row), body, sealers.get(keyIdOf(body) ?? ''))
+    const decoded = decodedBody(storedRow(row), body, sealers.get(keyIdOf(body) ?? ''))
     return 'text' in decoded ? referredIn(decoded.text) : { references: [] }
   } catch {
     return { references: [] }
@@ -93,30 +94,39 @@ function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referr
 }
 
 /**
- * The event that was stored, as far as it can be read: where its payload is gone, or the key to it, with what is left of
- * it. Throws `LedgerDamagedError` where a removal, a content or the seal is not what was written, and what `JSON.parse`
- * throws where the bytes are no JSON.
+ * What a row holds, in order of seq, as far as it can be read: where its payload is gone, or the key to it, with what is
+ * left of each event. Throws `LedgerDamagedError` where a removal, a content or the seal is not what was written, and
+ * what `JSON.parse` throws where the bytes are no JSON.
  */
-export function decodedEvent(stored: StoredEvent): RuntimeEvent {
-  const { payload } = stored
-  if (payload === undefined) return factsOf(stored)
-  if (isPlain(payload.body)) return eventOf(stored, payload.body)
+export function decodedEvents(stored: StoredRow): readonly RuntimeEvent[] {
+  const { payload, firstSeq } = stored
+  if (payload === undefined) return eventsWith(stored, factsOf(stored))
+  if (firstSeq === undefined && isPlain(payload.body)) return [eventOf(stored, payload.body)]
+  const text = isPlain(payload.body) ? (JSON.parse(textOf(payload.body)) as Json) : undefined
   try {
-    return { ...decodedFields(stored, payload.body), ...envelopeOf(stored) } as unknown as RuntimeEvent
+    const { fields, isWhole } =
+      text === undefined ? decodedFields(stored, payload.body) : { fields: text, isWhole: true }
+    return isWhole && firstSeq !== undefined
+      ? unpackedEvents(stored, fields as Json)
+      : eventsWith(stored, fields as object)
   } catch (error) {
     throw damaged(stored, error instanceof Error ? error.message : 'its body cannot be opened')
   }
 }
 
-/** What is left of an event whose payload was taken away. */
-function factsOf(stored: StoredEvent): RuntimeEvent {
+/** What is left of each event of a row whose payload was taken away. */
+function factsOf(stored: StoredRow): object {
   const { kept, kind, at, by, reason } = stored.removal ?? {}
   if (kept === undefined) throw damaged(stored, 'nothing says why its payload is gone')
   const removed = { kind, at, by, ...(reason !== undefined && { reason }) }
-  return { ...(JSON.parse(kept) as object), ...envelopeOf(stored), removed } as RuntimeEvent
+  return { ...(JSON.parse(kept) as object), removed }
 }
 
-function decodedFields(stored: StoredEvent, body: Uint8Array): object {
+/** The value of a body that is not plain; where its key is gone, what is left of each event. */
+function decodedFields(
+  stored: StoredRow,
+  body: Uint8Array,
+): { readonly fields: object; readonly isWhole: boolean } {
   const { decoding: context } = stored
   const sealer = context?.sealers.get(keyIdOf(body) ?? '')
   const decoded = decodedBody(stored, body, sealer)
@@ -124,13 +134,14 @@ function decodedFields(stored: StoredEvent, body: Uint8Array): object {
     content: (digest: string) => context?.contents.get(digest),
     history: (name: string) => restoredHistory(name, context?.histories ?? new Map(), sealer),
   }
-  if ('text' in decoded) return restoredBody(decoded, elsewhere, sealer)
-  return { ...decoded.kept, removed: { kind: context?.hasKeys ? 'erased' : 'sealed' } }
+  if ('text' in decoded) return { fields: restoredBody(decoded, elsewhere, sealer), isWhole: true }
+  const removed = { kind: context?.hasKeys ? 'erased' : 'sealed' }
+  return { fields: { ...decoded.kept, removed }, isWhole: false }
 }
 
-function damaged({ runId, seq }: StoredEvent, what: string): LedgerDamagedError {
+function damaged({ runId, firstSeq, seq }: StoredRow, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
-    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+    `Run ${namedRun(runId)} is damaged at seq ${firstSeq ?? seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',
   )
 }

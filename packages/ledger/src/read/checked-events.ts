@@ -1,9 +1,9 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { idFaultOf } from '@tallystick/core/vocabulary'
 import { linkFault, type Link } from '../record/link-check.ts'
-import { decodedEvent } from '../content/event/decoded-event.ts'
+import { decodedEvents } from '../content/event/decoded-events.ts'
 import { namedRun } from '../record/stored-ids.ts'
-import type { StoredEvent } from '../record/stored-event.ts'
+import type { StoredRow } from '../record/stored-row.ts'
 import { upcast } from '../versions/upcast.ts'
 
 /** Events of one run with `seq` in a range, both ends included. */
@@ -26,30 +26,31 @@ export function presentRange(
   }
 }
 
-/** The event that was stored, checked as `recordedEventAfter` does, as today's code knows it. */
-export function eventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
-  const event = recordedEventAfter(previous, stored)
-  return event && upcast(event)
+/** The events of a row, checked as `recordedEventsAfter` does, as today's code knows them. */
+export function eventsAfter(previous: Link, stored: StoredRow): readonly RuntimeEvent[] | undefined {
+  return recordedEventsAfter(previous, stored)?.map(upcast)
 }
 
 /**
- * The event as it was recorded, in whatever version, checked against the link before it, so that nothing is ever built on bytes that have
- * changed; `undefined` where it is not the next one of the run. Throws `LedgerDamagedError` where it is not as it was
- * written.
+ * The events of a row as they were recorded, in whatever version, checked against the link before it, so that nothing is
+ * ever built on bytes that have changed; `undefined` where they are not the next ones of the run. Throws
+ * `LedgerDamagedError` where they are not as they were written.
  */
-export function recordedEventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
+export function recordedEventsAfter(previous: Link, stored: StoredRow): readonly RuntimeEvent[] | undefined {
   const fault = linkFault(previous, stored)
   if (fault?.what === 'seq') return undefined
   if (fault !== undefined) {
-    throw damaged(stored.runId, stored.seq, `its ${fault.what} is not what was written`)
+    throw damaged(stored.runId, stored.firstSeq ?? stored.seq, `its ${fault.what} is not what was written`)
   }
-  const event = decodedEvent(stored)
-  const badId = idFaultOf(event)
-  if (badId) throw damaged(stored.runId, stored.seq, `its ${badId.path} is not ${badId.expected}`)
-  return event
+  const events = decodedEvents(stored)
+  for (const event of events) {
+    const badId = idFaultOf(event)
+    if (badId) throw damaged(stored.runId, event.seq, `its ${badId.path} is not ${badId.expected}`)
+  }
+  return events
 }
 
-/** A range that the run has now, and the link before its first event. */
+/** A range that the run has now, and the link before the row that holds its first event. */
 export interface BegunRead {
   readonly present: EventRange
   readonly before: Link
@@ -62,7 +63,7 @@ export interface BegunRead {
  */
 export async function* checkedEvents(
   { present, before }: BegunRead,
-  batches: (range: EventRange) => AsyncIterable<readonly StoredEvent[]>,
+  batches: (range: EventRange) => AsyncIterable<readonly StoredRow[]>,
   requireOpen: () => void,
 ): AsyncGenerator<RuntimeEvent> {
   const { runId, fromSeq, toSeq } = present
@@ -70,10 +71,14 @@ export async function* checkedEvents(
   let previous = before
   for await (const batch of batches(present)) {
     for (const stored of batch) {
-      const event = eventAfter(previous, stored)
-      if (event === undefined) throw missingEvent(runId, previous.seq + 1)
-      requireOpen()
-      yield event
+      const events = eventsAfter(previous, stored)
+      if (events === undefined) throw missingEvent(runId, previous.seq + 1)
+      for (const event of events) {
+        if (event.seq < fromSeq) continue
+        if (event.seq > toSeq) return
+        requireOpen()
+        yield event
+      }
       previous = stored
     }
   }

@@ -1,12 +1,15 @@
 import { type RuntimeEvent } from '@tallystick/core'
 import { storableText } from '@tallystick/core/store-kit'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
-import { envelopeOf, type Envelope } from './envelope.ts'
+import { envelopeOf, type Envelope, type RowEnvelope } from './envelope.ts'
 import type { StoredRemoval } from './removal.ts'
 
-/** An event as a store holds it: the envelope in the clear, the body as salted, committed bytes. */
-export interface StoredEvent extends Envelope {
-  /** Place among all events of the store, from 1, in the order of commits. */
+/**
+ * A row as a store holds it: the envelope in the clear, the body as salted, committed bytes. It holds one event, or
+ * several neighbouring deltas.
+ */
+export interface StoredRow extends RowEnvelope {
+  /** Place in the store, from 1, in the order of commits; of several events, the place of the last. */
   readonly pos: number
   /** The fact that may be recorded once, if the event states one. */
   readonly onceKey?: string

@@ -1,0 +1,137 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { canonicalJson, type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { envelopeOf, type RowEnvelope } from '../../record/envelope.ts'
+
+/** Deltas that differ from their neighbours in nothing but their text, number and time. */
+const packedTypes: ReadonlySet<EventType> = new Set([
+  'assistant_text_delta',
+  'assistant_reasoning_delta',
+  'tool_input_delta',
+])
+
+/** What one row holds at most: so many events, so many characters of text, recorded within so many milliseconds. */
+export const maxPackedEvents = 256
+const maxPackedCharacters = 4096
+export const maxPackedMs = 1000
+
+/**
+ * Divides the events of one append into rows, in their order: neighbouring deltas of one part share a row, every other
+ * event has its own.
+ */
+export function rowsOf(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
+  const rows: RuntimeEvent[][] = []
+  let row: RuntimeEvent[] = []
+  let characters = 0
+  for (const event of events) {
+    const length = textOf(event)?.length ?? 0
+    if (characters + length <= maxPackedCharacters && isNextOf(row, event)) {
+      row.push(event)
+      characters += length
+    } else {
+      row = [event]
+      characters = length
+      rows.push(row)
+    }
+  }
+  return rows
+}
+
+function isNextOf(row: readonly RuntimeEvent[], event: RuntimeEvent): boolean {
+  const [first, last] = [row[0], row.at(-1)]
+  if (first === undefined || last === undefined || row.length >= maxPackedEvents) return false
+  return (
+    packedTypes.has(event.type) &&
+    event.seq === last.seq + 1 &&
+    event.at >= last.at &&
+    event.at - first.at <= maxPackedMs &&
+    textOf(event) !== undefined &&
+    textOf(first) !== undefined &&
+    hasSameFields(last, event)
+  )
+}
+
+/** Whether two events say the same, but for their number, time and text. */
+function hasSameFields(left: RuntimeEvent, right: RuntimeEvent): boolean {
+  const [before, after] = [left, right] as unknown as readonly Readonly<Record<string, unknown>>[]
+  let names = 0
+  for (const name in before) if (Object.hasOwn(before, name)) names++
+  for (const name in after) {
+    if (!Object.hasOwn(after, name)) continue
+    names--
+    if (name !== 'seq' && name !== 'at' && name !== 'text' && before?.[name] !== after[name]) return false
+  }
+  return names === 0
+}
+
+function textOf(event: RuntimeEvent): string | undefined {
+  return 'text' in event && typeof event.text === 'string' ? event.text : undefined
+}
+
+/** What several deltas say, in one row. */
+interface PackedBody {
+  /** Of each event, how many milliseconds before the last one it was recorded; absent where all have one time. */
+  readonly earlier?: readonly number[]
+  /** The fields that all of them have alike. */
+  readonly same: JsonObject
+  readonly text: readonly string[]
+}
+
+/** The canonical text of events that share a row. `body` is all of the first event that is not envelope. */
+export function packedText(events: readonly RuntimeEvent[], { text: _text, ...same }: JsonObject): string {
+  const lastAt = events.at(-1)?.at ?? 0
+  const isOneTime = events[0]?.at === lastAt
+  const earlier = isOneTime ? '' : `"earlier":${JSON.stringify(events.map(({ at }) => lastAt - at))},`
+  return `{${earlier}"same":${canonicalJson(same)},"text":${JSON.stringify(events.map(textOf))}}`
+}
+
+/** The events of a row that holds several, from the value of its body. Throws where the body is no such value. */
+export function unpackedEvents(envelope: RowEnvelope, body: Json): readonly RuntimeEvent[] {
+  const { same, text, earlier } = requirePacked(envelope, body)
+  const { firstSeq = envelope.seq } = envelope
+  const alike = { ...same, ...envelopeOf(envelope) }
+  return text.map((each, index) => {
+    const at = envelope.at - (earlier?.[index] ?? 0)
+    return Object.assign({ text: each }, alike, { seq: firstSeq + index, at }) as unknown as RuntimeEvent
+  })
+}
+
+/** The events of a row that holds one or several, each with these fields. */
+export function eventsWith(envelope: RowEnvelope, fields: object): readonly RuntimeEvent[] {
+  const { firstSeq = envelope.seq, seq: lastSeq } = envelope
+  const own = envelopeOf(envelope)
+  const events: RuntimeEvent[] = []
+  for (let seq = firstSeq; seq <= lastSeq; seq++) events.push({ ...fields, ...own, seq } as RuntimeEvent)
+  return events
+}
+
+function requirePacked({ type, firstSeq = NaN, seq }: RowEnvelope, body: Json): PackedBody {
+  const { same, text, earlier } = Object(body) as Partial<Record<keyof PackedBody, unknown>>
+  const count = seq - firstSeq + 1
+  const isSound =
+    packedTypes.has(type) &&
+    isObject(same) &&
+    isListOf(text, count, (each) => typeof each === 'string') &&
+    (earlier === undefined || (isListOf(earlier, count, isWait) && isFalling(earlier as readonly number[])))
+  if (!isSound) throw new Error('its body does not hold the events of its row')
+  return body as unknown as PackedBody
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isListOf(value: unknown, count: number, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length === count && value.every(isItem)
+}
+
+function isWait(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= maxPackedMs
+}
+
+/** Searches by time build on it: no event of a row was recorded after the last one. */
+function isFalling(earlier: readonly number[]): boolean {
+  return (
+    earlier.at(-1) === 0 &&
+    earlier.every((each, index) => index === 0 || each <= (earlier[index - 1] as number))
+  )
+}

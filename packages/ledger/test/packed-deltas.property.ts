@@ -1,0 +1,145 @@
+import { type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
+import { decodedEvents } from '../src/content/event/decoded-events.ts'
+import { maxPackedEvents, maxPackedMs, rowsOf } from '../src/content/event/packed-deltas.ts'
+import { isStored, storedRowBody } from '../src/content/event/stored-body.ts'
+import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
+import { genesisHash } from '../src/record/chain.ts'
+import { linkRows } from '../src/record/linked-row.ts'
+import { genesis, linkFault, type Link } from '../src/record/link-check.ts'
+import type { StoredRow } from '../src/record/stored-row.ts'
+
+const runId = sampleRunId(1)
+const facts = everyFact(runId)
+const types = [
+  'assistant_text_delta',
+  'assistant_reasoning_delta',
+  'tool_input_delta',
+  'usage_updated',
+] as const
+
+/** Events of any kind and time, as the clock of a host may give them. */
+const someEvents = fc
+  .array(
+    fc.record({
+      type: fc.constantFrom(...types),
+      text: fc.oneof(fc.string({ unit: 'binary' }), fc.constant('\ud800'), fc.constant('x'.repeat(3_000))),
+      part: fc.nat({ max: 1 }),
+      later: fc.oneof(fc.constant(0), fc.integer({ min: -2, max: 1_200 })),
+      repeat: fc.constantFrom(1, 1, 1, 300),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
+  .map((choices) => {
+    const said = choices.flatMap(({ repeat, ...choice }) => Array.from({ length: repeat }, () => choice))
+    let at = 1_700_000_000_000
+    return stamped(
+      runId,
+      said.map(({ type, text, part }) =>
+        type === 'usage_updated' ? facts[type] : { ...facts[type], text, part },
+      ),
+    ).map((event, index): RuntimeEvent => ({ ...event, at: (at += said[index]!.later) }))
+  })
+
+const subject = { id: 'k1', bytes: new Uint8Array(32).fill(7) }
+
+function stored(rows: readonly (readonly RuntimeEvent[])[], sealer?: Sealer): readonly StoredRow[] {
+  const bodies = rows.map((row) => storedRowBody(row, sealer).bytes)
+  const linked = linkRows(genesisHash, rows, bodies)
+  const decoding = {
+    sealers: new Map(sealer ? [[subject.id, sealer]] : []),
+    contents: new Map<string, Uint8Array>(),
+    histories: new Map(),
+    hasKeys: true,
+  }
+  return linked.map(({ envelope, bodyCommit, hash, salt, body }, index) => {
+    return {
+      ...envelope,
+      pos: index + 1,
+      bodyCommit,
+      hash,
+      payload: { salt, body },
+      ...(sealer && { decoding }),
+    }
+  })
+}
+
+describe('rows that hold several deltas', () => {
+  it('hold every event once, in order, as it was said, in a chain that holds', () => {
+    fc.assert(
+      fc.property(someEvents, fc.boolean(), (events, isSealed) => {
+        const sealer = isSealed ? new Sealer(subject) : undefined
+        const rows = rowsOf(events)
+        expect(rows.flat()).toEqual(events)
+        let previous: Link = genesis
+        const read: RuntimeEvent[] = []
+        for (const [index, row] of stored(rows, sealer).entries()) {
+          expect(linkFault(previous, row)).toBeUndefined()
+          expect(isStored(row, rows[index]!, sealer)).toBe(true)
+          read.push(...decodedEvents(row))
+          previous = row
+        }
+        expect(read).toStrictEqual(events)
+      }),
+      { numRuns: tries(100) },
+    )
+  })
+
+  it('are found by their last time: none holds an event that was recorded later, or much earlier', () => {
+    fc.assert(
+      fc.property(someEvents, (events) => {
+        for (const row of rowsOf(events)) {
+          const last = row.at(-1)!.at
+          for (const { at } of row) {
+            expect(at).toBeLessThanOrEqual(last)
+            expect(at).toBeGreaterThanOrEqual(last - maxPackedMs)
+          }
+          expect(row.length).toBeLessThanOrEqual(maxPackedEvents)
+        }
+      }),
+      { numRuns: tries(100) },
+    )
+  })
+})
+
+describe('the body of a row that holds several deltas', () => {
+  const events = stamped(runId, [
+    facts.assistant_text_delta,
+    facts.assistant_text_delta,
+    facts.assistant_text_delta,
+  ])
+  const [row] = stored(rowsOf(events)) as readonly [StoredRow]
+  const withBody = (body: unknown): StoredRow => {
+    return { ...row, payload: { salt: row.payload!.salt, body: Buffer.from(JSON.stringify(body)) } }
+  }
+  const same = { attempt: 1, part: 0 }
+
+  it.each<readonly [string, unknown]>([
+    ['no texts', { same }],
+    ['fewer texts than events', { same, text: ['a', 'b'] }],
+    ['more texts than events', { same, text: ['a', 'b', 'c', 'd'] }],
+    ['a text that is none', { same, text: ['a', 1, 'c'] }],
+    ['nothing that is alike', { text: ['a', 'b', 'c'] }],
+    ['a list as what is alike', { same: [], text: ['a', 'b', 'c'] }],
+    ['fewer times than events', { same, text: ['a', 'b', 'c'], earlier: [1, 0] }],
+    ['a time in the future of the row', { same, text: ['a', 'b', 'c'], earlier: [-1, 0, 0] }],
+    ['a time long before the row', { same, text: ['a', 'b', 'c'], earlier: [1001, 1, 0] }],
+    ['a time that falls', { same, text: ['a', 'b', 'c'], earlier: [1, 2, 0] }],
+    ['no time of its own for the last event', { same, text: ['a', 'b', 'c'], earlier: [2, 1, 1] }],
+  ])('is damage where it has %s', (_what, body) => {
+    expect(() => decodedEvents(withBody(body))).toThrow(
+      `Run ${runId} is damaged at seq 1: its body does not hold the events of its row`,
+    )
+  })
+
+  it('is damage where the row is of a type that has rows of its own', () => {
+    const body = { same, text: ['a', 'b', 'c'] }
+    expect(decodedEvents(withBody(body)).map(({ seq }) => seq)).toEqual([1, 2, 3])
+    expect(() => decodedEvents({ ...withBody(body), type: 'cancel_requested' })).toThrow(
+      'is damaged at seq 1',
+    )
+  })
+})
