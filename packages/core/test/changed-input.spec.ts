@@ -111,6 +111,25 @@ describe('a call that ran with a changed input', () => {
 })
 
 describe('a changed input that does not fit', () => {
+  it('is refused where the check of its tool takes longer than ten seconds', async () => {
+    const slow = paying({ check: ({ amount }) => (amount === 2 ? new Promise(() => {}) : { kind: 'ask' }) })
+    const { set, rest, toolCallId } = await waiting(slow)
+    const run = set.runtime.resume(rest.runId)
+    await set.untilSettled(run.result)
+    let answer: unknown = 'waits'
+    void run.approve(toolCallId, { by: 'ada', input: { amount: 2 } }).then((found) => (answer = found))
+    const pass = async (ms: number): Promise<void> => {
+      for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+      set.clock.advance(ms)
+      for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+    }
+    await pass(9_999)
+    expect(answer).toBe('waits')
+    await pass(1)
+    expect(answer).toMatchObject({ accepted: false, code: 'invalid_input' })
+    expect((answer as { message: string }).message).toContain('Its check did not end in 10000 ms.')
+  })
+
   it('is refused to the approver, and the call still waits; the model reads nothing of it', async () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)

@@ -49,6 +49,20 @@ describe('the default host', () => {
     expect(called).toHaveBeenCalledTimes(1)
   })
 
+  it('waits as long at once as a timer of the host can', () => {
+    const timers = vi.spyOn(globalThis, 'setTimeout')
+    const cancel = defaultHost.clock.schedule(2 ** 32, () => {})
+    expect(timers.mock.calls.map(([, delayMs]) => delayMs)).toEqual([2 ** 31 - 1])
+    cancel()
+  })
+
+  it('tells even time, which passes as its timers do', () => {
+    const { clock } = defaultHost
+    const begun = clock.even?.() ?? Number.NaN
+    vi.advanceTimersByTime(250)
+    expect(clock.even?.()).toBe(begun + 250)
+  })
+
   it('calls a long wait off, whatever piece of it is under way', () => {
     const called = vi.fn<() => void>()
     const cancel = defaultHost.clock.schedule(2 ** 33, called)

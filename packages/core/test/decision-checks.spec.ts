@@ -1,0 +1,82 @@
+import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import { decisionFault, raiseFault, ShownApprovals } from '../src/runtime/commands/approval-decision.ts'
+
+const toolCallId = sampleCallId(sampleRunId(1))
+const shown = { toolCallId, attempt: 1, inputDigest: 'd' }
+const by = { by: 'ada' }
+const fault = (kind: 'approve' | 'deny', call: unknown, decision: unknown): string | undefined => {
+  const found = decisionFault(kind, call, decision)
+  return found && `${found.path} ${found.what}`
+}
+
+describe('a decision about a call', () => {
+  it.each<readonly ['approve' | 'deny', unknown, unknown]>([
+    ['approve', toolCallId, by],
+    ['approve', shown, by],
+    ['approve', { ...shown, runId: 'r', name: 'pay', input: {}, reason: 'dear' }, by],
+    ['approve', toolCallId, { ...by, via: 'prompt', attempt: 1, inputDigest: 'd', input: { a: 1 } }],
+    ['deny', shown, { ...by, reason: '' }],
+    ['deny', shown, { ...by, via: 'prompt', attempt: 2, inputDigest: 'd', reason: 'no' }],
+  ])('may be to %s %j by %j', (kind, call, decision) => {
+    expect(fault(kind, call, decision)).toBeUndefined()
+  })
+
+  it.each<readonly ['approve' | 'deny', unknown, unknown, string]>([
+    ['approve', '', by, 'the tool call id is an empty text'],
+    ['approve', 7, by, 'the tool call id is 7'],
+    ['approve', { ...shown, attempt: 0 }, by, 'the approval.attempt is 0'],
+    ['approve', { ...shown, attempt: 1.5 }, by, 'the approval.attempt is 1.5'],
+    ['approve', { ...shown, attempt: undefined }, by, 'the approval.attempt is missing'],
+    ['approve', { ...shown, inputDigest: '' }, by, 'the approval.inputDigest is an empty text'],
+    ['approve', { toolCallId }, by, 'the approval.attempt is missing'],
+    ['approve', toolCallId, {}, 'by is missing'],
+    ['approve', toolCallId, { ...by, attempt: 0 }, 'attempt is 0'],
+    ['approve', toolCallId, { ...by, attempt: 1.5 }, 'attempt is 1.5'],
+    ['approve', toolCallId, { ...by, inputDigest: '' }, 'inputDigest is an empty text'],
+    ['approve', toolCallId, { ...by, via: '' }, 'via is an empty text'],
+    ['approve', toolCallId, { ...by, input: 'x' }, 'input is a text'],
+    ['approve', toolCallId, { ...by, reason: 'x' }, 'reason is no option'],
+    ['deny', toolCallId, by, 'reason is missing'],
+    ['deny', toolCallId, { reason: 'no' }, 'by is missing'],
+    ['deny', toolCallId, { ...by, reason: 'no', input: {} }, 'input is no option'],
+    ['deny', '', { ...by, reason: 'no' }, 'the tool call id is an empty text'],
+  ])('may not be to %s %j by %j', (kind, call, decision, message) => {
+    expect(fault(kind, call, decision)).toContain(message)
+  })
+})
+
+describe('a limit that is raised', () => {
+  it('is a limit, to a number, by a person', () => {
+    expect(raiseFault('maxTurns', 0, 'ada')).toBeUndefined()
+    expect(raiseFault('maxTurns', 2.5, 'ada')).toBeUndefined()
+    expect(raiseFault('sky', 1, 'ada')).toMatchObject({ path: 'the limit' })
+    expect(raiseFault('maxTurns', -1, 'ada')).toMatchObject({ path: 'maxTurns' })
+    expect(raiseFault('maxTurns', 1, '')).toMatchObject({ path: 'by' })
+    expect(raiseFault('sky', -1, '')).toMatchObject({ path: 'the limit' })
+    expect(raiseFault('maxTurns', '5', '')).toMatchObject({ path: 'maxTurns' })
+  })
+})
+
+describe('the question that a decision answers', () => {
+  it('is the one that was shown last, unless the decision names another', async () => {
+    const approvals = new ShownApprovals()
+    expect(approvals.answered(toolCallId, {})).toStrictEqual({ toolCallId })
+    const other = { ...shown, attempt: 2, inputDigest: 'e' }
+    approvals.resultOf(Promise.resolve({ pendingApprovals: [shown] } as never))
+    approvals.resultOf(Promise.reject(new Error('the run failed')))
+    await Promise.resolve()
+    expect(approvals.answered(toolCallId, {})).toStrictEqual(shown)
+    approvals.event({ type: 'approval_requested', ...other } as never)
+    approvals.event({ type: 'approval_decided', ...shown } as never)
+    expect(approvals.answered(toolCallId, {})).toStrictEqual(other)
+    expect(approvals.answered(toolCallId, { attempt: 3 })).toStrictEqual({ ...other, attempt: 3 })
+    expect(approvals.answered(toolCallId, { inputDigest: 'f' })).toStrictEqual({ ...other, inputDigest: 'f' })
+    expect(approvals.answered(shown, {})).toStrictEqual(shown)
+    expect(approvals.answered({ ...shown, name: 'pay' } as never, { attempt: 3 })).toStrictEqual({
+      ...shown,
+      attempt: 3,
+    })
+    expect(approvals.answered('call_2', {})).toStrictEqual({ toolCallId: 'call_2' })
+  })
+})

@@ -1,0 +1,191 @@
+// How long a reader waits for a run of another process, and how often it looks.
+import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/core'
+import { evolve } from '@tallystick/core/machine'
+import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import { untilEnded, untilInputTaken, untilStopped, type Waiting } from '../src/runtime/reading/follow-run.ts'
+import { ofType, recorded, stage } from './stage.ts'
+
+const runId = sampleRunId(1)
+const { run_started, input_received: input, run_finished } = everyFact(runId)
+const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
+const { costUsd: _cost, ...finished } = run_finished
+const end = { ...finished, turn: 0, turns: 0, toolCalls: 0, usage: {} } as const
+const steer = (receipt: string) => ({ ...input, delivery: 'steer', receipt }) as const
+
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 40; turn++) await Promise.resolve()
+}
+
+/** A run on record that another process drives, or not, and a reader that waits for it. */
+async function following(
+  options: {
+    readonly driven?: () => boolean | undefined
+    readonly quietMs?: number
+    readonly wait?: (from: RunState, waiting: Waiting) => Promise<unknown>
+  } = {},
+) {
+  const { driven = () => undefined, quietMs, wait = untilEnded } = options
+  const ledger = memoryLedger()
+  let seq = 0
+  let isDrained = false
+  const append = async (...facts: Parameters<typeof stamped>[1]): Promise<void> => {
+    const events = stamped(runId, facts, { afterSeq: seq })
+    await ledger.append(runId, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
+    seq += events.length
+    await turns()
+  }
+  await append(start, input)
+  const state = (await recorded(ledger, runId)).reduce<RunState | undefined>(evolve, undefined) as RunState
+  const clock = manualClock()
+  const begun = clock.now()
+  const looks: number[] = []
+  const runs = {
+    isDriven: async () => {
+      looks.push(clock.now() - begun)
+      return driven()
+    },
+    get isDrained() {
+      return isDrained
+    },
+  }
+  let ending: unknown = 'waits'
+  wait(state, { ledger, clock, runs, quietMs }).then(
+    (found) => (ending = found),
+    (error: unknown) => (ending = error),
+  )
+  await turns()
+  return {
+    ...{ append, looks, clock, ledger },
+    ending: () => ending,
+    drain: () => (isDrained = true),
+    pass: async (ms: number, step = 500) => {
+      for (let passed = 0; passed < ms; passed += step) {
+        clock.advance(Math.min(step, ms - passed))
+        await turns()
+      }
+    },
+  }
+}
+
+describe('a reader that waits for a run', () => {
+  it('looks every second, and gives up after ten minutes without an event', async () => {
+    const { looks, pass, ending } = await following()
+    expect(looks).toEqual([0])
+    await pass(5_000)
+    expect(looks).toEqual([0, 1_000, 2_000, 3_000, 4_000, 5_000])
+    await pass(594_999, 1_000)
+    expect(ending()).toBe('waits')
+    await pass(1)
+    expect(ending()).toBeInstanceOf(LedgerConflictError)
+    expect(ending()).toMatchObject({ kind: 'session', busy: { status: 'unknown' } })
+  })
+
+  it('gives up after the time that it was given, to the millisecond', async () => {
+    const { looks, pass, ending } = await following({ quietMs: 2_500, driven: () => true })
+    await pass(2_499, 2_499)
+    expect(ending()).toBe('waits')
+    await pass(1)
+    expect(ending()).toMatchObject({ kind: 'session', busy: { status: 'under_way' } })
+    expect(looks.at(-1)).toBe(2_500)
+  })
+
+  it('counts that time from the last event', async () => {
+    const { append, pass, ending } = await following({ quietMs: 2_500 })
+    await pass(2_000)
+    await append(steer('r2'))
+    await pass(2_499)
+    expect(ending()).toBe('waits')
+    await pass(1)
+    expect(ending()).toBeInstanceOf(LedgerConflictError)
+  })
+
+  it('has the state in which the run has ended', async () => {
+    const { append, ending } = await following()
+    await append(end)
+    expect(ending()).toMatchObject({ runId, seq: 3, phase: 'done' })
+  })
+
+  it('gives up at once where no process drives the run, once it has looked again', async () => {
+    const { looks, ending } = await following({ driven: () => false })
+    expect(looks).toEqual([0, 0])
+    expect(ending()).toMatchObject({ kind: 'session', busy: { status: 'interrupted' } })
+  })
+
+  it('does not give up where the run has ended between two looks', async () => {
+    const bed: { append?: (...facts: Parameters<typeof stamped>[1]) => Promise<void> } = {}
+    let asked = 0
+    const { append, ending, pass } = await following({
+      driven: () => {
+        if (asked++ === 1) void bed.append?.(end)
+        return asked < 2
+      },
+    })
+    bed.append = append
+    await pass(1_000)
+    expect(asked).toBe(2)
+    expect(ending()).toMatchObject({ phase: 'done' })
+  })
+
+  it('gives up where its runtime is drained', async () => {
+    const { drain, pass, ending } = await following()
+    drain()
+    await pass(1_000)
+    expect(ending()).toBeInstanceOf(LedgerConflictError)
+    expect(String(ending())).toContain('drained')
+  })
+})
+
+describe('a reader that waits until its input is taken', () => {
+  const taken = (from: RunState, waiting: Waiting) => untilInputTaken(from, waiting, 'r2')
+  const settled = (delivered: boolean, receipt = 'r2') =>
+    ({ ...everyFact(runId).input_settled, turn: 0, receipt, delivered }) as const
+
+  it('is answered when the run has shown it, or ended without', async () => {
+    const other = await following({ wait: taken })
+    await other.append(steer('r3'))
+    expect(other.ending()).toBe('waits')
+    await other.append(steer('r2'))
+    expect(other.ending()).toBe('waits')
+    await other.append(settled(false, 'r3'))
+    expect(other.ending()).toBe('waits')
+    await other.append(settled(true))
+    expect(other.ending()).toMatchObject({ shown: true, state: { runId } })
+    const refused = await following({ wait: taken })
+    await refused.append(steer('r2'), settled(false))
+    expect(refused.ending()).toBeUndefined()
+    const ended = await following({ wait: taken })
+    await ended.append(end)
+    expect(ended.ending()).toBeUndefined()
+  })
+})
+
+describe('a reader that waits until a run stops', () => {
+  it('has every event, and the state in which the run waits for a person', async () => {
+    const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
+    const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
+    const run = set.start()
+    await set.untilSettled(run.result)
+    const events = await set.eventsOf(run)
+    const from = events.slice(0, 2).reduce<RunState | undefined>(evolve, undefined) as RunState
+    const runs = { isDriven: async () => false, isDrained: false }
+    const seen: number[] = []
+    const waiting = { ledger: set.ledger, clock: set.clock, runs }
+    const state = await untilStopped(from, waiting, ({ seq }) => seen.push(seq))
+    expect(state.seq).toBe(events.length)
+    expect(seen).toEqual(events.slice(2).map(({ seq }) => seq))
+    expect(ofType(events, 'run_finished')).toEqual([])
+    // A run that waits is not interrupted, though no process drives it: a reader that waits for its end continues to wait.
+    let ending: unknown = 'waits'
+    void untilEnded(state, { ...waiting, quietMs: 3_000 }).catch((error: unknown) => (ending = error))
+    await turns()
+    set.clock.advance(1_000)
+    await turns()
+    expect(ending).toBe('waits')
+    for (let second = 0; second < 3; second++) {
+      set.clock.advance(1_000)
+      await turns()
+    }
+    expect(ending).toMatchObject({ kind: 'session', busy: { status: 'suspended' } })
+  })
+})
