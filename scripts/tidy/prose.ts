@@ -76,7 +76,7 @@ function textsOf(file: SourceFile): readonly ReadText[] {
 /** Tests, benchmarks, examples and scripts; the list of riddles and its test name what they refuse. */
 function isAroundSources(path: string): boolean {
   if (path === 'scripts/tidy/prose.ts' || path === 'scripts/test/tidy.spec.ts') return false
-  return /^(?:packages\/[^/]+\/(?:test|bench)|examples|scripts)\/.*\.ts$/.test(path)
+  return /^(?:packages\/[^/]+\/(?:test|bench)|bench|examples|scripts)\/.*\.ts$/.test(path)
 }
 
 /** The titles that `describe`, `it` and their variants are called with. */

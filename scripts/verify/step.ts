@@ -65,6 +65,11 @@ export const steps: readonly Step[] = [
   { name: 'tidy', claim: 'arrows, names, sizes, words and docstrings', command: ['node', 'scripts/tidy.ts'] },
   { name: 'unused', claim: 'no file, export or dependency is left over', command: ['knip', '--no-progress'] },
   {
+    name: 'bench',
+    claim: "every benchmark of Tallystick's own comes out right, with tiny numbers",
+    command: ['node', 'bench/main.ts', '--smoke', '--own'],
+  },
+  {
     name: 'packages',
     claim: 'each package is well formed and loads as its users get it',
     command: ['node', 'scripts/check-packages.ts'],

@@ -1,4 +1,4 @@
-// Runs the benchmark of a package: `pnpm bench providers`, and whatever else it takes after its name.
+// Runs the benchmark of a package: `pnpm bench:package providers`, and whatever else it takes after its name.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,0 +1,24 @@
+import type { Case } from './case.ts'
+import { coldStart } from './cold-start.ts'
+import { crowd } from './crowd.ts'
+import { depth, persistence } from './depth.ts'
+import { fanOut } from './fan-out.ts'
+import { fold, verify } from './fold.ts'
+import { machineLimits } from './machine-limits.ts'
+import { resume } from './resume.ts'
+import { session } from './session.ts'
+import { text } from './text.ts'
+import { wire } from './wire.ts'
+
+/** Every case, in the order in which `pnpm bench` runs them. */
+export const allCases: readonly Case[] = [
+  ...[text, depth, fanOut, crowd, session, persistence],
+  ...[wire, resume, fold, verify, coldStart, machineLimits],
+]
+
+/** The case of a name. */
+export function caseOf(name: string): Case {
+  const found = allCases.find((each) => each.name === name)
+  if (found === undefined) throw new Error(`There is no case ${name}.`)
+  return found
+}

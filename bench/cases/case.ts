@@ -1,0 +1,57 @@
+/** The numbers that a case is run with, such as `{ turns: 100 }`. */
+export type Params = Readonly<Record<string, number>>
+
+/** One measurement that a child process is asked for. */
+export interface Trial {
+  /** The name of the case. */
+  readonly of: string
+  readonly subject: string
+  readonly params: Params
+  /** An empty folder of its own. */
+  readonly folder: string
+  /** Whether what comes out is checked further than in a measurement, with tiny numbers. */
+  readonly smoke: boolean
+  /** How long the measured part may take, in milliseconds. */
+  readonly limitMs: number
+  readonly postgres?: string | undefined
+}
+
+/** What was measured. */
+export interface Measurement {
+  /** How many of the case's units were done. */
+  readonly units: number
+  readonly wallMs: number
+  /** CPU time of the process, its garbage collector and compiler threads included. */
+  readonly cpuMs: number
+  /** Further figures by their name, with the unit in the name. */
+  readonly facts?: Readonly<Record<string, number>>
+}
+
+/** One benchmark. */
+export interface Case {
+  readonly name: string
+  /** What is measured, in one sentence. */
+  readonly what: string
+  /** What times are divided by: `turn`, `delta` … */
+  readonly unit: string
+  readonly params: readonly Params[]
+  /** Tiny numbers. */
+  readonly smokeParams: readonly Params[]
+  /** Subjects of this repository; the first is what the others are compared with. */
+  readonly own: readonly string[]
+  /** Subjects that have to be installed first. */
+  readonly peers: readonly string[]
+  /** Whether figures of its subjects are compared: they do the same work. */
+  readonly isComparison: boolean
+  /** The subjects that need a Postgres server. */
+  readonly onPostgres?: readonly string[]
+  /** Measures, and throws where the result is not right. */
+  measure(trial: Trial): Promise<Measurement>
+}
+
+/** How the numbers of a case are printed: `1,000 turns`. */
+export function paramsText(params: Params): string {
+  return Object.entries(params)
+    .map(([name, value]) => `${value.toLocaleString('en')} ${name}`)
+    .join(', ')
+}

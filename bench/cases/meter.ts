@@ -1,0 +1,25 @@
+/** What a piece of work took. */
+export interface Took {
+  readonly wallMs: number
+  readonly cpuMs: number
+}
+
+/** Does the work, and says what it took of the clock and of all threads of this process. */
+export async function metered<T>(work: () => T | Promise<T>): Promise<Took & { readonly value: T }> {
+  const cpu = process.cpuUsage()
+  const begun = performance.now()
+  const value = await work()
+  const wallMs = performance.now() - begun
+  const { user, system } = process.cpuUsage(cpu)
+  return { wallMs, cpuMs: (user + system) / 1000, value }
+}
+
+/** The memory that this process holds now, in MiB. */
+export function residentMiB(): number {
+  return process.memoryUsage.rss() / 2 ** 20
+}
+
+/** The most memory that this process has held, in MiB. */
+export function peakMiB(): number {
+  return process.resourceUsage().maxRSS / 2 ** 10
+}

@@ -1,0 +1,65 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { requireWhole, type Script, type Seen, turnsScript } from '../subjects/script.ts'
+import type { OpenedSubject, Subject } from '../subjects/subject.ts'
+import type { Trial } from './case.ts'
+
+/** Where each subject is, and what it is called there. Peers are loaded only where they are measured. */
+const places: Readonly<Record<string, readonly [file: string, name: string]>> = {
+  'tallystick-memory': ['tallystick.ts', 'tallystickMemory'],
+  'tallystick-sqlite': ['tallystick.ts', 'tallystickSqlite'],
+  'tallystick-postgres': ['tallystick.ts', 'tallystickPostgres'],
+  ai: ['peers/ai-sdk.ts', 'aiSdk'],
+  'openai-agents': ['peers/openai-agents.ts', 'openaiAgents'],
+  mastra: ['peers/mastra.ts', 'mastra'],
+  'mastra-libsql': ['peers/mastra.ts', 'mastraLibsql'],
+  langgraph: ['peers/langgraph.ts', 'langgraph'],
+  'langgraph-memory': ['peers/langgraph.ts', 'langgraphMemory'],
+  'langgraph-sqlite': ['peers/langgraph.ts', 'langgraphSqlite'],
+  'langgraph-postgres': ['peers/langgraph.ts', 'langgraphPostgres'],
+  pi: ['peers/pi.ts', 'pi'],
+}
+
+export const tallysticks: readonly string[] = ['tallystick-sqlite', 'tallystick-memory']
+export const runtimes: readonly string[] = [
+  ...['ai', 'openai-agents', 'mastra', 'mastra-libsql'],
+  ...['langgraph', 'langgraph-memory', 'langgraph-sqlite', 'pi'],
+]
+
+/** The subject of a name. */
+async function loadSubject(name: string): Promise<Subject> {
+  const place = places[name]
+  if (place === undefined) throw new Error(`There is no subject ${name}.`)
+  const [file, exported] = place
+  const module = (await import(new URL(`../subjects/${file}`, import.meta.url).href)) as Record<
+    string,
+    Subject
+  >
+  return module[exported] as Subject
+}
+
+/** Opens the subject of a trial with a script, after it has run a short one, so that its code is compiled. */
+export async function openWarm(trial: Trial, script: Script): Promise<OpenedSubject> {
+  const subject = await loadSubject(trial.subject)
+  const place = (name: string): { folder: string; postgres: string | undefined } => {
+    const folder = join(trial.folder, name)
+    mkdirSync(folder)
+    return { folder, postgres: trial.postgres }
+  }
+  const warmUp = turnsScript(trial.smoke ? 2 : 20)
+  const opened = await subject.open(warmUp, place('warm-up'))
+  requireWhole(warmUp, await opened.run())
+  await opened.close()
+  return await subject.open(script, place('measured'))
+}
+
+/** Throws unless all arrived; in a smoke run, also unless what is stored is sound. */
+export async function requireSound(
+  trial: Trial,
+  script: Script,
+  opened: OpenedSubject,
+  seen: Seen,
+): Promise<void> {
+  requireWhole(script, seen)
+  if (trial.smoke) await opened.verify?.()
+}

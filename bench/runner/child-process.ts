@@ -1,0 +1,68 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Trial } from '../cases/case.ts'
+import type { ChildReport } from '../child/report.ts'
+
+/** What a child process is to do. */
+export interface Job {
+  /** The folder that holds the cases. */
+  readonly home: string
+  readonly trials: readonly Omit<Trial, 'folder'>[]
+  /** Where its files are; the folder of the system where none is given. */
+  readonly files?: string | undefined
+}
+
+/** How much longer than its limit a trial may take, warm-up and preparation included. */
+const patience = { factor: 4, moreMs: 60_000 }
+
+/** Runs the trials in a process of their own. A trial that the process does not report on has an error. */
+export async function runJob({ home, trials, files = tmpdir() }: Job): Promise<readonly ChildReport[]> {
+  const folder = mkdtempSync(join(files, 'tallystick-bench-'))
+  try {
+    const placed = trials.map((trial, index): Trial => {
+      const own = join(folder, String(index))
+      mkdirSync(own)
+      return { ...trial, folder: own }
+    })
+    return await reportsOf(home, placed)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function reportsOf(home: string, trials: readonly Trial[]): Promise<readonly ChildReport[]> {
+  const timeoutMs = trials.reduce((sum, { limitMs }) => sum + patience.factor * limitMs, patience.moreMs)
+  const child = spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', join(home, 'child/main.ts'), JSON.stringify(trials)],
+    {
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+      timeout: timeoutMs,
+      env: { ...process.env, ...environment },
+    },
+  )
+  const reports: ChildReport[] = []
+  let errors = ''
+  child.on('message', (report: ChildReport) => reports.push(report))
+  child.stderr?.on('data', (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-2_000)
+  })
+  const [status, signal] = await new Promise<[number | null, string | null]>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, name) => resolve([code, name]))
+  })
+  const ending = signal === null ? `status ${status}` : signal
+  return trials.map(
+    (_, index) => reports[index] ?? { error: `The process ended with ${ending}. ${errors.trim()}` },
+  )
+}
+
+/** The environment of subjects. None reports to a service of its vendor. */
+const environment = {
+  ...{ OPENAI_AGENTS_DISABLE_TRACING: '1', OPENAI_API_KEY: 'none', LANGSMITH_TRACING: 'false' },
+  ...{ MASTRA_TELEMETRY_DISABLED: '1', NODE_ENV: 'production', NO_COLOR: '1' },
+  // LangChain reports chunks in the background unless told otherwise, and streams of many runs at once end before all are there.
+  LANGCHAIN_CALLBACKS_BACKGROUND: 'false',
+}

@@ -1,0 +1,107 @@
+import { paramsText } from '../cases/case.ts'
+import type { Row } from './measure-all.ts'
+
+/** The figures of a row: medians of its rounds. */
+interface Figures {
+  readonly cpuMs: number
+  readonly wallMs: number
+  readonly peakMiB: number
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length / 2
+  const [low = NaN, high = NaN] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]]
+  return (low + high) / 2
+}
+
+function figuresOf({ reports }: Row): Figures {
+  return {
+    cpuMs: median(reports.map(({ measurement: { cpuMs, units } }) => cpuMs / units)),
+    wallMs: median(reports.map(({ measurement: { wallMs, units } }) => wallMs / units)),
+    peakMiB: median(reports.map(({ peakMiB }) => peakMiB)),
+  }
+}
+
+/** Groups of rows with the same case and numbers. */
+function groupsOf(rows: readonly Row[]): readonly (readonly Row[])[] {
+  return [...new Set(rows.map(({ entry }) => entry))].map((entry) =>
+    rows.filter((row) => row.entry === entry),
+  )
+}
+
+/** What the first subject of each case takes, as a part of what each other subject takes. */
+export function ratioTable(rows: readonly Row[]): string {
+  const lines = groupsOf(rows).flatMap((group) => {
+    const [first, ...others] = group
+    if (first === undefined || !first.entry.of.isComparison) return []
+    const ours = figuresOf(first)
+    return others.map((other) => {
+      const theirs = figuresOf(other)
+      const ratio = (figure: keyof Figures): string => (ours[figure] / theirs[figure]).toFixed(2)
+      return [
+        `${first.entry.of.name} ${paramsText(first.entry.params)}`,
+        `${first.subject} / ${other.subject}`,
+        ...(other.error === undefined ? [ratio('cpuMs'), ratio('wallMs'), ratio('peakMiB')] : ['failed']),
+      ]
+    })
+  })
+  return table(['case', 'one takes, divided by the other', 'CPU', 'clock', 'peak memory'], lines)
+}
+
+/** The figures themselves. */
+export function absoluteTable(rows: readonly Row[]): string {
+  const lines = rows.map((row) => {
+    const { of, params } = row.entry
+    const { cpuMs, wallMs, peakMiB } = figuresOf(row)
+    const about = [`${of.name} ${paramsText(params)}`, row.subject]
+    if (row.reports.length === 0) return [...about, 'failed']
+    return [
+      ...[...about, `${time(cpuMs)} a ${of.unit}`, time(wallMs), `${Math.round(peakMiB)} MiB`],
+      [...factsOf(row), ...endedEarly(row), ...(row.reports.length === 1 ? ['one round'] : [])].join('; '),
+    ]
+  })
+  return table(['case', 'subject', 'CPU', 'clock', 'peak memory', 'also'], lines)
+}
+
+function factsOf({ reports }: Row): readonly string[] {
+  return Object.keys(reports[0]?.measurement.facts ?? {}).map((name) => {
+    const value = median(reports.map(({ measurement }) => measurement.facts?.[name] ?? NaN))
+    return `${value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 1 : 0 })} ${name}`
+  })
+}
+
+/** Whether a run was ended at the time limit, and where. */
+function endedEarly({ entry, reports }: Row): readonly string[] {
+  const { turns } = entry.params
+  const units = Math.min(...reports.map(({ measurement }) => measurement.units))
+  return turns !== undefined && entry.of.unit === 'turn' && units < turns
+    ? [`ended after ${units} turns`]
+    : []
+}
+
+/** The errors of rows that failed. */
+export function failures(rows: readonly Row[]): readonly string[] {
+  return rows.flatMap(({ entry: { of, params }, subject, error }) =>
+    error === undefined ? [] : [`${of.name} ${paramsText(params)}, ${subject}: ${error}`],
+  )
+}
+
+function time(ms: number): string {
+  if (ms < 1) return `${(ms * 1000).toFixed(ms < 0.01 ? 2 : 1)} µs`
+  return ms < 1000 ? `${ms.toFixed(ms < 10 ? 2 : 1)} ms` : `${(ms / 1000).toFixed(1)} s`
+}
+
+function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  const widths = head.map((name, column) =>
+    Math.max(name.length, ...lines.map((line) => line[column]?.length ?? 0)),
+  )
+  const written = (line: readonly string[]): string =>
+    line
+      .map((cell, column) =>
+        column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+      )
+      .join('  ')
+      .trimEnd()
+  return [written(head), ...lines.map(written)].join('\n')
+}
