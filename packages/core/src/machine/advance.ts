@@ -4,13 +4,14 @@ import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
-import { deepFreeze } from '../vocabulary/values/deep-freeze.ts'
+import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../vocabulary/signals/signal.ts'
 import type { Action } from './state/action.ts'
 import { nextAction } from './next/next-action.ts'
 import { decide } from './decide/decide.ts'
-import type { Refusal, Stamp } from './state/decision.ts'
-import { audit } from './laws/invariants.ts'
+import { decidePieces } from './decide/decide-pieces.ts'
+import type { Decision, Refusal, Stamp } from './state/decision.ts'
+import { auditAll } from './laws/invariants.ts'
 import type { Rules } from './state/rules.ts'
 import type { RunState } from './state/state.ts'
 
@@ -35,7 +36,7 @@ export interface EventBatch {
 /** How a batch is made. */
 export interface AdvanceOptions {
   readonly writer: Writer
-  /** Time and chance, asked for each message and each round. */
+  /** Time and chance, asked for each message and each round; once for neighbouring pieces of one part of a reply. */
   readonly stamp: () => Stamp
   /** The rules of the active agent, by its name. */
   readonly rulesOf?: (agent: string) => Rules
@@ -60,20 +61,22 @@ export function advance(
   const events: RuntimeEvent[] = []
   let state = before
   const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
-    for (const fact of facts) {
-      const position = { ...writer, seq: (state?.seq ?? 0) + 1, at }
-      const event = eventOf(fact, { ...position, cause, draining, ...omitUndefined({ inboxKey }) })
-      state = audit(state, event)
-      events.push(event)
-    }
+    const { runId, epoch } = writer
+    const next = (state?.seq ?? 0) + 1
+    const recorded = facts.map((fact, index) =>
+      eventOf(fact, { runId, epoch, seq: next + index, at, cause, inboxKey, draining }),
+    )
+    state = auditAll(recorded, state)
+    for (const event of recorded) events.push(event)
   }
-  const refusals = messages.map((message, index) => {
+  const refusals: (Refusal | undefined)[] = []
+  for (let place = 0; place < messages.length; place = refusals.length) {
     const now = stamp()
-    const decision = decide(state, message, now)
-    if ('refused' in decision) return decision.refused
-    record(decision.facts, now.at, message.type, keys[index])
-    return undefined
-  })
+    const { decision, count } = decideFrom(state, messages, place, now)
+    const isRefused = 'refused' in decision
+    if (!isRefused) record(decision.facts, now.at, (messages[place] as Signal).type, keys[place])
+    for (let told = 0; told < count; told++) refusals.push(isRefused ? decision.refused : undefined)
+  }
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (state === undefined) break
     if (draining) return { events, state, action: { kind: 'suspend' }, refusals }
@@ -87,6 +90,18 @@ export function advance(
   )
 }
 
+/** The decision about the message at a place or, where that is a piece of a reply, about all pieces of its part beside it. */
+function decideFrom(
+  state: RunState | undefined,
+  messages: readonly (Command | Signal)[],
+  place: number,
+  now: Stamp,
+): { readonly decision: Decision; readonly count: number } {
+  const pieces = state ? decidePieces(state, messages, place) : []
+  if (pieces.length > 1) return { decision: { facts: pieces }, count: pieces.length }
+  return { decision: decide(state, messages[place] as Command | Signal, now), count: 1 }
+}
+
 /** Who records a fact, where, when, and what it follows from. */
 export interface Recording extends Writer {
   readonly seq: number
@@ -94,7 +109,7 @@ export interface Recording extends Writer {
   readonly at: number
   readonly cause: Cause
   readonly draining?: boolean
-  readonly inboxKey?: string
+  readonly inboxKey?: string | undefined
 }
 
 /** A fact as it is recorded. */
@@ -102,10 +117,13 @@ export function eventOf(
   fact: Fact,
   { runId, seq, epoch, at, cause, inboxKey, draining = false }: Recording,
 ): RuntimeEvent {
+  const { v } = eventTraits[fact.type]
+  const told = cause === usualCause(fact)
+  if (told && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
   const decided = omitUndefined({
-    cause: cause === usualCause(fact) ? undefined : cause,
+    cause: told ? undefined : cause,
     inboxKey,
     draining: draining ? (true as const) : undefined,
   })
-  return deepFreeze({ runId, seq, epoch, at, v: eventTraits[fact.type].v, ...decided, ...fact })
+  return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
 }

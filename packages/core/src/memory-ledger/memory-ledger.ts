@@ -1,8 +1,8 @@
-import { filter, map, Subject } from 'rxjs'
 import { LedgerUnavailableError, RunNotFoundError } from '../vocabulary/errors.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { DrivenRuns } from './driven-runs.ts'
+import { MemoryChanges } from './memory-changes.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
 
@@ -11,7 +11,7 @@ import { MemoryStore } from './memory-store.ts'
  * every promise of the port but durability: a `barrier` equals a `lazy` append, and `close` forgets everything.
  */
 export function memoryLedger(): Ledger {
-  const changed$ = new Subject<RunId>()
+  const changes = new MemoryChanges()
   let store: MemoryStore | undefined = new MemoryStore()
   const driven = new DrivenRuns()
 
@@ -31,13 +31,13 @@ export function memoryLedger(): Ledger {
     async append(runId, expected, events, options) {
       const head = openStore().append(runId, expected, events, options)
       driven.appended(runId, expected.epoch, events)
-      changed$.next(runId)
+      changes.notify(runId, (options.consumedInboxKeys ?? []).length > 0)
       return head
     },
     async acquire(runId) {
       const head = requireRun(runId).acquire()
       driven.taken(runId, head.epoch)
-      changed$.next(runId)
+      changes.notify(runId, false)
       return head
     },
     async head(runId) {
@@ -57,7 +57,7 @@ export function memoryLedger(): Ledger {
     },
     async put(runId, entry) {
       const isNew = requireRun(runId).put(entry)
-      if (isNew) changed$.next(runId)
+      if (isNew) changes.notify(runId, true)
       return isNew
     },
     async inbox(runId) {
@@ -69,16 +69,11 @@ export function memoryLedger(): Ledger {
         yield tailed
       }
     },
-    changes(runId) {
-      return changed$.pipe(
-        filter((changed) => runId === undefined || changed === runId),
-        map(() => undefined),
-      )
-    },
+    changes: (runId, part) => changes.of(runId, part),
     ...driven.members,
     async close() {
       store = undefined
-      changed$.complete()
+      changes.close()
     },
   }
 }

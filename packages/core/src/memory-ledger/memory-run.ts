@@ -12,22 +12,15 @@ import {
   requireWellFormed,
   secondFact,
   sessionPlaceOf,
-  storableDigests,
   storableText,
   unreadInbox,
   type SessionPlace,
 } from './append-rules.ts'
+import { isSameEvent, keptEvent, type KeptEvent } from './kept-event.ts'
 import type { MemoryHistories } from './memory-histories.ts'
 
-/** An event as it is kept. */
-interface KeptEvent {
-  readonly text: string
-  /** The digest of the history that it carries, where it carries one: the text is without its messages. */
-  readonly history?: string
-}
-
 /**
- * One run of a `memoryLedger`. It keeps events and inbox entries as text, so that callers who hold the object cannot
+ * One run of a `memoryLedger`. It keeps events frozen and inbox entries as text, so that callers who hold the object cannot
  * change the record. Every member is synchronous, and so atomic.
  */
 export class MemoryRun {
@@ -95,8 +88,7 @@ export class MemoryRun {
   *read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
     const last = Math.min(toSeq, this.#events.length)
     for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
-      const { text, history } = this.#events[seq - 1] as KeptEvent
-      const event = JSON.parse(text) as RuntimeEvent
+      const { event, history } = this.#events[seq - 1] as KeptEvent
       yield history === undefined
         ? event
         : ({ ...event, messages: this.#histories.messages(history) } as RuntimeEvent)
@@ -120,7 +112,7 @@ export class MemoryRun {
 
   /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
   #stands(seq: number, kept: readonly KeptEvent[]): boolean {
-    return kept.length > 0 && kept.every((event, index) => isSame(event, this.#events[seq + index]))
+    return kept.length > 0 && kept.every((event, index) => isSameEvent(event, this.#events[seq + index]))
   }
 
   #requireReadInbox(events: readonly RuntimeEvent[], { consumedInboxKeys }: AppendOptions): void {
@@ -139,16 +131,4 @@ export class MemoryRun {
     }
     return keys
   }
-}
-
-function keptEvent(event: RuntimeEvent): KeptEvent {
-  const subject = `Event ${event.seq} (${event.type}) of run ${event.runId}`
-  if (event.type !== 'history_carried') return { text: storableText(event, subject) }
-  const { messages, ...rest } = event
-  const history = storableDigests(messages, subject).at(-1) ?? ''
-  return { text: storableText(rest, subject), history }
-}
-
-function isSame(event: KeptEvent, other: KeptEvent | undefined): boolean {
-  return event.text === other?.text && event.history === other.history
 }

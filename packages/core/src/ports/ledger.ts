@@ -115,7 +115,9 @@ export interface TailedEvent {
  *   event of this ledger: the cursor is from another ledger, or its events were lost with a disk or by restoring an
  *   older copy.
  * - `changes` emits, without content, when the run's events or inbox may have changed, also in another process;
- *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change.
+ *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change. With
+ *   `inbox` the caller follows only what is put into the inbox and taken out of it: a ledger that can tell emits
+ *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends.
  * - `release`, where a ledger has it, reports that the writer of an epoch (without one: any writer) lets go of a run:
  *   this process works no more on it, until it appends to it or takes it over again. It changes no stored data. A
  *   store that lets only one process write makes other processes wait no longer than until then. A `run_finished`
@@ -143,7 +145,7 @@ export interface Ledger {
   put(runId: RunId, entry: InboxEntry): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
-  changes(runId?: RunId): Observable<void>
+  changes(runId?: RunId, part?: 'inbox'): Observable<void>
   release?(runId: RunId, epoch?: number): void | Promise<void>
   isDriven?(runId: RunId): Promise<boolean | undefined>
   close(): Promise<void>

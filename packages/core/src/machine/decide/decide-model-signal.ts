@@ -125,11 +125,11 @@ function decideTextDelta(
   { part, text: more, replaces }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
 ): Decision {
   if (more === '' && !replaces) return nothing
-  return one({ type, ...here, part, text: more, ...omitUndefined({ replaces }) })
+  return one({ type, ...here, part, text: more, ...(replaces && { replaces }) })
 }
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
-function callIdAt(state: StreamingState, part: number): ToolCallId {
+export function callIdAt(state: StreamingState, part: number): ToolCallId {
   const ordinal = withCallPart(state.attempt, part).callParts.indexOf(part) + 1
   return toolCallIdOf(state.runId, state.turn, state.attempt.number, ordinal)
 }

@@ -1,6 +1,6 @@
 import type { EventOf } from '../../vocabulary/events/event.ts'
 import { illegal } from './illegal.ts'
-import type { Attempt, Call, RunState } from '../state/state.ts'
+import type { Attempt, Call, PartDraft, RunState } from '../state/state.ts'
 import { estimatedTokens } from '../messages/token-estimate.ts'
 
 /** Applies arrived text or reasoning: appended to the same part, or replacing it. */
@@ -19,6 +19,29 @@ export function withDelta(
     drafts: draft
       ? drafts.with(index, { ...draft, text: event.replaces ? event.text : draft.text + event.text })
       : [...drafts, { part: event.part, kind, text: event.text }],
+  }
+}
+
+/** Applies further pieces of a part that has begun: the same as each alone, in order. */
+export function withMoreOfPart(
+  attempt: Attempt,
+  pieces: readonly EventOf<'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta'>[],
+): Attempt {
+  let { streamedTokens } = attempt
+  let more = ''
+  for (const { text } of pieces) {
+    streamedTokens += estimatedTokens(text)
+    more += text
+  }
+  const [{ type, part }] = pieces as readonly [(typeof pieces)[number]]
+  if (type === 'tool_input_delta') return { ...attempt, streamedTokens }
+  const kind = type === 'assistant_text_delta' ? 'text' : 'reasoning'
+  const place = attempt.drafts.findLastIndex((draft) => draft.part === part && draft.kind === kind)
+  const draft = attempt.drafts[place] as PartDraft
+  return {
+    ...attempt,
+    streamedTokens,
+    drafts: attempt.drafts.with(place, { ...draft, text: draft.text + more }),
   }
 }
 

@@ -8,6 +8,7 @@ import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { auditCalls, requireHonestStart } from './call-invariants.ts'
 import { summaryDigest } from '../prompt/compaction.ts'
 import { evolve } from '../fold/evolve.ts'
+import { endOfPieces, withPieces } from '../fold/fold-pieces.ts'
 import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { requestDigest, sameModel } from '../prompt/model-request.ts'
@@ -42,11 +43,30 @@ function auditContent(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
 }
 
-/** Audits events in order; returns the state after the last, `undefined` without events. */
-export function auditAll(events: Iterable<RuntimeEvent>): RunState | undefined {
-  let state: RunState | undefined
-  for (const event of events) state = audit(state, event)
+/**
+ * Audits events that follow a state, in order; returns the state after the last, `undefined` without events. Folds
+ * neighbouring pieces of one part of a reply at once.
+ */
+export function auditAll(events: Iterable<RuntimeEvent>, before?: RunState): RunState | undefined {
+  const all = Array.isArray(events) ? (events as readonly RuntimeEvent[]) : [...events]
+  let state = before
+  for (let place = 0; place < all.length;) {
+    state = audit(state, all[place] as RuntimeEvent)
+    const end = endOfPieces(all, place)
+    if (end > place + 1) state = auditPieces(state, all.slice(place, end))
+    place = end
+  }
   return state
+}
+
+/** The same for pieces of one part, of which the state has the first. */
+function auditPieces(state: RunState, [first, ...others]: readonly RuntimeEvent[]): RunState {
+  let before = first as RuntimeEvent
+  for (const piece of others) {
+    requireTime(before, piece)
+    before = piece
+  }
+  return withPieces(state, others)
 }
 
 /** Law 7: the model saw what the ledger says. */
@@ -156,9 +176,9 @@ function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'):
 }
 
 /** Law 4, for the time of events. */
-function requireTime(state: RunState, { at, seq }: RuntimeEvent): void {
-  if (at >= state.at) return
-  throw new LawBrokenError(4, seq, `time falls from ${state.at} to ${at}`)
+function requireTime(before: { readonly at: number }, { at, seq }: RuntimeEvent): void {
+  if (at >= before.at) return
+  throw new LawBrokenError(4, seq, `time falls from ${before.at} to ${at}`)
 }
 
 function requireTotals(state: RunState, event: EventOf<'run_finished'>): void {

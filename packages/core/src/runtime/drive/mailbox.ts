@@ -8,36 +8,43 @@ export interface Mail {
   readonly key?: string
 }
 
+/** The most messages of one page. */
+const MAX_PAGE = 2_000
+
 /**
  * What has arrived for a run and was not looked at yet. Posting never blocks and never runs the code of a tool or adapter; the run's
- * writer takes all of it at once, when it is ready.
+ * writer takes it page by page, when it is ready: a flood is recorded and shown piece by piece.
  */
 export class Mailbox {
-  #mail: Mail[] = []
+  readonly #pages: Mail[][] = []
   readonly #wakeup = new Wakeup()
   #listeners: (() => void)[] = []
 
   post(mail: Mail): void {
-    this.#mail.push(mail)
+    const last = this.#pages.at(-1)
+    if (last && last.length < MAX_PAGE) last.push(mail)
+    else this.#pages.push([mail])
     this.wake()
   }
 
   /** Wakes the writer, though nothing was posted. */
   wake(): void {
     this.#wakeup.wake()
+    if (this.#listeners.length === 0) return
     for (const notify of this.#listeners.splice(0)) notify()
   }
 
-  /** Puts back what was taken, in front of what has arrived since. */
+  /** Puts back what was taken, in front of what has arrived since: all of it is one page, so that it is decided together. */
   putBack(mail: readonly Mail[]): void {
-    this.#mail = [...mail, ...this.#mail]
+    const page = [...mail, ...this.#pages.splice(0).flat()]
+    if (page.length > 0) this.#pages.push(page)
   }
 
-  /** Takes everything that is there. */
-  drain(): readonly Mail[] {
-    const mail = this.#mail
-    this.#mail = []
-    return mail
+  /** Takes one page. Where more is there, the writer does not wait before it takes that too. */
+  takePage(): readonly Mail[] {
+    const page = this.#pages.shift() ?? []
+    if (!this.empty) this.#wakeup.wake()
+    return page
   }
 
   /** Resolves when something was posted or the writer was woken since the last time. */
@@ -51,6 +58,6 @@ export class Mailbox {
   }
 
   get empty(): boolean {
-    return this.#mail.length === 0
+    return this.#pages.length === 0
   }
 }

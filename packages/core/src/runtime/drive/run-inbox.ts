@@ -50,7 +50,7 @@ export class RunInbox {
   /** Has the writer read it at each hint of the ledger, until the returned function is called. */
   watch(): () => void {
     const { runId, parts } = this.#drive
-    const hints = parts.ledger.changes(runId).subscribe({
+    const hints = parts.ledger.changes(runId, 'inbox').subscribe({
       next: () => {
         this.markUnread()
         this.#mailbox.wake()

@@ -159,7 +159,7 @@ export class RunLoop {
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(options: Pick<AdvanceOptions, 'rulesOf' | 'draining'>): Promise<EventBatch | undefined> {
     const { runId, live, acknowledgements } = this.#drive
-    const mail: readonly Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.drain()]
+    const mail: readonly Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.takePage()]
     const messages = mail.map(({ message }) => message)
     const writer = { runId, epoch: this.epoch }
     const keys = mail.map(({ key }) => key)

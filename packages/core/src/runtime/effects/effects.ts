@@ -11,7 +11,7 @@ import type { Call, ExecutingState, RunState } from '../../machine/state/state.t
 import type { Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
+import { freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'
 import { checkCalls } from './call-check.ts'
@@ -111,8 +111,8 @@ export class Effects {
     let stopped = false
     const { host } = this.#options
     const post = (signal: Signal): void => {
-      // The caller may continue using the value it gave: what is recorded is a copy.
-      if (!stopped) this.#options.post(deepFreeze(signal))
+      // The caller may continue using the values it gave: what is recorded is a copy of them.
+      if (!stopped) this.#options.post(freezeOwn(signal))
     }
     const { stop, cancel } = this.#begin(effect, post)
     return {

@@ -8,7 +8,7 @@ import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import { failure as failureSchema } from '../../vocabulary/events/event-parts-schema.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
-import { modelSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
+import { isPlainPiece, modelSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { ModelSignal, Signal } from '../../vocabulary/signals/signal.ts'
 
 /** Which model call the signals are of. */
@@ -83,6 +83,7 @@ export function startModelCall(
 
 /** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
 function signalFault(signal: ModelSignal): string | undefined {
+  if (isPlainPiece(signal)) return undefined
   const fault = faultOf(modelSignalSchema, signal)
   if (fault === undefined) return undefined
   const type = typeof signal?.type === 'string' ? signal.type : 'something'

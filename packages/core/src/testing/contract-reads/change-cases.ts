@@ -57,6 +57,26 @@ export const changeCases: readonly LedgerContractCase[] = [
     },
   },
   {
+    promise: 'a follower of an inbox is hinted at what is put into it and at what an append takes out of it',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      const options = { durability: 'barrier', consumedInboxKeys: ['k1'] } as const
+      await hinted(
+        ledger,
+        () => ledger.put(run, steering('k1')),
+        async () => (await ledger.inbox(run)).length === 1,
+        ledger.changes(run, 'inbox'),
+      )
+      await hinted(
+        ledger,
+        () => ledger.append(run, { expectedSeq: head.seq, epoch: head.epoch }, [], options),
+        async () => (await ledger.inbox(run)).length === 0,
+        ledger.changes(run, 'inbox'),
+      )
+    },
+  },
+  {
     promise: 'the first append of a run reaches those who waited for it',
     async run(open) {
       const ledger = await open()

@@ -38,7 +38,7 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
       runs: (filter) => each(ledger.runs(filter)),
       put: (...args) => watch(ledger.put(...args)),
       inbox: (runId) => watch(ledger.inbox(runId)),
-      changes: (runId) => ledger.changes(runId),
+      changes: (...args) => ledger.changes(...args),
       tail: (after) => each(ledger.tail(after)),
       ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
       ...(ledger.isDriven && {

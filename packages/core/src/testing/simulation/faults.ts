@@ -72,7 +72,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     head: (runId) => alive(() => ledger.head(runId)),
     put: (runId, entry) => alive(() => ledger.put(runId, entry)),
     inbox: (runId) => alive(() => ledger.inbox(runId)),
-    changes: (runId) => ledger.changes(runId),
+    changes: (...args) => ledger.changes(...args),
     read: (runId, range) => aliveFor(ledger.read(runId, range)),
     find: (query) => aliveFor(ledger.find(query)),
     runs: (filter) => aliveFor(ledger.runs(filter)),

@@ -64,6 +64,20 @@ export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>(
   }),
 })
 
+/** Whether a report is a sound piece of text, reasoning or tool input. Spares the most frequent reports the schema, which takes them all. */
+export function isPlainPiece(signal: unknown): boolean {
+  if (typeof signal !== 'object' || signal === null) return false
+  const { type, part, text: more, name } = signal as Partial<ModelSignalOf<'model_tool_input'>>
+  const isPiece = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
+  if (!isPiece || 'replaces' in signal) return false
+  const kind: unknown = type
+  return (
+    kind === 'model_text' ||
+    kind === 'model_reasoning' ||
+    (kind === 'model_tool_input' && typeof name === 'string')
+  )
+}
+
 /** What a running tool may report. */
 export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
   tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({

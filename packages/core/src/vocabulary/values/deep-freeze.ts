@@ -9,13 +9,20 @@ export function deepFreeze<Value>(value: Value): Value {
   if (typeof value === 'number') return (value === 0 ? 0 : value) as Value
   if (typeof value !== 'object' || value === null || frozenOnce.has(value)) return value
   if (Array.isArray(value)) return Object.freeze(value.map((item: unknown) => deepFreeze(item))) as Value
-  const copy: Record<string, unknown> = {}
-  for (const [key, field] of Object.entries(value)) {
-    // A key of that name would set the prototype instead of a field.
-    if (key === '__proto__') Object.defineProperty(copy, key, { value: deepFreeze(field), enumerable: true })
-    else copy[key] = deepFreeze(field)
+  const copy = { ...value } as Record<string | symbol, unknown>
+  for (const symbol of Object.getOwnPropertySymbols(copy)) delete copy[symbol]
+  return freezeOwn(copy) as Value
+}
+
+/** Does the same to an object that only the caller holds, which is frozen itself and not copied. */
+export function freezeOwn<Value extends object>(value: Value): Value {
+  const fields = value as Record<string, unknown>
+  for (const key in fields) {
+    const field = fields[key]
+    const isKept = typeof field !== 'object' && !Object.is(field, -0)
+    if (!isKept && Object.hasOwn(fields, key)) fields[key] = deepFreeze(field)
   }
-  return Object.freeze(copy) as Value
+  return Object.freeze(value)
 }
 
 /** Whether a value came out of `deepFreezeOnce`, so that no code can change it. */

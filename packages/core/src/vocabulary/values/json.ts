@@ -23,13 +23,12 @@ export function canonicalJson(value: Json): string {
 const uncarried: Error = new TypeError('JSON cannot carry this')
 
 function write(value: unknown): string {
-  if (value === null) return 'null'
   if (typeof value === 'string') return JSON.stringify(value)
-  if (typeof value === 'boolean') return value ? 'true' : 'false'
   if (typeof value === 'number' && Number.isFinite(value)) return String(value)
-  if (Array.isArray(value)) return writeArray(value)
-  if (typeof value === 'object') return writeObject(value as JsonObject)
-  throw uncarried
+  if (value === null) return 'null'
+  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (typeof value !== 'object') throw uncarried
+  return Array.isArray(value) ? writeArray(value) : writeObject(value as JsonObject)
 }
 
 function writeArray(items: readonly unknown[]): string {
@@ -47,16 +46,37 @@ function writeObject(object: JsonObject): string {
     const value = object[key]
     if (value === undefined) continue
     if (text.length > 1) text += ','
-    text += JSON.stringify(key) + ':' + write(value)
+    text += keyText(key) + write(value)
   }
   return text + '}'
 }
+
+/** Keys as they are written: the same few come again and again. */
+const keyTexts = new Map<string, string>()
+const MAX_KEY_TEXTS = 1_000
+const MAX_KEY_LENGTH = 40
+
+function keyText(key: string): string {
+  const known = keyTexts.get(key)
+  if (known !== undefined) return known
+  const text = `${JSON.stringify(key)}:`
+  if (keyTexts.size < MAX_KEY_TEXTS && key.length <= MAX_KEY_LENGTH) keyTexts.set(key, text)
+  return text
+}
+
+/** Objects with more keys are not sorted by insertion, which takes the square of their number. */
+const MAX_INSERTED = 24
 
 /** By code units, as comparing strings does. Most objects have few keys, and many have them in order. */
 function sortedKeys(object: JsonObject): readonly string[] {
   const keys = Object.keys(object)
   for (let index = 1; index < keys.length; index++) {
-    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort()
+    const key = keys[index] as string
+    if ((keys[index - 1] as string) < key) continue
+    if (keys.length > MAX_INSERTED) return keys.sort()
+    let place = index
+    for (; place > 0 && (keys[place - 1] as string) > key; place--) keys[place] = keys[place - 1] as string
+    keys[place] = key
   }
   return keys
 }

@@ -2,7 +2,14 @@
 export function omitUndefined<Fields extends object>(
   fields: Fields,
 ): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
-    [Key in keyof Fields]?: Exclude<Fields[Key], undefined>
+  const kept: Record<string, unknown> = {}
+  for (const key of Object.keys(fields)) {
+    const value = fields[key as keyof Fields]
+    if (value === undefined) continue
+    // A key of that name would set the prototype instead of a field.
+    if (key === '__proto__')
+      Object.defineProperty(kept, key, { value, enumerable: true, writable: true, configurable: true })
+    else kept[key] = value
   }
+  return kept as { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }
 }

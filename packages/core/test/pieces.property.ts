@@ -1,0 +1,169 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { RunState, RuntimeEvent } from '@tallystick/core'
+import { advance, audit, auditAll, decide, eventOf } from '@tallystick/core/machine'
+import { given } from '@tallystick/core/testing'
+import type { Signal } from '@tallystick/core/vocabulary'
+import { tries } from '../../../scripts/testing/effort.ts'
+import { isPlainPiece, modelSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
+import { begun, called, runId } from './pages.ts'
+import { play, program } from './program.ts'
+
+const numRuns = tries(200)
+const epoch = 1
+
+/** What a model reports while it writes: pieces of few parts, most of them beside others of the same part. */
+const report: fc.Arbitrary<Signal> = fc
+  .record({
+    type: fc.constantFrom('model_text', 'model_text', 'model_reasoning', 'model_tool_input'),
+    part: fc.constantFrom(0, 0, 0, 1, 2),
+    text: fc.constantFrom('', 'a', 'bc ', 'ü', '語', '😀'),
+    name: fc.constantFrom('look', 'see'),
+    replaces: fc.constantFrom(undefined, undefined, undefined, true as const),
+    turn: fc.constantFrom(1, 1, 1, 1, 1, 1, 2),
+    attempt: fc.constantFrom(1, 1, 1, 1, 1, 1, 2),
+  })
+  .map(({ replaces, name, ...rest }) => ({
+    ...rest,
+    ...(rest.type === 'model_tool_input' ? { name } : replaces && { replaces }),
+  })) as fc.Arbitrary<Signal>
+
+/** Splits a list at these places. */
+function splitAt<T>(items: readonly T[], places: readonly number[]): readonly (readonly T[])[] {
+  const ends = [...new Set(places.map((place) => place % (items.length + 1))), items.length].toSorted(
+    (a, b) => a - b,
+  )
+  return ends.map((end, index) => items.slice(ends[index - 1] ?? 0, end))
+}
+
+/** The events that follow from reports, and the state after them, with each decided, recorded and folded alone. */
+function oneByOne(before: RunState, reports: readonly Signal[], at: number) {
+  let state = before
+  const events: RuntimeEvent[] = []
+  for (const signal of reports) {
+    const decision = decide(state, signal, { at, random: 0 })
+    for (const fact of 'facts' in decision ? decision.facts : []) {
+      const event = eventOf(fact, { runId, epoch, seq: state.seq + 1, at, cause: signal.type })
+      state = audit(state, event)
+      events.push(event)
+    }
+  }
+  return { events, state }
+}
+
+describe('neighbouring pieces of a reply', () => {
+  it('are decided and folded at once as they would be one by one, however they are split', () => {
+    const before = given([...begun(), called()]).state as RunState
+    fc.assert(
+      fc.property(
+        fc.array(report, { maxLength: 40 }),
+        fc.array(fc.nat(), { maxLength: 5 }),
+        (reports, places) => {
+          const { at } = before
+          const expected = oneByOne(before, reports, at)
+          let state = before
+          const events = splitAt(reports, places).flatMap((batch) => {
+            const options = { writer: { runId, epoch }, stamp: () => ({ at, random: 0 }) }
+            const made = advance(state, batch, options)
+            expect(made.refusals).toEqual(batch.map(() => undefined))
+            state = made.state
+            return made.events
+          })
+          expect(events).toStrictEqual(expected.events)
+          expect(state).toStrictEqual(expected.state)
+        },
+      ),
+      { numRuns },
+    )
+  })
+
+  it('of every run fold to the same states at once and one by one, however the run is split', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, fc.array(fc.nat(), { maxLength: 8 }), async (random, places) => {
+        const { events, others } = await play(random)
+        for (const run of [events, ...others]) {
+          let [alone, joined]: (RunState | undefined)[] = []
+          for (const part of splitAt(run, places)) {
+            alone = part.reduce<RunState | undefined>(audit, alone)
+            joined = auditAll(part, joined)
+            expect(joined).toStrictEqual(alone)
+          }
+        }
+      }),
+      { numRuns: tries(100) },
+    )
+  })
+
+  it('that break a law are refused at once as they are one by one', () => {
+    const state = given([...begun(), called()]).state as RunState
+    const { at } = state
+    const base = { type: 'assistant_text_delta', turn: 1, attempt: 1, part: 0, text: 'a' } as const
+    const made = [1, 2, 3].map((more) =>
+      eventOf(base, { runId, epoch, seq: state.seq + more, at, cause: 'model_text' }),
+    )
+    const wrong = fc.constantFrom<Partial<RuntimeEvent>>(
+      { seq: 99 },
+      { at: at - 1 },
+      { epoch: 0 },
+      { turn: 2 },
+      { v: 99 },
+      { attempt: 2 } as Partial<RuntimeEvent>,
+      { runId: '00000000-0000-7000-8000-000000000000' as RuntimeEvent['runId'] },
+    )
+    fc.assert(
+      fc.property(fc.nat({ max: 2 }), wrong, (place, fault) => {
+        const events = made.with(place, { ...(made[place] as RuntimeEvent), ...fault } as RuntimeEvent)
+        const messageOf = (fold: () => unknown): string => {
+          try {
+            fold()
+          } catch (error) {
+            return String(error)
+          }
+          return 'nothing is wrong'
+        }
+        const expected = messageOf(() => events.reduce<RunState | undefined>(audit, state))
+        expect(expected).not.toBe('nothing is wrong')
+        expect(messageOf(() => auditAll(events, state))).toBe(expected)
+      }),
+    )
+  })
+
+  it('are taken without the schema only where the schema takes them', () => {
+    const odd = fc.constantFrom(
+      undefined,
+      null,
+      0,
+      -0,
+      -1,
+      1,
+      0.5,
+      Number.NaN,
+      2 ** 60,
+      '',
+      'a',
+      true,
+      {},
+      [],
+    )
+    const anything = fc.record(
+      {
+        type: fc.oneof(
+          fc.constantFrom('model_text', 'model_reasoning', 'model_tool_input', 'model_usage'),
+          odd,
+        ),
+        part: odd,
+        text: odd,
+        name: odd,
+        replaces: odd,
+      },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(fc.oneof(anything, report, odd), (signal) => {
+        expect(!isPlainPiece(signal) || modelSignalSchema.safeParse(signal).success).toBe(true)
+      }),
+      { numRuns: 2_000 },
+    )
+    expect(isPlainPiece({ type: 'model_text', part: 0, text: 'a' })).toBe(true)
+  })
+})
