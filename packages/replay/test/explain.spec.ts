@@ -241,6 +241,38 @@ describe('explain', () => {
     expect(leftOut.map(({ role }) => role)).toEqual(['assistant', 'tool'])
   })
 
+  it('says what one message of a handover replaced', async () => {
+    const other = defineAgent({
+      ...{ name: 'other', description: 'Knows.', instructions: 'Know.' },
+      model: scriptedModel([{ text: 'I know.' }]),
+    })
+    const brief = { role: 'user', parts: [{ type: 'text', text: 'In short: look.' }] } as const
+    const { ledger, runId, seqs } = await drive([{ toolCalls: [{ name: 'transfer_to_other', input: {} }] }], {
+      handoffs: [handoff(other, { filter: ([, ...messages]) => [brief, ...messages] })],
+    })
+    const { items, leftOut } = await explain(ledger, runId, 2)
+    const [first] = items.filter(({ kind }) => kind === 'message')
+    expect(first).toMatchObject({ index: 0, message: brief, seqs: seqs(1, 'agent_handed_off') })
+    expect(first?.replaced).toEqual([{ role: 'user', seqs: [2], tokens: expect.any(Number) as number }])
+    expect(leftOut).toEqual([])
+  })
+
+  it('reads no event after the turn that it explains but the first', async () => {
+    const { ledger, runId, seqs } = await drive([looks('a'), { text: 'Seen.' }])
+    let last = 0
+    const counting: Ledger = {
+      ...ledger,
+      async *read(...asked) {
+        for await (const event of ledger.read(...asked)) {
+          last = event.seq
+          yield event
+        }
+      },
+    }
+    await explain(counting, runId, 1)
+    expect(last).toBe(seqs(2, 'model_call_started')[0])
+  })
+
   it('refuses a run that is not there, and a turn that the run did not have', async () => {
     const { ledger, runId } = await drive([{ text: 'Hello.' }])
     await expect(explain(ledger, sampleRunId(9), 1)).rejects.toThrow(RunNotFoundError)

@@ -49,8 +49,8 @@ describe('an event, as another run of the same task may say it', () => {
     })
   })
 
-  it('keeps what is null, and nothing that is undefined', () => {
-    expect(normalizedEvent(event({ a: null, b: undefined, c: [true, 1] }))).toEqual({ a: null, c: [true, 1] })
+  it('keeps what is null', () => {
+    expect(normalizedEvent(event({ a: null, c: [true, 1] }))).toEqual({ a: null, c: [true, 1] })
   })
 
   it('of a take-over is the definition that it brings', () => {

@@ -83,8 +83,14 @@ describe('a run that got an input, driven again', () => {
       ...{ seq, recorded: steered },
       differences: [{ path: 'type', recorded: 'input_received', happened: 'tool_started' }],
     })
-    // Another process takes the run over: the controller of the one before owed the call all the same.
     const taken = { type: 'run_resumed', why: 'crash', inDoubt: [], v: 1 }
+    // The next process found all results, and the one before it owed their place in the history.
+    const last = events.findLastIndex(({ type }) => type === 'tool_result')
+    const ended = { ...taken, runId, seq: last + 2, epoch: epoch + 1, at, turn } as unknown as RuntimeEvent
+    expect((await replayed([...events.slice(0, last + 1), ended], agent)).divergence?.differences).toEqual([
+      { path: 'type', recorded: 'run_resumed', happened: 'tool_results_injected' },
+    ])
+    // Another process takes the run over: the controller of the one before owed the call all the same.
     const resumed = { ...taken, runId, seq, epoch: epoch + 1, at, turn } as unknown as RuntimeEvent
     expect((await replayed([...shared, resumed], agent)).divergence?.differences).toEqual([
       { path: 'type', recorded: 'run_resumed', happened: 'tool_started' },

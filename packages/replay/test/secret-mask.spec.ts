@@ -120,6 +120,8 @@ describe('what looks like a secret', () => {
       'Customer [reda and customer [re know [re.',
     )
     expect(own.text(key)).not.toContain('ant')
+    const flagged = new SecretMask([/Eve/g, /Bob/y, /Ann/d, /^Tom$/m])
+    expect(flagged.text('Eve, Eve and Bob, Ann\nTom\nTommy')).toBe('[re, [re and [re, [re\n[re\nTommy')
   })
 
   it('is found between hostile texts, which keep their length and mask the same a second time', () => {

@@ -72,7 +72,7 @@ function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {
   if (typeof value !== 'object' || value === null) return value
   const within = (item: Json): Json => withoutKeys(item, (key) => incidentalAnywhere.has(key))
   if (Array.isArray(value)) return value.map(within)
-  const kept = Object.entries(value).filter(([key, item]) => item !== undefined && !leavesOut(key))
+  const kept = Object.entries(value).filter(([key]) => !leavesOut(key))
   return Object.fromEntries(kept.map(([key, item]) => [key, verbatim.has(key) ? item : within(item)]))
 }
 

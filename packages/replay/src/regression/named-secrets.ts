@@ -54,15 +54,15 @@ function nameBefore(text: string, separator: number): Name {
 function valuesAfter(text: string, separator: number, name: Name): readonly NamedSecret[] {
   const after = text.startsWith('=>', separator) ? separator + 2 : separator + 1
   const start = endOfRun(text, after, name.quoted ? isBlank : isSpace)
-  if (name.quoted && text[start] === '[') return valuesOfList(text, start)
+  if (name.quoted) return valuesOfJson(text, start)
   const opening = endOfRun(text, start, isBackslash)
   if (isQuote(text[opening])) return [quotedValue(text, start, opening)]
   const value = bareValue(text, { separator, behind: after, start }, name)
   return value ? [value] : []
 }
 
-/** The texts and numbers of a list in JSON, and of lists within it, up to the first object. */
-function valuesOfList(text: string, from: number): readonly NamedSecret[] {
+/** A text or a number of JSON, or those of a list and of lists within it, up to the first object. */
+function valuesOfJson(text: string, from: number): readonly NamedSecret[] {
   const values: NamedSecret[] = []
   let depth = 0
   let place = from
@@ -76,7 +76,7 @@ function valuesOfList(text: string, from: number): readonly NamedSecret[] {
     if (value) place = value.isNumber ? value.end : value.end + 1 + opening - place
     else if (isBetweenItems(text[place] ?? '')) place++
     else return values
-  } while (depth > 0 && place < text.length)
+  } while (depth > 0)
   return values
 }
 
@@ -89,7 +89,6 @@ function bareValue(
   }: { readonly separator: number; readonly behind: number; readonly start: number },
   name: Name,
 ): NamedSecret | undefined {
-  if (name.quoted) return numberValue(text, start)
   const assigns = text[separator] === '='
   return assigns
     ? assignedValue(text, start, name.apart || start > after)
