@@ -137,7 +137,7 @@ describe('how a model is to write', () => {
       { temperature: 0, top_p: 0, stop: ['a', 'b'], random_seed: 0 },
       [],
     ])
-    expect(told({})).toEqual([{}, []])
+    expect(told({})).toStrictEqual([{}, []])
     expect(told({ stop: ['a', 'b', 'c'] })).toEqual([
       { stop: ['a', 'b'] },
       ['model_settings: The server takes 2 texts that end a reply, so only the first 2 were sent.'],

@@ -257,6 +257,25 @@ describe('explain', () => {
     expect(leftOut).toEqual([])
   })
 
+  it('counts tools without the instructions, and instructions without the tools', async () => {
+    const tokensOf = async (
+      own: Partial<AgentOptions<unknown>>,
+    ): Promise<readonly (number | undefined)[]> => {
+      const { ledger, runId } = await drive([{ text: 'Hello.' }], own)
+      const { items } = await explain(ledger, runId, 1)
+      return items.map(({ tokens }) => tokens)
+    }
+    const long = 'Look around. '.repeat(50)
+    const [brief, wordy, bare] = [
+      await tokensOf({ instructions: 'Look.' }),
+      await tokensOf({ instructions: long }),
+      await tokensOf({ instructions: long, tools: [] }),
+    ]
+    expect(wordy[0]).toBeGreaterThan(brief[0] ?? NaN)
+    expect([wordy[0], wordy[1]]).toEqual([bare[0], brief[1]])
+    expect(bare[1]).toBeLessThan(brief[1] ?? NaN)
+  })
+
   it('reads no event after the turn that it explains but the first', async () => {
     const { ledger, runId, seqs } = await drive([looks('a'), { text: 'Seen.' }])
     let last = 0

@@ -1,6 +1,7 @@
 import type { Equivalent } from '../equivalent.ts'
 import { cliEquivalents } from './cli.ts'
 import { machineEquivalents } from './machine.ts'
+import { replayEquivalents } from './replay.ts'
 import { runtimeEquivalents } from './runtime.ts'
 import { sqliteEquivalents } from './sqlite.ts'
 import { toolsEquivalents } from './tools.ts'
@@ -11,5 +12,6 @@ export const equivalents: readonly Equivalent[] = [
   ...runtimeEquivalents,
   ...sqliteEquivalents,
   ...toolsEquivalents,
+  ...replayEquivalents,
   ...cliEquivalents,
 ]

@@ -83,7 +83,7 @@ function listAt(object: JsonObject, key: string): readonly Json[] {
 /** Reads a call whose item is whole. */
 export function callOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): RequestedCall {
   const { at, fields } = item
-  const read = callReaders[textAt(fields, 'type') as CallKind] ?? callReaders.function_call
+  const read = callReaders[textAt(fields, 'type') as CallKind]
   const { providerState, ...call } = read(item, context)
   return {
     type: 'tool_call',

@@ -1,0 +1,9 @@
+import type { Equivalent } from '../equivalent.ts'
+
+/** Mutants of `packages/replay` that change nothing observable. */
+export const replayEquivalents: readonly Equivalent[] = [0, 1].map((occurrence) => ({
+  path: 'packages/replay/src/replay/replay-causes.ts',
+  within: 'stampAt',
+  ...{ operator: 'literal', original: '0', becomes: '1', occurrence },
+  why: 'No decision uses chance but that of an attempt that failed.',
+}))
