@@ -35,7 +35,7 @@ const look = testTool({ name: 'look', run: () => 'Nothing.' })
 const looks = { toolCalls: [{ name: 'look', input: {} }] }
 
 describe('code of an agent that says a secret', () => {
-  /** What of the agent's words is in a fixture of its run, and where the fixture differs, driven again. */
+  /** Says whether the fixture of a run leaks the key and shows a text, and where it differs when it is driven again. */
   const masked = async (agent: Agent<unknown>, shown: string): Promise<object> => {
     const { ledger, runId } = await played(agent)
     const [fixture, lines] = await written(ledger, runId)
