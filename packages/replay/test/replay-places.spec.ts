@@ -125,6 +125,29 @@ describe('a record that breaks off', () => {
   })
 })
 
+describe('a run that began with what was said before', () => {
+  it('comes out the same as far as it is on record, though that ends before its input', async () => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    const agent = defineAgent<unknown>({
+      ...{ name: 'talker', instructions: 'Talk.' },
+      model: scriptedModel([
+        { text: 'Hello.', usage },
+        { text: 'Bye.', usage },
+      ]),
+    })
+    const runtime = createRuntime({ ledger, host: { clock } })
+    await untilSettled(clock, runtime.run(agent, 'Hi.', { sessionId: 's' }).result)
+    const { runId } = await untilSettled(clock, runtime.run(agent, 'Bye.', { sessionId: 's' }).result)
+    const events = await Array.fromAsync(ledger.read(runId))
+    expect(events.slice(0, 3).map(({ type }) => type)).toEqual([
+      ...['run_started', 'history_carried', 'input_received'],
+    ])
+    for (const count of [1, 2, 3]) {
+      expect(await replayed(events.slice(0, count), agent)).toEqual({ runId, events: count })
+    }
+  })
+})
+
 describe('a run of two handoffs', () => {
   it('comes out the same in the words on record, each agent in its own', async () => {
     const chain = (words: string): Agent<unknown> => {
