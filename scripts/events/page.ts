@@ -67,7 +67,8 @@ function overview(): string {
 
 Every event is in the ledger and on \`run.events$\`. A model never reads events: it reads the history, which is made of those
 marked here. _Deltas_ only show progress, and a rule of retention may take their content away sooner than that of _facts_.
-A _barrier_ is synced to the disk before anything follows from it; a _lazy_ event is durable with the next barrier.
+A _barrier_ is synced to the disk before anything follows from it; a _lazy_ event is durable with the next barrier. The result
+of a call that may run again is lazy, and what a run records last before it stops is a barrier.
 
 ${table(['event', 'adds to what a model reads', 'kept as', 'durability', 'version'], rows)}`
 }

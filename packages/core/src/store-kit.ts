@@ -14,6 +14,7 @@ export {
   sessionPlaceOf,
   storableDigests,
   storableText,
+  takesEntries,
   unreadInbox,
 } from './memory-ledger/append-rules.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'

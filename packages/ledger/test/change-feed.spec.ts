@@ -69,6 +69,30 @@ describe('a change feed', () => {
     subscription.unsubscribe()
   })
 
+  it('hints those who follow inboxes at no append of its own, but at once at what others wrote before it', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine, theirs] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    let [all, inbox] = [0, 0]
+    const subscriptions = [
+      feed.of(run).subscribe(() => all++),
+      feed.of(run, 'inbox').subscribe(() => inbox++),
+    ]
+    mine.exec('insert into t values (1)')
+    feed.notify(run, false)
+    expect([all, inbox]).toEqual([1, 0])
+    theirs.exec('insert into t values (2)')
+    feed.notify(run, false)
+    expect([all, inbox]).toEqual([3, 1])
+    feed.notify(run)
+    expect([all, inbox]).toEqual([4, 2])
+    subscriptions.forEach((subscription) => subscription.unsubscribe())
+    theirs.exec('insert into t values (3)')
+    feed.notify(run, false)
+    expect([all, inbox]).toEqual([4, 2])
+  })
+
   it('completes for its listeners when it is closed, and stops looking', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())

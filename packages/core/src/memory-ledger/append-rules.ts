@@ -1,5 +1,5 @@
 import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts'
-import type { ExpectedHead, Head } from '../ports/ledger.ts'
+import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 import { idFaultOf } from '../vocabulary/events/event-ids.ts'
 import { parseRunId, type RunId } from '../vocabulary/values/ids.ts'
@@ -156,6 +156,11 @@ export function endedBefore(runId: RunId): LedgerConflictError {
 /** Whether events hold the end of a run. */
 export function endsRun(events: readonly RuntimeEvent[]): boolean {
   return events.some(({ type }) => type === 'run_finished')
+}
+
+/** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` are to be told. */
+export function takesEntries({ consumedInboxKeys = [] }: AppendOptions): boolean {
+  return consumedInboxKeys.length > 0
 }
 
 /** Whether an error says that a command came after the end of its run. */

@@ -1,6 +1,7 @@
 import { LedgerUnavailableError, RunNotFoundError } from '../vocabulary/errors.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
+import { takesEntries } from './append-rules.ts'
 import { DrivenRuns } from './driven-runs.ts'
 import { MemoryChanges } from './memory-changes.ts'
 import type { MemoryRun } from './memory-run.ts'
@@ -31,7 +32,7 @@ export function memoryLedger(): Ledger {
     async append(runId, expected, events, options) {
       const head = openStore().append(runId, expected, events, options)
       driven.appended(runId, expected.epoch, events)
-      changes.notify(runId, (options.consumedInboxKeys ?? []).length > 0)
+      changes.notify(runId, takesEntries(options))
       return head
     },
     async acquire(runId) {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
-import { filter, finalize, map, Observable, Subject } from 'rxjs'
+import { filter, finalize, map, merge, Observable, Subject } from 'rxjs'
 import { channelOf, ChangeListener } from './change-listener.ts'
 import { ChangeNotifier } from './change-notifier.ts'
 import type { PostgresTail } from './rows/tail.ts'
@@ -20,6 +20,8 @@ const everyRun: unique symbol = Symbol('every run')
 export class ChangeFeed {
   /** The run that changed; `undefined` if it is unknown. */
   readonly #changed$ = new Subject<RunId | typeof everyRun | undefined>()
+  /** The run that this ledger changed in its events only: who follows inboxes is not told. */
+  readonly #appended$ = new Subject<RunId>()
   readonly #access: StoreAccess
   readonly #listener: ChangeListener | undefined
   readonly #notifier: ChangeNotifier
@@ -53,9 +55,10 @@ export class ChangeFeed {
     }
   }
 
-  /** To be called for what this ledger wrote. */
-  notify(runId: RunId): void {
-    this.#changed$.next(runId)
+  /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
+  notify(runId: RunId, isInbox: boolean = true): void {
+    if (isInbox) this.#changed$.next(runId)
+    else this.#appended$.next(runId)
     if (!this.#isClosed) this.#notifier.notify(runId)
   }
 
@@ -69,7 +72,7 @@ export class ChangeFeed {
         this.#tailPoller.stop()
         this.#stopIdle()
       }
-      return this.#changed$
+      return merge(this.#changed$, this.#appended$)
         .pipe(
           map(() => undefined),
           finalize(leave),
@@ -83,10 +86,12 @@ export class ChangeFeed {
     this.#tailPoller.soon()
   }
 
-  of(runId: RunId): Observable<void> {
+  /** Hints about a run; with `inbox`, only about its inbox as far as that is known. */
+  of(runId: RunId, part?: 'inbox'): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive(runId)
-      return this.#changed$
+      const changed$ = part === 'inbox' ? this.#changed$ : merge(this.#changed$, this.#appended$)
+      return changed$
         .pipe(
           filter((changed) => changed === undefined || changed === runId),
           map(() => undefined),
@@ -104,6 +109,7 @@ export class ChangeFeed {
     this.#followers = 0
     this.#stopIdle()
     this.#changed$.complete()
+    this.#appended$.complete()
     await Promise.all([this.#notifier.flush(), this.#listener?.leave()])
   }
 

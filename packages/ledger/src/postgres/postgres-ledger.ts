@@ -1,4 +1,5 @@
 import type { Ledger } from '@tallystick/core'
+import { takesEntries } from '@tallystick/core/store-kit'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import type { SearchedStore } from '../read/event-search.ts'
@@ -71,7 +72,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
         const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
         return store.appender.append(runId, expected, events, { ...appendOptions, sealer })
       })
-      feed.notify(runId)
+      feed.notify(runId, takesEntries(appendOptions))
       return head
     },
     async acquire(runId) {
@@ -90,7 +91,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     },
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
-    changes: (runId) => (runId === undefined ? feed.ofAll() : feed.of(runId)),
+    changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
     horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
     close() {
       closing ??= access.close(() => feed.close())

@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3'
 import type { RunId } from '@tallystick/core'
-import { filter, finalize, map, Observable, Subject } from 'rxjs'
+import { filter, finalize, map, merge, Observable, Subject } from 'rxjs'
 
 /**
  * Hints that a run, or any, may have changed: at once for writes of this ledger, by polling for writes of other
@@ -9,6 +9,8 @@ import { filter, finalize, map, Observable, Subject } from 'rxjs'
 export class ChangeFeed {
   /** The run that changed; `undefined` if it is unknown. */
   readonly #changed$ = new Subject<RunId | undefined>()
+  /** The run that changed in its events only: who follows inboxes is not told. */
+  readonly #appended$ = new Subject<RunId>()
   readonly #database: Database
   readonly #pollIntervalMs: number
   #listeners = 0
@@ -20,15 +22,20 @@ export class ChangeFeed {
     this.#pollIntervalMs = pollIntervalMs
   }
 
-  notify(runId: RunId): void {
-    this.#changed$.next(runId)
+  /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
+  notify(runId: RunId, isInbox: boolean = true): void {
+    if (isInbox) return this.#changed$.next(runId)
+    this.#appended$.next(runId)
+    // A writer that appends is hinted at what others have put into its inbox without a wait for the next poll.
+    if (this.#listeners > 0 && this.#database.open) this.#poll()
   }
 
-  /** Hints about a run; about any where none is named. */
-  of(runId?: RunId): Observable<void> {
+  /** Hints about a run, or about any where none is named; with `inbox`, only about inboxes as far as that is known. */
+  of(runId?: RunId, part?: 'inbox'): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive()
-      return this.#changed$
+      const changed$ = part === 'inbox' ? this.#changed$ : merge(this.#changed$, this.#appended$)
+      return changed$
         .pipe(
           filter((changed) => runId === undefined || changed === undefined || changed === runId),
           map(() => undefined),
@@ -42,6 +49,7 @@ export class ChangeFeed {
     clearInterval(this.#timer)
     this.#timer = undefined
     this.#changed$.complete()
+    this.#appended$.complete()
   }
 
   #arrive(): void {

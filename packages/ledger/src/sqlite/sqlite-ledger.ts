@@ -1,4 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
+import { takesEntries } from '@tallystick/core/store-kit'
 import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -57,7 +58,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
         return access.write((store) => store.append(runId, expected, events, { ...appendOptions, sealer }))
       })
       if (events.at(-1)?.type === 'run_finished') writer?.release(runId)
-      feed.notify(runId)
+      feed.notify(runId, takesEntries(appendOptions))
       return head
     },
     async acquire(runId) {
@@ -78,7 +79,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
-    changes: (runId) => feed.of(runId),
+    changes: (runId, part) => feed.of(runId, part),
     release: (runId, epoch) => writer?.release(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
     close() {

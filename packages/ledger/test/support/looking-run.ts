@@ -7,8 +7,8 @@ const deltas = Array.from({ length: 20 }, (_, index) => `w${String(index).padSta
 const usage = { inputTokens: 120, outputTokens: 20 }
 
 /** A reply of twenty deltas of five characters and one call; the last reply of a run has no call. */
-function replyOf(turn: number, turns: number): readonly ModelSignal[] {
-  const input = { at: String(turn).padStart(5, '0') }
+function replyOf(turn: number, { turns, seed }: Pick<LookingRun, 'turns' | 'seed'>): readonly ModelSignal[] {
+  const input = { at: `${seed}${String(turn).padStart(4, '0')}` }
   const call = {
     type: 'tool_call',
     providerCallId: `call_${turn}`,
@@ -39,17 +39,19 @@ function replyOf(turn: number, turns: number): readonly ModelSignal[] {
 export interface LookingRun {
   readonly ledger: Ledger
   readonly turns: number
+  /** From 1 to 9: runs of different seeds have no id and no input in common, so that none profits from digests of another. */
+  readonly seed: number
   /** Resolves when the next signal of the model may come. */
   readonly pause: () => Promise<void>
 }
 
 /** Drives a run whose every turn but the last streams twenty deltas and calls one tool that answers at once. */
-export async function driveLookingRun({ ledger, turns, pause }: LookingRun): Promise<RunId> {
+export async function driveLookingRun({ ledger, turns, seed, pause }: LookingRun): Promise<RunId> {
   let turn = 0
   const model: Model = {
     ...{ provider: 'scripted', api: 'script', modelId: 'scripted-1' },
     stream: () =>
-      from(replyOf(++turn, turns)).pipe(
+      from(replyOf(++turn, { turns, seed })).pipe(
         mergeMap(
           (signal) =>
             new Observable<ModelSignal>((subscriber) => {
@@ -65,7 +67,7 @@ export async function driveLookingRun({ ledger, turns, pause }: LookingRun): Pro
   const tools = [testTool({ name: 'look', run: ({ input }) => `seen ${JSON.stringify(input)}` })]
   const limits = { maxTurns: turns + 1 }
   const agent = defineAgent({ name: 'looker', instructions: 'Look at everything.', model, tools, limits })
-  const host = { clock: manualClock(), random: seededRandom(1) }
+  const host = { clock: manualClock(), random: seededRandom(seed) }
   const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.')
   const { reason } = await run.result
   if (reason !== 'answered') throw new Error(`The run ended as ${reason}.`)

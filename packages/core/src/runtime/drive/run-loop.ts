@@ -1,12 +1,12 @@
 import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import { advance, type AdvanceOptions, type EventBatch, type WaitingAction } from '../../machine/advance.ts'
+import { durabilityOf } from '../../machine/durability.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
-import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { isUnreadInbox } from '../../memory-ledger/append-rules.ts'
@@ -167,12 +167,12 @@ export class RunLoop {
     const consumed = this.#inbox.keysWith(mail)
     const isUnchanged = this.#unrecordedResume.holdsBack(this.#state, batch, consumed.length > 0)
     if (batch.events.length > 0 && !isUnchanged) {
-      if (!(await this.#append(batch.events, consumed))) return this.#redecide(mail)
+      if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
       this.#unrecordedResume.recorded()
       this.#state = batch.state
       for (const event of batch.events) live.next(event)
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
-    } else if (consumed.length > 0) await this.#append([], consumed)
+    } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
     mail.forEach(({ key }, index) => {
       if (key !== undefined) acknowledgements.acknowledge(key, batch.refusals[index])
     })
@@ -180,12 +180,17 @@ export class RunLoop {
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
-  async #append(events: readonly RuntimeEvent[], consumed: readonly string[]): Promise<boolean> {
+  async #append(
+    { events, action }: Pick<EventBatch, 'events' | 'action'>,
+    consumed: readonly string[],
+  ): Promise<boolean> {
     const { runId, parts } = this.#drive
     const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.epoch }
+    // What a run says when it stops to wait is not to be lost, though nothing follows from it yet.
+    const stops = action.kind === 'suspend' && events.length > 0
     try {
       await parts.ledger.append(runId, expected, events, {
-        durability: durabilityOf(events),
+        durability: stops ? 'barrier' : durabilityOf(this.#state, events),
         consumedInboxKeys: consumed,
       })
     } catch (error) {
@@ -235,11 +240,6 @@ export class RunLoop {
   #stamp(): Stamp {
     return { at: this.#clock.now(), random: this.#drive.parts.host.random() }
   }
-}
-
-/** Returns how durably events have to be appended: with a barrier where one of them decides something. */
-function durabilityOf(events: readonly RuntimeEvent[]): 'barrier' | 'lazy' {
-  return events.some(({ type }) => eventTraits[type].durability === 'barrier') ? 'barrier' : 'lazy'
 }
 
 /**

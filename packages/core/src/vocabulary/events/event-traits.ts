@@ -9,7 +9,10 @@ export interface EventTraits<T extends EventType = EventType> {
   readonly modelHistory: 'yes' | 'as_message' | 'no'
   /** Facts decide something and are kept; deltas only show progress, may be appended lazily and kept shorter. */
   readonly retention: 'facts' | 'deltas'
-  /** Whether the append that holds it must be durable before anything follows from it. */
+  /**
+   * Whether the append that holds it must be durable before anything follows from it. The result of a call that may run
+   * again is lazy.
+   */
   readonly durability: 'barrier' | 'lazy'
   /** What decides it, where nothing else is on record: always the same, or what its body says. */
   readonly cause: Cause | ((fact: FactOf<T>) => Cause)
@@ -42,10 +45,11 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
   usage_updated: { ...noted, cause: 'model_usage' },
   assistant_message_finished: {
     ...history,
+    durability: 'lazy',
     cause: ({ partial }) => (partial ? 'controller' : 'model_finished'),
   },
   model_stream_failed: { ...fact, cause: 'model_failed' },
-  tool_requests_collected: { ...fact, cause: 'calls_checked' },
+  tool_requests_collected: { ...noted, cause: 'calls_checked' },
   approval_requested: { ...fact, cause: 'controller' },
   approval_decided: { ...fact, cause: ({ approved }) => (approved ? 'approve' : 'deny') },
   tool_started: { ...fact, cause: 'controller' },

@@ -10,9 +10,9 @@ type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly
 type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly kind: T }>
 type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
 
-const replyPart: z.ZodType<ReplyPart> = z.intersection(
-  replyContent,
-  objectOf<{ readonly part: number }>({ part: count }),
+/** One schema after the other: an intersection would merge copies of what both have read. */
+const replyPart: z.ZodType<ReplyPart> = objectOf<{ readonly part: number }>({ part: count }).pipe(
+  replyContent as unknown as z.ZodType<ReplyPart, { readonly part: number }>,
 )
 
 /** Fields that no schema names are kept, so they have to be JSON as well. */

@@ -4,5 +4,30 @@ import { canonicalJson, type Json } from './json.ts'
 
 /** SHA-256 over the canonical JSON of a value, in hex. */
 export function digestOf(value: Json): string {
-  return bytesToHex(sha256(utf8ToBytes(canonicalJson(value))))
+  const text = canonicalJson(value)
+  return text.length > MAX_KNOWN_LENGTH ? computedDigest(text) : knownDigest(text)
+}
+
+/** Longer texts are not kept: their digests are asked for more rarely. */
+const MAX_KNOWN_LENGTH = 500
+const MAX_KNOWN = 1_000
+
+/** Digests of late, by their texts: the input of a call is digested when it is collected, audited and started. */
+let recent = new Map<string, string>()
+let older = new Map<string, string>()
+
+function knownDigest(text: string): string {
+  const known = recent.get(text) ?? older.get(text)
+  if (known !== undefined) return known
+  const digest = computedDigest(text)
+  if (recent.size >= MAX_KNOWN) {
+    older = recent
+    recent = new Map()
+  }
+  recent.set(text, digest)
+  return digest
+}
+
+function computedDigest(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(text)))
 }
