@@ -15,10 +15,3 @@ export const allCases: readonly Case[] = [
   ...[text, depth, fanOut, crowd, session, persistence],
   ...[wire, resume, fold, verify, coldStart, machineLimits],
 ]
-
-/** The case of a name. */
-export function caseOf(name: string): Case {
-  const found = allCases.find((each) => each.name === name)
-  if (found === undefined) throw new Error(`There is no case ${name}.`)
-  return found
-}

@@ -23,6 +23,8 @@ export interface Measurement {
   readonly wallMs: number
   /** CPU time of the process, its garbage collector and compiler threads included. */
   readonly cpuMs: number
+  /** The most memory of the measured process, in MiB, where it is not the process that measures. */
+  readonly peakMiB?: number
   /** Further figures by their name, with the unit in the name. */
   readonly facts?: Readonly<Record<string, number>>
 }

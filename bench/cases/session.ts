@@ -1,5 +1,6 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
 import { requireWhole, turnsScript } from '../subjects/script.ts'
 import type { Case } from './case.ts'
 import { metered } from './meter.ts'
@@ -22,28 +23,34 @@ export const session: Case = {
     const script = turnsScript(2)
     const opened = await openWarm(trial, script)
     for (let run = 0; run < runsBefore; run++) requireWhole(script, await opened.run('talk'))
-    const bytesBefore = bytesIn(trial.folder)
+    const bytesBefore = bytesStored(trial.folder)
     const { value, ...took } = await metered(async () => {
       const all = []
       for (let run = 0; run < measuredRuns; run++) all.push(await opened.run('talk'))
       return all
     })
-    const bytes = bytesIn(trial.folder) - bytesBefore
+    const bytes = bytesStored(trial.folder) - bytesBefore
     for (const seen of value) requireWhole(script, seen)
     if (trial.smoke) await opened.verify?.()
     await opened.close()
     return {
       units: measuredRuns,
       ...took,
-      ...(bytesBefore > 0 && { facts: { 'KiB written a run': bytes / 1024 / measuredRuns } }),
+      ...(bytesBefore > 0 && { facts: { 'KiB stored a run': bytes / 1024 / measuredRuns } }),
     }
   },
 }
 
-/** The size of all files in the folder of the measured subject. */
-function bytesIn(folder: string): number {
-  return readdirSync(join(folder, 'measured')).reduce(
-    (sum, name) => sum + statSync(join(folder, 'measured', name)).size,
-    0,
-  )
+/** The size of the databases of the measured subject, with what is still in their logs. */
+function bytesStored(folder: string): number {
+  const measured = join(folder, 'measured')
+  const files = readdirSync(measured).filter((name) => name.endsWith('.db'))
+  return files.reduce((sum, name) => {
+    const database = new BetterSqlite3(join(measured, name), { readonly: true })
+    const [pages, size] = ['page_count', 'page_size'].map((pragma) =>
+      Number(database.pragma(pragma, { simple: true })),
+    )
+    database.close()
+    return sum + (pages ?? 0) * (size ?? 0)
+  }, 0)
 }

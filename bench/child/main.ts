@@ -1,5 +1,5 @@
 // Runs trials in this process, one after the other, and sends what was measured to the process that asked for it.
-import { caseOf } from '../cases/all-cases.ts'
+import { caseNamed } from '../cases/case-named.ts'
 import type { Trial } from '../cases/case.ts'
 import { peakMiB } from '../cases/meter.ts'
 import type { ChildReport } from './report.ts'
@@ -12,7 +12,7 @@ function report(report: ChildReport): Promise<void> {
 
 for (const trial of JSON.parse(trials) as readonly Trial[]) {
   try {
-    const measurement = await caseOf(trial.of).measure(trial)
+    const measurement = await (await caseNamed(trial.of)).measure(trial)
     await report({ measurement, peakMiB: peakMiB() })
   } catch (error) {
     await report({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) })

@@ -19,7 +19,7 @@ function figuresOf({ reports }: Row): Figures {
   return {
     cpuMs: median(reports.map(({ measurement: { cpuMs, units } }) => cpuMs / units)),
     wallMs: median(reports.map(({ measurement: { wallMs, units } }) => wallMs / units)),
-    peakMiB: median(reports.map(({ peakMiB }) => peakMiB)),
+    peakMiB: median(reports.map(({ peakMiB, measurement }) => measurement.peakMiB ?? peakMiB)),
   }
 }
 
@@ -42,11 +42,23 @@ export function ratioTable(rows: readonly Row[]): string {
       return [
         `${first.entry.of.name} ${paramsText(first.entry.params)}`,
         `${first.subject} / ${other.subject}`,
-        ...(other.error === undefined ? [ratio('cpuMs'), ratio('wallMs'), ratio('peakMiB')] : ['failed']),
+        ...(other.reports.length === 0
+          ? ['failed']
+          : [ratio('cpuMs'), ratio('wallMs'), ratio('peakMiB'), unevenly(first, other)]),
       ]
     })
   })
-  return table(['case', 'one takes, divided by the other', 'CPU', 'clock', 'peak memory'], lines)
+  return table(['case', 'one takes, divided by the other', 'CPU', 'clock', 'peak memory', ''], lines)
+}
+
+/** How far each came, where runs were ended early at different places: then the ratio says less. */
+function unevenly(first: Row, other: Row): string {
+  const [ours, theirs] = [first, other].map(unitsOf)
+  return ours === theirs ? '' : `${ours} and ${theirs} ${first.entry.of.unit}s`
+}
+
+function unitsOf({ reports }: Row): number {
+  return Math.min(...reports.map(({ measurement }) => measurement.units))
 }
 
 /** The figures themselves. */
@@ -57,7 +69,12 @@ export function absoluteTable(rows: readonly Row[]): string {
     const about = [`${of.name} ${paramsText(params)}`, row.subject]
     if (row.reports.length === 0) return [...about, 'failed']
     return [
-      ...[...about, `${time(cpuMs)} a ${of.unit}`, time(wallMs), `${Math.round(peakMiB)} MiB`],
+      ...[
+        ...about,
+        `${time(cpuMs)} ${/^[aeo]/.test(of.unit) ? 'an' : 'a'} ${of.unit}`,
+        time(wallMs),
+        `${Math.round(peakMiB)} MiB`,
+      ],
       [...factsOf(row), ...endedEarly(row), ...(row.reports.length === 1 ? ['one round'] : [])].join('; '),
     ]
   })
@@ -72,9 +89,10 @@ function factsOf({ reports }: Row): readonly string[] {
 }
 
 /** Whether a run was ended at the time limit, and where. */
-function endedEarly({ entry, reports }: Row): readonly string[] {
+function endedEarly(row: Row): readonly string[] {
+  const { entry } = row
   const { turns } = entry.params
-  const units = Math.min(...reports.map(({ measurement }) => measurement.units))
+  const units = unitsOf(row)
   return turns !== undefined && entry.of.unit === 'turn' && units < turns
     ? [`ended after ${units} turns`]
     : []
