@@ -46,6 +46,24 @@ describe('a stored event', () => {
   })
 
   it.each([
+    ['a row of one event that says it holds several', { firstSeq: 1, seq: 1 }, 1],
+    ['a row of more events than a reader makes of one', { firstSeq: 1, seq: 257 }, 257],
+    [
+      'a row of as many events as no memory holds',
+      { firstSeq: 1, seq: Number.MAX_SAFE_INTEGER },
+      2 ** 53 - 1,
+    ],
+  ])('is at fault as %s', (_what, change, found) => {
+    expect(linkFault(genesis, stored(change))).toEqual({
+      what: 'first_seq',
+      expected: '2 to 256 events in a row',
+      found: String(found),
+    })
+    expect(linkFault(genesis, stored({ firstSeq: 1, seq: 256 }))).toMatchObject({ what: 'hash' })
+    expect(linkFault(genesis, stored({ firstSeq: 1, seq: 2 }))).toMatchObject({ what: 'hash' })
+  })
+
+  it.each([
     ['seq', {}, { seq: 1 }],
     ['hash', {}, { hash: Buffer.alloc(32, 1) }],
     ['epoch', {}, { epoch: 2 }],

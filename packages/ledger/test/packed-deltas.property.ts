@@ -4,10 +4,11 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { decodedEvents } from '../src/content/event/decoded-events.ts'
-import { maxPackedEvents, maxPackedMs, rowsOf } from '../src/content/event/packed-deltas.ts'
+import { maxPackedMs, rowsOf } from '../src/content/event/packed-deltas.ts'
 import { isStored, storedRowBody } from '../src/content/event/stored-body.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { genesisHash } from '../src/record/chain.ts'
+import { maxEventsOfRow } from '../src/record/envelope.ts'
 import { linkRows } from '../src/record/linked-row.ts'
 import { genesis, linkFault, type Link } from '../src/record/link-check.ts'
 import type { StoredRow } from '../src/record/stored-row.ts'
@@ -97,7 +98,7 @@ describe('rows that hold several deltas', () => {
             expect(at).toBeLessThanOrEqual(last)
             expect(at).toBeGreaterThanOrEqual(last - maxPackedMs)
           }
-          expect(row.length).toBeLessThanOrEqual(maxPackedEvents)
+          expect(row.length).toBeLessThanOrEqual(maxEventsOfRow)
         }
       }),
       { numRuns: tries(100) },

@@ -57,6 +57,16 @@ describe('the schema of a ledger file', () => {
     `insert or replace into event select * from event where seq = 2`,
     `insert into event select pos + 10, run_id, seq + 4, epoch, type, v, turn, null, at, null, body_commit, hash, null from event where seq = 3`,
     `insert into event select pos + 10, run_id, 0, epoch, type, v, turn, null, at, null, body_commit, hash, null from event where seq = 3`,
+    ...[
+      `seq + 2, once_key, seq + 2`,
+      `seq + 257, once_key, seq + 1`,
+      `seq + 2, 'run_finished', seq + 1`,
+      `seq + 3, once_key, seq + 2`,
+    ].map(
+      (values) =>
+        `insert into event (pos, run_id, epoch, type, v, turn, at, body_commit, hash, seq, once_key, first_seq)
+           select pos + 500, run_id, epoch, type, v, turn, at, body_commit, hash, ${values} from event where seq = 4`,
+    ),
     `update payload set body = x'7b7d' where pos = 2`,
     `delete from payload where pos = 2`,
     `insert into removal values (2, '${run}', 2, 2, 'redacted', 1, 'me', null, '{}', null, x'00')`,

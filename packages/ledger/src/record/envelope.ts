@@ -6,6 +6,9 @@ export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'd
   readonly type: RuntimeEvent['type']
 }
 
+/** How many events a row holds at most. */
+export const maxEventsOfRow = 256
+
 /** The envelope of a row. Of a row that holds several events, `seq` and `at` are those of the last. */
 export interface RowEnvelope extends Envelope {
   /** The `seq` of its first event; absent where the row holds one. */

@@ -2,6 +2,7 @@ import { type RuntimeEvent } from '@tallystick/core'
 import { onceKeyOf } from '@tallystick/core/store-kit'
 import { parseToolCallId } from '@tallystick/core/vocabulary'
 import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
+import { maxEventsOfRow } from './envelope.ts'
 import { isRunId, quotedId } from './stored-ids.ts'
 import type { StoredRow } from './stored-row.ts'
 
@@ -24,11 +25,8 @@ export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
  * The fact that may be recorded once is projected from the event, and so is checked by `contentFault`.
  */
 export function linkFault(previous: Link, stored: StoredRow): Fault | undefined {
-  const firstSeq = stored.firstSeq ?? stored.seq
-  if (firstSeq !== previous.seq + 1) return fault('seq', previous.seq + 1, firstSeq)
-  if (stored.firstSeq !== undefined && !(stored.firstSeq < stored.seq)) {
-    return fault('first_seq', `less than ${stored.seq}`, stored.firstSeq)
-  }
+  const misplaced = placeFault(previous, stored)
+  if (misplaced) return misplaced
   const { payload, removal } = stored
   if (payload === undefined && removal === undefined) return fault('payload', 'a payload', 'none')
   return (
@@ -38,6 +36,16 @@ export function linkFault(previous: Link, stored: StoredRow): Fault | undefined 
     orderFault(previous, stored) ??
     idFault(stored)
   )
+}
+
+function placeFault(previous: Link, { firstSeq, seq }: StoredRow): Fault | undefined {
+  const first = firstSeq ?? seq
+  if (first !== previous.seq + 1) return fault('seq', previous.seq + 1, first)
+  if (firstSeq === undefined) return undefined
+  const events = seq - firstSeq + 1
+  // A reader makes as many events of a row as it says.
+  if (events > 1 && events <= maxEventsOfRow) return undefined
+  return fault('first_seq', `2 to ${maxEventsOfRow} events in a row`, events)
 }
 
 const integers = ['pos', 'epoch', 'turn', 'v', 'at'] as const

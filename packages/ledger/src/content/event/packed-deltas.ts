@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { canonicalJson, type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { envelopeOf, type RowEnvelope } from '../../record/envelope.ts'
+import { envelopeOf, maxEventsOfRow, type RowEnvelope } from '../../record/envelope.ts'
 
 /** Deltas that differ from their neighbours in nothing but their text, number and time. */
 const packedTypes: ReadonlySet<EventType> = new Set([
@@ -9,8 +9,7 @@ const packedTypes: ReadonlySet<EventType> = new Set([
   'tool_input_delta',
 ])
 
-/** What one row holds at most: so many events, so many characters of text, recorded within so many milliseconds. */
-export const maxPackedEvents = 256
+/** What one row holds at most beside: so many characters of text, recorded within so many milliseconds. */
 const maxPackedCharacters = 4096
 export const maxPackedMs = 1000
 
@@ -38,7 +37,7 @@ export function rowsOf(events: readonly RuntimeEvent[]): readonly (readonly Runt
 
 function isNextOf(row: readonly RuntimeEvent[], event: RuntimeEvent): boolean {
   const [first, last] = [row[0], row.at(-1)]
-  if (first === undefined || last === undefined || row.length >= maxPackedEvents) return false
+  if (first === undefined || last === undefined || row.length >= maxEventsOfRow) return false
   return (
     packedTypes.has(event.type) &&
     event.seq === last.seq + 1 &&

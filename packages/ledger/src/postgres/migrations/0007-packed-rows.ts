@@ -24,7 +24,7 @@ declare
 begin
   for batch in select run_id, min(coalesce(first_seq, seq)) as first, max(seq) as last,
       sum(1 + seq - coalesce(first_seq, seq)) as events, min(epoch) as lowest, max(epoch) as highest, bool_and(xid = own) as is_own,
-      bool_or(first_seq >= seq or (first_seq is not null and once_key is not null)) as is_misshapen from added group by run_id
+      bool_or(seq - first_seq not between 1 and 255 or (first_seq is not null and once_key is not null)) as is_misshapen from added group by run_id
   loop
     select head_seq, epoch into head from ${place}.run where run.run_id = batch.run_id;
     select xid into previous from ${place}.event where event.run_id = batch.run_id and event.seq = batch.first - 1;

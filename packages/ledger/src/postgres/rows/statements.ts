@@ -1,4 +1,4 @@
-import { maxPackedEvents } from '../../content/event/packed-deltas.ts'
+import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { AppendShape } from './append-parameters.ts'
 import { appendText } from './append-text.ts'
 import type { Statement } from '../connection/connections.ts'
@@ -101,7 +101,7 @@ function batchText(schema: string): string {
       select event.pos, run_id, first_seq, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body,
         sum(octet_length(body)) over (order by seq rows between unbounded preceding and 1 preceding) as bytes_before
       from ${schema}.event left join ${schema}.payload on payload.pos = event.pos
-      where run_id = $1 and seq >= $2 and seq < $3::int8 + ${maxPackedEvents} and coalesce(first_seq, seq) <= $3
+      where run_id = $1 and seq >= $2 and seq < $3::int8 + ${maxEventsOfRow} and coalesce(first_seq, seq) <= $3
       order by seq limit ${eventsPerBatch}
     ) as page
     where coalesce(bytes_before, 0) < ${bytesPerBatch} order by seq`

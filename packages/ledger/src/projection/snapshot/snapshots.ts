@@ -6,7 +6,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { maxPackedEvents } from '../../content/event/packed-deltas.ts'
+import { maxEventsOfRow } from '../../record/envelope.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 import { snapshotDigest, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
@@ -113,7 +113,7 @@ export class Snapshots {
 
 /** The condition for the row that holds an event: its own, or that of the deltas around it. */
 function holds(row: string, seq: string): string {
-  return `${row}.seq >= ${seq} and ${row}.seq < ${seq} + ${maxPackedEvents} and coalesce(${row}.first_seq, ${row}.seq) <= ${seq}`
+  return `${row}.seq >= ${seq} and ${row}.seq < ${seq} + ${maxEventsOfRow} and coalesce(${row}.first_seq, ${row}.seq) <= ${seq}`
 }
 
 /** The last snapshot of this code that is not after an event, and of the history that the run has. */

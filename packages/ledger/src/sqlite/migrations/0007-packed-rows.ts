@@ -22,7 +22,7 @@ const triggers: readonly string[] = [
     'event_follows',
     'insert on event',
     'coalesce(new.first_seq, new.seq) <> 1 + coalesce((select max(seq) from event where run_id = new.run_id), 0) ' +
-      'or new.first_seq >= new.seq or (new.first_seq is not null and new.once_key is not null) ' +
+      'or new.seq - new.first_seq not between 1 and 255 or (new.first_seq is not null and new.once_key is not null) ' +
       'or exists (select 1 from event where pos = new.pos)',
     'an event follows the last one of its run without a gap',
   ),

@@ -1,6 +1,6 @@
 import type { Database } from 'better-sqlite3'
 import { sql, type Insertable, type Kysely, type Selectable } from 'kysely'
-import { maxPackedEvents } from '../../content/event/packed-deltas.ts'
+import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRange } from '../../read/checked-events.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import { prepareFor, RowsInsert, type PreparedQuery } from './prepared-query.ts'
@@ -178,7 +178,7 @@ export function readQueries(database: Database, tables: Kysely<LedgerTables>): R
         .where('run_id', '=', parameter('runId'))
         .where('seq', '>=', parameter('fromSeq'))
         // The row that holds the last event of the range may hold others after it.
-        .where('seq', '<', sql<number>`${parameter('toSeq')} + ${sql.lit(maxPackedEvents)}`)
+        .where('seq', '<', sql<number>`${parameter('toSeq')} + ${sql.lit(maxEventsOfRow)}`)
         .where(({ fn }) => fn.coalesce('first_seq', 'seq'), '<=', parameter('toSeq'))
         .orderBy('seq'),
     ),
