@@ -96,7 +96,7 @@ describe('a run', () => {
 
   it('that waits for a person has lost nothing when it stops', async () => {
     const pay: TestToolOptions = { name: 'pay', check: () => ({ kind: 'ask' }) }
-    const { result, last } = await played([pay], [['pay']])
-    expect([result.status, last]).toEqual(['suspended', 'barrier'])
+    const { result, of, last } = await played([pay, { name: 'look' }], [['pay', 'look']])
+    expect([result.status, ...of('tool_result'), last]).toEqual(['suspended', 'barrier', 'barrier'])
   })
 })

@@ -94,6 +94,21 @@ describe('neighbouring pieces of a reply', () => {
     )
   })
 
+  it('of which some lost their content fold to the same state at once and one by one', () => {
+    const state = given([...begun(), called()]).state as RunState
+    const { at } = state
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { minLength: 1, maxLength: 8 }), (removals) => {
+        const events = removals.map((isRemoved, index) => {
+          const base = { type: 'assistant_text_delta', turn: 1, attempt: 1, part: 0, text: 'a' } as const
+          const event = eventOf(base, { runId, epoch, seq: state.seq + 1 + index, at, cause: 'model_text' })
+          return isRemoved ? { ...event, removed: { at, why: 'erased' } } : event
+        }) as unknown as readonly RuntimeEvent[]
+        expect(auditAll(events, state)).toStrictEqual(events.reduce<RunState>(audit, state))
+      }),
+    )
+  })
+
   it('that break a law are refused at once as they are one by one', () => {
     const state = given([...begun(), called()]).state as RunState
     const { at } = state

@@ -1,0 +1,65 @@
+import { Observable } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { defineAgent } from '@tallystick/core'
+import { given, manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import type { ToolSignal } from '@tallystick/core/vocabulary'
+import type { CallStatus, ExecutingState } from '../src/machine/state/state.ts'
+import { Effects } from '../src/runtime/effects/effects.ts'
+import { executing } from './pages.ts'
+
+/** Effects of a turn with three calls, whose tools run until they are given up. */
+function followed() {
+  const running = new Set<string>()
+  const started: string[] = []
+  const endless = (toolCallId: string): Observable<ToolSignal> =>
+    new Observable(() => {
+      running.add(toolCallId)
+      started.push(toolCallId)
+      return () => void running.delete(toolCallId)
+    })
+  const tool = {
+    ...testTool({ name: 'look' }),
+    run: (call: { toolCallId: string }) => endless(call.toolCallId),
+  }
+  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]), tools: [tool] })
+  const effects = new Effects({
+    findAgent: () => agent,
+    host: { clock: manualClock(), random: () => 0, report: () => {} },
+    context: undefined,
+    children: undefined as never,
+    results: undefined,
+    post: () => {},
+  })
+  const state = given(executing(['look', 'look', 'look'])).state as ExecutingState
+  const follow = (...statuses: readonly CallStatus[]): readonly boolean[] => {
+    const calls = state.calls.map((call, place) => {
+      const status = statuses[place] as CallStatus
+      return { ...call, status, attempts: status === 'ready' ? 0 : 1 }
+    })
+    effects.follow({ ...state, calls })
+    return calls.map(({ toolCallId }) => running.has(toolCallId))
+  }
+  return { follow, started, effects }
+}
+
+describe('the effects of a turn with several calls', () => {
+  it('begin with a call, end with it, and leave the others as they are', () => {
+    const { follow, started, effects } = followed()
+    expect(follow('started', 'ready', 'ready')).toEqual([true, false, false])
+    expect(follow('started', 'started', 'ready')).toEqual([true, true, false])
+    expect(follow('settled', 'started', 'ready')).toEqual([false, true, false])
+    expect(follow('settled', 'deferred', 'started')).toEqual([false, false, true])
+    expect(follow('settled', 'deferred', 'started')).toEqual([false, false, true])
+    expect(follow('settled', 'settled', 'settled')).toEqual([false, false, false])
+    expect(started).toHaveLength(3)
+    effects.stopAll()
+  })
+
+  it('are given up all at once', () => {
+    const { follow, effects } = followed()
+    follow('started', 'ready', 'ready')
+    follow('started', 'started', 'started')
+    effects.stopAll()
+    expect(follow('started', 'started', 'started')).toEqual([false, false, false])
+  })
+})
