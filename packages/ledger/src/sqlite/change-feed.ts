@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3'
+import type { Database, Statement } from 'better-sqlite3'
 import type { RunId } from '@tallystick/core'
 import { filter, finalize, map, merge, Observable, Subject } from 'rxjs'
 
@@ -12,6 +12,7 @@ export class ChangeFeed {
   /** The run that changed in its events only: who follows inboxes is not told. */
   readonly #appended$ = new Subject<RunId>()
   readonly #database: Database
+  #dataVersion: Statement<[], number> | undefined
   readonly #pollIntervalMs: number
   #listeners = 0
   #timer: NodeJS.Timeout | undefined
@@ -79,7 +80,9 @@ export class ChangeFeed {
    */
   #version(): number | undefined {
     try {
-      return this.#database.pragma('data_version', { simple: true }) as number
+      // Prepared once: it is read after each append.
+      this.#dataVersion ??= this.#database.prepare<[], number>('pragma data_version').pluck()
+      return this.#dataVersion.get()
     } catch {
       return undefined
     }

@@ -4,7 +4,7 @@ import { Kysely, SqliteDialect } from 'kysely'
 import { withDecodingContext, type DecodingSource } from '../content/event/decoded-events.ts'
 import { PieceReader } from '../content/event/piece-reader.ts'
 import type { EventRow } from '../record/event-row.ts'
-import type { AroundCommits } from './write/transactions.ts'
+import type { AroundCommits, Durability } from './write/transactions.ts'
 import { WalCheckpointer, processTime, maxWalBytesUnlessGiven } from './connection/wal-checkpointer.ts'
 import { migrate } from './schema/migrate.ts'
 import type { OpenedDatabase } from './connection/open-database.ts'
@@ -47,9 +47,9 @@ export class StoreAccess {
     }
     const files = new OpenFiles(database, path)
     this.#store = openStore(opened, {
-      admit: () => files.requireSame(),
-      committed: () => {
-        files.requireSame()
+      admit: (durability) => requireSameFor(durability, files),
+      committed: (durability) => {
+        requireSameFor(durability, files)
         this.#log.committed()
       },
     })
@@ -124,6 +124,11 @@ export class StoreAccess {
       throw ledgerFailure(error, this.#opened.path)
     }
   }
+}
+
+/** What is lazy may be lost until a barrier, so only barriers have to find the files in their places. */
+function requireSameFor(durability: Durability, files: OpenFiles): void {
+  if (durability === 'barrier') files.requireSame()
 }
 
 async function openStore(

@@ -20,7 +20,7 @@ export class OpenFiles {
   }
 
   /**
-   * Called before a transaction, and after it before it is acknowledged. Throws `LedgerUnavailableError` where the file or its log was
+   * Called before a transaction that has to be durable, and after it before it is acknowledged. Throws `LedgerUnavailableError` where the file or its log was
    * removed, moved or replaced since it was opened.
    */
   requireSame(): void {

@@ -7,9 +7,9 @@ export type Durability = AppendOptions['durability']
 /** Hooks around each transaction. */
 export interface AroundCommits {
   /** Called before it begins. If it throws, nothing is written. */
-  admit(): void
+  admit(durability: Durability): void
   /** Called after the commit. If it throws, the committing call throws too: its writes are not acknowledged. */
-  committed(): void
+  committed(durability: Durability): void
 }
 
 const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
@@ -55,7 +55,7 @@ export class Transactions {
 
   /** What `work` did is committed when this returns, and undone when it throws. */
   transact<T>(durability: Durability, work: () => T): T {
-    this.#around.admit()
+    this.#around.admit(durability)
     this.#choose(durability)
     this.#begin.run()
     let result: T
@@ -70,7 +70,7 @@ export class Transactions {
       if (this.#database.inTransaction) this.#rollback.run()
       throw error
     }
-    this.#around.committed()
+    this.#around.committed(durability)
     return result
   }
 
