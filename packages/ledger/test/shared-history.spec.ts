@@ -7,6 +7,9 @@ import { chat } from './support/session-bed.ts'
 
 const isCarried = (line: string): boolean => line.includes('"type":"history_carried"')
 
+const notHeld = 'which no line before it holds, or the ledger holds no more.'
+const notNamed = 'it does not say which event it shares messages with.'
+
 function changed(line: string, change: (event: JsonObject) => JsonObject): string {
   return JSON.stringify(change(JSON.parse(line) as JsonObject))
 }
@@ -43,13 +46,15 @@ describe('a line of an export that shares what a run begins with', () => {
     )
   })
 
-  it.each<{ readonly what: string; readonly shared: JsonObject[string] }>([
-    { what: 'more messages than there are', shared: { seq: 2, messages: 5 } },
-    { what: 'fewer than none', shared: { seq: 2, messages: -1 } },
-    { what: 'another event', shared: { seq: 3, messages: 4 } },
-    { what: 'no number', shared: { seq: 'x', messages: 4 } },
-    { what: 'nothing', shared: null },
-  ])('is refused at its line where it names $what', async ({ shared }) => {
+  it.each<{ readonly what: string; readonly shared: JsonObject[string]; readonly says: string }>([
+    { what: 'more messages than there are', shared: { seq: 2, messages: 5 }, says: notHeld },
+    { what: 'another event', shared: { seq: 3, messages: 4 }, says: notHeld },
+    { what: 'fewer messages than none', shared: { seq: 2, messages: -1 }, says: notNamed },
+    { what: 'half a message', shared: { seq: 2, messages: 0.5 }, says: notNamed },
+    { what: 'no number of messages', shared: { seq: 2 }, says: notNamed },
+    { what: 'no number of an event', shared: { seq: 'x', messages: 4 }, says: notNamed },
+    { what: 'nothing', shared: null, says: notNamed },
+  ])('is refused at its line where it names $what', async ({ shared, says }) => {
     const lines = await exported()
     const [{ runId }] = lines
       .filter(isCarried)
@@ -66,7 +71,8 @@ describe('a line of an export that shares what a run begins with', () => {
     const error: unknown = await importEvents(ledger, damaged).catch((reason: unknown) => reason)
     expect(error).toBeInstanceOf(LedgerDamagedError)
     const place = damaged.findIndex((line) => line.includes('"shared"')) + 1
-    expect((error as Error).message).toContain(`Line ${place} cannot be imported`)
+    expect((error as Error).message).toContain(`Line ${place} cannot be imported: `)
+    expect((error as Error).message).toContain(says)
   })
 
   it('is found out by law 7 where it names fewer messages than the model was shown', async () => {
