@@ -35,6 +35,14 @@ describe('a call that OpenAI ran itself', () => {
       { type: 'file_search_call', id: 'fs_1', queries: ['a'], results: null, status: 'failed' },
       { id: 'fs_1', name: 'file_search', input: { queries: ['a'] }, outcome: 'failed' },
     ],
+    // Who called, and from which set of tools, is no part of what was asked.
+    [
+      {
+        ...{ type: 'file_search_call', id: 'fs_1', queries: ['a'], namespace: 'crm', ...done },
+        caller: { type: 'program', id: 'prog_1' },
+      },
+      { id: 'fs_1', name: 'file_search', input: { queries: ['a'] }, outcome: 'success' },
+    ],
   ])('%o is shown as %o', (item, shown) => {
     expect(executed(item)).toEqual(shown)
   })

@@ -100,6 +100,19 @@ describe('what the vendor needs back', () => {
     ])
   })
 
+  it('keeps a search apart from the text before it, where a server gave both the same place', () => {
+    const item = { type: 'web_search_call', id: 'ws_1', action: { query: 'x' } }
+    const search: AssistantPart = { type: 'provider', kind: 'web_search_call', ...kept(item, 0) }
+    const spoken = text('Look', kept({ type: 'message', id: 'msg_1' }, 0))
+    expect(items([spoken, search])).toEqual([
+      {
+        ...{ type: 'message', id: 'msg_1', role: 'assistant' },
+        content: [{ type: 'output_text', text: 'Look', annotations: [] }],
+      },
+      item,
+    ])
+  })
+
   it('keeps a compaction even where the rest has to go', () => {
     const item = { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }
     const part: AssistantPart = { type: 'provider', kind: 'compaction', ...kept(item, 0) }

@@ -34,6 +34,13 @@ const refused: readonly (readonly [string, () => unknown, string])[] = [
   ['a wait without end', () => openai('m', { idleTimeoutMs: Infinity }), 'idleTimeoutMs is Infinity'],
   ['a header', () => openai('m', given({ headers: { a: 1 } })), 'headers.a is 1; expected a text'],
   ['a setting', () => fromAiSdk(aiModel, given({ seed: 1 })), 'Did you mean settings.seed?'],
+  ['a wait', () => fromAiSdk(aiModel, given({ timeout: 5 })), 'Did you mean responseTimeoutMs?'],
+  [
+    'a temperature',
+    () => fromAiSdk(aiModel, given({ temperature: 1 })),
+    'Did you mean settings.temperature?',
+  ],
+  ['a share', () => fromAiSdk(aiModel, given({ topP: 0.5 })), 'Did you mean settings.topP?'],
   ['names of providers', () => genaiPrices(given({ provider: {} })), 'Did you mean providers?'],
   ['no file', () => recordingFetch(given(undefined)), 'recordingFetch: the file is missing'],
   ['a match', () => playedFetch('f', given({ match: 'orders' })), "Did you mean 'order'?"],

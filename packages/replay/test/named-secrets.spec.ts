@@ -53,6 +53,15 @@ describe('a value after the name of a secret', () => {
     ['user: hunter2'],
     ['line\\npassword: hunter2\\nmore', 'hunter2'],
     ['line\\\\npassword: hunter2', 'hunter2'],
+    // After a backslash: a line break of a JSON text, or a path of Windows.
+    ['line\\ntoken: something'],
+    ['line\\nPRIMARY_KEY=1'],
+    ['line\\nOPENAI_KEY=hunter2', 'hunter2'],
+    ['C:\\password=hunter2', 'hunter2'],
+    ['C:\\keys\\token=hunter2', 'hunter2'],
+    ['C:\\\\token=hunter2', 'hunter2'],
+    ['C:\\my_pass: hunter2', 'hunter2'],
+    ['C:\\user=hunter2'],
     // Headers, of which the rest of the line counts.
     ['Authorization: Digest a="b"', 'Digest a='],
     ['authorization:Digest abc', 'Digest abc'],

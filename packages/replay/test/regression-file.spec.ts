@@ -1,12 +1,14 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
+  agentTool,
   ConfigurationError,
   createRuntime,
   defineAgent,
   LedgerDamagedError,
   memoryLedger,
   type Agent,
+  type AgentOptions,
   type Ledger,
   type RunId,
 } from '@tallystick/core'
@@ -15,7 +17,8 @@ import { exportRegression, replayRegression, type RegressionOptions } from '@tal
 import { describe, expect, it } from 'vitest'
 import { temporaryFolder } from './support/temporary-folder.ts'
 
-const clerk = (own: { instructions?: string; name?: string } = {}): Agent<unknown> =>
+type Own = Partial<Pick<AgentOptions<unknown>, 'instructions' | 'model' | 'name' | 'tools'>>
+const clerk = (own: Own = {}): Agent<unknown> =>
   defineAgent<unknown>({
     ...{ name: 'my\n clerk', instructions: 'Help.', tools: [testTool({ name: 'look' })] },
     model: scriptedModel([{ toolCalls: [{ name: 'look', input: { note: 'tea' } }] }, { text: 'Sold.' }]),
@@ -134,6 +137,61 @@ it('run ${runId} of my clerk comes out as it was recorded', async () => {
         ConfigurationError,
       )
     }
+  })
+})
+
+describe('patterns of the caller', () => {
+  const hexadecimal = /[0-9a-f]{8,}/
+  const looks = (...notes: readonly string[]) => ({
+    toolCalls: notes.map((note) => ({ name: 'look', input: { note } })),
+  })
+
+  it('leave the ids of the run and of its calls as they are, and mask what was said', async () => {
+    const agent = clerk({
+      model: scriptedModel([looks('deadbeef01', 'deadbeef02'), looks('tea'), { text: 'Sold for cafe0123.' }]),
+    })
+    const { ledger, runId, events, write } = await written(agent)
+    const recorded = await Array.fromAsync(ledger.read(runId))
+    const { fixture, lines } = await write('a.spec.ts', { secrets: [hexadecimal] })
+    expect(lines).not.toMatch(/deadbeef|cafe0123/)
+    for (const { toolCallId = runId } of recorded) expect(lines).toContain(toolCallId)
+    expect(await replayRegression(fixture, agent, { secrets: [hexadecimal] })).toEqual({ runId, events })
+  })
+
+  it('leave the ids of a child run and of its parent as they are', async () => {
+    const model = scriptedModel([{ text: 'The code is cafe0123.' }])
+    const helper = defineAgent({ name: 'helper', description: 'Helps.', instructions: 'Help.', model })
+    const agent = clerk({
+      tools: [agentTool(helper)],
+      model: scriptedModel([
+        { toolCalls: [{ name: 'helper', input: { task: 'Help.' } }] },
+        { text: 'Done.' },
+      ]),
+    })
+    const { ledger, runId, events, write } = await written(agent)
+    const runs = await Array.fromAsync(ledger.runs())
+    expect(runs).toHaveLength(2)
+    const { fixture, lines } = await write('a.spec.ts', { secrets: [hexadecimal] })
+    expect(lines).not.toContain('cafe0123')
+    for (const run of runs) expect(lines).toContain(`"${run.runId}"`)
+    const child = runs.find((run) => run.runId !== runId)!.runId
+    const file = join(temporaryFolder(), 'child.spec.ts')
+    const options = { file, agents: { from: './agents.ts' }, secrets: [hexadecimal] }
+    const ofChild = await exportRegression(ledger, child, options)
+    expect(readFileSync(ofChild.fixture, 'utf8')).toContain(`"${runId}"`)
+    expect(readFileSync(ofChild.fixture, 'utf8')).not.toContain('cafe0123')
+    expect(await replayRegression(fixture, agent, { secrets: [hexadecimal] })).toEqual({ runId, events })
+  })
+
+  it('are refused where they mask so much that the rest is no run', async () => {
+    const { ledger, runId } = await written()
+    const file = join(temporaryFolder(), 'a.spec.ts')
+    const options = { file, agents: { from: './agents.ts' }, secrets: [/[a-z]+/] }
+    await expect(exportRegression(ledger, runId, options)).rejects.toThrow(ConfigurationError)
+    await expect(exportRegression(ledger, runId, options)).rejects.toThrow(
+      'a pattern in secrets masks more than secrets',
+    )
+    expect(existsSync(file)).toBe(false)
   })
 })
 

@@ -52,6 +52,13 @@ describe('what a tool returns', () => {
     ],
     ['an object without its undefined keys', { a: undefined, b: 1 }, part('{"b":1}')],
     ['an object without a prototype', Object.assign(Object.create(null), { a: 1 }), part('{"a":1}')],
+    [
+      'an instance of a class by its fields, were it one alone',
+      new (class Point {
+        readonly x = 1
+      })(),
+      part('{"x":1}'),
+    ],
     ['a key named __proto__', JSON.parse('{"__proto__":{"a":1}}'), part('{"__proto__":{"a":1}}')],
     [
       'what says itself how it is JSON',

@@ -174,6 +174,11 @@ describe('defineTool', () => {
       { input: { type: 'object', properties: { a: { pattern: '(' } } } },
       /"\(" is no regular expression/,
     ],
+    [
+      'a pattern of names that is not one',
+      { input: { type: 'object', patternProperties: { '[': { type: 'string' } } } },
+      /"\[" is no regular expression/,
+    ],
     ['a list as a schema', { input: [{ type: 'object' }] }, /is no schema/],
     ['no schema at all', { input: null }, /is no schema|is null/],
     [

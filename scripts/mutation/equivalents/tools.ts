@@ -26,6 +26,15 @@ export const toolsEquivalents: readonly Equivalent[] = [
     becomes: '<=',
     why: 'No denominator is 0: a division by zero is refused before.',
   },
+  {
+    path: 'packages/tools/src/built-in/calculator/expression.ts',
+    within: '',
+    operator: 'literal',
+    original: '3',
+    becomes: '4',
+    occurrence: 3,
+    why: 'A power binds its left operand more strongly than any other operator: 3 and 4 are above all others alike.',
+  },
   ...(
     [
       ['parse', 1],
@@ -40,6 +49,6 @@ export const toolsEquivalents: readonly Equivalent[] = [
     original: '0',
     becomes: '1',
     occurrence,
-    why: 'Every operator binds with 10 at least: a smallest binding of 0 and of 1 let the same ones in.',
+    why: 'Every operator binds with 1 at least: a smallest binding of 0 and of 1 let the same ones in.',
   })),
 ]

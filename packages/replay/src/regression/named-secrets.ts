@@ -46,9 +46,18 @@ function nameBefore(text: string, separator: number): Name {
   const quoted = isQuote(text[beforeSpace - 1])
   const end = quoted ? startOfRun(text, beforeSpace - 1, isBackslash) : beforeSpace
   const start = startOfRun(text, end, isNameCharacter)
-  // In a JSON text a line break is a backslash and a letter, which does not belong to the name.
-  const escaped = !quoted && isBackslash(text[start - 1])
-  return { text: text.slice(escaped ? start + 1 : start, end), quoted, apart: beforeSpace < before }
+  const name = text.slice(start, end)
+  const known = !quoted && isBackslash(text[start - 1]) ? nameAfterBackslash(name) : name
+  return { text: known, quoted, apart: beforeSpace < before }
+}
+
+/**
+ * The name after a backslash. In a JSON text a line break is a backslash and a letter, which does not belong to the name;
+ * in a path of Windows the letter is the name's first.
+ */
+function nameAfterBackslash(name: string): string {
+  const rest = name.slice(1)
+  return isSecretName(rest) || /^[bfnrt][A-Z]/.test(name) ? rest : name
 }
 
 function valuesAfter(text: string, separator: number, name: Name): readonly NamedSecret[] {

@@ -1,4 +1,4 @@
-import { type RunState, type RuntimeEvent } from '@tallystick/core'
+import { ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { audit, changedInputText, findCall, requestDigest, summaryDigest } from '@tallystick/core/machine'
 import { digestOf, type CollectedCall, type EventOf } from '@tallystick/core/vocabulary'
 import { redactedDefinition } from './redacted-definition.ts'
@@ -8,7 +8,8 @@ import type { SecretMask } from './secret-mask.ts'
  * The events of a run without secrets. What was streamed is masked as a whole, since a secret may come in pieces; the
  * recorded digests are computed anew from what is left, so that the laws hold over the result too.
  *
- * Throws what `audit` throws where the run breaks a law, as it was recorded or without its secrets.
+ * Throws what `audit` throws where the run breaks a law, and `ConfigurationError` where it does so only because a pattern
+ * of the caller masks more than secrets.
  */
 export function redactedEvents(events: readonly RuntimeEvent[], mask: SecretMask): readonly RuntimeEvent[] {
   const streamed = redactedStreams(events, mask)
@@ -18,9 +19,22 @@ export function redactedEvents(events: readonly RuntimeEvent[], mask: SecretMask
     recorded = audit(recorded, event)
     const masked = streamed.get(event.seq) ?? redactedBody(event, mask)
     const whole = redacted ? withDigests(redacted, masked) : masked
-    redacted = audit(redacted, whole)
+    redacted = auditedRedacted(redacted, whole, mask)
     return whole
   })
+}
+
+function auditedRedacted(state: RunState | undefined, event: RuntimeEvent, mask: SecretMask): RunState {
+  try {
+    return audit(state, event)
+  } catch (cause) {
+    if (!mask.hasOwnPatterns) throw cause
+    throw new ConfigurationError(
+      `exportRegression: a pattern in secrets masks more than secrets, so event ${event.seq}, ${event.type}, no longer ` +
+        'fits its run. Write a pattern that matches only secrets, and no names such as those of tools.',
+      { cause },
+    )
+  }
 }
 
 type Delta =
@@ -57,13 +71,30 @@ function redactedStreams(
   return redacted
 }
 
-/** An event without secrets. Its envelope has none: ids are the runtime's own. */
+/** An event without secrets. Its envelope has none, and neither have ids of runs: the runtime made them. */
 function redactedBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
   const { runId, seq, epoch, turn, type, v, at } = event
   const envelope = { runId, seq, epoch, turn, type, v, at }
-  const masked = { ...mask.value(event), ...envelope } as RuntimeEvent
+  const masked = withRunIds({ ...mask.value(event), ...envelope } as RuntimeEvent, event)
   if (!('definition' in event)) return masked
   return { ...masked, definition: redactedDefinition(event.definition, mask) } as RuntimeEvent
+}
+
+/** A masked event with the ids of runs that it was recorded with. */
+function withRunIds(masked: RuntimeEvent, recorded: RuntimeEvent): RuntimeEvent {
+  if (masked.type === 'run_started' && recorded.type === 'run_started') {
+    const { parent } = recorded
+    return parent && masked.parent ? { ...masked, parent: { ...masked.parent, runId: parent.runId } } : masked
+  }
+  if (masked.type === 'tool_started' && recorded.type === 'tool_started') {
+    const { idempotencyKey, child } = recorded
+    return { ...masked, idempotencyKey, ...(child !== undefined && { child }) }
+  }
+  if (masked.type === 'tool_result' && recorded.type === 'tool_result') {
+    const { child } = recorded
+    return child && masked.child ? { ...masked, child: { ...masked.child, runId: child.runId } } : masked
+  }
+  return masked
 }
 
 /** The event with digests of what the model and the tools would have been given without secrets. */

@@ -57,8 +57,11 @@ export interface Regression {
  * pieces. Digests on record are computed anew over what is left. What a pattern cannot know stays: look at the fixture
  * before it is committed. Two secrets of one length become the same text.
  *
- * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` if the file exists already, and
- * with what `audit` throws where the run breaks a law. Nothing is written then.
+ * Ids that the runtime made, of runs and of calls, stay, whatever a pattern matches.
+ *
+ * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` if the file exists already or a pattern of
+ * `secrets` masks so much that the rest is no run, and with what `audit` throws where the run breaks a law. Nothing is
+ * written then.
  */
 export async function exportRegression(
   ledger: Ledger,

@@ -1,6 +1,6 @@
 import { isRegExp } from 'node:util/types'
 import { option, type OptionalCheck } from '@tallystick/core/kit'
-import { keysIn, type Json } from '@tallystick/core/vocabulary'
+import { keysIn, parseToolCallId, type Json } from '@tallystick/core/vocabulary'
 import { type NamedSecret, namedSecretsIn } from './named-secrets.ts'
 import { isSecretName } from './secret-name.ts'
 
@@ -36,11 +36,14 @@ function masked(secret: string): string {
  */
 export class SecretMask {
   readonly #patterns: readonly RegExp[]
+  /** Whether a caller added patterns, which may match what no secret is. */
+  readonly hasOwnPatterns: boolean
 
   /** `more`: patterns of the caller's own. */
   constructor(more: readonly RegExp[] = []) {
     const flagged = more.map(({ source, flags }) => new RegExp(source, `${flags.replaceAll(/[dgy]/g, '')}dg`))
     this.#patterns = [...secretPatterns, ...flagged]
+    this.hasOwnPatterns = more.length > 0
   }
 
   /** A text without its secrets. */
@@ -49,13 +52,19 @@ export class SecretMask {
     return this.#patterns.reduce(maskedBy, maskedAt(named, keysIn(named)))
   }
 
-  /** A JSON value without its secrets: texts are masked, and whole where the name of their field says so. */
+  /**
+   * A JSON value without its secrets: texts are masked, and whole where the name of their field says so. The id of a tool
+   * call, which the runtime made, is no secret.
+   */
   value<T>(value: T): T {
     return this.#masked(value as Json, false) as T
   }
 
   #masked(value: Json, isSecret: boolean): Json {
-    if (typeof value === 'string') return isSecret ? masked(value) : this.text(value)
+    if (typeof value === 'string') {
+      if (isSecret) return masked(value)
+      return parseToolCallId(value) === undefined ? this.text(value) : value
+    }
     if (typeof value === 'number' && isSecret) return Number(maskedNumber(String(value)))
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item: Json) => this.#masked(item, isSecret))

@@ -52,6 +52,16 @@ describe('httpFetch', () => {
     ])
   })
 
+  it('answers every header of use to a model: what the body is, how old it is, and where more is', async () => {
+    const headers = {
+      ...{ 'content-type': 'text/plain', etag: '"7"', 'last-modified': 'Thu, 01 Jan 1970 00:00:00 GMT' },
+      ...{ link: '</items?page=2>; rel="next"', location: '/items/7', 'retry-after': '60' },
+    }
+    const { origin, place } = await serve(say('x', { ...headers, 'x-powered-by': 'y' }))
+    expect(await answer(origin, { allow: [place] })).toMatchObject({ headers })
+    expect(await answer(origin, { allow: [place] })).not.toHaveProperty('headers.x-powered-by')
+  })
+
   it('answers an error of the server as it answers anything else', async () => {
     const { origin, place } = await serve(
       say('no such page', { 'content-type': 'text/plain', 'retry-after': '60' }, 503),

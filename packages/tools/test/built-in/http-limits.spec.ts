@@ -123,6 +123,15 @@ describe('what is shown of a body', () => {
     expect(await answer(origin, { allow: [place], maxBytes: 10_000 })).not.toHaveProperty('note')
   })
 
+  it('is cut with a note also where it ends within what is read to find a secret', async () => {
+    const { origin, place } = await serve(say('x'.repeat(1_002)))
+    const headers = { [origin]: { 'x-key': 'k-0123-abcd-xyz' } }
+    expect(await answer(origin, { allow: [place], maxBytes: 1_000, headers })).toMatchObject({
+      body: 'x'.repeat(1_000),
+      note: cut,
+    })
+  })
+
   it('is at most maxBytes bytes of what a small answer unpacks to', async () => {
     const bomb = gzipSync(gzipSync(Buffer.alloc(200_000_000)))
     expect(bomb.length).toBeLessThan(2_000)

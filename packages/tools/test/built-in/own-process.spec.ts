@@ -1,6 +1,6 @@
 // The order in which the system reports of a process, which no real process lets a test choose.
 import childProcess from 'node:child_process'
-import { EventEmitter } from 'node:events'
+import { EventEmitter, getEventListeners } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { ToolError } from '@tallystick/tools'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -69,6 +69,8 @@ describe('the process of a statement', () => {
     expect(await after(...events.slice(0, -1))).toEqual([])
     expect(await after(...events.slice(-1))).toEqual([rows])
     expect([child.kill.mock.calls, timers.count]).toEqual([[['SIGKILL']], 0])
+    // A signal may outlive many statements.
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([])
     abort.abort()
     expect(child.kill).toHaveBeenCalledTimes(1)
   })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { decoded, textWithin } from '../../src/built-in/http-fetch/body.ts'
+import type { Response as HttpResponse } from 'undici'
+import { decoded, readBytes, textWithin } from '../../src/built-in/http-fetch/body.ts'
 
 describe('a text within some bytes', () => {
   it.each([
@@ -27,5 +28,33 @@ describe('bytes as text', () => {
     [null, '\uFFFD'],
   ])('under %s', (contentType, text) => {
     expect(decoded(bytes, contentType)).toBe(text)
+  })
+})
+
+describe('the first bytes of a body', () => {
+  /** What is read of a body that arrives in these pieces, and how many of the pieces were taken from it. */
+  async function readOf(pieces: readonly string[], bytesMax: number): Promise<readonly unknown[]> {
+    let taken = 0
+    const body = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          const piece = pieces[taken++]
+          if (piece === undefined) controller.close()
+          else controller.enqueue(Buffer.from(piece))
+        },
+      },
+      { highWaterMark: 0 },
+    )
+    const { bytes, more } = await readBytes(new Response(body) as unknown as HttpResponse, bytesMax)
+    return [bytes.toString(), more, taken]
+  }
+
+  it.each<readonly [pieces: readonly string[], text: string, more: boolean, taken: number]>([
+    [['ab', 'c'], 'abc', false, 3],
+    [['abc', 'd', 'e'], 'abc', true, 2],
+    [['abcd', 'e'], 'abc', true, 1],
+    [[], '', false, 1],
+  ])('that comes as %j are %j', async (pieces, text, more, taken) => {
+    expect(await readOf(pieces, 3)).toEqual([text, more, taken])
   })
 })

@@ -39,6 +39,6 @@ function billedByAnthropic(
   counted: Usage,
 ): { readonly usage: Usage; readonly contextTokens?: number } | undefined {
   if (!isJsonObject(raw) || !('cache_creation_input_tokens' in raw)) return undefined
-  const { usage, contextTokens } = anthropicUsage(raw, { count: 1, firstPrompt: undefined })
+  const { usage, contextTokens } = anthropicUsage(raw)
   return { usage: { ...counted, ...usage }, ...(contextTokens !== undefined && { contextTokens }) }
 }

@@ -45,7 +45,7 @@ export async function officialClient(
   const { default: Anthropic } = await sdk.load('anthropic')
   return new Anthropic({
     ...(apiKey !== undefined && { apiKey }),
-    ...(baseURL !== undefined && { baseURL }),
+    baseURL,
     fetch: secrets.noting(fetch),
     maxRetries: 0,
     logLevel: 'off',

@@ -21,9 +21,9 @@ export interface Steps {
 /**
  * Tokens as we count them: the wire's `input_tokens` leaves cache reads and writes out, `inputTokens` holds them. The
  * message's own numbers leave out what compaction, an advisor or a model that declined took; `iterations` lists those, and
- * all that it lists is billed.
+ * all that it lists is billed. `steps`: where the start of the message is known.
  */
-export function usageSignal(raw: JsonObject, steps: Steps): Extract<ModelSignal, { type: 'model_usage' }> {
+export function usageSignal(raw: JsonObject, steps?: Steps): Extract<ModelSignal, { type: 'model_usage' }> {
   const iterations = iterationsOf(raw['iterations'])
   const billed = tokensOf(raw)
   for (const iteration of iterations.map(tokensOf).reduce(sumInto, new Map())) raise(billed, iteration)
@@ -82,7 +82,7 @@ function iterationsOf(value: Json | undefined): readonly JsonObject[] {
 function contextOf(
   iterations: readonly JsonObject[],
   { inputTokens, outputTokens = 0 }: Usage,
-  { count, firstPrompt }: Steps,
+  steps: Steps | undefined,
 ): number | undefined {
   const last = iterations.findLast((iteration) =>
     /^(fallback_)?message$/.test(textAt(iteration, 'type') ?? ''),
@@ -91,7 +91,8 @@ function contextOf(
     const tokens = tokensOf(last)
     return (tokens.get('inputTokens') ?? 0) + (tokens.get('outputTokens') ?? 0)
   }
-  if (count < 2 || firstPrompt === undefined || inputTokens === undefined) return undefined
+  if (steps?.firstPrompt === undefined || inputTokens === undefined || steps.count < 2) return undefined
+  const { count, firstPrompt } = steps
   if (inputTokens <= firstPrompt) return undefined
   const lastPrompt = Math.round((2 * inputTokens) / count) - firstPrompt
   return Math.max(firstPrompt, lastPrompt) + outputTokens

@@ -24,18 +24,19 @@ export type Expression =
     }
 
 /**
- * How strongly an operator binds its left and right operand. A power binds its right side more loosely than
- * its left, so 2^3^2 is 2^(3^2), and more tightly than a sign in front, so -2^2 is -(2^2).
+ * How strongly an operator binds its left and right operand: the right one begins with those operators that bind their
+ * left at least as strongly. So 2^3^2 is 2^(3^2), but 8-3-2 is (8-3)-2. A sign in front binds as a power does, so -2^2 is
+ * -(2^2).
  */
 const binding: Readonly<Record<Operator, { readonly left: number; readonly right: number }>> = {
-  '+': { left: 10, right: 11 },
-  '-': { left: 10, right: 11 },
-  '*': { left: 20, right: 21 },
-  '/': { left: 20, right: 21 },
-  '%': { left: 20, right: 21 },
-  '^': { left: 31, right: 30 },
+  '+': { left: 1, right: 2 },
+  '-': { left: 1, right: 2 },
+  '*': { left: 2, right: 3 },
+  '/': { left: 2, right: 3 },
+  '%': { left: 2, right: 3 },
+  '^': { left: 3, right: 3 },
 }
-const signBinding = 25
+const signBinding = 3
 
 /** Parses tokens by operator precedence (Pratt's method). Throws `CalculationError` at the first that has no place. */
 export function parse(tokens: readonly Token[]): Expression {
