@@ -35,6 +35,14 @@ export const toolsEquivalents: readonly Equivalent[] = [
     occurrence: 3,
     why: 'A power binds its left operand more strongly than any other operator: 3 and 4 are above all others alike.',
   },
+  {
+    path: 'packages/tools/src/built-in/calculator/expression.ts',
+    within: 'peek',
+    operator: 'literal',
+    original: '0',
+    becomes: '1',
+    why: 'The last token is the end, and no parser reads beyond it: what follows is never looked at.',
+  },
   ...(
     [
       ['parse', 1],

@@ -87,6 +87,19 @@ describe('headers that were given', () => {
     expect(shown.etag).toBe(`"${'*'.repeat(secret.length - 'Bearer '.length)}"`)
   })
 
+  it('are masked where an answer repeats what follows Basic, up to its last character', async () => {
+    const token = Buffer.from('shop:pa55word').toString('base64')
+    expect(token).toMatch(/==$/)
+    const server = await serve((request, response) => {
+      response.end(`<${request.headers.authorization?.split(' ')[1]}>`)
+    })
+    const headers = { [server.origin]: { authorization: `Basic ${token}` } }
+    const text = await said(server.origin, { allow: [server.place], headers })
+    expect(JSON.parse(text.replace('success: ', ''))).toMatchObject({
+      body: `<${'*'.repeat(token.length)}>`,
+    })
+  })
+
   it.each<[string, (key: string) => string]>([
     ['in Base64', (key) => Buffer.from(key).toString('base64')],
     ['in Base64 beside others', (key) => Buffer.from(`{"key":"${key}"}`).toString('base64')],
