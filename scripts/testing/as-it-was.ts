@@ -14,7 +14,22 @@ function listeners(): Readonly<Record<string, number>> {
 }
 
 const environment = { ...process.env }
-const before = { folder: process.cwd(), exitCode: process.exitCode, changed: [], listeners: listeners() }
+const { setTimeout, setImmediate, setInterval, clearTimeout, Date } = globalThis
+const time = { setTimeout, setImmediate, setInterval, clearTimeout, Date }
+const before = {
+  folder: process.cwd(),
+  exitCode: process.exitCode,
+  changed: [],
+  faked: [],
+  listeners: listeners(),
+}
+
+/** What tells or passes time, and is not what it was before the file. */
+function faked(): readonly string[] {
+  return Object.entries(time).flatMap(([name, real]) =>
+    Reflect.get(globalThis, name) === real ? [] : [name],
+  )
+}
 
 /** The names of variables that have another value than before the file. Their values may be keys. */
 function changedVariables(): readonly string[] {
@@ -24,10 +39,16 @@ function changedVariables(): readonly string[] {
 
 // Hooks that end a file run in the reverse of their order: this one runs after those of the file.
 afterAll(() => {
-  vi.useRealTimers()
+  // A spy on a fake timer puts that back: real timers come after it.
   vi.restoreAllMocks()
+  vi.useRealTimers()
   vi.unstubAllEnvs()
   vi.unstubAllGlobals()
-  const after = { folder: process.cwd(), exitCode: process.exitCode, changed: changedVariables() }
+  const after = {
+    folder: process.cwd(),
+    exitCode: process.exitCode,
+    changed: changedVariables(),
+    faked: faked(),
+  }
   deepEqual({ ...after, listeners: listeners() }, before)
 })

@@ -6,8 +6,9 @@ describe('the default host', () => {
     vi.useFakeTimers({ now: Date.UTC(2026, 0, 1) })
   })
   afterEach(() => {
-    vi.useRealTimers()
+    // A spy on a fake timer puts that back: real timers come after it.
     vi.restoreAllMocks()
+    vi.useRealTimers()
   })
 
   it('tells the time of the host, and calls back after a delay', () => {
