@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { PostgresHistories } from '../src/postgres/write/histories.ts'
-import { chat, keptTables, type SessionBed } from './support/session-bed.ts'
+import { chat, countedRows, keptTables, type SessionBed } from './support/session-bed.ts'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
 import { eventsOf } from './support/removal-bed.ts'
@@ -31,7 +31,7 @@ function bed(): SessionBed {
       const sum = { rows: 0, bytes: 0 }
       for (const table of keptTables) {
         const [row] = await rowsOf<{ rows: string; bytes: string | null }>(
-          `select count(*) as rows, sum(length(each::text)) as bytes from ${schema}.${table} as each`,
+          `select count(*) as rows, sum(length(each::text)) as bytes from ${countedRows(table, `${schema}.`)}`,
         )
         sum.rows += Number(row?.rows)
         sum.bytes += Number(row?.bytes ?? 0)

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
 import { SqliteHistories } from '../src/sqlite/write/histories.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
-import { keptTables, type SessionBed } from './support/session-bed.ts'
+import { countedRows, keptTables, type SessionBed } from './support/session-bed.ts'
 import { sessionCases } from './support/session-cases.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -46,7 +46,9 @@ function bed(): SessionBed {
 function storedIn(database: Parameters<Parameters<typeof withRaw>[1]>[0]): { rows: number; bytes: number } {
   const sum = { rows: 0, bytes: 0 }
   for (const table of keptTables) {
-    for (const row of database.prepare<[], Record<string, unknown>>(`select * from ${table}`).iterate()) {
+    for (const row of database
+      .prepare<[], Record<string, unknown>>(`select * from ${countedRows(table)}`)
+      .iterate()) {
       sum.rows++
       for (const value of Object.values(row)) {
         if (typeof value === 'string' || value instanceof Uint8Array) sum.bytes += value.length

@@ -14,7 +14,7 @@ import type { RemovalBed } from './removal-bed.ts'
 export interface SessionBed extends RemovalBed {
   /** How many runs a long session has. Default 200. */
   readonly runsMany?: number
-  /** How many rows the store has, and how many bytes they hold. */
+  /** How many rows the store has beside those of deltas, and how many bytes they hold. */
   readonly stored: () => Promise<{ readonly rows: number; readonly bytes: number }>
   /** How many pieces of histories the store has. */
   readonly pieces: () => Promise<number>
@@ -33,6 +33,18 @@ export const keptTables = [
   'history',
   'history_use',
 ] as const
+
+const deltas = `('assistant_text_delta', 'assistant_reasoning_delta', 'tool_input_delta')`
+
+/**
+ * The rows of a kept table that are counted, `prefix` before the names of tables. How many deltas share a row is a matter
+ * of time.
+ */
+export function countedRows(table: string, prefix = ''): string {
+  if (table === 'event') return `${prefix}event as each where type not in ${deltas}`
+  if (table !== 'payload') return `${prefix}${table} as each`
+  return `${prefix}payload as each where pos in (select pos from ${prefix}event where type not in ${deltas})`
+}
 
 const usage = { inputTokens: 120, outputTokens: 17 }
 const words = 'some words that are said again and again. '
