@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RunState, RuntimeEvent } from '@tallystick/core'
-import { advance, audit, auditAll, decide, eventOf } from '@tallystick/core/machine'
+import { advance, audit, auditAll, decide, eventOf, evolve, RunFold } from '@tallystick/core/machine'
 import { given } from '@tallystick/core/testing'
 import type { Signal } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
@@ -83,10 +83,15 @@ describe('neighbouring pieces of a reply', () => {
         const { events, others } = await play(random)
         for (const run of [events, ...others]) {
           let [alone, joined]: (RunState | undefined)[] = []
+          const fold = new RunFold()
+          let folded: RunState | undefined
           for (const part of splitAt(run, places)) {
             alone = part.reduce<RunState | undefined>(audit, alone)
             joined = auditAll(part, joined)
             expect(joined).toStrictEqual(alone)
+            for (const event of part) fold.add(event)
+            folded = part.reduce<RunState | undefined>(evolve, folded)
+            expect(fold.state).toStrictEqual(folded)
           }
         }
       }),

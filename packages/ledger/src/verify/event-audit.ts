@@ -41,14 +41,17 @@ export class EventAudit {
     return sessionId === undefined ? undefined : { sessionId, sessionPlace }
   }
 
-  /** The first law that the next event breaks, or its first field that has another shape. */
-  faultOf(event: RuntimeEvent): Fault | undefined {
+  /**
+   * The first law that the next event breaks, or its first field that has another shape. An event that has the fields of
+   * the one before it, with another text, has its shape.
+   */
+  faultOf(event: RuntimeEvent, { isAlike = false }: { readonly isAlike?: boolean } = {}): Fault | undefined {
     const onceKey = onceKeyOf(event)
     if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {
       const state = audit(this.#state, event)
-      const misshapen = shapeFault(event)
+      const misshapen = isAlike ? undefined : shapeFault(event)
       if (misshapen) return misshapen
       this.#state = state
       this.#accumulator.add(event)

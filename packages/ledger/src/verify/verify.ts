@@ -230,7 +230,8 @@ async function eventsFault(
   try {
     for (const recorded of decodedEvents(stored)) {
       const event = upcast(recorded)
-      const found = contentFault(stored, event) ?? laws.faultOf(event)
+      const isAlike = stored.firstSeq !== undefined && event.seq > stored.firstSeq
+      const found = contentFault(stored, event) ?? laws.faultOf(event, { isAlike })
       if (found) return found
       progress.events = event.seq
       progress.hasEnded = event.type === 'run_finished'

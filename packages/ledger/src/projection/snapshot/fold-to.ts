@@ -7,7 +7,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import { evolve, isSuspended } from '@tallystick/core/machine'
+import { RunFold, isSuspended } from '@tallystick/core/machine'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { Snapshots } from './snapshots.ts'
 
@@ -106,28 +106,35 @@ async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promi
 
 /** One fold on its way. */
 class Fold {
-  state: RunState | undefined
   readonly begunSeq: number
+  readonly #fold: RunFold
+  #seq: number
   readonly #plan: FoldPlan
   #events = 0
   #characters = 0
 
   constructor(begun: RunState | undefined, plan: FoldPlan) {
-    this.state = begun
+    this.#fold = new RunFold(begun)
     this.begunSeq = begun?.seq ?? 0
+    this.#seq = this.begunSeq
     this.#plan = plan
   }
 
   take(event: RuntimeEvent): void {
     const { onEvent, onEventAfter = Infinity } = this.#plan
-    if (event.seq > (this.state?.seq ?? 0)) {
-      this.state = evolve(this.state, event)
+    if (event.seq > this.#seq) {
+      this.#fold.add(event)
+      this.#seq = event.seq
       this.#events++
       // What a run begins with is in no snapshot of it.
       if (this.#characters < charactersFar && event.type !== 'history_carried')
         this.#characters += charactersOf(event)
     }
     if (event.seq > onEventAfter) onEvent?.(event)
+  }
+
+  get state(): RunState | undefined {
+    return this.#fold.state
   }
 
   get isFar(): boolean {
