@@ -190,13 +190,13 @@ const faults: Readonly<Record<string, Fault>> = {
   'ignores the lower bound': (sound) => ({
     read: (runId, range) => sound.read(runId, range?.toSeq === undefined ? {} : { toSeq: range.toSeq }),
   }),
-  'hands out the same object twice': (sound) => {
+  'hands out the same object twice, to be changed': (sound) => {
     const known = new Map<string, RuntimeEvent>()
     return {
       async *read(runId, range) {
         for await (const event of sound.read(runId, range)) {
           const key = `${runId} ${event.seq}`
-          known.set(key, known.get(key) ?? event)
+          known.set(key, known.get(key) ?? structuredClone(event))
           yield known.get(key) as RuntimeEvent
         }
       },
