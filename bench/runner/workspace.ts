@@ -8,7 +8,15 @@ const bench = join(import.meta.dirname, '..')
 const repository = join(bench, '..')
 /** Where everything is installed. The sources of the cases are copied there, so that they load what is installed. */
 const work = join(bench, '.work')
-const ofWorkspace = ['package.json', 'pnpm-workspace.yaml', 'pnpm-lock.yaml', 'cases', 'child', 'subjects']
+/** What is installed there, and what runs there, with where it is in `bench`. */
+const ofWorkspace = {
+  'package.json': 'with-peers',
+  'pnpm-workspace.yaml': 'with-peers',
+  'pnpm-lock.yaml': 'with-peers',
+  cases: '.',
+  child: '.',
+  subjects: '.',
+}
 
 /**
  * Packs every package of this repository as it would be published, installs the packages beside their peers, and returns the
@@ -16,9 +24,9 @@ const ofWorkspace = ['package.json', 'pnpm-workspace.yaml', 'pnpm-lock.yaml', 'c
  */
 export function installWorkspace(say: (what: string) => void): string {
   mkdirSync(join(work, 'packed'), { recursive: true })
-  for (const name of ofWorkspace) {
+  for (const [name, folder] of Object.entries(ofWorkspace)) {
     rmSync(join(work, name), { recursive: true, force: true })
-    cpSync(join(bench, name), join(work, name), { recursive: true })
+    cpSync(join(bench, folder, name), join(work, name), { recursive: true })
   }
   say('compiling')
   demand(repository, [process.execPath, join(repository, 'node_modules/typescript/bin/tsc'), '-b'])
@@ -30,7 +38,7 @@ export function installWorkspace(say: (what: string) => void): string {
   try {
     demand(work, [...pnpm, 'install', '--frozen-lockfile'])
   } catch (error) {
-    const advice = `Where a package of this repository or of bench/package.json has other dependencies than the lockfile says: pnpm install --lockfile-only in ${work}, then copy pnpm-lock.yaml from there to bench/.`
+    const advice = `Where a package of this repository or of bench/with-peers/package.json has other dependencies than the lockfile says: pnpm install --lockfile-only in ${work}, then copy pnpm-lock.yaml from there to bench/with-peers/.`
     throw new Error(`The packages cannot be installed.\n${(error as Error).message}\n${advice}`, {
       cause: error,
     })
