@@ -187,3 +187,18 @@ describe('neighbouring pieces of a reply', () => {
     expect(isPlainPiece({ type: 'model_text', part: 0, text: 'a' })).toBe(true)
   })
 })
+
+it('pieces of which one is missing are refused, folded at once or one by one', () => {
+  const before = given([...begun(), called()]).state as RunState
+  const text = ['a', 'b', 'c'].map((piece): Signal => {
+    return { type: 'model_text', part: 0, text: piece, turn: 1, attempt: 1 }
+  })
+  const { events } = oneByOne(before, text, before.at)
+  expect(events.filter(({ type }) => type === 'assistant_text_delta')).toHaveLength(3)
+  const gapped = events.toSpliced(-2, 1)
+  expect(() => auditAll(gapped, before)).toThrow('seq')
+  const fold = new RunFold(before)
+  expect(() => {
+    for (const event of gapped) fold.add(event)
+  }).toThrow('seq')
+})
