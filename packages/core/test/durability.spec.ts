@@ -74,7 +74,6 @@ describe('a run', () => {
     expect(of('tool_started')).toEqual(Array(turns).fill('barrier'))
     expect(of('model_call_started')).toEqual(Array(turns + 1).fill('barrier'))
     expect(of('run_finished')).toEqual(['barrier'])
-    expect(of('assistant_message_finished').slice(0, -1)).toEqual(Array(turns).fill('lazy'))
   })
 
   it('keeps the result of a write before anything else, and that of a read with what follows from it', async () => {

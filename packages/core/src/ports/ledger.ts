@@ -125,9 +125,13 @@ export interface TailedEvent {
  * - `isDriven`, where a ledger has it, returns whether a process drives a run: it has appended to it or taken it
  *   over, and has neither let go of it nor ended since. `undefined` if the store cannot know. A run that has not
  *   ended, waits for nothing and is not driven was interrupted.
+ * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
+ *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks for it. The
+ *   first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
  * - `close` lets go of files and connections; lazy appends are durable after it.
  */
 export interface Ledger {
+  readonly deltaDelayMs?: number
   append(
     runId: RunId,
     expected: ExpectedHead,

@@ -5,6 +5,7 @@ import { projectionDatabase, type ProjectionDatabase } from '../projection/table
 import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
 import { tailEvents, type TailedStore } from '../read/tail-events.ts'
+import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
 import { RunKeys } from '../content/event/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
@@ -67,6 +68,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   }
   let closing: Promise<void> | undefined
   const ledger: LedgerWithin = {
+    deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
     async append(runId, expected, events, appendOptions) {
       const head = await access.write(async (store) => {
         const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)

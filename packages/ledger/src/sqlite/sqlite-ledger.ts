@@ -6,6 +6,7 @@ import { projectionDatabase, type ProjectionDatabase } from '../projection/table
 import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
 import { tailEvents } from '../read/tail-events.ts'
+import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
 import { RunKeys } from '../content/event/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
@@ -51,6 +52,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const tailed = sqliteTail(access)
   let closing: Promise<void> | undefined
   const ledger: SqliteLedger = {
+    deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
     async append(runId, expected, events, appendOptions) {
       access.requireOpen()
       const head = await driving(runId, expected.epoch, async () => {

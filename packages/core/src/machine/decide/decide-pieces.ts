@@ -38,7 +38,7 @@ function isOfSamePart(a: PieceSignal, b: PieceSignal): boolean {
 }
 
 /** Whether a message brings more of a part: neither nothing, nor a text that takes the place of what came before. */
-function isPiece(message: Command | Signal): message is PieceSignal {
+export function isPiece(message: Command | Signal): message is PieceSignal {
   if (message.type === 'model_tool_input') return message.text !== ''
   const isText = message.type === 'model_text' || message.type === 'model_reasoning'
   return isText && message.text !== '' && !message.replaces

@@ -1,5 +1,6 @@
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
+import { isPiece } from '../../machine/decide/decide-pieces.ts'
 import { Wakeup } from '../reading/wakeup.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
@@ -18,12 +19,15 @@ const MAX_PAGE = 2_000
 export class Mailbox {
   readonly #pages: Mail[][] = []
   readonly #wakeup = new Wakeup()
+  /** How many messages are no piece of a reply. */
+  #others = 0
   #listeners: (() => void)[] = []
 
   post(mail: Mail): void {
     const last = this.#pages.at(-1)
     if (last && last.length < MAX_PAGE) last.push(mail)
     else this.#pages.push([mail])
+    if (!isPiece(mail.message)) this.#others++
     this.wake()
   }
 
@@ -38,11 +42,13 @@ export class Mailbox {
   putBack(mail: readonly Mail[]): void {
     const page = [...mail, ...this.#pages.splice(0).flat()]
     if (page.length > 0) this.#pages.push(page)
+    this.#others += othersIn(mail)
   }
 
   /** Takes one page. Where more is there, the writer does not wait before it takes that too. */
   takePage(): readonly Mail[] {
     const page = this.#pages.shift() ?? []
+    this.#others -= othersIn(page)
     if (!this.empty) this.#wakeup.wake()
     return page
   }
@@ -60,4 +66,13 @@ export class Mailbox {
   get empty(): boolean {
     return this.#pages.length === 0
   }
+
+  /** Whether there are pieces of a reply, and nothing else. */
+  get holdsOnlyPieces(): boolean {
+    return !this.empty && this.#others === 0
+  }
+}
+
+function othersIn(mail: readonly Mail[]): number {
+  return mail.reduce((count, { message }) => (isPiece(message) ? count : count + 1), 0)
 }

@@ -1,5 +1,6 @@
 import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import { advance, type AdvanceOptions, type EventBatch, type WaitingAction } from '../../machine/advance.ts'
+import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import { durabilityOf } from '../../machine/durability.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
@@ -20,6 +21,14 @@ import { RunInbox } from './run-inbox.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 
+type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
+
+/** A ledger that asks for more, in milliseconds, gets this. */
+const MAX_DELTA_DELAY_MS = 1_000
+
+/** So often the promises of a process get their turn before a check counts as one that waits for something. */
+const PROMISE_TURNS = 64
+
 /**
  * THE RUN LOOP: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
  * starts what is required: always in this order. Drives until the run stops, and decides nothing itself.
@@ -36,6 +45,8 @@ export class RunLoop {
   isWriter = false
   #state: RunState | undefined
   #timer: Cancel | undefined
+  /** When pieces of a reply may next be appended by themselves. */
+  #deltasFrom = -Infinity
   /** When what is in flight is given up; a time once the loop is being drained. */
   #drainUntil = Infinity
   /** Whether child runs that are under way are taken over, too. */
@@ -125,7 +136,7 @@ export class RunLoop {
       for (;;) {
         if (this.#inbox.isUnread && this.#state) await this.#readInbox(this.#state)
         const draining = this.isDraining && this.#state !== undefined
-        const batch = await this.#advance({ rulesOf, draining })
+        const batch = await this.#advance(effects, { rulesOf, draining })
         if (batch === undefined) continue
         const { action, state } = batch
         effects.follow(state, { draining })
@@ -157,19 +168,22 @@ export class RunLoop {
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
-  async #advance(options: Pick<AdvanceOptions, 'rulesOf' | 'draining'>): Promise<EventBatch | undefined> {
-    const { runId, live, acknowledgements } = this.#drive
-    const mail: readonly Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.takePage()]
-    const messages = mail.map(({ message }) => message)
-    const writer = { runId, epoch: this.epoch }
-    const keys = mail.map(({ key }) => key)
-    const batch = advance(this.#state, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
+  async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
+    const { live, acknowledgements } = this.#drive
+    const mail: Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.takePage()]
+    let batch = this.#decide(this.#state, mail, options)
+    if (!options.draining && (await this.#isCheckedAtOnce(batch, effects))) {
+      const more = this.#mailbox.takePage()
+      batch = joined(batch, this.#decide(batch.state, more, options))
+      mail.push(...more)
+    }
     const consumed = this.#inbox.keysWith(mail)
     const isUnchanged = this.#unrecordedResume.holdsBack(this.#state, batch, consumed.length > 0)
     if (batch.events.length > 0 && !isUnchanged) {
       if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
       this.#unrecordedResume.recorded()
       this.#state = batch.state
+      if (batch.events.every(({ type }) => eventTraits[type].retention === 'deltas')) this.#paceDeltas()
       for (const event of batch.events) live.next(event)
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
@@ -177,6 +191,30 @@ export class RunLoop {
       if (key !== undefined) acknowledgements.acknowledge(key, batch.refusals[index])
     })
     return { ...batch, state: this.#state ?? batch.state }
+  }
+
+  #decide(before: RunState | undefined, mail: readonly Mail[], options: Decided): EventBatch {
+    const writer = { runId: this.#drive.runId, epoch: this.epoch }
+    const messages = mail.map(({ message }) => message)
+    const keys = mail.map(({ key }) => key)
+    return advance(before, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
+  }
+
+  /**
+   * Starts the check of calls that this batch has brought, where it may start before the batch is recorded. Returns
+   * whether it has ended without waiting for anything: then reply, check and the start of the calls are one append.
+   */
+  async #isCheckedAtOnce({ action, state, events }: EventBatch, effects: Effects): Promise<boolean> {
+    const isFinished = events.some(({ type }) => type === 'assistant_message_finished')
+    if (action.kind !== 'wait' || !isFinished || !effects.startPureCheck(state)) return false
+    for (let turn = 0; turn < PROMISE_TURNS && this.#mailbox.empty; turn++) await Promise.resolve()
+    return !this.#mailbox.empty
+  }
+
+  /** From now on, pieces of a reply wait for others, so that they are appended together. */
+  #paceDeltas(): void {
+    const { deltaDelayMs = 0 } = this.#drive.parts.ledger
+    if (deltaDelayMs > 0) this.#deltasFrom = this.#clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS)
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
@@ -230,15 +268,38 @@ export class RunLoop {
   }
 
   async #awaitArrival(wakeAt: number | undefined): Promise<void> {
-    this.#timer?.()
-    if (wakeAt !== undefined) {
-      this.#timer = this.#clock.schedule(wakeAt - this.#clock.now(), () => this.#mailbox.wake())
-    }
+    if (wakeAt !== undefined) this.#wakeAt(wakeAt)
+    else this.#timer?.()
     await this.#mailbox.arrival()
+    const until = Math.min(this.#deltasFrom, wakeAt ?? Infinity)
+    if (!this.#mayWaitForMore(until)) return
+    this.#wakeAt(until)
+    do await this.#mailbox.arrival()
+    while (this.#mayWaitForMore(until))
+  }
+
+  /** Whether pieces of a reply, and nothing else, have arrived before a time. */
+  #mayWaitForMore(until: number): boolean {
+    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#mailbox.holdsOnlyPieces
+    return isUndisturbed && this.#clock.now() < until
+  }
+
+  #wakeAt(time: number): void {
+    this.#timer?.()
+    this.#timer = this.#clock.schedule(time - this.#clock.now(), () => this.#mailbox.wake())
   }
 
   #stamp(): Stamp {
     return { at: this.#clock.now(), random: this.#drive.parts.host.random() }
+  }
+}
+
+/** Two batches, the second of which follows from the first, as one. */
+function joined(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
+  return {
+    ...second,
+    events: [...first.events, ...events],
+    refusals: [...first.refusals, ...refusals],
   }
 }
 

@@ -19,7 +19,7 @@ import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
 import { startChild } from '../children/child-effect.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { contextOf } from './guardrail-check.ts'
+import { contextOf, guardrailsFor } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
 import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
@@ -69,6 +69,21 @@ export class Effects {
     this.#followed = !draining && onlyCallsRequireEffects(state) ? state : undefined
     if (before && this.#followed?.turn === before.turn) this.#followCalls(before, this.#followed)
     else this.#followAll(state, draining)
+  }
+
+  /**
+   * Starts the check of a reply's calls by the tools themselves, which has no side effects, so that it may begin before the
+   * reply is recorded. Returns whether there is one: guardrails and policies are the application's code, and wait.
+   */
+  startPureCheck(state: RunState): boolean {
+    const { findAgent, results } = this.#options
+    if (state.phase !== 'collecting' || results) return false
+    const { approval, guardrails } = findAgent(state.agent)
+    if (approval || guardrailsFor(guardrails, 'tool_input').length > 0) return false
+    const [effect, ...others] = requiredEffects(state)
+    if (effect?.kind !== 'check_calls' || others.length > 0) return false
+    this.#startOnce(effect)
+    return true
   }
 
   #followAll(state: RunState, draining: boolean): void {

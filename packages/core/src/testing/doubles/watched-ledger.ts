@@ -1,5 +1,6 @@
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 
 /** A ledger, and what it is waiting for. */
 export interface WatchedLedger {
@@ -30,6 +31,7 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
   return {
     outside: () => (underWay.size > 0 ? Promise.race(underWay) : undefined),
     ledger: {
+      ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
       append: (...args) => watch(ledger.append(...args)),
       acquire: (runId) => watch(ledger.acquire(runId)),
       head: (runId) => watch(ledger.head(runId)),

@@ -1,6 +1,7 @@
 import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 
 /** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */
 export interface CrashPoint {
@@ -67,6 +68,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     return head
   }
   return {
+    ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
     append,
     acquire: (runId) => alive(() => ledger.acquire(runId)),
     head: (runId) => alive(() => ledger.head(runId)),

@@ -1,4 +1,5 @@
 import { option, type OptionCheck } from '@tallystick/core/kit'
+import { deltaDelay } from '../../content/event/delta-delay.ts'
 import { keyring } from '../../content/payload/keyring.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 
@@ -23,6 +24,7 @@ export const postgresLedgerOptions: OptionCheck = fields<PostgresLedgerOptions>(
     connectTimeoutMs: maybe(wholeTo(0x7fffffff)),
     statementTimeoutMs: maybe(wholeTo(0x7ffffbff)),
     pollIntervalMs: maybe(wholeTo(0x7fffffff)),
+    deltaDelayMs: maybe(deltaDelay),
   },
   {
     url: 'connectionString',

@@ -1,4 +1,5 @@
 import { option, type OptionCheck } from '@tallystick/core/kit'
+import { deltaDelay } from '../../content/event/delta-delay.ts'
 import { keyring } from '../../content/payload/keyring.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 
@@ -23,6 +24,7 @@ export const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
       ),
     ),
     pollIntervalMs: maybe(milliseconds),
+    deltaDelayMs: maybe(deltaDelay),
   },
   { timeout: 'busyTimeoutMs', keyring: 'keys' },
 )
