@@ -118,7 +118,7 @@ describe('a ledger file of which one byte has changed', () => {
     expect(names).toEqual(
       expect.arrayContaining([
         ...['event leaf', 'event internal', 'payload leaf', 'payload internal', 'run leaf', 'inbox leaf'],
-        ...['sqlite_schema leaf', 'sqlite_sequence leaf', 'event_once leaf', 'event_type internal'],
+        ...['sqlite_schema leaf', 'sqlite_sequence leaf', 'event_once leaf', 'sqlite_schema internal'],
         ...['sqlite_autoindex_event_1 leaf', 'content leaf', 'content overflow'],
       ]),
     )

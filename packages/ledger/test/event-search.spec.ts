@@ -1,4 +1,5 @@
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import type { EventType } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import {
   askedEvents,
@@ -87,6 +88,21 @@ describe('where a search looks', () => {
       { by: 'type', run: late, type: 'run_started' },
       { by: 'type', run: late, type: 'run_finished' },
     ])
+  })
+
+  it('is the run once for all types that have no index', async () => {
+    const store = {
+      runs: async () => [early],
+      hasIndexOf: (type: string) => type === 'run_started',
+    } as unknown as SearchedStore
+    const sources = async (...types: readonly EventType[]) =>
+      await sourcesOf(store, { ...everyEvent, runId, types })
+    expect(await sources('tool_result', 'run_started', 'tool_started')).toEqual([
+      { by: 'type', run: early, type: 'run_started' },
+      { by: 'run', run: early, types: ['tool_result', 'tool_started'] },
+    ])
+    expect(await sources('run_started')).toEqual([{ by: 'type', run: early, type: 'run_started' }])
+    expect(await sources('tool_result')).toEqual([{ by: 'run', run: early, types: ['tool_result'] }])
   })
 })
 

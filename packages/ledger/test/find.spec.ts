@@ -9,6 +9,7 @@ import type { FoundBatch, SearchedStore } from '../src/read/event-search.ts'
 import { searchQueries } from '../src/sqlite/rows/search-queries.ts'
 import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
 import { tamper } from './support/raw-database.ts'
+import { driveLookingRun } from './support/looking-run.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const [first, second] = [1, 2].map(sampleRunId) as [RunId, RunId]
@@ -58,17 +59,17 @@ describe('a search in SQLite', () => {
     const found = await plans()
     const seq = /sqlite_autoindex_event_1 \(run_id=\? AND seq>\? AND seq<\?\)/
     expect(found.get('run')).toMatch(seq)
-    expect(found.get('turn')).toMatch(
-      /^SEARCH event USING INDEX event_turn \(run_id=\? AND turn=\? AND seq>\? AND seq<\?\)/,
+    expect(found.get('turnAt')).toMatch(
+      /^SEARCH event USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq>\?\)$/,
     )
     expect(found.get('type')).toMatch(
-      /^SEARCH event USING INDEX event_type \(run_id=\? AND type=\? AND seq>\? AND seq<\?\)/,
+      /^SEARCH event USING INDEX event_rare_type \(run_id=\? AND type=\? AND seq>\? AND seq<\?\)/,
     )
     expect(found.get('call')).toMatch(
       /^SEARCH event USING INDEX event_tool_call \(tool_call_id=\? AND seq>\? AND seq<\?\)/,
     )
     expect(found.get('place')).toMatch(/^SEARCH event USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/)
-    for (const by of ['run', 'turn', 'type', 'call', 'place']) {
+    for (const by of ['run', 'type', 'call', 'place']) {
       const plan = found.get(by)
       expect(plan).toMatch(/SEARCH payload USING INTEGER PRIMARY KEY/)
       expect(plan).toMatch(/SEARCH previous USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq=\?\)/)
@@ -115,6 +116,32 @@ describe('a search in SQLite', () => {
     const [last] = events.slice(-1)
     expect(await Array.fromAsync(ledger.find({ types: ['run_finished'] }))).toEqual([last])
     expect(await Array.fromAsync(ledger.find({ runId: first, fromAt: last?.at ?? 0 }))).toEqual([last])
+  })
+
+  it('finds the events of each turn, of frequent types and of rare ones, as a walk through all of them does', async () => {
+    const ledger = openFile(temporaryFile())
+    const pause = (): Promise<void> => Promise.resolve()
+    const runId = await driveLookingRun({ ledger, turns: 9, seed: 1, pause })
+    await driveLookingRun({ ledger, turns: 4, seed: 2, pause })
+    const all = await Array.fromAsync(ledger.read(runId))
+    const seqs = (events: readonly RuntimeEvent[]): readonly number[] => events.map(({ seq }) => seq)
+    const typesAsked = [
+      undefined,
+      ['tool_result'],
+      ['run_finished'],
+      ['run_started', 'tool_result', 'assistant_text_delta', 'run_finished'],
+    ] as const
+    for (const turn of [undefined, -1, 0, 1, 2, 5, 9, 10, 99]) {
+      for (const types of typesAsked) {
+        const query = { runId, ...(turn !== undefined && { turn }), ...(types && { types }) }
+        const due = all.filter(
+          (event) =>
+            (turn === undefined || event.turn === turn) &&
+            (types === undefined || (types as readonly string[]).includes(event.type)),
+        )
+        expect([query, seqs(await Array.fromAsync(ledger.find(query)))]).toEqual([query, seqs(due)])
+      }
+    }
   })
 
   it('reads no further than it is asked to', async () => {

@@ -128,6 +128,7 @@ describe('opening to write', () => {
       { name: '0005-histories' },
       { name: '0006-inbox-ends' },
       { name: '0007-packed-rows' },
+      { name: '0008-fewer-indexes' },
     ])
   })
 

@@ -4,6 +4,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
+import { rareType } from '../src/sqlite/migrations/0008-fewer-indexes.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
@@ -142,8 +143,7 @@ describe('the schema of a ledger file', () => {
 
   it.each([
     [`run_id = 'x' and seq >= 5 and seq <= 9 order by seq`, 'event_seq|sqlite_autoindex_event'],
-    [`run_id = 'x' and turn = 3 order by seq`, 'event_turn'],
-    [`run_id = 'x' and type = 'tool_result' order by seq`, 'event_type'],
+    [`run_id = 'x' and type = 'run_finished' and ${rareType} order by seq`, 'event_rare_type'],
     [`tool_call_id = 'call_1' order by seq`, 'event_tool_call'],
     [`at >= 1 and at < 2`, 'event_at'],
   ])('finds events where %s without going through all', async (where, index) => {

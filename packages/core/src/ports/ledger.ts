@@ -100,7 +100,8 @@ export interface TailedEvent {
  *   events acknowledged before another append began come before that append's. Events of concurrent appends may be
  *   interleaved. It finds every event acknowledged before the first one is requested. It may also find events
  *   appended meanwhile, never one without those before it in its run, and the search always ends. Memory does not
- *   grow with the events found or skipped. A query for a run, session or call that does not exist yields nothing.
+ *   grow with the events found or skipped. Turns never fall from one event of a run to the next, and a search by turn may
+ *   rely on that. A query for a run, session or call that does not exist yields nothing.
  * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` select one page of that
  *   list. `RunNotFoundError` if `before` is not in the list.
  * - `put` adds an entry to the inbox of a run, from any process, durably; it returns `false` if the key was there

@@ -34,7 +34,9 @@ export interface SearchedRun {
 
 /** What one index finds in the order of places. Filters that the index does not know are left to each event. */
 export type SearchSource =
-  | { readonly by: 'run' | 'turn' | 'call'; readonly run: SearchedRun }
+  | { readonly by: 'turn' | 'call'; readonly run: SearchedRun }
+  /** With `types`, only events of these, whatever else is asked for. */
+  | { readonly by: 'run'; readonly run: SearchedRun; readonly types?: readonly EventType[] }
   | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
   | { readonly by: 'place'; readonly fromPos: number; readonly toPos: number }
 
@@ -65,6 +67,8 @@ export interface SearchedStore {
   /** Returns the first and the last place of an event in the requested time; `undefined` if there is no such event. */
   places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined>
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch>
+  /** Returns whether events of a type have an index within their run; all have one where this is not there. */
+  readonly hasIndexOf?: (type: EventType) => boolean
 }
 
 /** Where a batch that holds `rows` ends: after the last row if it is full, else after every event that was searched. */
@@ -121,6 +125,20 @@ export async function sourcesOf(store: SearchedStore, asked: AskedEvents): Promi
   return runs.flatMap((run): readonly SearchSource[] => {
     if (toolCallId !== null) return [{ by: 'call', run }]
     if (turn !== null) return [{ by: 'turn', run }]
-    return types ? types.map((type) => ({ by: 'type', run, type })) : [{ by: 'run', run }]
+    return types ? sourcesOfTypes(store, run, types) : [{ by: 'run', run }]
   })
+}
+
+/** The events of each type by its index; those of all types without an index in one walk through the run. */
+function sourcesOfTypes(
+  { hasIndexOf = () => true }: SearchedStore,
+  run: SearchedRun,
+  types: readonly EventType[],
+): readonly SearchSource[] {
+  const indexed = types.filter((type) => hasIndexOf(type))
+  const others = types.filter((type) => !hasIndexOf(type))
+  return [
+    ...indexed.map((type) => ({ by: 'type', run, type }) as const),
+    ...(others.length > 0 ? [{ by: 'run', run, types: others } as const] : []),
+  ]
 }

@@ -10,6 +10,7 @@ import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
 import { RunKeys } from '../content/event/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
+import { isRareType } from './migrations/0008-fewer-indexes.ts'
 import { openDatabase } from './connection/open-database.ts'
 import { sqliteProjections } from './projection-database.ts'
 import { readEvents } from './read.ts'
@@ -44,6 +45,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
+    hasIndexOf: isRareType,
     async batch(asked, source, after) {
       const batch = await access.read(({ search }) => search.batch(asked, source, after))
       return { ...batch, rows: await access.withDecoding(batch.rows) }

@@ -63,9 +63,8 @@ CREATE TABLE "spending" ("hour" integer not null, "agent" text not null, "provid
 CREATE INDEX "content_use_digest" on "content_use" ("digest");
 CREATE INDEX "event_at" on "event" ("at");
 CREATE UNIQUE INDEX "event_once" on "event" ("run_id", "once_key") where "once_key" is not null;
+CREATE INDEX event_rare_type on event (run_id, type, seq) where type not in ('model_call_started', 'assistant_started', 'assistant_text_delta', 'assistant_reasoning_delta', 'tool_input_delta', 'tool_request_ready', 'usage_updated', 'assistant_message_finished', 'tool_requests_collected', 'tool_started', 'tool_progress', 'tool_result', 'tool_results_injected');
 CREATE INDEX "event_tool_call" on "event" ("tool_call_id", "seq") where "tool_call_id" is not null;
-CREATE INDEX "event_turn" on "event" ("run_id", "turn", "seq");
-CREATE INDEX "event_type" on "event" ("run_id", "type", "seq");
 CREATE INDEX "history_before" on "history" ("before") where "before" is not null;
 CREATE INDEX "history_use_name" on "history_use" ("name");
 CREATE INDEX "inbox_open" on "inbox" ("run_id", "pos") where "taken_seq" is null;

@@ -26,7 +26,11 @@ function roundsOf(runId: RunId, toolCallId = sampleCallId(runId)): readonly Fact
       { ...facts.tool_started, toolCallId },
       { ...facts.tool_progress, toolCallId },
     ],
-    [{ ...saying('c'), turn: 2 }, { ...facts.tool_result, toolCallId, turn: 2 }, facts.cancel_requested],
+    [
+      { ...saying('c'), turn: 2 },
+      { ...facts.tool_result, toolCallId, turn: 2 },
+      { ...facts.cancel_requested, turn: 2 },
+    ],
   ]
 }
 

@@ -3,6 +3,7 @@ import { sql, type Kysely, type RawBuilder } from 'kysely'
 import type { FoundRow, SearchSource } from '../../read/event-search.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
+import { rareType } from '../migrations/0008-fewer-indexes.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
 /** The parameters of the batches of a search. A batch ignores parameters that it does not use. */
@@ -29,10 +30,18 @@ interface Places {
   readonly toPos: number | null
 }
 
+/** Sources with a query of their own; the events of a turn are read as a part of their run. */
+type IndexedBy = Exclude<SearchSource['by'], 'turn'>
+
 /** What searching needs: a query for each index, and what begins a search. */
 export type SearchQueries = {
-  readonly [By in SearchSource['by']]: PreparedQuery<SearchInput, FoundRow>
+  readonly [By in IndexedBy]: PreparedQuery<SearchInput, FoundRow>
 } & {
+  /** The first row of a run that ends at an event or after it. */
+  readonly turnAt: PreparedQuery<
+    { readonly runId: string; readonly seq: number },
+    { readonly seq: number; readonly turn: number }
+  >
   readonly runsOfCall: PreparedQuery<{ readonly toolCallId: string }, { readonly run_id: string }>
   readonly places: PreparedQuery<object, Places>
   readonly placesAt: PreparedQuery<Pick<SearchInput, 'fromAt' | 'toAt'>, Places>
@@ -47,11 +56,10 @@ export type SearchQueries = {
 /** Prepares the queries of searches. */
 export function searchQueries(database: Database, tables: Kysely<LedgerTables>): SearchQueries {
   const prepare = prepareFor<SearchInput>(database)
-  const batch = (by: SearchSource['by']): PreparedQuery<SearchInput, FoundRow> =>
+  const batch = (by: IndexedBy): PreparedQuery<SearchInput, FoundRow> =>
     prepare((parameter) => ({ compile: () => batchQuery(by, parameter).compile(tables) }))
   return {
     run: batch('run'),
-    turn: batch('turn'),
     type: batch('type'),
     call: batch('call'),
     place: batch('place'),
@@ -61,15 +69,13 @@ export function searchQueries(database: Database, tables: Kysely<LedgerTables>):
 
 /** The index of each source by its name, since without figures about a file SQLite would take the wrong one. */
 function sourceOf(
-  by: SearchSource['by'],
+  by: IndexedBy,
   parameter: Parameter<SearchInput>,
 ): { readonly index: RawBuilder<unknown>; readonly where: RawBuilder<unknown> } {
   const ofRun = sql`event.run_id = ${parameter('runId')}`
-  if (by === 'turn') {
-    return { index: sql`indexed by event_turn`, where: sql`${ofRun} and event.turn = ${parameter('turn')}` }
-  }
   if (by === 'type') {
-    return { index: sql`indexed by event_type`, where: sql`${ofRun} and event.type = ${parameter('type')}` }
+    const ofType = sql`${ofRun} and event.type = ${parameter('type')} and event.${sql.raw(rareType)}`
+    return { index: sql`indexed by event_rare_type`, where: ofType }
   }
   if (by === 'call') {
     const ofCall = sql`event.tool_call_id = ${parameter('toolCallId')} and +${ofRun}`
@@ -78,7 +84,7 @@ function sourceOf(
   return { index: sql``, where: by === 'run' ? ofRun : sql`true` }
 }
 
-function batchQuery(by: SearchSource['by'], parameter: Parameter<SearchInput>): RawBuilder<FoundRow> {
+function batchQuery(by: IndexedBy, parameter: Parameter<SearchInput>): RawBuilder<FoundRow> {
   const { index, where } = sourceOf(by, parameter)
   const [order, after, to] =
     by === 'place'
@@ -104,7 +110,7 @@ function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
 function beginnings(
   database: Database,
   tables: Kysely<LedgerTables>,
-): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'rowAt' | 'dropped'> {
+): Pick<SearchQueries, 'turnAt' | 'runsOfCall' | 'places' | 'placesAt' | 'rowAt' | 'dropped'> {
   return {
     runsOfCall: prepareFor<{ toolCallId: string }>(database)((parameter) =>
       tables
@@ -112,6 +118,15 @@ function beginnings(
         .select('run_id')
         .distinct()
         .where('tool_call_id', '=', parameter('toolCallId')),
+    ),
+    turnAt: prepareFor<{ runId: string; seq: number }>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .select(['seq', 'turn'])
+        .where('run_id', '=', parameter('runId'))
+        .where('seq', '>=', parameter('seq'))
+        .orderBy('seq')
+        .limit(1),
     ),
     rowAt: prepareFor<{ pos: number }>(database)((parameter) =>
       tables

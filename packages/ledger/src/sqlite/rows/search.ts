@@ -54,10 +54,12 @@ export class SqliteSearch {
   }
 
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): FoundBatch {
+    const within = source.by === 'turn' ? this.#turnOf(source.run, asked.turn, after) : undefined
     const scanned = scannedTo(source, after)
     const rows: FoundRow[] = []
     let bytes = 0
-    for (const row of this.#queries[source.by].iterate(inputOf(asked, source, after, scanned))) {
+    const input = { ...inputOf(asked, source, after, scanned), ...within }
+    for (const row of this.#queries[source.by === 'turn' ? 'run' : source.by].iterate(input)) {
       rows.push(row)
       bytes += row.body?.length ?? 0
       if (rows.length === eventsPerBatch || bytes >= bytesPerBatch)
@@ -74,6 +76,29 @@ export class SqliteSearch {
 
   isDropped(runId: string): boolean {
     return this.#queries.dropped.get({ runId }) !== undefined
+  }
+
+  /** The events of a run that may be of a turn: turns never fall from one event to the next. */
+  #turnOf(
+    { runId, headSeq }: SearchedRun,
+    turn: number | null,
+    after: Cursor,
+  ): Pick<SearchInput, 'afterSeq' | 'toSeq'> {
+    const first = this.#firstOfTurn(runId, turn ?? 0, headSeq)
+    const next = this.#firstOfTurn(runId, (turn ?? 0) + 1, headSeq)
+    return { afterSeq: Math.max(after.seq, first - 1), toSeq: next - 1 }
+  }
+
+  /** The number of the first event of a turn or a later turn; one more than the head if the run has no such event. */
+  #firstOfTurn(runId: RunId, turn: number, headSeq: number): number {
+    let [from, to] = [1, headSeq + 1]
+    while (from < to) {
+      const middle = Math.floor((from + to) / 2)
+      const row = this.#queries.turnAt.get({ runId, seq: middle })
+      if (row === undefined || row.turn >= turn) to = middle
+      else from = row.seq + 1
+    }
+    return from
   }
 
   #named(runId: RunId | undefined, sessionId: string | undefined): readonly Selectable<RunTable>[] {
@@ -97,7 +122,12 @@ export class SqliteSearch {
   }
 }
 
-/** How far a batch looks. The indexes by turn, type and call pass over nothing. */
+function typesOf(asked: AskedEvents, source: SearchSource): string | null {
+  const types = source.by === 'run' ? (source.types ?? asked.types) : asked.types
+  return types && JSON.stringify(types)
+}
+
+/** How far a batch looks. The indexes by type and call pass over nothing, and the events of a turn are searched at once. */
 function scannedTo(source: SearchSource, { pos, seq }: Cursor): Cursor {
   if (source.by === 'place') return { pos: Math.min(pos + maxScanned, source.toPos), seq }
   const { headSeq } = source.run
@@ -110,7 +140,7 @@ function inputOf(asked: AskedEvents, source: SearchSource, after: Cursor, scanne
     type: source.by === 'type' ? source.type : '',
     turn: asked.turn,
     toolCallId: asked.toolCallId,
-    types: asked.types && JSON.stringify(asked.types),
+    types: typesOf(asked, source),
     fromAt: asked.fromAt,
     toAt: lastRowAt(asked),
     afterSeq: after.seq,

@@ -8,6 +8,7 @@ import { removalMigration } from '../migrations/0004-removals.ts'
 import { historyMigration } from '../migrations/0005-histories.ts'
 import { inboxEndsMigration } from '../migrations/0006-inbox-ends.ts'
 import { packedRowsMigration } from '../migrations/0007-packed-rows.ts'
+import { fewerIndexesMigration } from '../migrations/0008-fewer-indexes.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -18,6 +19,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0005-histories': historyMigration,
   '0006-inbox-ends': inboxEndsMigration,
   '0007-packed-rows': packedRowsMigration,
+  '0008-fewer-indexes': fewerIndexesMigration,
 }
 
 /** The `user_version` of the newest schema. */
