@@ -38,18 +38,36 @@ async function loadSubject(name: string): Promise<Subject> {
   return module[exported] as Subject
 }
 
-/** Opens the subject of a trial with a script, after it has run a short one, so that its code is compiled. */
-export async function openWarm(trial: Trial, script: Script): Promise<OpenedSubject> {
+/** What a subject plays before it is measured, and how often. */
+export interface WarmUp {
+  readonly script: Script
+  readonly times: number
+}
+
+/** A hundred turns: enough for all code of a turn to be compiled. */
+const turns: WarmUp = { script: turnsScript(100), times: 1 }
+
+/**
+ * Opens the subject of a trial with a script, after it has played others on stores of their own, so that its code is
+ * compiled: what a process costs that has been up for a while.
+ */
+export async function openWarm(
+  trial: Trial,
+  script: Script,
+  warmUps: readonly WarmUp[] = [],
+): Promise<OpenedSubject> {
   const subject = await loadSubject(trial.subject)
   const place = (name: string): { folder: string; postgres: string | undefined } => {
     const folder = join(trial.folder, name)
     mkdirSync(folder)
     return { folder, postgres: trial.postgres }
   }
-  const warmUp = turnsScript(trial.smoke ? 2 : 20)
-  const opened = await subject.open(warmUp, place('warm-up'))
-  requireWhole(warmUp, await opened.run())
-  await opened.close()
+  const played = trial.smoke ? [{ script: turnsScript(2), times: 1 }] : [turns, ...warmUps]
+  for (const [index, warmUp] of played.entries()) {
+    const opened = await subject.open(warmUp.script, place(`warm-up-${index}`))
+    for (let time = 0; time < warmUp.times; time++) requireWhole(warmUp.script, await opened.run())
+    await opened.close()
+  }
   return await subject.open(script, place('measured'))
 }
 
