@@ -1,6 +1,9 @@
 // Test files share a process. `vitest.config.ts` runs this before each of them: when the file has ended, its spies, stubs
 // and fake timers are undone, and what vitest does not undo has to be as it was.
 import { deepEqual } from 'node:assert/strict'
+import * as childProcess from 'node:child_process'
+import * as crypto from 'node:crypto'
+import * as fs from 'node:fs'
 import { afterAll, vi } from 'vitest'
 
 /** How many listeners `process` has, by event. */
@@ -16,11 +19,14 @@ function listeners(): Readonly<Record<string, number>> {
 const environment = { ...process.env }
 const { setTimeout, setImmediate, setInterval, clearTimeout, Date } = globalThis
 const time = { setTimeout, setImmediate, setInterval, clearTimeout, Date }
+/** Functions of Node that tests replace, as modules import them by name. */
+const ofNode = { ...childProcess, ...crypto, ...fs }
 const before = {
   folder: process.cwd(),
   exitCode: process.exitCode,
   changed: [],
   faked: [],
+  replaced: [],
   listeners: listeners(),
 }
 
@@ -29,6 +35,12 @@ function faked(): readonly string[] {
   return Object.entries(time).flatMap(([name, real]) =>
     Reflect.get(globalThis, name) === real ? [] : [name],
   )
+}
+
+/** The functions of Node that are others than before the file. */
+function replaced(): readonly string[] {
+  const now: Readonly<Record<string, unknown>> = { ...childProcess, ...crypto, ...fs }
+  return Object.entries(ofNode).flatMap(([name, real]) => (now[name] === real ? [] : [name]))
 }
 
 /** The names of variables that have another value than before the file. Their values may be keys. */
@@ -49,6 +61,7 @@ afterAll(() => {
     exitCode: process.exitCode,
     changed: changedVariables(),
     faked: faked(),
+    replaced: replaced(),
   }
   deepEqual({ ...after, listeners: listeners() }, before)
 })

@@ -81,6 +81,8 @@ function kindOf(source: string): string {
  * library, since core runs everywhere.
  */
 export async function countHashes(tally: Tally): Promise<void> {
+  // Hooks run in the reverse of their order: this one runs after those of `replace`.
+  onTestFinished(() => syncBuiltinESMExports())
   for (const name of ['hash', 'createHash', 'createHmac'] as const) {
     const original = crypto[name] as (algorithm: string, ...rest: unknown[]) => unknown
     replace(crypto, name, (algorithm: string, ...rest: unknown[]): unknown => {
@@ -89,7 +91,6 @@ export async function countHashes(tally: Tally): Promise<void> {
     })
   }
   syncBuiltinESMExports()
-  onTestFinished(() => syncBuiltinESMExports())
   const prototype = await prototypeOfCoreHash()
   const { digestInto } = prototype
   replace(prototype, 'digestInto', function (this: CoreHash, out: Uint8Array): void {
