@@ -45,7 +45,7 @@ export async function foldTo(
       `Run ${runId} has the events 1 to ${head.seq}, so there is no state at seq ${toSeq}. Name one of them.`,
     )
   }
-  const state = await foldRun(ledger, runId, { toSeq, usesSnapshots: options.snapshots ?? true })
+  const state = await foldStoredRun(ledger, runId, { toSeq, usesSnapshots: options.snapshots ?? true })
   if (state === undefined) throw new RunNotFoundError(runId)
   return state
 }
@@ -75,12 +75,16 @@ const settledEventsFar = 50
  * The state of a run after an event, from the nearest snapshot on; `undefined` where the run has no events. Throws what
  * `evolve` throws where an event is not legal.
  */
-export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<RunState | undefined> {
+export async function foldStoredRun(
+  ledger: Ledger,
+  runId: RunId,
+  plan: FoldPlan,
+): Promise<RunState | undefined> {
   const { toSeq, onEventAfter = Infinity } = plan
   const snapshots = await snapshotsFor(ledger, runId, plan)
   // A snapshot spares nothing where `onEvent` gets every event from the first on.
   const begun = onEventAfter > 0 ? await snapshots?.nearest(toSeq) : undefined
-  const fold = new Fold(begun, plan)
+  const fold = new MeasuredFold(begun, plan)
   const fromSeq = Math.min(fold.begunSeq, onEventAfter) + 1
   try {
     for await (const event of ledger.read(runId, { fromSeq, toSeq })) {
@@ -90,7 +94,7 @@ export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Pro
   } catch (error) {
     // A forged snapshot costs only time.
     if (begun === undefined || plan.onEvent) throw error
-    return await foldRun(ledger, runId, { ...plan, usesSnapshots: false })
+    return await foldStoredRun(ledger, runId, { ...plan, usesSnapshots: false })
   }
   if (fold.isFar) await snapshots?.keep(fold.state)
   return fold.state
@@ -104,8 +108,8 @@ async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promi
   return snapshots
 }
 
-/** One fold on its way. */
-class Fold {
+/** A fold that counts how far it came, which decides whether its state is worth a snapshot. */
+class MeasuredFold {
   readonly begunSeq: number
   readonly #fold: RunFold
   #seq: number

@@ -1,5 +1,5 @@
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
-import { foldRun } from '../snapshot/fold-to.ts'
+import { foldStoredRun } from '../snapshot/fold-to.ts'
 import { RunAccumulator, type AccumulatedRun } from './run-accumulator.ts'
 import type { StoredRun } from './stored-run.ts'
 import { recordOf, unreadableRecord, type SummaryRecord } from './summary-record.ts'
@@ -43,7 +43,7 @@ export async function projectRun(
 ): Promise<SummaryRecord | undefined> {
   const accumulator = new RunAccumulator(known?.accumulated)
   try {
-    const state = await foldRun(ledger, runId, {
+    const state = await foldStoredRun(ledger, runId, {
       toSeq,
       usesSnapshots: true,
       onEventAfter: known?.seq ?? 0,
