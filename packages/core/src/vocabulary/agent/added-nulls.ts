@@ -5,10 +5,17 @@ import type { Json, JsonObject } from '../values/json.ts'
  * it allows any value.
  */
 export function acceptsNull(schema: Json | undefined, root: JsonObject): boolean {
+  return isNullIn(schema, root, new Set())
+}
+
+/** `seen` holds the schemas that have been looked at: a choice that leads back to one of them adds nothing. */
+function isNullIn(schema: Json | undefined, root: JsonObject, seen: Set<JsonObject>): boolean {
   const node = isObject(schema) && '$ref' in schema ? resolved(schema, root) : schema
   if (!isObject(node)) return node !== false
+  if (seen.has(node)) return false
+  seen.add(node)
   const choices = node['anyOf'] ?? node['oneOf']
-  if (Array.isArray(choices)) return choices.some((choice: Json) => acceptsNull(choice, root))
+  if (Array.isArray(choices)) return choices.some((choice: Json) => isNullIn(choice, root, seen))
   if (Array.isArray(node['enum'])) return node['enum'].includes(null)
   if ('const' in node) return node['const'] === null
   const types = [node['type'] ?? []].flat()
