@@ -80,7 +80,8 @@ describe('a null that stands for a property which was left out', () => {
     [
       'is found under a reference with escaped characters',
       withA({ $ref: '#/$defs/a~1b~0c' }, { $defs: { 'a/b~c': part } }),
-      ...[{ a: empty }, { a: {} }],
+      { a: empty },
+      { a: {} },
     ],
     [
       'stays under a reference that leads nowhere',
@@ -91,7 +92,8 @@ describe('a null that stands for a property which was left out', () => {
     [
       'stays under a reference to what every object has',
       withA({ $ref: '#/$defs/constructor' }, { $defs: {} }),
-      ...[{ a: empty }, { a: empty }],
+      { a: empty },
+      { a: empty },
     ],
     ['is found under the one choice beside null', { anyOf: [part, { type: 'null' }] }, empty, {}],
     [
