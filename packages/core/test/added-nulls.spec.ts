@@ -64,7 +64,12 @@ describe('a null that stands for a property which was left out', () => {
     ['stays where the property is required', withA(text, { required: ['a'] }), empty, empty],
     ['is taken away where another property is required', withA(text, { required: ['b'] }), empty, {}],
     ['stays where the schema describes no properties', { type: 'object' }, empty, empty],
-    ['stays where what it calls properties are none', { type: 'object', properties: [text] }, [null], [null]],
+    [
+      'stays where what it calls properties are none',
+      { type: 'object', properties: [text] },
+      { 0: null },
+      { 0: null },
+    ],
     ['stays under a name that every object has', part, { toString: null }, { toString: null }],
     ['is taken away in an inner object', withA(part), { a: { a: null } }, { a: {} }],
     ['is taken away in the items of a list', { type: 'array', items: part }, [filled, empty], [filled, {}]],
@@ -110,6 +115,8 @@ describe('a null that stands for a property which was left out', () => {
     ['stays under a reference to itself', { $ref: '#' }, empty, empty],
     ['stays under a choice of itself', { anyOf: [{ $ref: '#' }, { $ref: '#' }] }, empty, empty],
     ['stays where nothing else is allowed', { anyOf: [{ type: 'null' }] }, empty, empty],
+    ['stays under a single choice of itself', { anyOf: [{ $ref: '#' }] }, empty, empty],
+    ['stays where the schema of the property is none', withA(null), empty, empty],
     ['is not looked for in a text', part, 'null', 'null'],
     ['stays where it is all there is', part, null, null],
   ])('%s', (_what, schema, value, left) => {

@@ -11,6 +11,7 @@ import {
 } from '@tallystick/core'
 import { costOf, eventSchemas, type Price } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/core/testing'
+import { searchesCost } from '../src/vocabulary/billing/price.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const done: ScriptedStep = { text: 'Done.', usage: { inputTokens: 1_000_000, outputTokens: 10 } }
@@ -115,6 +116,67 @@ describe('what a run costs', () => {
     expect(
       await untilSettled(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result),
     ).not.toHaveProperty('cost')
+  })
+
+  const rates = { inputUsd: 1, outputUsd: 10 }
+  const longer = {
+    ...rates,
+    longInput: [100, 200].map((above) => ({ aboveInputTokens: above, inputUsd: above, outputUsd: 0 })),
+  }
+  it.each<readonly [string, Price, Usage, number]>([
+    ['nothing where nothing was used', rates, {}, 0],
+    ['input and output, each at its rate', rates, { inputTokens: 3, outputTokens: 2 }, 23],
+    [
+      'cached input as other input, where it has no rate',
+      rates,
+      { inputTokens: 9, cacheReadTokens: 2, cacheWriteTokens: 3 },
+      9,
+    ],
+    [
+      'cached input at its rates',
+      { ...rates, cacheReadUsd: 100, cacheWriteUsd: 1_000 },
+      { inputTokens: 9, cacheReadTokens: 2, cacheWriteTokens: 3 },
+      3_204,
+    ],
+    [
+      'input that is cached for long at its own rate',
+      { ...rates, cacheWriteUsd: 100, cacheWriteLongUsd: 1_000 },
+      { inputTokens: 3, cacheWriteTokens: 3, cacheWriteLongTokens: 1 },
+      1_200,
+    ],
+    [
+      'no more for long than was cached at all',
+      { ...rates, cacheWriteLongUsd: 100 },
+      { cacheWriteTokens: 1, cacheWriteLongTokens: 5 },
+      100,
+    ],
+    [
+      'input that is cached for long as other cached input, where it has no rate',
+      { ...rates, cacheWriteUsd: 100 },
+      { cacheWriteTokens: 1, cacheWriteLongTokens: 1 },
+      100,
+    ],
+    ['nothing back where more was cached than read', rates, { inputTokens: 1, cacheReadTokens: 3 }, 3],
+    ['an input up to the first bound at the usual rates', longer, { inputTokens: 100, outputTokens: 1 }, 110],
+    [
+      'a longer input at the rates beyond that bound, output as well',
+      longer,
+      { inputTokens: 101, outputTokens: 1 },
+      10_100,
+    ],
+    ['an input up to the second bound as well', longer, { inputTokens: 200 }, 20_000],
+    ['the longest input at the rates beyond the last bound', longer, { inputTokens: 201 }, 40_200],
+  ])('is %s', (_what, price, usage, millionths) => {
+    expect(costOf(price, usage) * 1_000_000).toBeCloseTo(millionths, 6)
+  })
+
+  it('is more with each search, by tokens apart', () => {
+    expect(costOf({ ...rates, webSearchUsd: 0.5 }, { webSearches: 3 })).toBe(1.5)
+    expect(costOf(rates, { webSearches: 3 })).toBe(0)
+    expect(searchesCost({ ...rates, webSearchUsd: 0.5 }, 3)).toBe(1.5)
+    expect(searchesCost({ ...rates, webSearchUsd: 0.5 }, 'unbounded')).toBe(Infinity)
+    expect([3, 'unbounded' as const].map((max) => searchesCost(rates, max))).toEqual([0, 0])
+    expect(searchesCost({ ...rates, webSearchUsd: 0 }, 'unbounded')).toBe(0)
   })
 
   it('is known of a fork that other code of the agent continues, too', async () => {

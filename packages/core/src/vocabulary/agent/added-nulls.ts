@@ -1,3 +1,4 @@
+import { getOwn } from '../values/get-own.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 
 /**
@@ -35,11 +36,10 @@ function stripped(schema: Json | undefined, root: JsonObject, value: Json): Json
   if (node === undefined || typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item: Json) => stripped(node['items'], root, item))
   const properties = isObject(node['properties']) ? node['properties'] : {}
-  const required = [node['required'] ?? []].flat()
+  const required = [node['required']].flat()
   const entries = Object.entries(value as JsonObject).flatMap(([name, field]): [string, Json][] => {
-    const inner = Object.hasOwn(properties, name) ? properties[name] : undefined
-    const added =
-      field === null && inner !== undefined && !required.includes(name) && !acceptsNull(inner, root)
+    const inner = getOwn(properties, name)
+    const added = field === null && !required.includes(name) && !acceptsNull(inner, root)
     return added ? [] : [[name, stripped(inner, root, field)]]
   })
   return Object.fromEntries(entries)
@@ -56,7 +56,7 @@ function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonOb
   const choices = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf']
   if (!Array.isArray(choices)) return schema
   const inner = choices.filter((choice: Json) => !acceptsOnlyNull(choice))
-  return inner.length === 1 ? resolved(inner[0], root, steps + 1) : schema
+  return inner.length === 1 ? resolved(inner[0], root, steps) : schema
 }
 
 function targetOf(reference: string, root: JsonObject): Json | undefined {
@@ -64,10 +64,7 @@ function targetOf(reference: string, root: JsonObject): Json | undefined {
   return keys
     .filter((key) => key !== '')
     .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<Json | undefined>(
-      (node, key) => (isObject(node) && Object.hasOwn(node, key) ? node[key] : undefined),
-      root,
-    )
+    .reduce<Json | undefined>((node, key) => (isObject(node) ? getOwn(node, key) : undefined), root)
 }
 
 function acceptsOnlyNull(schema: Json): boolean {
