@@ -81,6 +81,42 @@ describe('a secret that is known', () => {
     expect(knownSecrets([]).maxFormLength).toBe(0)
   })
 
+  it('is found as bytes, where it is no ASCII', () => {
+    const key = 'schlüßel-€-𝄞'
+    const known = knownSecrets([key])
+    const forms = [
+      key,
+      Buffer.from(key).toString('latin1'),
+      hex(key),
+      encodeURIComponent(key),
+      Buffer.from(key).toString('base64').replace(/.?=*$/, ''),
+    ]
+    for (const form of forms) expect(known.struckFrom(`<${form}>`, () => struck)).toBe(`<${struck}>`)
+    // Half of a pair of surrogates is what encoders write for it.
+    expect(knownSecrets(['\ud800-abcdef']).spansIn(hex('\ufffd-abcdef'))).toHaveLength(1)
+  })
+
+  it('is handed to the words in its place as it was found, once where it was given twice', () => {
+    const known = knownSecrets(['abcdefgh', 'abcdefgh', 'xyzxyzxyz'])
+    const found: string[] = []
+    const text = known.struckFrom('1 ABCdefgh 2 xyzxyzxyz 3', (secret) => {
+      found.push(secret)
+      return '*'
+    })
+    expect(text).toBe('1 * 2 * 3')
+    expect(found).toEqual(['ABCdefgh', 'xyzxyzxyz'])
+  })
+
+  it('is found once where another one is within it, and beside another one twice', () => {
+    expect(knownSecrets(['abcdefghijkl', 'cdefghij']).spansIn('abcdefghijkl')).toEqual([
+      { start: 0, end: 12 },
+    ])
+    expect(knownSecrets(['abcdefgh', 'ijklmnop']).spansIn('abcdefghijklmnop')).toEqual([
+      { start: 0, end: 8 },
+      { start: 8, end: 16 },
+    ])
+  })
+
   it('is found as often as it occurs, and with others that overlap it', () => {
     const known = knownSecrets(['abcdefgh', 'efghijkl'])
     expect(known.spansIn('abcdefgh ABCDEFGH abcdefghijkl')).toEqual([
