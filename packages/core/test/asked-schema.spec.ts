@@ -59,6 +59,14 @@ describe('the schema that a model is asked for', () => {
     )
   })
 
+  it('keeps what only looks like a reference', () => {
+    const schema = {
+      ...{ type: 'array', description: '#', default: null },
+      items: { ...text, enum: ['#', '#/items', null], default: null },
+    }
+    expect(askedSchema(schema).schema).toEqual(wrapping(schema))
+  })
+
   it('moves references of definitions, and of no property that is called $ref', () => {
     const schema = {
       ...{ type: 'array', items: { properties: { $ref: { type: 'array', items: { $ref: '#/$defs/a' } } } } },

@@ -48,7 +48,6 @@ function canReach(schema: JsonObject): boolean {
 
 function referencesIn(value: Json): readonly string[] {
   if (typeof value !== 'object' || value === null) return []
-  if (Array.isArray(value)) return value.flatMap((item: Json) => referencesIn(item))
   return Object.entries(value).flatMap(([key, inner]) =>
     key === '$ref' && typeof inner === 'string' ? [inner] : referencesIn(inner),
   )
