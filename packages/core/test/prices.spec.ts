@@ -46,6 +46,7 @@ const wrong: readonly (readonly [unknown, RegExp])[] = [
   [{ inputUsd: -1, outputUsd: 15 }, /inputUsd is -1/],
   [{ inputUsd: Infinity, outputUsd: 15 }, /inputUsd is Infinity/],
   [{ inputUsd: 3, outputUsd: 1e300 }, /outputUsd is 1e\+300/],
+  [{ inputUsd: 1_000_000.5, outputUsd: 1 }, /expected a number of US dollars from 0 to 1000000/],
   [
     { inputUsd: 3, outputUsd: 15, longInput: { aboveInputTokens: 1 } },
     /longInput is an object; expected a list/,
@@ -103,6 +104,10 @@ describe('prices of another shape', () => {
 })
 
 describe('what a run costs', () => {
+  it('may be as much as a million US dollars for a million tokens', () => {
+    expect(() => runtimeOf({ 'acme-1': { inputUsd: 1_000_000, outputUsd: 1_000_000 } })).not.toThrow()
+  })
+
   it('may rise with the length of the input, at bounds that ascend', () => {
     expect(() => runtimeOf({ 'acme-1': longInput() })).not.toThrow()
     expect(() => runtimeOf({ 'acme-1': longInput(0, 200_000, 1_000_000) })).not.toThrow()

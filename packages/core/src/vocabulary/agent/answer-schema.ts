@@ -93,6 +93,5 @@ export function answersIn({ schema, wrapped }: AskedSchema, value: Json): readon
 }
 
 function isWrapping(value: Json): value is JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-  return Object.keys(value).join() === FIELD
+  return value !== null && Object.keys(value).join() === FIELD
 }
