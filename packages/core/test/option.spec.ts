@@ -144,6 +144,8 @@ describe('a name that is near another', () => {
     ['idle', 'idleMs'],
     ['guardrial', 'guardrails'],
     ['outptu', 'output'],
+    ['theSessionIdOfMyUser', 'sessionId'],
+    ['maxColours', undefined],
     ['utopia', undefined],
     ['colour', undefined],
     ['', undefined],
@@ -151,6 +153,26 @@ describe('a name that is near another', () => {
     ['limits'.padEnd(65, 's'), undefined],
   ])('%s is meant for %s', (given, name) => {
     expect(nearestName(given, known)).toBe(name)
+  })
+
+  it('is the nearest, and the first of several that are as near', () => {
+    expect(nearestName('output', ['outputs', 'output'])).toBe('output')
+    expect(nearestName('bat', ['cat', 'hat'])).toBe('cat')
+    expect(nearestName('session', ['sessionIdentifier', 'sessionId'])).toBe('sessionId')
+    expect(nearestName('bat', [])).toBeUndefined()
+  })
+
+  it('may differ by one letter, and by one in three of the shorter name', () => {
+    const wrong = (count: number): string => 'x'.repeat(count)
+    expect(nearestName('ax', ['ab'])).toBe('ab')
+    expect(nearestName('xy', ['ab'])).toBeUndefined()
+    expect(nearestName(`abc${wrong(2)}`, ['abcde'])).toBe('abcde')
+    expect(nearestName(`ab${wrong(3)}`, ['abcde'])).toBeUndefined()
+    expect(nearestName(`abcde${wrong(3)}`, ['abcdefgh'])).toBe('abcdefgh')
+    expect(nearestName(`abcd${wrong(4)}`, ['abcdefgh'])).toBeUndefined()
+    // Two letters that are swapped are one fault.
+    expect(nearestName('acbd', ['abcd'])).toBe('abcd')
+    expect(nearestName('badc', ['abcd'])).toBeUndefined()
   })
 
   it('has at most 64 characters', () => {

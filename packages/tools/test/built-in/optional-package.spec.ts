@@ -1,5 +1,8 @@
 import { ConfigurationError } from '@tallystick/core'
-import { describe, expect, it, vi } from 'vitest'
+import { registerHooks } from 'node:module'
+import { httpFetch } from '@tallystick/tools/http-fetch'
+import { sqlQuery } from '@tallystick/tools/sql-query'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { optionalPackage, requirePackage } from '../../src/built-in/optional-package.ts'
 import { ToolError } from '../../src/execution/tool-error.ts'
 
@@ -45,5 +48,23 @@ describe('an optional package of a tool', () => {
       expect(() => look('no-such-package')).toThrow(notInstalled)
       expect(() => look('vitest')).not.toThrow()
     }
+  })
+
+  it.each<[string, string, () => unknown]>([
+    ['http_fetch', 'undici', () => httpFetch()],
+    ['sql_query', 'better-sqlite3', () => sqlQuery({ path: 'shop.db' })],
+  ])('is named when the tool %s is made, where it is not installed', (tool, missing, make) => {
+    const hooks = registerHooks({
+      resolve(name, context, next) {
+        if (name === missing) throw coded('ERR_MODULE_NOT_FOUND')
+        return next(name, context)
+      },
+    })
+    onTestFinished(() => hooks.deregister())
+    expect(make).toThrow(
+      `The tool ${tool} needs the package ${missing}, which is not installed. Add it: npm install ${missing}.`,
+    )
+    hooks.deregister()
+    expect(make).not.toThrow()
   })
 })
