@@ -146,6 +146,10 @@ describe('a name that is near another', () => {
     ['outptu', 'output'],
     ['theSessionIdOfMyUser', 'sessionId'],
     ['maxColours', undefined],
+    ['sessionStore', undefined],
+    ['trnsMax', 'maxTurns'],
+    ['idSesion', 'sessionId'],
+    ['IDLEMX', 'idleMs'],
     ['utopia', undefined],
     ['colour', undefined],
     ['', undefined],
@@ -170,9 +174,12 @@ describe('a name that is near another', () => {
     expect(nearestName(`ab${wrong(3)}`, ['abcde'])).toBeUndefined()
     expect(nearestName(`abcde${wrong(3)}`, ['abcdefgh'])).toBe('abcdefgh')
     expect(nearestName(`abcd${wrong(4)}`, ['abcdefgh'])).toBeUndefined()
+    expect(nearestName('IDMX', ['idMs'])).toBe('idMs')
     // Two letters that are swapped are one fault.
     expect(nearestName('acbd', ['abcd'])).toBe('abcd')
     expect(nearestName('badc', ['abcd'])).toBeUndefined()
+    expect(nearestName('x', ['yx'])).toBe('yx')
+    expect(nearestName('abcd', ['abcdef'])).toBeUndefined()
   })
 
   it('has at most 64 characters', () => {

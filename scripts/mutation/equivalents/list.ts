@@ -5,6 +5,7 @@ import { replayEquivalents } from './replay.ts'
 import { runtimeEquivalents } from './runtime.ts'
 import { sqliteEquivalents } from './sqlite.ts'
 import { toolsEquivalents } from './tools.ts'
+import { vocabularyEquivalents } from './vocabulary.ts'
 
 /** Every mutant that is left out, and why. */
 export const equivalents: readonly Equivalent[] = [
@@ -12,6 +13,7 @@ export const equivalents: readonly Equivalent[] = [
   ...runtimeEquivalents,
   ...sqliteEquivalents,
   ...toolsEquivalents,
+  ...vocabularyEquivalents,
   ...replayEquivalents,
   ...cliEquivalents,
 ]
