@@ -1,4 +1,5 @@
-import { existsSync, realpathSync, writeFileSync } from 'node:fs'
+import fs, { chmodSync, existsSync, realpathSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { hasWriter, sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -117,6 +118,43 @@ describe('a run', () => {
     expect(ledger.isDriven('a')).toBe(false)
     writeFileSync(`${path}-writer`, 'x'.repeat(5_000))
     expect(ledger.isDriven('a')).toBeUndefined()
+  })
+})
+
+/** Removes a file, as another process may, right after this one has looked at it for the first time. */
+function removedOnceSeen(path: string): void {
+  const replaceWith = (statSync: unknown): void => {
+    Object.assign(fs, { statSync })
+    syncBuiltinESMExports()
+  }
+  const original = fs.statSync
+  onTestFinished(() => replaceWith(original))
+  replaceWith((...parameters: Parameters<typeof original>) => {
+    const stats = original(...parameters)
+    if (parameters[0] === path) {
+      replaceWith(original)
+      unlinkSync(path)
+    }
+    return stats
+  })
+}
+
+describe('the file beside a ledger', () => {
+  it.each([0o600, 0o664])('has the permissions of the ledger: %o', async (mode) => {
+    const { path, lock } = locked()
+    chmodSync(path, mode)
+    await drive(lock(), 'a')
+    expect(statSync(`${path}-writer`).mode & 0o777).toBe(mode)
+  })
+
+  it('has them where another process removes it at the moment in which it is opened', async () => {
+    const { path, lock } = locked()
+    chmodSync(path, 0o600)
+    writeFileSync(`${path}-writer`, '')
+    removedOnceSeen(`${path}-writer`)
+    expect(await drive(lock(), 'a')).toBe('written')
+    expect(statSync(`${path}-writer`).mode & 0o777).toBe(0o600)
+    expect(hasWriter(path)).toBe(true)
   })
 })
 
