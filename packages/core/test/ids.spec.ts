@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  digestOf,
-  parseRunId,
-  parseToolCallId,
-  toolCallIdOf,
-  type RunId,
-  type ToolCallId,
-} from '@tallystick/core/vocabulary'
+import { digestOf, parseRunId, parseToolCallId, toolCallIdOf, type RunId } from '@tallystick/core/vocabulary'
 import { childRunIdOf } from '../src/vocabulary/values/child-run-id.ts'
 import { idempotencyKeyOf, runIdOfCall } from '../src/vocabulary/values/ids.ts'
 
@@ -59,6 +52,6 @@ describe('the id of a child run', () => {
     expect(new Set(children.map(({ id }) => id)).size).toBe(40)
     expect(new Set(children.map(({ id }) => id[19]))).toEqual(new Set(['8', '9', 'a', 'b']))
     const other = '01932f00-abcd-7123-8456-0123456789ac' as RunId
-    expect(childRunIdOf(other, callId)).not.toBe(childRunIdOf(runId, callId as ToolCallId))
+    expect(childRunIdOf(other, callId)).not.toBe(childRunIdOf(runId, callId))
   })
 })
