@@ -90,7 +90,7 @@ describe('words that are escaped', () => {
     expect(endOfWords('', 'a', 0)).toBe(0)
   })
 
-  it('stand nowhere where neither they nor an escape begin', () => {
+  it('begin nowhere but at their first character or at an escape', () => {
     expect(['a', 'A', '%', '\\', '&'].map((text) => mayStandAt('a', text, 0))).toEqual(Array(5).fill(true))
     expect(['b', '', ' ', 'constructor'].map((text) => mayStandAt('a', text, 0))).toEqual(
       Array(4).fill(false),

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import { eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId } from '@tallystick/core/testing'
-import type { Fact } from '../src/vocabulary/events/event.ts'
 import { causeOf, usualCause, type EventTraits } from '../src/vocabulary/events/event-traits.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/).sort()
@@ -43,8 +42,7 @@ describe('a type of event', () => {
 
 describe('what decides an event', () => {
   const facts = everyFact(sampleRunId(1))
-  const cause = (type: EventType, more: object = {}): string =>
-    usualCause({ ...facts[type], ...more } as Fact)
+  const cause = (type: EventType, more: object = {}): string => usualCause({ ...facts[type], ...more })
 
   it('is a command of the same name', () => {
     const commands = { run_started: 'start', run_resumed: 'resume', cancel_requested: 'cancel' }

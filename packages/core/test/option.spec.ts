@@ -178,6 +178,8 @@ describe('a name that is near another', () => {
     // Two letters that are swapped are one fault.
     expect(nearestName('acbd', ['abcd'])).toBe('abcd')
     expect(nearestName('badc', ['abcd'])).toBeUndefined()
+    expect(nearestName('yb', ['bz'])).toBeUndefined()
+    expect(nearestName('by', ['zb'])).toBeUndefined()
     expect(nearestName('x', ['yx'])).toBe('yx')
     expect(nearestName('abcd', ['abcdef'])).toBeUndefined()
   })
