@@ -143,6 +143,13 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'built-in/calculator',
     'built-in/http-fetch',
     'built-in/sql-query',
+    'mcp/text',
+    'mcp/names',
+    'mcp/options',
+    'mcp/transport',
+    'mcp/listing',
+    'mcp/connection',
+    'mcp/manager',
   ],
   cli: [
     'terminal',

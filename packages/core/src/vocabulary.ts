@@ -23,7 +23,7 @@ export type {
   OutputDefinition,
   SummarizerDefinition,
 } from './vocabulary/agent/agent-definition.ts'
-export type { AgentPolicy, PinnedModel, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
+export type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
 export type { AnyContext } from './vocabulary/agent/any-context.ts'
 export { digested } from './vocabulary/agent/definition-digest.ts'
 export {

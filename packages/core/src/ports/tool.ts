@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs'
+import type { ToolOrigin } from '../vocabulary/agent/agent-policy.ts'
 import type { AnyContext } from '../vocabulary/agent/any-context.ts'
 import type { Handoff } from '../vocabulary/events/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
@@ -48,6 +49,8 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
    * decides.
    */
   readonly approval?: string
+  /** Where the tool comes from, if not from the application: recorded, so that the name can be traced back. */
+  readonly origin?: ToolOrigin
   /**
    * The agent that does the work in a run of its own; only `agentTool` makes such a tool, and only a runtime runs it.
    */

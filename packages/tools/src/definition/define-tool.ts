@@ -4,7 +4,7 @@ import { judge } from '../approval/approval.ts'
 import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
 import { explainIssues } from '../input/arguments.ts'
-import { type InputSchema, type ReadSchema, readSchema } from '../input/schema.ts'
+import { type InputOf, type InputSchema, type ReadSchema, readSchema } from '../input/schema.ts'
 import { assertSpecification } from './specification-check.ts'
 import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './tool-specification.ts'
 
@@ -18,10 +18,17 @@ export function defineTool<Schema extends InputSchema, Context = unknown>(
   specification: ToolSpecification<Schema, Context>,
 ): Tool<Context> {
   assertSpecification(specification)
+  return Object.freeze(toolOf(specification, readSchema(specification.name, specification.input)))
+}
+
+/** A tool of a definition that was checked, with a schema that was read. */
+export function toolOf<Schema extends InputSchema, Context = unknown>(
+  specification: Omit<ToolSpecification<Schema, Context>, 'input'>,
+  schema: ReadSchema<InputOf<Schema>>,
+): Tool<Context> {
   const { name, description, effect, timeoutMs, approval = 'never', reconcile } = specification
-  const schema = readSchema(name, specification.input)
   const body = { name, effect, schema, execute: specification.execute }
-  const tool: Tool<Context> = {
+  return {
     name,
     description,
     inputSchema: schema.jsonSchema,
@@ -36,7 +43,8 @@ export function defineTool<Schema extends InputSchema, Context = unknown>(
         return { kind: 'refuse', outcome: 'invalid_input', text }
       }
       if (!parsed.ok) {
-        return { kind: 'refuse', outcome: 'invalid_input', text: explainIssues(tool, input, parsed.issues) }
+        const shown = { name, inputSchema: schema.jsonSchema }
+        return { kind: 'refuse', outcome: 'invalid_input', text: explainIssues(shown, input, parsed.issues) }
       }
       const { runId, turn, toolCallId, context: own } = context
       const place = { runId, turn, toolCallId, context: own }
@@ -45,7 +53,6 @@ export function defineTool<Schema extends InputSchema, Context = unknown>(
     run: (call) => runTool(body, call),
     ...(reconcile && { reconcile: (call) => askOutside(schema, effect, reconcile, call) }),
   }
-  return Object.freeze(tool)
 }
 
 async function askOutside<Input, Context>(
@@ -69,7 +76,7 @@ async function askOutside<Input, Context>(
 }
 
 function recoveryOf<Schema extends InputSchema, Context>(
-  specification: ToolSpecification<Schema, Context>,
+  specification: Omit<ToolSpecification<Schema, Context>, 'input'>,
 ): Recovery {
   if (specification.recovery !== undefined) return specification.recovery
   if (specification.reconcile) return 'reconcile'

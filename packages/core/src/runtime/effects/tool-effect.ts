@@ -40,6 +40,8 @@ const reportable: ReadonlySet<Outcome> = new Set([
   'timed_out',
   'cancelled',
   'invalid_input',
+  // The tool lost sight of what it had started, such as a call of a server that died.
+  'interrupted',
 ])
 
 /**

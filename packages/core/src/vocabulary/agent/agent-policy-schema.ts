@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { AgentPolicy, PinnedModel, ToolPolicy } from './agent-policy.ts'
+import type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './agent-policy.ts'
 import { modelRef } from '../model/content-schema.ts'
 import { limits } from '../limits/limits-schema.ts'
 import { amount, jsonObject, objectOf, optional, text } from '../values/schema.ts'
@@ -18,6 +18,7 @@ const tool = objectOf<ToolPolicy>({
   recovery: z.enum(recoveries),
   timeoutMs: optional(amount),
   approval: optional(text),
+  origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
 })
 const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
   idleMs: optional(amount),

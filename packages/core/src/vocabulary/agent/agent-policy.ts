@@ -3,6 +3,12 @@ import type { JsonObject } from '../values/json.ts'
 import type { Limits, RetryPolicy } from '../limits/limits.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
 
+/** The server that a tool comes from, and its name there: what models call may be another name. */
+export interface ToolOrigin {
+  readonly server: string
+  readonly name: string
+}
+
 /** How calls of a tool are treated. */
 export interface ToolPolicy {
   readonly name: string
@@ -11,6 +17,8 @@ export interface ToolPolicy {
   readonly timeoutMs?: number
   /** When a person is asked about its calls, in its own words. */
   readonly approval?: string
+  /** Present for a tool of another process, such as an MCP server. */
+  readonly origin?: ToolOrigin
 }
 
 /** What the adapter of a model is set to. */

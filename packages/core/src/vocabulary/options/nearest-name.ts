@@ -1,11 +1,18 @@
 /** The known name that a misspelt one most likely stands for; `undefined` where none is near. */
 export function nearestName(given: string, known: readonly string[]): string | undefined {
-  let best: { readonly name: string; readonly distance: number } | undefined
-  for (const name of known) {
-    const distance = distanceBetween(given, name)
-    if (distance !== undefined && distance < (best?.distance ?? Infinity)) best = { name, distance }
-  }
-  return best?.name
+  return nearestNames(given, known, 1)[0]
+}
+
+/** The known names that a misspelt one may stand for, the nearest first, `count` at most. */
+export function nearestNames(given: string, known: readonly string[], count: number): readonly string[] {
+  return known
+    .flatMap((name) => {
+      const distance = distanceBetween(given, name)
+      return distance === undefined ? [] : [{ name, distance }]
+    })
+    .toSorted((one, other) => one.distance - other.distance)
+    .slice(0, count)
+    .map(({ name }) => name)
 }
 
 /** Names longer than this are compared by nothing: they are no misspelt options. */

@@ -1,0 +1,15 @@
+// MCP servers, and their tools as tools of agents.
+export { mcpTools } from './mcp/manager/mcp-tools.ts'
+export type {
+  McpCallOptions,
+  McpManager,
+  McpPrompt,
+  McpPromptMessages,
+  McpResource,
+  McpServerStatus,
+} from './mcp/manager/manager.ts'
+export type { McpOptions } from './mcp/options/manager-options.ts'
+export type { HttpServer, McpServer, StdioServer } from './mcp/options/server-options.ts'
+export type { McpHooks, McpQuestion } from './mcp/options/hooks.ts'
+export type { ToolChanges } from './mcp/listing/tool-changes.ts'
+export type { ConnectionState } from './mcp/connection/connection.ts'

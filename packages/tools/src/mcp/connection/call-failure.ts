@@ -1,0 +1,87 @@
+import { ToolError } from '../../execution/tool-error.ts'
+import { withoutAnySecrets } from '../listing/result-content.ts'
+import { cleanText } from '../text/clean-text.ts'
+import { lostResponseCode } from './lost-response.ts'
+import type { NamedServer, SharedParts } from './shared-parts.ts'
+
+/**
+ * What a failed call means:
+ * - `unsent`: nothing reached the server
+ * - `unknown_session`: the server does not know the session any more, so that it ran nothing
+ * - `in_doubt`: the request was sent, and the connection ended before the answer
+ * - `answered`: the server refused or failed, and `text` says how
+ */
+export type CallFailure =
+  | { readonly kind: 'unsent' | 'unknown_session' | 'in_doubt' }
+  | { readonly kind: 'answered'; readonly text: string }
+
+/** Failures to connect: a request that they end was never sent. */
+const unsentCodes: ReadonlySet<unknown> = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
+  ...['CERT_HAS_EXPIRED', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+])
+
+/** Reads what the client library threw at a call. */
+export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>): CallFailure {
+  if (error instanceof sdk.SdkHttpError) return httpFailure(error.status, error.message)
+  if (error instanceof sdk.UnauthorizedError) return httpFailure(401, error.message)
+  if (error instanceof sdk.ProtocolError) {
+    return error.code === (lostResponseCode as number)
+      ? { kind: 'in_doubt' }
+      : { kind: 'answered', text: `The server answered with an error: ${error.message}` }
+  }
+  if (error instanceof sdk.SdkError) {
+    if (error.code === sdk.SdkErrorCode.NotConnected) return { kind: 'unsent' }
+    if (error.code === sdk.SdkErrorCode.ConnectionClosed) return { kind: 'in_doubt' }
+    const happened = 'What was asked for may have happened all the same: find out before asking for it again.'
+    return { kind: 'answered', text: `The call failed: ${error.message}. ${happened}` }
+  }
+  return { kind: wasUnsent(error) ? 'unsent' : 'in_doubt' }
+}
+
+function httpFailure(status: number, message: string): CallFailure {
+  if (status === 404) return { kind: 'unknown_session' }
+  if (status === 401 || status === 403) {
+    return {
+      kind: 'answered',
+      text: `The server refused the call (HTTP ${status}): it wants another authorization. Nothing was run.`,
+    }
+  }
+  return { kind: 'answered', text: `The server answered with HTTP ${status}: ${message}` }
+}
+
+function wasUnsent(error: unknown): boolean {
+  for (let each = error, depth = 0; each instanceof Error && depth < 5; each = each.cause, depth++) {
+    if ('code' in each && unsentCodes.has(each.code)) return true
+    if (each instanceof AggregateError && each.errors.length > 0 && each.errors.every(wasUnsent)) return true
+  }
+  return false
+}
+
+/** What a model reads of a failure that no further attempt has repaired. */
+export function failureError(
+  failure: CallFailure,
+  { name, secrets }: NamedServer,
+  faults: readonly string[],
+): ToolError {
+  switch (failure.kind) {
+    case 'answered':
+      return new ToolError(cleanText(withoutAnySecrets(failure.text, secrets), 8_000))
+    case 'in_doubt':
+      return new ToolError(
+        `The connection to the MCP server ${name} was lost during this call. It may have taken effect: find out before you ask for it again.`,
+        { outcome: 'interrupted' },
+      )
+    case 'unsent':
+    case 'unknown_session':
+      return unreachable(name, faults)
+  }
+}
+
+/** What a model reads where there is no connection. */
+export function unreachable(name: string, faults: readonly string[]): ToolError {
+  const why = faults[0] === undefined ? '' : ` (${faults[0].split('\n')[0]})`
+  return new ToolError(
+    `The MCP server ${name} cannot be reached now${why}. Nothing was run. Continue without it, or try again later.`,
+  )
+}

@@ -1,0 +1,147 @@
+import type { CallToolResult, Progress } from '@modelcontextprotocol/client'
+import type { Json, JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
+import { ToolError } from '../../execution/tool-error.ts'
+import type { ListedTool } from '../listing/listed-tool.ts'
+import { cleanLine } from '../text/clean-text.ts'
+import { type CallDeadline, callDeadline } from './call-deadline.ts'
+import { callFailureOf, failureError, unreachable } from './call-failure.ts'
+import type { McpConnection } from './connection.ts'
+import type { OpenedClient } from './open-client.ts'
+import type { SharedParts } from './shared-parts.ts'
+
+const defaultTimeoutMs = 60_000
+/** The longest that a call takes where nothing else is said. */
+export const defaultMaxTotalMs = 600_000
+/** Progress reports of one call that are passed on. */
+const maxReports = 1_000
+
+/** One call of a server's tool. */
+export interface ToolCall {
+  readonly tool: ListedTool
+  readonly input: JsonObject
+  /** `read`: what is in doubt is simply asked again, once. */
+  readonly effect: ToolEffect
+  readonly signal: AbortSignal
+  readonly progress: (data: Json) => void
+  /** Sent along, for servers that recognise a call by it. */
+  readonly idempotencyKey?: string
+}
+
+/** The name under which the idempotency key of a call is sent. */
+const idempotencyKeyName = 'io.github.tallystick/idempotency-key'
+
+/**
+ * Calls a tool, and once more where the server ran nothing or only reads. Rejects with the reason of the signal when that
+ * aborts, and else with a `ToolError`: `timed_out`, `interrupted` for a call in doubt, or `failed`.
+ */
+export async function callTool(
+  call: ToolCall,
+  connection: McpConnection,
+  shared: SharedParts,
+): Promise<CallToolResult> {
+  const { options, name } = connection.server
+  const { timeoutMs = defaultTimeoutMs, maxTotalMs = defaultMaxTotalMs } = options
+  const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs)
+  connection.deadlines.add(deadline)
+  const signal = AbortSignal.any([call.signal, deadline.signal])
+  const tried = { wasSent: false }
+  try {
+    return await attempts(call, { connection, shared, deadline, tried }, signal)
+  } catch (error) {
+    // The client library ends a call that was cancelled and one that took too long in the same way.
+    if (call.signal.aborted) throw call.signal.reason
+    if (deadline.signal.aborted) throw lateError(name, tried.wasSent)
+    throw error
+  } finally {
+    deadline.stop()
+    connection.deadlines.delete(deadline)
+  }
+}
+
+interface Attempts {
+  readonly connection: McpConnection
+  readonly shared: SharedParts
+  readonly deadline: CallDeadline
+  /** Whether what is under way may have reached the server. */
+  readonly tried: { wasSent: boolean }
+}
+
+async function attempts(
+  call: ToolCall,
+  { connection, shared, deadline, tried }: Attempts,
+  signal: AbortSignal,
+): Promise<CallToolResult> {
+  for (let isRepeated = false; ; isRepeated = true) {
+    const opened = await connected(connection, signal)
+    tried.wasSent = true
+    try {
+      const result = await send(call, opened, deadline, signal)
+      connection.answered()
+      return result
+    } catch (error) {
+      signal.throwIfAborted()
+      const failure = callFailureOf(error, shared)
+      if (failure.kind === 'answered') connection.answered()
+      if (failure.kind === 'unknown_session') connection.replace(opened)
+      const isSafe =
+        failure.kind === 'unknown_session' || (failure.kind === 'in_doubt' && call.effect === 'read')
+      if (isRepeated || !isSafe) throw failureError(failure, connection.server, connection.faults())
+      tried.wasSent = failure.kind === 'in_doubt'
+    }
+  }
+}
+
+async function connected(connection: McpConnection, signal: AbortSignal): Promise<OpenedClient> {
+  try {
+    return await connection.ready(signal)
+  } catch {
+    signal.throwIfAborted()
+    throw unreachable(connection.server.name, connection.faults())
+  }
+}
+
+async function send(
+  { tool, input, progress, idempotencyKey }: ToolCall,
+  { client }: OpenedClient,
+  deadline: CallDeadline,
+  signal: AbortSignal,
+): Promise<CallToolResult> {
+  let reports = 0
+  const { outputSchema: _unchecked, ...toolDefinition } = tool.raw
+  return await client.callTool(
+    {
+      name: tool.name,
+      arguments: { ...input },
+      ...(idempotencyKey !== undefined && { _meta: { [idempotencyKeyName]: idempotencyKey } }),
+    },
+    {
+      // Results are read with bounds of our own, and a server that breaks its own schema is not lost.
+      toolDefinition,
+      signal,
+      timeout: 2 ** 31 - 1,
+      onprogress: (report) => {
+        deadline.progress()
+        if (++reports <= maxReports) progress(progressData(report))
+      },
+    },
+  )
+}
+
+function progressData({ progress, total, message }: Progress): Json {
+  return {
+    progress: finite(progress),
+    ...(total !== undefined && { total: finite(total) }),
+    ...(typeof message === 'string' && { message: cleanLine(message, 500) }),
+  }
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0
+}
+
+function lateError(name: string, wasSent: boolean): ToolError {
+  const what = wasSent
+    ? 'It was asked to stop. What it was asked for may have happened all the same.'
+    : 'Nothing was run: there was no connection to it.'
+  return new ToolError(`The MCP server ${name} did not answer in time. ${what}`, { outcome: 'timed_out' })
+}

@@ -1,0 +1,182 @@
+import type { Tool } from '@modelcontextprotocol/client'
+import { type Listing, listingOf } from '../listing/listed-tool.ts'
+import { withoutAnySecrets } from '../listing/result-content.ts'
+import { toolChanges } from '../listing/tool-changes.ts'
+import { cleanText } from '../text/clean-text.ts'
+import type { CallDeadline } from './call-deadline.ts'
+import { type ConnectionEvents, listedClient } from './listed-client.ts'
+import type { OpenedClient } from './open-client.ts'
+import type { NamedServer, SharedParts } from './shared-parts.ts'
+import { pause, settledOrAborted } from './waiting.ts'
+
+const defaultStartMs = 30_000
+
+/** `starting` and `reconnecting` become `ready` or `failed`; of `failed` the next call makes `reconnecting`. */
+export type ConnectionState = 'starting' | 'ready' | 'reconnecting' | 'failed' | 'closed'
+
+/** The connection to one server, which is made again when it is lost. */
+export interface McpConnection {
+  readonly server: NamedServer
+  readonly state: () => ConnectionState
+  /** Why it is not ready, or what was wrong with its tools. No secrets, and nothing that a terminal obeys. */
+  readonly faults: () => readonly string[]
+  /** The tools as the server listed them last. */
+  readonly listing: () => Listing
+  /** The client that is connected now. */
+  readonly current: () => OpenedClient | undefined
+  /** Resolves when the first attempt has ended, however it ended. */
+  start(): Promise<void>
+  /** Resolves with a connected client, after a new attempt where it has to be. Rejects with what keeps it from connecting. */
+  ready(signal: AbortSignal): Promise<OpenedClient>
+  /** The client does not work any more: a new one is made, unless that has happened. */
+  replace(lost: OpenedClient): void
+  /** A call was answered: the server works. */
+  answered(): void
+  /** Deadlines of calls in flight stand still while a hook answers a question. */
+  readonly deadlines: Set<CallDeadline>
+  close(): Promise<void>
+}
+
+const nothingListed: Listing = { tools: new Map(), faults: [] }
+
+/** What changes of a connection, and what its parts share. */
+interface Held {
+  readonly server: NamedServer
+  readonly shared: SharedParts
+  readonly closing: AbortController
+  readonly deadlines: Set<CallDeadline>
+  opened: OpenedClient | undefined
+  attempt: Promise<void> | undefined
+  state: ConnectionState
+  fault: string | undefined
+  listing: Listing
+  /** Attempts and connections in a row without an answered call. */
+  losses: number
+}
+
+/** Prepares the connection to a server; `start` makes the first attempt. */
+export function connectionTo(server: NamedServer, shared: SharedParts): McpConnection {
+  const held: Held = {
+    server,
+    shared,
+    closing: new AbortController(),
+    deadlines: new Set(),
+    opened: undefined,
+    attempt: undefined,
+    state: 'starting',
+    fault: undefined,
+    listing: nothingListed,
+    losses: 0,
+  }
+  return {
+    server,
+    deadlines: held.deadlines,
+    state: () => (held.closing.signal.aborted ? 'closed' : held.state),
+    faults: () => [...(held.fault === undefined ? [] : [held.fault]), ...held.listing.faults],
+    listing: () => held.listing,
+    current: () => held.opened,
+    start: () => begin(held, open),
+    ready: (signal) => ready(held, signal),
+    replace: (from) => lose(held, from),
+    answered() {
+      held.losses = 0
+    },
+    async close() {
+      held.closing.abort(new Error(closedText))
+      await held.attempt?.catch(() => {})
+      const last = held.opened
+      held.opened = undefined
+      await last?.close().catch(() => {})
+    },
+  }
+}
+
+const closedText = 'the connections to MCP servers were closed'
+
+/** Joins the attempt that is under way, or begins one. */
+function begin(held: Held, work: (held: Held) => Promise<void>): Promise<void> {
+  return (held.attempt ??= work(held).finally(() => (held.attempt = undefined)))
+}
+
+async function ready(held: Held, signal: AbortSignal): Promise<OpenedClient> {
+  const { closing } = held
+  if (held.opened === undefined && !closing.signal.aborted) {
+    if (held.attempt === undefined) {
+      held.losses = 0
+      held.state = 'reconnecting'
+    }
+    await settledOrAborted(begin(held, open), signal)
+  }
+  if (closing.signal.aborted) throw new Error(closedText)
+  if (held.opened === undefined) throw new Error(held.fault ?? 'it is not connected')
+  return held.opened
+}
+
+/** One attempt to connect. */
+async function open(held: Held): Promise<void> {
+  const { server, shared, closing, deadlines } = held
+  const time = new AbortController()
+  const startMs = server.options.startMs ?? defaultStartMs
+  const cancel = shared.timers.schedule(startMs, () =>
+    time.abort(new Error(`it did not answer within ${startMs} ms (startMs says how long it may take)`)),
+  )
+  const events: ConnectionEvents = {
+    onTools: (from, tools) => {
+      if (from === held.opened) take(held, tools)
+    },
+    onLost: (from) => lose(held, from),
+    onQuestion: () => deadlines.forEach((deadline) => deadline.pause()),
+    onAnswer: () => deadlines.forEach((deadline) => deadline.resume()),
+  }
+  try {
+    const signal = AbortSignal.any([closing.signal, time.signal])
+    const { opened, tools } = await listedClient(server, shared, events, signal)
+    held.opened = opened
+    held.state = 'ready'
+    held.fault = undefined
+    take(held, tools)
+  } catch (error) {
+    held.losses++
+    held.state = 'failed'
+    held.fault = told(held, error)
+  } finally {
+    cancel()
+  }
+}
+
+function lose(held: Held, from: OpenedClient): void {
+  if (held.opened !== from || held.closing.signal.aborted) return
+  held.opened = undefined
+  held.losses++
+  held.fault = `the connection was lost: ${told(held, new Error(from.whyLost()))}`
+  void from.close().catch(() => {})
+  void begin(held, openAgain)
+}
+
+/** Tries again and again, each time after a longer wait. */
+async function openAgain(held: Held): Promise<void> {
+  const { closing } = held
+  const { timers, random, backoff } = held.shared
+  for (let tried = 0; tried < backoff.maxAttempts && held.losses <= backoff.maxAttempts; tried++) {
+    held.state = 'reconnecting'
+    const waitMs = Math.min(backoff.capMs, backoff.baseMs * 2 ** tried)
+    // Many clients of a server that comes up again should not come all at once.
+    await pause(Math.max(1, Math.round(waitMs * (0.75 + random() / 2))), timers, closing.signal)
+    if (closing.signal.aborted) break
+    await open(held)
+    if (held.opened !== undefined) return
+  }
+  held.state = 'failed'
+}
+
+function take(held: Held, tools: readonly Tool[]): void {
+  const before = held.listing
+  held.listing = listingOf(held.server.name, tools)
+  const changes = before === nothingListed ? undefined : toolChanges(held.server.name, before, held.listing)
+  if (changes) held.shared.onChange(changes)
+}
+
+function told({ server }: Held, error: unknown): string {
+  const text = error instanceof Error ? error.message : String(error)
+  return cleanText(withoutAnySecrets(text, server.secrets), 3_000)
+}

@@ -1,0 +1,48 @@
+import type { Client, Tool } from '@modelcontextprotocol/client'
+import { type ClientEvents, newClient } from './new-client.ts'
+import { type OpenedClient, openClient } from './open-client.ts'
+import type { NamedServer, SharedParts } from './shared-parts.ts'
+
+/** What a connected client reports. */
+export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'onAnswer'> {
+  readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
+  readonly onLost: (from: OpenedClient) => void
+}
+
+/** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
+export async function listedClient(
+  server: NamedServer,
+  shared: SharedParts,
+  { onTools, onLost, ...events }: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<{ readonly opened: OpenedClient; readonly tools: readonly Tool[] }> {
+  let opened: OpenedClient | undefined
+  let isLost = false
+  const heard = (_error: Error | null, tools: readonly Tool[] | null): void => {
+    if (opened !== undefined && tools !== null) onTools(opened, tools)
+  }
+  const make = (era?: 'legacy'): Client => newClient(server, shared, { ...events, onTools: heard }, era)
+  const made = await openClient(server, make, shared, signal)
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+  made.client.onclose = () => {
+    isLost = true
+    onLost(made)
+  }
+  try {
+    const tools = await listTools(made.client, signal)
+    if (isLost) throw new Error('the connection was lost')
+    opened = made
+    return { opened, tools }
+  } catch (error) {
+    const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
+    await made.close().catch(() => {})
+    throw why
+  }
+}
+
+/** All tools, of all pages; no tool of a server that does not have any. */
+async function listTools(client: Client, signal: AbortSignal): Promise<readonly Tool[]> {
+  if (client.getServerCapabilities()?.tools === undefined) return []
+  const { tools } = await client.listTools(undefined, { signal, timeout: 2 ** 31 - 1 })
+  return tools
+}

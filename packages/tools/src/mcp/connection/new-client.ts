@@ -1,0 +1,79 @@
+import type { Client, ClientOptions } from '@modelcontextprotocol/client'
+import type * as client from '@modelcontextprotocol/client'
+import type { McpQuestion } from '../options/hooks.ts'
+import { negotiation } from './open-client.ts'
+import type { NamedServer, SharedParts } from './shared-parts.ts'
+
+/** What a new client tells its connection. */
+export interface ClientEvents {
+  /** The server's list of tools has changed, and this is all of it now; or it could not be read. */
+  readonly onTools: (error: Error | null, tools: readonly client.Tool[] | null) => void
+  /** A hook begins to answer a question of the server. */
+  readonly onQuestion: () => void
+  readonly onAnswer: () => void
+}
+
+/** Identifies this runtime to servers. */
+const clientInfo = { name: 'tallystick', version: '0.1.0' }
+
+/** Nothing is compiled from what a server says: its answers are read with bounds of our own. */
+const trustingValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
+  getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),
+}
+
+/** Makes the client of a server, with the hooks that the user gave, and no other. */
+export function newClient(
+  { name, options }: NamedServer,
+  { sdk, hooks }: Pick<SharedParts, 'sdk' | 'hooks'>,
+  events: ClientEvents,
+  era?: 'legacy',
+): Client {
+  const { elicit, sample } = hooks
+  const made = new sdk.Client(clientInfo, {
+    versionNegotiation: era === undefined ? negotiation(options) : { mode: era },
+    jsonSchemaValidator: trustingValidator,
+    capabilities: {
+      ...(elicit && { elicitation: { form: { applyDefaults: true }, url: {} } }),
+      ...(sample && { sampling: {} }),
+    },
+    listChanged: { tools: { debounceMs: 50, onChanged: events.onTools } },
+  })
+  // A line that holds no message is no reason to end: servers print such things.
+  // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
+  made.onerror = () => {}
+  const asked = <Request, Answer>(
+    hook: (request: Request, question: McpQuestion) => Answer | Promise<Answer>,
+    request: Request,
+    signal: AbortSignal,
+  ): Promise<Answer> => answered(() => hook(request, Object.freeze({ server: name, signal })), events)
+  if (elicit) {
+    made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
+      asked<client.ElicitRequestParams, client.ElicitResult>(elicit, request.params, mcpReq.signal),
+    )
+  }
+  if (sample) {
+    made.setRequestHandler('sampling/createMessage', (request, { mcpReq }) =>
+      asked<client.CreateMessageRequestParams, client.CreateMessageResult>(
+        sample,
+        request.params,
+        mcpReq.signal,
+      ),
+    )
+  }
+  return made
+}
+
+async function answered<Answer>(
+  answer: () => Answer | Promise<Answer>,
+  { onQuestion, onAnswer }: ClientEvents,
+): Promise<Answer> {
+  onQuestion()
+  try {
+    return await answer()
+  } catch {
+    // What a hook throws is the application's own affair: the server only learns that there is no answer.
+    throw new Error('The user of this client did not answer.')
+  } finally {
+    onAnswer()
+  }
+}

@@ -1,0 +1,210 @@
+import type * as client from '@modelcontextprotocol/client'
+import type { Client, Transport } from '@modelcontextprotocol/client'
+import { withoutAnySecrets } from '../listing/result-content.ts'
+import { type HttpServer, isHttpServer, type StdioServer } from '../options/server-options.ts'
+import { cleanText } from '../text/clean-text.ts'
+import { boundedFetch } from '../transport/bounded-fetch.ts'
+import { childEnvironment } from '../options/child-environment.ts'
+import { type StdioTransport, stdioTransport } from '../transport/stdio-transport.ts'
+import { withLostResponses } from './lost-response.ts'
+import type { NamedServer, SharedParts } from './shared-parts.ts'
+
+const defaultMaxMessageBytes = 10_000_000
+/** How often a user is sent to an authorization page for one connection. */
+const maxAuthorizations = 2
+/** An answer to the question for the revision of the protocol is there at once, or the server does not know it. */
+const probeMs = 5_000
+const farewellMs = 1_000
+
+/** A client that is connected. */
+export interface OpenedClient {
+  readonly client: Client
+  readonly kind: 'stdio' | 'http' | 'sse'
+  /** Says how the connection was lost, as far as that is known. */
+  readonly whyLost: () => string
+  /** Closes the connection; resolves when nothing of it is left. */
+  close(): Promise<void>
+}
+
+/** Makes a client that is not connected yet; `legacy` where the transport is older than the new revision. */
+export type MakeClient = (era?: 'legacy') => Client
+
+/** Connects to a server. Rejects with an error whose text names what went wrong; nothing is left of the attempt then. */
+export async function openClient(
+  server: NamedServer,
+  makeClient: MakeClient,
+  shared: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const { options } = server
+  return isHttpServer(options)
+    ? await openHttp(options, makeClient, shared, signal)
+    : await openProcess({ ...server, options }, makeClient, shared, signal)
+}
+
+async function openProcess(
+  { options, secrets }: NamedServer & { readonly options: StdioServer },
+  makeClient: MakeClient,
+  { sdk, timers, guard, environment }: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const { command, args = [], env = {}, cwd, maxMessageBytes = defaultMaxMessageBytes } = options
+  const given = {
+    command,
+    args,
+    cwd,
+    maxMessageBytes,
+    env: childEnvironment(environment, env, process.platform),
+  }
+  const transport = stdioTransport(given, { sdk, timers, guard })
+  const client = makeClient()
+  try {
+    await connected(client, transport, signal)
+  } catch (error) {
+    const exit = transport.process.exit()
+    await transport.close()
+    throw new Error(whyNotStarted(command, error, exit) + stderrText(transport, secrets), { cause: error })
+  }
+  return {
+    client,
+    kind: 'stdio',
+    whyLost: () =>
+      `its process ended (${transport.process.exit() ?? 'it was closed'})${stderrText(transport, secrets)}`,
+    close: () => transport.close(),
+  }
+}
+
+function whyNotStarted(command: string, error: unknown, exit: string | undefined): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ENOENT')
+    return `its command ${JSON.stringify(command)} was not found: install it, or give its path`
+  if (code === 'EACCES') return `its command ${JSON.stringify(command)} may not be executed`
+  if (exit !== undefined) return `its process ended (${exit})`
+  return error instanceof Error ? error.message : String(error)
+}
+
+function stderrText({ process: { stderrTail } }: StdioTransport, secrets: NamedServer['secrets']): string {
+  const said = withoutAnySecrets(stderrTail.text(), secrets)
+  return said === '' ? '' : `. Its last words on standard error:\n${cleanText(said, 2_000)}`
+}
+
+async function openHttp(
+  options: HttpServer,
+  makeClient: MakeClient,
+  { sdk, timers }: SharedParts,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  if (options.type === 'sse') return await openSse(options, makeClient, sdk, signal)
+  try {
+    return await openStreamable(options, makeClient, { sdk, timers }, signal)
+  } catch (error) {
+    if (options.type === 'http' || signal.aborted || !isUnknownTransport(error, sdk)) throw error
+    return await openSse(options, makeClient, sdk, signal)
+  }
+}
+
+/** Whether a server does not know Streamable HTTP. Any other failure would fail the older way as well, or hide itself. */
+function isUnknownTransport(error: unknown, sdk: typeof client): boolean {
+  return error instanceof sdk.SdkHttpError && [400, 404, 405].includes(error.status ?? 0)
+}
+
+async function openStreamable(
+  options: HttpServer,
+  makeClient: MakeClient,
+  { sdk, timers }: Pick<SharedParts, 'sdk' | 'timers'>,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const makeTransport = (): client.StreamableHTTPClientTransport =>
+    new sdk.StreamableHTTPClientTransport(new URL(options.url), httpOptions(options))
+  const { client, transport } = await authorized(options, makeClient, { makeTransport, sdk }, signal)
+  return {
+    client,
+    kind: 'http',
+    whyLost: () => 'its connection ended',
+    async close() {
+      await farewell(transport, timers)
+      await client.close()
+    },
+  }
+}
+
+/** Ends the session at the server, which is waited for at most a second: it may be gone. */
+async function farewell(
+  transport: client.StreamableHTTPClientTransport,
+  timers: SharedParts['timers'],
+): Promise<void> {
+  let cancel = (): void => {}
+  const late = new Promise<void>((resolve) => (cancel = timers.schedule(farewellMs, resolve)))
+  await Promise.race([transport.terminateSession().catch(() => {}), late])
+  cancel()
+}
+
+async function openSse(
+  options: HttpServer,
+  makeClient: MakeClient,
+  sdk: typeof client,
+  signal: AbortSignal,
+): Promise<OpenedClient> {
+  const makeTransport = (): client.SSEClientTransport =>
+    new sdk.SSEClientTransport(new URL(options.url), httpOptions(options))
+  const { client } = await authorized(options, () => makeClient('legacy'), { makeTransport, sdk }, signal)
+  return { client, kind: 'sse', whyLost: () => 'its stream of events ended', close: () => client.close() }
+}
+
+function httpOptions(options: HttpServer): client.StreamableHTTPClientTransportOptions {
+  const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
+  return {
+    fetch: boundedFetch(options.fetch ?? fetch, maxMessageBytes),
+    ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
+    ...(authProvider !== undefined && { authProvider }),
+  }
+}
+
+type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClientTransport
+
+/** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
+async function authorized<T extends AuthorizedTransport>(
+  { authorizationCallback }: HttpServer,
+  makeClient: MakeClient,
+  { makeTransport, sdk }: { readonly makeTransport: () => T; readonly sdk: typeof client },
+  signal: AbortSignal,
+): Promise<{ readonly client: Client; readonly transport: T }> {
+  for (let authorizations = 0; ; authorizations++) {
+    const client = makeClient()
+    const transport = makeTransport()
+    withLostResponses(transport)
+    try {
+      await connected(client, transport, signal)
+      return { client, transport }
+    } catch (error) {
+      await client.close().catch(() => {})
+      const isAsked = error instanceof sdk.UnauthorizedError
+      if (!isAsked || authorizationCallback === undefined || authorizations >= maxAuthorizations) throw error
+      await transport.finishAuth(await authorizationCallback())
+    }
+  }
+}
+
+/** Connects a client; when the signal aborts, closes the transport and rejects with the signal's reason. */
+async function connected(client: Client, transport: Transport, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  const abort = (): void => void transport.close().catch(() => {})
+  signal.addEventListener('abort', abort)
+  try {
+    await client.connect(transport, { timeout: 2 ** 31 - 1, signal })
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** How the revision of the protocol is found out. */
+export function negotiation(
+  options: NamedServer['options'],
+): NonNullable<client.ClientOptions['versionNegotiation']> {
+  const era = options.era ?? (isHttpServer(options) && options.type !== 'sse' ? 'auto' : 'legacy')
+  const mode = era === 'legacy' || era === 'auto' ? era : { pin: era }
+  return { mode, probe: { timeoutMs: probeMs } }
+}

@@ -1,0 +1,34 @@
+import type * as client from '@modelcontextprotocol/client'
+import type { KnownSecrets } from '@tallystick/core/vocabulary'
+import type { Timers } from '../../built-in/timers.ts'
+import type { ToolChanges } from '../listing/tool-changes.ts'
+import type { McpHooks } from '../options/hooks.ts'
+import type { McpServer } from '../options/server-options.ts'
+import type { Environment } from '../options/child-environment.ts'
+import type { ProcessGuard } from '../transport/process-guard.ts'
+
+/** One server of a configuration. */
+export interface NamedServer {
+  readonly name: string
+  readonly options: McpServer
+  readonly secrets: KnownSecrets
+}
+
+/** Waits between attempts to reconnect. */
+export interface Backoff {
+  readonly baseMs: number
+  readonly capMs: number
+  readonly maxAttempts: number
+}
+
+/** What the connections of a manager share. */
+export interface SharedParts {
+  readonly sdk: typeof client
+  readonly hooks: McpHooks
+  readonly timers: Timers
+  readonly random: () => number
+  readonly guard: ProcessGuard
+  readonly environment: Environment
+  readonly backoff: Backoff
+  readonly onChange: (changes: ToolChanges) => void
+}

@@ -1,0 +1,28 @@
+import type { Timers } from '../../built-in/timers.ts'
+
+/** Resolves after a time, or when the signal aborts. */
+export function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = timers.schedule(ms, end)
+    signal.addEventListener('abort', end)
+  })
+}
+
+/** Resolves when the work has settled, however; rejects with the reason of the signal when that aborts before. */
+export function settledOrAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error)
+    if (signal.aborted) return abort()
+    const end = (): void => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    }
+    signal.addEventListener('abort', abort)
+    work.then(end, end)
+  })
+}

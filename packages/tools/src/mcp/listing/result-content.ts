@@ -1,0 +1,153 @@
+import type * as client from '@modelcontextprotocol/client'
+import { type JsonObject, type KnownSecrets, type ResultPart, withoutKeys } from '@tallystick/core/vocabulary'
+import { boundedText } from '../../content/bounded-text.ts'
+import { file, image, text } from '../../content/content.ts'
+import { jsonSchemaParse } from '../../input/json-schema.ts'
+import { cleanLine } from '../text/clean-text.ts'
+import { checkedSchema } from './checked-schema.ts'
+
+/** How much of a result is taken. */
+export interface ResultBounds {
+  /** Characters of text, over all of its parts. */
+  readonly maxCharacters: number
+  /** Characters of Base64 of images, sounds and files, over all of them. */
+  readonly maxBinaryCharacters: number
+}
+
+/** The bounds of a result, and the secrets that are struck out of it. */
+export interface ResultReading extends ResultBounds {
+  readonly secrets: KnownSecrets
+}
+
+const maxParts = 256
+
+/** What a server answered, as parts of a result, within bounds, with the secrets of its configuration struck out. */
+export async function resultContent(
+  result: client.CallToolResult,
+  outputSchema: JsonObject | undefined,
+  reading: ResultReading,
+): Promise<readonly ResultPart[]> {
+  const { structuredContent, isError } = result
+  const parts = contentParts(result.content, reading)
+  if (structuredContent === undefined) return parts
+  const structured = JSON.stringify(structuredContent)
+  const only = onlyText(structuredContent)
+  const isSaid = result.content.some(
+    (block) => block.type === 'text' && (block.text === only || sameJson(block.text, structured)),
+  )
+  const shown = isSaid ? parts : [...parts, ...contentParts([{ type: 'text', text: structured }], reading)]
+  if (isError || outputSchema === undefined) return shown
+  const fault = await structureFault(structuredContent, outputSchema)
+  return fault === undefined ? shown : [...shown, text(fault)]
+}
+
+/** Blocks of a message, of a result or of a prompt, as parts. */
+export function contentParts(
+  blocks: readonly client.ContentBlock[],
+  { secrets, maxCharacters, maxBinaryCharacters }: ResultReading,
+): readonly ResultPart[] {
+  let characters = maxCharacters
+  let binary = maxBinaryCharacters
+  const parts: ResultPart[] = []
+  for (const block of blocks.slice(0, maxParts)) {
+    const part = partOf(block)
+    if (part.type === 'text') {
+      // Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
+      const near = part.text.slice(0, characters + secrets.maxFormLength)
+      const whole = withoutSecrets(near, secrets).toWellFormed()
+      const leftOut = Math.max(0, part.text.length - Math.max(characters, 0))
+      if (characters > 0) parts.push(text(leftOut > 0 ? cut(whole, characters, leftOut) : whole))
+      characters -= part.text.length
+    } else if ('data' in part && part.data.length > binary) {
+      parts.push(
+        text(
+          `(${part.mediaType} of ${part.data.length} characters of Base64 was left out: it is too large.)`,
+        ),
+      )
+    } else {
+      if ('data' in part) binary -= part.data.length
+      parts.push(part)
+    }
+  }
+  if (blocks.length > maxParts) parts.push(text(`(${blocks.length - maxParts} more parts were left out.)`))
+  return parts.filter((part) => part.type !== 'text' || part.text !== '')
+}
+
+/** A text without the secrets that a server was configured with. */
+export function withoutSecrets(given: string, secrets: KnownSecrets): string {
+  return secrets.struckFrom(given, () => '[secret]')
+}
+
+/** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
+export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
+  return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
+}
+
+function cut(whole: string, maxCharacters: number, leftOut: number): string {
+  const kept = whole.slice(0, maxCharacters).replace(/[\ud800-\udbff]$/, '')
+  return `${kept}\n(${leftOut} characters were left out: ask for less, or for a part.)`
+}
+
+function partOf(block: client.ContentBlock): ResultPart {
+  switch (block.type) {
+    case 'text':
+      return text(block.text)
+    case 'image':
+    case 'audio':
+      return binaryPart(block.mimeType, block.data)
+    case 'resource_link': {
+      const { uri, name, mimeType, description } = block
+      const kind = mimeType === undefined ? '' : ` (${cleanLine(mimeType, 100)})`
+      const said = description === undefined ? '' : `: ${cleanLine(description, 1_000)}`
+      return text(`Resource ${cleanLine(name, 200)}${kind} at ${cleanLine(uri, 2_000)}${said}`)
+    }
+    case 'resource':
+      return resourcePart(block.resource)
+    default:
+      // A newer protocol may know more kinds.
+      return text(boundedText(JSON.stringify(block), 10_000))
+  }
+}
+
+/** What a resource holds, as a part. */
+export function resourcePart(
+  resource: client.TextResourceContents | client.BlobResourceContents,
+): ResultPart {
+  if ('text' in resource) return text(resource.text)
+  return binaryPart(resource.mimeType ?? 'application/octet-stream', resource.blob)
+}
+
+function binaryPart(mediaType: string, data: string): ResultPart {
+  try {
+    return mediaType.startsWith('image/') ? image({ mediaType, data }) : file({ mediaType, data })
+  } catch {
+    return text(`(What should be ${cleanLine(mediaType, 100)} was left out: it is no Base64.)`)
+  }
+}
+
+/** The text of an object that holds nothing else: libraries wrap texts so, and give them as texts as well. */
+function onlyText(structured: unknown): string | undefined {
+  const values = Object.values(Object(structured) as object)
+  return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined
+}
+
+function sameJson(given: string, json: string): boolean {
+  if (given === json) return true
+  try {
+    return given.length < 1_000_000 && JSON.stringify(JSON.parse(given)) === json
+  } catch {
+    return false
+  }
+}
+
+/** What a server's answer lacks of what its own schema promises: the model had better not rely on it. */
+async function structureFault(given: unknown, outputSchema: JsonObject): Promise<string | undefined> {
+  const parse = jsonSchemaParse('the result', checkedSchema(outputSchema))
+  const parsed = await parse(given as JsonObject)
+  if (parsed.ok) return undefined
+  const places = parsed.issues
+    .slice(0, 3)
+    .map(({ path, message }) => `${path.map(String).join('.')} ${message}`)
+  const what = cleanLine(places.join('; '), 300)
+  return `(The answer does not fit the output schema that the server itself declares: ${what}.)`
+}

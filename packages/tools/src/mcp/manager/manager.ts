@@ -1,0 +1,91 @@
+import type { Tool } from '@tallystick/core'
+import type { Json, JsonObject, ResultPart } from '@tallystick/core/vocabulary'
+import type { Observable } from 'rxjs'
+import type { ConnectionState } from '../connection/connection.ts'
+import type { ToolChanges } from '../listing/tool-changes.ts'
+
+/** How a server is. */
+export interface McpServerStatus {
+  readonly name: string
+  readonly state: ConnectionState
+  /** `stdio`, `http` or `sse`, while it is connected. */
+  readonly transport?: 'stdio' | 'http' | 'sse'
+  /** What the server calls itself. */
+  readonly server?: { readonly name: string; readonly version: string }
+  /** The revision of the protocol that is spoken, such as `2025-11-25`. */
+  readonly protocolVersion?: string
+  /** How many tools it offers. */
+  readonly tools: number
+  /** Why it cannot be used, then which of its tools are left out and why. Without secrets and control characters. */
+  readonly faults: readonly string[]
+}
+
+/** One call that no agent makes. */
+export interface McpCallOptions {
+  readonly signal?: AbortSignal
+  readonly onProgress?: (data: Json) => void
+}
+
+/** A resource or a template of resources, as a server lists it. */
+export interface McpResource {
+  /** Of a template, its pattern, such as `file:///{path}`. */
+  readonly uri: string
+  readonly isTemplate: boolean
+  readonly name: string
+  readonly description?: string
+  readonly mimeType?: string
+}
+
+/** A prompt, as a server lists it. */
+export interface McpPrompt {
+  readonly name: string
+  readonly description?: string
+  readonly arguments: readonly {
+    readonly name: string
+    readonly description?: string
+    readonly required: boolean
+  }[]
+}
+
+/** A prompt with its arguments filled in. */
+export interface McpPromptMessages {
+  readonly description?: string
+  readonly messages: readonly {
+    readonly role: 'user' | 'assistant'
+    readonly content: readonly ResultPart[]
+  }[]
+}
+
+/** MCP servers that run, and their tools. */
+export interface McpManager {
+  /** The tools of all servers, as they are listed now. A tool of a server that is lost comes back with it. */
+  readonly tools: readonly Tool[]
+  readonly servers: readonly McpServerStatus[]
+  /** Emits when a server changes its list of tools. */
+  readonly changes$: Observable<ToolChanges>
+  /**
+   * What the tools are now, to compare later lists with: give them back as `pins`. A tool whose description or schema is
+   * another one then asks a person, also in another process.
+   */
+  readonly pins: Readonly<Record<string, string>>
+  /** Calls a tool by the name that its server knows. Rejects with a `ToolError`. */
+  call(
+    server: string,
+    tool: string,
+    input: JsonObject,
+    options?: McpCallOptions,
+  ): Promise<readonly ResultPart[]>
+  resources(server: string): Promise<readonly McpResource[]>
+  readResource(server: string, uri: string): Promise<readonly ResultPart[]>
+  prompts(server: string): Promise<readonly McpPrompt[]>
+  getPrompt(
+    server: string,
+    prompt: string,
+    input?: Readonly<Record<string, string>>,
+  ): Promise<McpPromptMessages>
+  /** Tries at once to connect to a server that failed; resolves with how it is then. */
+  reconnect(server: string): Promise<McpServerStatus>
+  /** Ends every connection, and every process with all that it started. Resolves when nothing of them is left. */
+  close(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}

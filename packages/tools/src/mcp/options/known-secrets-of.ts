@@ -1,0 +1,48 @@
+import { type KnownSecrets, knownSecrets } from '@tallystick/core/vocabulary'
+import { isHttpServer, type McpServer } from './server-options.ts'
+
+/** Headers that are no secrets. */
+const openHeaders: ReadonlySet<string> = new Set([
+  'accept',
+  'accept-language',
+  'cache-control',
+  'content-type',
+  'user-agent',
+])
+
+/** What names a variable or a parameter whose value must not be shown. */
+const secretName = /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
+
+/** The secrets in the configuration of a server: they are struck out of everything that it says. */
+export function knownSecretsOf(server: McpServer): KnownSecrets {
+  const given = server.secrets ?? []
+  if (!isHttpServer(server)) {
+    const env = server.env ?? {}
+    return knownSecrets([...given, ...namedSecrets(env), ...Object.values(env).flatMap(passwordIn)])
+  }
+  const headers = Object.entries(server.headers ?? {}).flatMap(([name, value]) =>
+    openHeaders.has(name.toLowerCase()) ? [] : [value, ...value.split(/[\s;,=]/)],
+  )
+  const { username, searchParams } = new URL(server.url)
+  const parameters = namedSecrets(Object.fromEntries(searchParams))
+  return knownSecrets([...given, ...headers, ...parameters, username, ...passwordIn(server.url)])
+}
+
+function namedSecrets(values: Readonly<Record<string, string>>): readonly string[] {
+  return Object.entries(values).flatMap(([name, value]) => (secretName.test(name) ? [value] : []))
+}
+
+/** The password of what may be the URL of a database. */
+function passwordIn(value: string): readonly string[] {
+  if (!URL.canParse(value)) return []
+  const { password } = new URL(value)
+  return [password, decodeURIComponentOr(password)]
+}
+
+function decodeURIComponentOr(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

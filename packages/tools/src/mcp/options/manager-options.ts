@@ -1,0 +1,66 @@
+import type { Clock, Host } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import type { Environment } from './child-environment.ts'
+import type { McpHooks } from './hooks.ts'
+import { type McpServer, mcpServer } from './server-options.ts'
+
+/** The servers, and what they all share. */
+export interface McpOptions extends McpHooks {
+  /** The servers by their names, which are part of the names of their tools. */
+  readonly servers: Readonly<Record<string, McpServer>>
+  /**
+   * Digests of tools that a person knows, by the tools' names, as `pins` of a manager gives them: a tool with another
+   * digest asks. Default: what each server lists first.
+   */
+  readonly pins?: Readonly<Record<string, string>> | undefined
+  /** Waits after a connection was lost. */
+  readonly reconnect?:
+    | {
+        /** Milliseconds before the first attempt; each wait is twice the one before. Default 250. */
+        readonly baseMs?: number | undefined
+        /** Milliseconds of the longest wait. Default 15 000. */
+        readonly capMs?: number | undefined
+        /** Attempts in a row that may fail; afterwards the next call tries again. Default 5. */
+        readonly maxAttempts?: number | undefined
+      }
+    | undefined
+  /** The environment of which servers get `PATH` and the like. Default: that of this process. */
+  readonly environment?: Environment | undefined
+  /** The clock that waits are measured by. Default: the host's. */
+  readonly timers?: Pick<Clock, 'schedule'> | undefined
+  /** Spreads the attempts to reconnect. Default: the host's. */
+  readonly random?: Host['random'] | undefined
+}
+
+const { anyFunction, anyObject, fields, filledText, maybe, numberFrom, recordOf } = option
+
+const managerOptions = fields<McpOptions>(
+  {
+    servers: recordOf(mcpServer),
+    pins: maybe(recordOf(filledText)),
+    reconnect: maybe(
+      fields<NonNullable<McpOptions['reconnect']>>({
+        baseMs: maybe(numberFrom(1)),
+        capMs: maybe(numberFrom(1)),
+        maxAttempts: maybe(numberFrom(0, { whole: true })),
+      }),
+    ),
+    environment: maybe(anyObject),
+    timers: maybe(anyObject),
+    random: maybe(anyFunction),
+    elicit: maybe(anyFunction),
+    sample: maybe(anyFunction),
+  },
+  {
+    mcpServers: 'servers',
+    onElicitation: 'elicit',
+    elicitation: 'elicit',
+    sampling: 'sample',
+    env: 'environment',
+  },
+)
+
+/** Refuses options that cannot work. Throws `ConfigurationError`. */
+export function requireMcpOptions(options: McpOptions): void {
+  requireOptions('mcpTools', managerOptions, options)
+}

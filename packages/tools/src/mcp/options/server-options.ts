@@ -1,0 +1,161 @@
+import type * as client from '@modelcontextprotocol/client'
+import { option, type OptionCheck, type OptionChecks } from '@tallystick/core/kit'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
+
+/** What is said about every server. */
+interface AnyServer {
+  /**
+   * Whether what the server says about its own tools is believed: a tool that it calls read-only is then a `read`. Default
+   * false: every tool is a `write`, so calls run one by one and are not repeated after a crash.
+   */
+  readonly trusted?: boolean | undefined
+  /** When a person has to approve a call of its tools. Default: never. A tool that has changed asks in any case. */
+  readonly approval?: ApprovalPolicy<JsonObject> | undefined
+  /** Names of the tools that are offered, as the server knows them. Default: all. */
+  readonly includeTools?: readonly string[] | undefined
+  /** Names of tools that are not offered. */
+  readonly excludeTools?: readonly string[] | undefined
+  /** Milliseconds without progress after which a call is given up as `timed_out`. Default 60 000. */
+  readonly timeoutMs?: number | undefined
+  /** Milliseconds after which a call is given up, whatever progress it makes. Default 600 000. */
+  readonly maxTotalMs?: number | undefined
+  /** Milliseconds that the server may take to start and to list its tools. Default 30 000. */
+  readonly startMs?: number | undefined
+  /** Bytes of one message of the server at most. Default 10 000 000. */
+  readonly maxMessageBytes?: number | undefined
+  /** Characters of text that a result shows at most; Base64 may be fifty times as long. Default 100 000. */
+  readonly maxResultCharacters?: number | undefined
+  /** The revision of the protocol: `legacy` up to 2025-11-25, `auto` asks the server first. Default: `auto` over HTTP. */
+  readonly era?: 'legacy' | 'auto' | '2026-07-28' | undefined
+  /** Rejects `mcpTools` where the server cannot be started. Default false: its status says so. */
+  readonly required?: boolean | undefined
+  /** Leaves the server out. */
+  readonly disabled?: boolean | undefined
+  /**
+   * Texts that are struck out of results and errors, besides headers, what the URL holds before its host, and variables
+   * whose name says that they are secret (`KEY`, `TOKEN`, `SECRET`, `PASSWORD` …). Those of less than 8 characters are not
+   * looked for.
+   */
+  readonly secrets?: readonly string[] | undefined
+}
+
+/** A server that is a program here, spoken to over its standard input and output. */
+export interface StdioServer extends AnyServer {
+  readonly type?: 'stdio' | undefined
+  readonly command: string
+  readonly args?: readonly string[] | undefined
+  /** Its environment, beside what programs need to run at all (`PATH`, `HOME` …). Nothing else of this process's. */
+  readonly env?: Readonly<Record<string, string>> | undefined
+  readonly cwd?: string | undefined
+}
+
+/** A server at a URL. */
+export interface HttpServer extends AnyServer {
+  /** `http`: Streamable HTTP; `sse`: the older way. Default: the first, and the second where the first is not known. */
+  readonly type?: 'http' | 'sse' | undefined
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Tokens, or OAuth, as the client library takes it. */
+  readonly authProvider?: client.AuthProvider | client.OAuthClientProvider | undefined
+  /**
+   * Resolves with the parameters that OAuth's redirect came back with, once `authProvider` has sent the user to the
+   * authorization page. Without it a server that asks for that fails with a text that says so.
+   */
+  readonly authorizationCallback?: (() => URLSearchParams | Promise<URLSearchParams>) | undefined
+  /** Sends the requests. Default: the host's fetch. */
+  readonly fetch?: client.FetchLike | undefined
+}
+
+/** One MCP server. */
+export type McpServer = StdioServer | HttpServer
+
+const {
+  anyFunction,
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  listOf,
+  maybe,
+  milliseconds,
+  numberFrom,
+  oneOf,
+} = option
+const { recordOf, trueOrFalse, valueThat } = option
+
+const common: OptionChecks<AnyServer> = {
+  trusted: maybe(trueOrFalse),
+  approval: maybe(approvalPolicy),
+  includeTools: maybe(listOf(filledText)),
+  excludeTools: maybe(listOf(filledText)),
+  timeoutMs: maybe(milliseconds),
+  maxTotalMs: maybe(milliseconds),
+  startMs: maybe(milliseconds),
+  maxMessageBytes: maybe(numberFrom(1_000, { whole: true })),
+  maxResultCharacters: maybe(numberFrom(1, { whole: true })),
+  era: maybe(oneOf(['legacy', 'auto', '2026-07-28'])),
+  required: maybe(trueOrFalse),
+  disabled: maybe(trueOrFalse),
+  secrets: maybe(listOf(anyText)),
+}
+
+const otherNames = {
+  timeout: 'timeoutMs',
+  trust: 'trusted',
+  enabledTools: 'includeTools',
+  disabledTools: 'excludeTools',
+}
+
+const noNul = valueThat(
+  'a text without the character NUL',
+  (value) => typeof value === 'string' && !value.includes('\0'),
+)
+
+const stdioServer = fields<StdioServer>(
+  {
+    ...common,
+    type: maybe(oneOf(['stdio'])),
+    command: filledText,
+    args: maybe(listOf(noNul)),
+    env: maybe(recordOf(noNul)),
+    cwd: maybe(filledText),
+  },
+  { ...otherNames, environment: 'env', arguments: 'args' },
+)
+
+const httpServer = fields<HttpServer>(
+  {
+    ...common,
+    type: maybe(oneOf(['http', 'sse'])),
+    url: valueThat('an http: or https: URL', isHttpUrl),
+    headers: maybe(recordOf(anyText)),
+    authProvider: maybe(anyObject),
+    authorizationCallback: maybe(anyFunction),
+    fetch: maybe(anyFunction),
+  },
+  { ...otherNames, serverUrl: 'url', httpUrl: 'url', auth: 'authProvider' },
+)
+
+/** What can be given as a server. */
+export const mcpServer: OptionCheck = (value, path) => {
+  const { command, url } = Object(value) as { readonly command?: unknown; readonly url?: unknown }
+  if (command !== undefined && url !== undefined) {
+    return { path, what: 'has a command and a url; give one of the two' }
+  }
+  if (command === undefined && url === undefined && typeof value === 'object' && value !== null) {
+    return { path, what: 'has neither a command nor a url; give the one that its server is reached by' }
+  }
+  return (url === undefined ? stdioServer : httpServer)(value, path)
+}
+
+/** Whether a server is one at a URL. */
+export function isHttpServer(server: McpServer): server is HttpServer {
+  return 'url' in server && server.url !== undefined
+}
+
+function isHttpUrl(value: unknown): boolean {
+  if (typeof value !== 'string') return false
+  const { protocol } = URL.canParse(value) ? new URL(value) : { protocol: '' }
+  return protocol === 'http:' || protocol === 'https:'
+}

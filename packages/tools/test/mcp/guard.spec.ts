@@ -1,0 +1,29 @@
+// A host that is killed takes its servers along, with all that they started.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { isAlive } from './connected.ts'
+
+const host = `
+import { mcpTools } from '@tallystick/tools/mcp'
+const mcp = await mcpTools({ servers: { bad: { command: process.execPath, args: [process.argv[1]] } } })
+const [{ text: pid }] = await mcp.call('bad', 'pid', {})
+const [{ text: child }] = await mcp.call('bad', 'spawn', {})
+process.stdout.write(pid + ' ' + child)
+setInterval(() => {}, 1000)
+`
+
+it('ends servers when their host is killed', { timeout: 60_000 }, async () => {
+  const server = fileURLToPath(new URL('servers/faulty-server.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', host, server], {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const [said] = (await once(child.stdio[1], 'data')) as [Buffer]
+  const pids = String(said).split(' ').map(Number)
+  expect(pids.map(isAlive)).toEqual([true, true])
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  await expect.poll(() => pids.map(isAlive), { timeout: 30_000 }).toEqual([false, false])
+})

@@ -1,0 +1,146 @@
+import { manualClock } from '@tallystick/core/testing'
+import { textOf } from '@tallystick/core'
+import type { Json } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import { endingOf } from '../one-call.ts'
+import { connect, said, tick } from './connected.ts'
+import { everythingAt, modernServer, served, sessionServer } from './servers/http-servers.ts'
+
+describe('a server at a URL', () => {
+  it('that others wrote is reached over Streamable HTTP', async () => {
+    const url = await everythingAt('streamableHttp')
+    const manager = await connect({ everything: { url } })
+    expect(manager.servers).toMatchObject([
+      { state: 'ready', transport: 'http', tools: 13, protocolVersion: '2025-11-25' },
+    ])
+    expect(textOf(await manager.call('everything', 'get-sum', { a: 1, b: 2 }))).toBe(
+      'The sum of 1 and 2 is 3.',
+    )
+  })
+
+  it('that others wrote is reached the older way where it knows no other', async () => {
+    const url = await everythingAt('sse')
+    const manager = await connect({ everything: { url } })
+    expect(manager.servers).toMatchObject([{ state: 'ready', transport: 'sse', tools: 13 }])
+    const reports: Json[] = []
+    const input = { duration: 0.01, steps: 2 }
+    const onProgress = (data: Json): void => void reports.push(data)
+    await manager.call('everything', 'trigger-long-running-operation', input, { onProgress })
+    expect(reports[0]).toEqual({ progress: 1, total: 2 })
+  })
+
+  it.each([401, 403, 500, 503])('is not tried the older way after HTTP %i', async (status) => {
+    const server = await served((_request, response) => void response.writeHead(status).end('secret body'))
+    const manager = await connect({ shut: { url: server.url } })
+    expect(manager.servers).toMatchObject([{ state: 'failed' }])
+    expect(server.requests.filter((request) => request.startsWith('GET'))).toEqual([])
+  })
+
+  it.each([400, 404, 405])(
+    'is tried the older way after HTTP %i, unless its type is given',
+    async (status) => {
+      const server = await served((_request, response) => void response.writeHead(status).end())
+      await connect({ old: { url: server.url } })
+      expect(server.requests).toContain('GET /mcp')
+      const strict = await served((_request, response) => void response.writeHead(status).end())
+      await connect({ old: { url: strict.url, type: 'http' } })
+      expect(strict.requests).not.toContain('GET /mcp')
+    },
+  )
+
+  it.each([
+    ['2026-07-28', modernServer, 'auto'],
+    ['2026-07-28', modernServer, '2026-07-28'],
+    ['2025-11-25', () => modernServer('stateless'), 'legacy'],
+    ['2025-11-25', sessionServer, 'auto'],
+  ] as const)('speaks revision %s, and answers with progress', async (protocolVersion, start, era) => {
+    const { url } = await start()
+    const manager = await connect({ bad: { url, era } })
+    expect(manager.servers).toMatchObject([{ state: 'ready', transport: 'http', protocolVersion }])
+    expect(await said(manager, 'echo', { text: 'hi' })).toBe('hi')
+    const reports: Json[] = []
+    await manager.call('bad', 'steps', { count: 2 }, { onProgress: (data) => void reports.push(data) })
+    expect(reports[0]).toMatchObject({ progress: 1, total: 2 })
+  })
+
+  it('of the new revision asks the hooks as well', async () => {
+    const { url } = await modernServer()
+    const manager = await connect(
+      { bad: { url } },
+      { elicit: () => ({ action: 'accept', content: { count: 4 } }) },
+    )
+    // The tool asks in the manner of the older revisions, which the new one refuses.
+    await expect(said(manager, 'ask')).rejects.toThrow('server')
+  })
+
+  it('gets its headers, and they are struck out of what it says', async () => {
+    const server = await sessionServer()
+    const headers = { authorization: 'Bearer secret-0123456789' }
+    const manager = await connect({ bad: { url: server.url, headers } })
+    expect(await said(manager, 'echo', { text: 'it is secret-0123456789' })).toBe('it is [secret]')
+    expect(server.lastHeaders()).toMatchObject(headers)
+    expect(JSON.stringify([manager.servers, manager.pins])).not.toContain('secret-0123456789')
+  })
+
+  it('that forgets the session is connected to again, and the call made again: it ran nothing', async () => {
+    const server = await sessionServer()
+    const manager = await connect({ bad: { url: server.url } }, { reconnect: { baseMs: 1 } })
+    server.forget()
+    expect(await said(manager, 'echo', { text: 'again' })).toBe('again')
+    expect(server.requests.filter((request) => request === 'POST /mcp').length).toBeGreaterThan(6)
+  })
+
+  it('whose connection breaks in a call leaves that in doubt', async () => {
+    const server = await sessionServer()
+    const manager = await connect({ bad: { url: server.url } })
+    const hang = manager.tools.find(({ origin }) => origin?.name === 'hang')
+    const before = server.requests.length
+    const ending = endingOf(hang!, {})
+    while (server.requests.length === before) await tick()
+    await tick()
+    server.breakConnections()
+    expect(await ending).toMatchObject({ outcome: 'interrupted' })
+    expect(await said(manager, 'echo', { text: 'still here' })).toBe('still here')
+  })
+
+  it('that goes away runs nothing more, and says so', async () => {
+    const server = await sessionServer()
+    const manager = await connect({ bad: { url: server.url } })
+    await server.close()
+    const echo = manager.tools.find(({ origin }) => origin?.name === 'echo')
+    // The connection that was kept open may break under the first call, which is in doubt then.
+    await endingOf(echo!, { text: 'hi' })
+    const { outcome, text } = await endingOf(echo!, { text: 'hi' })
+    expect(outcome).toBe('failed')
+    expect(text).toContain('cannot be reached now. Nothing was run.')
+  })
+
+  it('that streams without an end is cut off, and the call ends', async () => {
+    const server = await served((request, response) => {
+      if (request.method !== 'POST') return void response.writeHead(405).end()
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const flood = (): void => {
+        if (!response.writable) return
+        response.write(`data: ${'x'.repeat(60_000)}\n`, () => void setImmediate(flood))
+      }
+      flood()
+    })
+    const manager = await connect({
+      flood: { url: server.url, maxMessageBytes: 200_000, era: 'legacy', type: 'http' },
+    })
+    expect(manager.servers[0]?.faults).toEqual([
+      expect.stringContaining('A message of the server is longer than 200000 bytes.'),
+    ])
+  })
+
+  it('is given a call up at its time, and told so', async () => {
+    const clock = manualClock()
+    const server = await sessionServer()
+    const manager = await connect({ bad: { url: server.url, timeoutMs: 500 } }, { timers: clock })
+    const heard: Json[] = []
+    const call = manager.call('bad', 'hang', {}, { onProgress: (data) => void heard.push(data) })
+    while (heard.length === 0) await tick()
+    clock.advance(500)
+    await expect(call).rejects.toMatchObject({ outcome: 'timed_out' })
+  })
+})

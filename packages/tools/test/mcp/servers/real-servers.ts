@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { StdioServer } from '@tallystick/tools/mcp'
+import { onTestFinished } from 'vitest'
+
+const require = createRequire(import.meta.url)
+
+/** A server that others wrote, by the name of its package without `@modelcontextprotocol/server-`. */
+export function realServer(
+  name: string,
+  args: readonly string[] = [],
+  more: Partial<StdioServer> = {},
+): StdioServer {
+  const path = require.resolve(`@modelcontextprotocol/server-${name}/dist/index.js`)
+  return { command: process.execPath, args: [path, ...args], ...more }
+}
+
+/** A server of this folder, as a process. */
+export function ownServer(
+  file: string,
+  args: readonly string[] = [],
+  more: Partial<StdioServer> = {},
+): StdioServer {
+  const path = fileURLToPath(new URL(file, import.meta.url))
+  return { command: process.execPath, args: ['--no-warnings', path, ...args], ...more }
+}
+
+/** A server that answers each method with a result that is given, whatever that is, and no other method. */
+export function rawServer(
+  results: Readonly<Record<string, unknown>>,
+  more: Partial<StdioServer> = {},
+): StdioServer {
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-raw-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'results.json')
+  writeFileSync(file, JSON.stringify(results))
+  return ownServer('raw-server.ts', [file], more)
+}
