@@ -20,6 +20,9 @@ const brief = [
   'are found by their indexes',
   'that claim to cover more',
   'are found by verify',
+  'that are missing are not needed',
+  'that are missing are made',
+  'that are missing tell of damage',
 ]
 
 describe('projections in a SQLite file', () => {

@@ -11,6 +11,7 @@ import { expect } from 'vitest'
 import { ProjectionTables } from '../../src/projection/refresh/projection-tables.ts'
 import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
 import { expectTold, refreshed } from './compare-projections.ts'
+import { endedRunCases } from './ended-run-cases.ts'
 import { GrownLedger } from './grown-ledger.ts'
 import { longRun } from './long-run.ts'
 import { differing, everyRun, everything, recordSome, statsOf, type ProjectionBed } from './projection-bed.ts'
@@ -219,4 +220,5 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
   },
 
   ...projectionDamageCases,
+  ...endedRunCases,
 }

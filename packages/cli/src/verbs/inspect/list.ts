@@ -11,7 +11,7 @@ import { moment, momentAt, type GivenMoment, wholeNumber } from '../../command/p
 import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
 import { isReadable, runRow, UnreadableRuns } from '../../runs/run-row.ts'
 import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
-import { firstInput } from '../../lookup/first-input.ts'
+import { firstInputs } from '../../lookup/first-inputs.ts'
 import { RunTable, type ListedRunRow } from '../../view/list/run-table.ts'
 import { worstText } from '../../view/list/worst-text.ts'
 import { nextCommand } from '../../view/run/next-command.ts'
@@ -77,17 +77,20 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     let listed = 0
     let last: RunId | undefined
     let isMore = false
-    for await (const run of runsFor(summarized, options, isDriven)) {
-      // One more is asked for, to know whether there is one.
-      if ((isMore = listed === limit)) break
-      listed++
-      last = run.runId
-      if (isReadable(run)) {
-        const row = await runRow(ledger, run, isDriven)
-        await output.add({ ...row, input: await firstInput(ledger, run.runId) })
-      } else {
-        unreadable.report(run)
-        await output.addUnreadable(run)
+    // One more is asked for, to know whether there is one.
+    for await (const runs of inParts(runsFor(summarized, options, isDriven), limit + 1)) {
+      const inputs = await firstInputs(ledger, runs.filter(isReadable).map(idOf))
+      for (const run of runs) {
+        if ((isMore = listed === limit)) break
+        listed++
+        last = run.runId
+        if (isReadable(run)) {
+          const row = await runRow(ledger, run, isDriven)
+          await output.add({ ...row, input: inputs.get(run.runId) ?? '' })
+        } else {
+          unreadable.report(run)
+          await output.addUnreadable(run)
+        }
       }
     }
     await output.end()
@@ -95,6 +98,27 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     if (isMore && last !== undefined && context.isRead) context.say(moreText(context, options, last))
     return unreadable.exitCode
   })
+}
+
+/** So many runs are looked up at once. */
+const runsPerPart = 64
+
+/** The first items, up to `limit` of them, some at a time. */
+async function* inParts<Item>(items: AsyncIterable<Item>, limit: number): AsyncGenerator<readonly Item[]> {
+  let part: Item[] = []
+  let left = limit
+  for await (const item of items) {
+    part.push(item)
+    if (--left <= 0) break
+    if (part.length < runsPerPart) continue
+    yield part
+    part = []
+  }
+  if (part.length > 0) yield part
+}
+
+function idOf({ runId }: ListedRun): RunId {
+  return runId
 }
 
 /** What is asked of one run after the other needs nothing that is kept beside them. */

@@ -10,6 +10,7 @@ import {
   type CurrentProjections,
   type ProjectionOptions,
 } from '../refresh/projection-lag.ts'
+import { endedRuns } from '../summary/ended-runs.ts'
 import { knownBefore, projectRun } from '../summary/project-run.ts'
 import { ProjectionTables, type RowQuery } from '../refresh/projection-tables.ts'
 import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
@@ -69,7 +70,9 @@ const summaryFilter = fields<SummaryFilter>(
 
 /**
  * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a batch costs what
- * it holds; what they do not tell of yet is folded. Without a filter by status, agent or time nothing but the batch is.
+ * it holds; what they do not tell of yet is folded, and of runs that have ended only the events that say how are read.
+ * Without a filter by status, agent or time nothing but the batch is. Damage to other events than those shows where a run
+ * goes on, where `unreadable` is asked for, and to `verifyRun`.
  *
  * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session, and with
  * `ConfigurationError` for a wrong filter or wrong options.
@@ -134,7 +137,10 @@ function hasCall(
 }
 
 /** Every run of the ledger or of a session. */
-async function* walkedRuns(ledger: Ledger, { sessionId, before }: SummaryFilter): AsyncGenerator<ListedRun> {
+async function* walkedRuns(ledger: Ledger, filter: SummaryFilter): AsyncGenerator<ListedRun> {
+  const { sessionId, before, statuses } = filter
+  // What the end of a run says does not show whether all before it can be read.
+  const readsAll = statuses?.includes('unreadable') ?? false
   let batch: RunRecord[] = []
   const asked = { ...(sessionId !== undefined && { sessionId }), ...(before !== undefined && { before }) }
   let badIds: BadRunIdsError | undefined
@@ -142,28 +148,35 @@ async function* walkedRuns(ledger: Ledger, { sessionId, before }: SummaryFilter)
     for await (const record of ledger.runs(asked)) {
       batch.push(record)
       if (batch.length < runsPerBatch) continue
-      yield* summariesOf(ledger, batch)
+      yield* summariesOf(ledger, batch, readsAll)
       batch = []
     }
   } catch (error) {
     if (!(error instanceof BadRunIdsError)) throw error
     badIds = error
   }
-  yield* summariesOf(ledger, batch)
+  yield* summariesOf(ledger, batch, readsAll)
   if (badIds) throw badIds
 }
 
 async function* summariesOf(
   ledger: Ledger,
   batch: readonly Pick<RunRecord, 'runId' | 'head'>[],
+  readsAll: boolean = false,
 ): AsyncGenerator<ListedRun> {
   const rows = await rowsOf(
     ledger,
     batch.map(({ runId }) => runId),
   )
+  const isCurrent = ({ runId, head }: (typeof batch)[number]): boolean =>
+    rows.get(runId)?.summary !== undefined && rows.get(runId)?.seq === head.seq
+  const lagging = readsAll ? [] : batch.filter((run) => !isCurrent(run))
+  const ended = await endedRuns(ledger, lagging)
   for (const { runId, head } of batch) {
     const row = rows.get(runId)
-    if (row?.summary && row.seq === head.seq) yield row.summary
+    const summary = row?.seq === head.seq ? row.summary : undefined
+    const told = summary ?? ended.get(runId)
+    if (told) yield told
     else {
       const record = await projectRun(ledger, runId, head.seq, knownBefore(head.seq, row))
       if (record) yield record.summary
@@ -204,7 +217,7 @@ async function* indexedRuns(
     const batch = await orElse(undefined, () => batchOf(tables, filter, beforePos))
     // An index that cannot be read is no reason not to tell.
     if (batch === undefined) {
-      return yield* walkedRuns(ledger, walkedFrom === undefined ? {} : { before: walkedFrom })
+      return yield* walkedRuns(ledger, { ...filter, ...(walkedFrom !== undefined && { before: walkedFrom }) })
     }
     const last = batch.at(-1)
     for (const row of batch) {

@@ -89,8 +89,13 @@ function summaryOf(
   }
 }
 
+/** The status of a run that has ended. */
+export function endedStatus(reason: FinishReason): 'done' | 'failed' {
+  return wanted.has(reason) ? 'done' : 'failed'
+}
+
 function statusOf(state: RunState): Exclude<RunStatus, 'unreadable'> {
-  if (state.phase === 'done') return wanted.has(state.reason) ? 'done' : 'failed'
+  if (state.phase === 'done') return endedStatus(state.reason)
   return isSuspended(state) ? 'suspended' : 'unfinished'
 }
 

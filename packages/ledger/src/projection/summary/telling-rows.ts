@@ -1,0 +1,93 @@
+import type { RunId } from '@tallystick/core'
+import { eventTraits, type EventType } from '@tallystick/core/vocabulary'
+import type { FoundRow } from '../../read/event-search.ts'
+import type { ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
+
+/** The rows of a run, counted. */
+export interface RunOutline {
+  readonly run_id: string
+  readonly events: number
+  readonly last_seq: number
+  /** Rows of types and versions that this release does not know. */
+  readonly unknown: number
+  /** Rows of the types that were named. */
+  readonly telling: number
+}
+
+/** Every type in every version that this release knows. */
+const knownVersions: string = JSON.stringify(
+  Object.entries(eventTraits).flatMap(([type, { v }]) =>
+    Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
+  ),
+)
+
+/** Counts the rows of those of the runs that have ended. */
+export function outlinesOf(
+  { dialect, ask }: ProjectionDatabase,
+  runIds: readonly RunId[],
+  types: readonly EventType[],
+): Promise<readonly RunOutline[]> {
+  const { table, texts, eventsByType } = dialect
+  return ask<RunOutline>(
+    `select run_id, cast(sum(1 + seq - coalesce(first_seq, seq)) as bigint) as events, max(seq) as last_seq,
+        count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
+        count(*) filter (where type in (select value from ${texts('$2')})) as telling
+      from ${table('event')} as event where run_id in (
+        select event.run_id from ${eventsByType}
+        where event.type = 'run_finished' and event.run_id in (select value from ${texts('$1')}))
+      group by run_id`,
+    [JSON.stringify(runIds), JSON.stringify(types), knownVersions],
+  )
+}
+
+/** Selects rows of events. */
+export interface TellingRange {
+  readonly runIds: readonly RunId[]
+  readonly types: readonly EventType[]
+  /** In each run, both ends included. */
+  readonly fromSeq: number
+  readonly toSeq: number
+}
+
+/** The rows of some types of some runs, each with the link before it, in no order. */
+export function tellingRows(
+  { dialect, ask }: ProjectionDatabase,
+  { runIds, types, fromSeq, toSeq }: TellingRange,
+): Promise<readonly FoundRow[]> {
+  const { texts } = dialect
+  return ask<FoundRow>(
+    `${linkedRows(dialect)}
+      where event.run_id in (select value from ${texts('$1')})
+        and event.type in (select value from ${texts('$2')}) and event.seq >= $3 and event.seq <= $4`,
+    [JSON.stringify(runIds), JSON.stringify(types), fromSeq, toSeq],
+  )
+}
+
+/** The first row of a type of each of some runs, with the link before it, in no order. */
+export function firstRows(
+  { dialect, ask }: ProjectionDatabase,
+  runIds: readonly RunId[],
+  type: EventType,
+): Promise<readonly FoundRow[]> {
+  const { table, texts } = dialect
+  return ask<FoundRow>(
+    `${linkedRows(dialect)}
+      where event.run_id in (select value from ${texts('$1')}) and event.type = $2 and event.seq = (
+        select min(seq) from ${table('event')} as other where other.run_id = event.run_id and other.type = $2)`,
+    [JSON.stringify(runIds), type],
+  )
+}
+
+const columns = [
+  ...(['pos', 'run_id', 'first_seq', 'seq', 'epoch', 'type', 'v', 'turn', 'tool_call_id'] as const),
+  ...(['at', 'once_key', 'body_commit', 'hash'] as const),
+].map((name) => `event.${name}`)
+
+/** Rows that are looked up by run and type, before their conditions. */
+function linkedRows({ table, eventsByType }: ProjectionDialect): string {
+  return `select ${columns.join(', ')}, payload.salt, payload.body,
+      previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
+    from ${eventsByType} left join ${table('payload')} as payload on payload.pos = event.pos
+      left join ${table('event')} as previous on previous.run_id = event.run_id
+        and previous.seq = coalesce(event.first_seq, event.seq) - 1`
+}

@@ -1,0 +1,101 @@
+import { memoryLedger, type Ledger } from '@tallystick/core'
+import { firstEvents, runSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
+import { expect } from 'vitest'
+import { longRun } from './long-run.ts'
+import { everyRun, recordSome, type ProjectionBed } from './projection-bed.ts'
+
+/** The same runs in a ledger that keeps no projections: all that it tells, it folds. */
+export async function folding(ledger: Ledger): Promise<Ledger> {
+  const copy = memoryLedger()
+  for (const events of (await everyRun(ledger)).toReversed()) {
+    for (const event of events) {
+      const { runId, seq, epoch } = event
+      while (((await copy.head(runId))?.epoch ?? 1) < epoch) await copy.acquire(runId)
+      await copy.append(runId, { expectedSeq: seq - 1, epoch }, [event], { durability: 'lazy' })
+    }
+  }
+  return copy
+}
+
+/** What is listed, and which runs are read for it. */
+async function listing(
+  ledger: Ledger,
+  filter: SummaryFilter = {},
+): Promise<{ readonly runs: readonly ListedRun[]; readonly read: readonly string[] }> {
+  const read: string[] = []
+  const original = ledger.read
+  ledger.read = (runId, range) => {
+    read.push(runId)
+    return original(runId, range)
+  }
+  try {
+    return { runs: await Array.fromAsync(runSummaries(ledger, filter, { refresh: false })), read }
+  } finally {
+    ledger.read = original
+  }
+}
+
+/** Which statement spoils an event of a run, and what a list then says of the run. */
+const spoiled: readonly (readonly [claim: string, statement: (row: string) => string])[] = [
+  ['missing', (row) => `delete from event where pos = (${row} and type = 'assistant_started' limit 1)`],
+  [
+    'of an unknown type',
+    (row) => `update event set type = 'sung' where pos = (${row} and type = 'assistant_started' limit 1)`,
+  ],
+  [
+    'of a later version',
+    (row) => `update event set v = 9 where pos = (${row} and type = 'assistant_started' limit 1)`,
+  ],
+  [
+    'changed',
+    (row) => `update payload set salt = (select salt from payload order by pos limit 1)
+      where pos = (${row} and type = 'run_finished' limit 1)`,
+  ],
+]
+
+/** How runs that have ended are listed where nothing is projected of them, on every store, by claim. */
+export const endedRunCases: Readonly<Record<string, (bed: ProjectionBed) => Promise<void>>> = {
+  async 'that are missing are not needed for runs that have ended: no events are read but those that say how'(
+    bed,
+  ) {
+    const ledger = bed.open()
+    await recordSome(ledger, 3)
+    await longRun(ledger, 7, { sessionId: 'ann' })
+    const { runs, read } = await listing(ledger)
+    expect(runs).toHaveLength(4)
+    expect(read).toEqual([])
+    expect(runs).toEqual((await listing(await folding(ledger))).runs)
+    const runIds = runs.map(({ runId }) => runId)
+    const inputs = await firstEvents(ledger, runIds, 'input_received')
+    expect([...inputs]).toEqual(
+      expect.arrayContaining([...(await firstEvents(await folding(ledger), runIds, 'input_received'))]),
+    )
+    expect(inputs.size).toBe(4)
+    expect(await firstEvents(ledger, runIds, 'agent_handed_off')).toEqual(new Map())
+  },
+
+  async 'that are missing are made for a run with an event that cannot be read'(bed) {
+    for (const [claim, statement] of spoiled) {
+      const ledger = bed.open()
+      const [runId] = await recordSome(ledger, 1)
+      await bed.tamper(statement(`select pos from event where run_id = '${runId}'`))
+      const { runs, read } = await listing(ledger)
+      expect(`${claim}: ${runs.map(({ status }) => status).join()}`).toBe(`${claim}: unreadable`)
+      expect(read).toContain(runId)
+      for (const table of ['payload', 'event', 'run']) await bed.tamper(`delete from ${table}`)
+    }
+  },
+
+  async 'that are missing tell of damage between the events that are read where damage is asked for'(bed) {
+    const ledger = bed.open()
+    const [runId] = await recordSome(ledger, 1)
+    await bed.tamper(
+      `update payload set salt = (select salt from payload order by pos limit 1) where pos = (
+        select pos from event where run_id = '${runId}' and type = 'assistant_message_finished' limit 1)`,
+    )
+    expect((await listing(ledger)).runs).toMatchObject([{ runId, status: 'done' }])
+    expect((await listing(ledger, { statuses: ['unreadable'] })).runs).toMatchObject([
+      { runId, code: 'ledger_damaged' },
+    ])
+  },
+}
