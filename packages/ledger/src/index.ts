@@ -24,7 +24,7 @@ export type {
   RunStatus,
   UnreadableRun,
 } from './projection/summary/run-summary.ts'
-export { firstEvents } from './projection/summary/first-events.ts'
+export { firstInputs } from './projection/summary/first-inputs.ts'
 export type { CallCount } from './projection/summary/call-counts.ts'
 export { fitsFilter, runSummaries, runSummary, type SummaryFilter } from './projection/stats/run-summaries.ts'
 export { ledgerStats } from './projection/stats/ledger-stats.ts'

@@ -18,7 +18,7 @@ const maxUnsettled = 2_000
 function postgresDialect(schema: string): ProjectionDialect {
   return {
     table: (name) => `${schema}.${name}`,
-    eventsByType: `${schema}.event as event`,
+    rareEvents: `${schema}.event as event`,
     texts: (parameter) => `json_array_elements_text(${parameter}::json) as item(value)`,
     objects: (parameter) => `json_array_elements(${parameter}::json) as item(value)`,
     textsWithin: (item, field, alias) =>

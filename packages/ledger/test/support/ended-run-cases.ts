@@ -1,5 +1,5 @@
 import { memoryLedger, type Ledger } from '@tallystick/core'
-import { firstEvents, runSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
+import { firstInputs, runSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { longRun } from './long-run.ts'
 import { everyRun, recordSome, type ProjectionBed } from './projection-bed.ts'
@@ -66,12 +66,11 @@ export const endedRunCases: Readonly<Record<string, (bed: ProjectionBed) => Prom
     expect(read).toEqual([])
     expect(runs).toEqual((await listing(await folding(ledger))).runs)
     const runIds = runs.map(({ runId }) => runId)
-    const inputs = await firstEvents(ledger, runIds, 'input_received')
+    const inputs = await firstInputs(ledger, runIds)
     expect([...inputs]).toEqual(
-      expect.arrayContaining([...(await firstEvents(await folding(ledger), runIds, 'input_received'))]),
+      expect.arrayContaining([...(await firstInputs(await folding(ledger), runIds))]),
     )
     expect(inputs.size).toBe(4)
-    expect(await firstEvents(ledger, runIds, 'agent_handed_off')).toEqual(new Map())
   },
 
   async 'that are missing are made for a run with an event that cannot be read'(bed) {

@@ -11,7 +11,7 @@ import { moment, momentAt, type GivenMoment, wholeNumber } from '../../command/p
 import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
 import { isReadable, runRow, UnreadableRuns } from '../../runs/run-row.ts'
 import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
-import { firstInputs } from '../../lookup/first-inputs.ts'
+import { inputTexts } from '../../lookup/input-texts.ts'
 import { RunTable, type ListedRunRow } from '../../view/list/run-table.ts'
 import { worstText } from '../../view/list/worst-text.ts'
 import { nextCommand } from '../../view/run/next-command.ts'
@@ -79,7 +79,7 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     let isMore = false
     // One more is asked for, to know whether there is one.
     for await (const runs of inParts(runsFor(summarized, options, isDriven), limit + 1)) {
-      const inputs = await firstInputs(ledger, runs.filter(isReadable).map(idOf))
+      const inputs = await inputTexts(ledger, runs.filter(isReadable).map(idOf))
       for (const run of runs) {
         if ((isMore = listed === limit)) break
         listed++

@@ -27,13 +27,13 @@ export function outlinesOf(
   runIds: readonly RunId[],
   types: readonly EventType[],
 ): Promise<readonly RunOutline[]> {
-  const { table, texts, eventsByType } = dialect
+  const { table, texts, rareEvents } = dialect
   return ask<RunOutline>(
     `select run_id, cast(sum(1 + seq - coalesce(first_seq, seq)) as bigint) as events, max(seq) as last_seq,
         count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
         count(*) filter (where type in (select value from ${texts('$2')})) as telling
       from ${table('event')} as event where run_id in (
-        select event.run_id from ${eventsByType}
+        select event.run_id from ${rareEvents}
         where event.type = 'run_finished' and event.run_id in (select value from ${texts('$1')}))
       group by run_id`,
     [JSON.stringify(runIds), JSON.stringify(types), knownVersions],
@@ -54,27 +54,27 @@ export function tellingRows(
   { dialect, ask }: ProjectionDatabase,
   { runIds, types, fromSeq, toSeq }: TellingRange,
 ): Promise<readonly FoundRow[]> {
-  const { texts } = dialect
+  const { table, texts } = dialect
   return ask<FoundRow>(
-    `${linkedRows(dialect)}
+    `${linked(dialect, `${table('event')} as event`)}
       where event.run_id in (select value from ${texts('$1')})
         and event.type in (select value from ${texts('$2')}) and event.seq >= $3 and event.seq <= $4`,
     [JSON.stringify(runIds), JSON.stringify(types), fromSeq, toSeq],
   )
 }
 
-/** The first row of a type of each of some runs, with the link before it, in no order. */
-export function firstRows(
+/** The rows of the first inputs of some runs, each with the link before it, in no order. */
+export function firstInputRows(
   { dialect, ask }: ProjectionDatabase,
   runIds: readonly RunId[],
-  type: EventType,
 ): Promise<readonly FoundRow[]> {
-  const { table, texts } = dialect
+  const { texts, rareEvents } = dialect
+  const first = (of: string): string =>
+    `select min(event.seq) from ${rareEvents} where event.run_id = ${of} and event.type = 'input_received'`
   return ask<FoundRow>(
-    `${linkedRows(dialect)}
-      where event.run_id in (select value from ${texts('$1')}) and event.type = $2 and event.seq = (
-        select min(seq) from ${table('event')} as other where other.run_id = event.run_id and other.type = $2)`,
-    [JSON.stringify(runIds), type],
+    `${linked(dialect, `${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
+      where event.type = 'input_received' and event.seq = (${first('item.value')})`,
+    [JSON.stringify(runIds)],
   )
 }
 
@@ -83,11 +83,11 @@ const columns = [
   ...(['at', 'once_key', 'body_commit', 'hash'] as const),
 ].map((name) => `event.${name}`)
 
-/** Rows that are looked up by run and type, before their conditions. */
-function linkedRows({ table, eventsByType }: ProjectionDialect): string {
+/** Rows of `event`, each with the link before it, before their conditions. */
+function linked({ table }: ProjectionDialect, events: string): string {
   return `select ${columns.join(', ')}, payload.salt, payload.body,
       previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
-    from ${eventsByType} left join ${table('payload')} as payload on payload.pos = event.pos
+    from ${events} left join ${table('payload')} as payload on payload.pos = event.pos
       left join ${table('event')} as previous on previous.run_id = event.run_id
         and previous.seq = coalesce(event.first_seq, event.seq) - 1`
 }

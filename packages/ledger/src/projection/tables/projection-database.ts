@@ -4,8 +4,8 @@ import type { Ledger } from '@tallystick/core'
 export interface ProjectionDialect {
   /** A table of the ledger, by its name. */
   readonly table: (name: string) => string
-  /** The table of events as `event`, to be looked up by run and type. */
-  readonly eventsByType: string
+  /** Events of types that do not come in every turn, as `event`: a run and a type are found by an index. */
+  readonly rareEvents: string
   /** The strings of a JSON array, as a table `item` with the column `value`. */
   readonly texts: (parameter: string) => string
   /** The objects of a JSON array, as a table `item` with the column `value`, of which `->>` takes fields. */
