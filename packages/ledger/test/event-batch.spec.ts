@@ -3,16 +3,16 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import type { EventRange } from '../src/read/checked-events.ts'
-import type { EventRow } from '../src/record/event-row.ts'
 import { eventBatch, eventRows } from '../src/sqlite/rows/event-batch.ts'
 import type { ReadQueries } from '../src/sqlite/rows/queries.ts'
+import type { JoinedRow } from '../src/sqlite/rows/row-bytes.ts'
 import { soundRow } from '../src/sqlite/rows/run-row.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const runId = sampleRunId(1)
 
-function rowOf(seq: number, bytes = 10): EventRow {
+function rowOf(seq: number, bytes = 10): JoinedRow {
   return {
     ...{
       pos: seq,
@@ -25,16 +25,17 @@ function rowOf(seq: number, bytes = 10): EventRow {
       turn: 1,
       tool_call_id: null,
     },
-    ...{ at: seq, once_key: null, body_commit: new Uint8Array(32), hash: new Uint8Array(32) },
-    ...{ salt: new Uint8Array(16), body: new Uint8Array(bytes) },
+    ...{ at: seq, once_key: null },
+    // Two digests and a salt come before the body.
+    bytes: new Uint8Array(32 + 32 + 16 + bytes),
   }
 }
 
 /** Queries over rows in memory, which count how many were asked for. */
-function readsOf(rows: readonly EventRow[]): { readonly reads: ReadQueries; readonly asked: () => number } {
+function readsOf(rows: readonly JoinedRow[]): { readonly reads: ReadQueries; readonly asked: () => number } {
   let asked = 0
   const events = {
-    *iterate({ fromSeq, toSeq }: EventRange): Generator<EventRow> {
+    *iterate({ fromSeq, toSeq }: EventRange): Generator<JoinedRow> {
       for (const row of rows.filter(({ seq }) => seq >= fromSeq && seq <= toSeq)) {
         asked++
         yield row
@@ -63,6 +64,20 @@ describe('a page of events', () => {
     const batchOf = (...bytes: readonly number[]): number =>
       eventBatch(readsOf(bytes.map((each, index) => rowOf(index + 1, each))).reads, range).length
     expect([batchOf(mebibyte, 1), batchOf(mebibyte - 1, 1, 1)]).toEqual([1, 2])
+  })
+
+  it('has rows of which a column does not hold what was written read column by column', () => {
+    const { bytes: _bytes, ...columns } = rowOf(2)
+    const whole = { ...columns, body_commit: 'no bytes', hash: null, salt: null, body: null }
+    const { reads } = readsOf([rowOf(1), { ...rowOf(2), bytes: null }, rowOf(3)])
+    const asked: unknown[] = []
+    Object.assign(reads, { eventAt: { get: (of: unknown) => (asked.push(of), whole) } })
+    const [first, second, third] = eventBatch(reads, range)
+    expect(asked).toEqual([{ pos: 2 }])
+    expect(second).toEqual(whole)
+    for (const row of [first, third]) {
+      expect(row).toMatchObject({ body_commit: new Uint8Array(32), salt: new Uint8Array(16) })
+    }
   })
 
   it('is followed by the next, without a gap and without a repetition', () => {

@@ -31,7 +31,9 @@ export const envelopeNames = [
 /** The envelope of an event, its keys in a fixed order. */
 export function envelopeOf(event: Envelope): Envelope {
   const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
-  return { runId, seq, epoch, turn, ...(toolCallId !== undefined && { toolCallId }), type, v, at }
+  return toolCallId === undefined
+    ? { runId, seq, epoch, turn, type, v, at }
+    : { runId, seq, epoch, turn, toolCallId, type, v, at }
 }
 
 /** The envelope of the row that holds these events: at least one. */

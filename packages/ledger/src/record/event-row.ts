@@ -33,24 +33,25 @@ export interface EventRow {
 
 /** What a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
 export function storedRow(row: EventRow): StoredRow {
-  return {
+  const stored: { -readonly [Field in keyof StoredRow]: StoredRow[Field] } = {
     runId: row.run_id as RunId,
-    ...(row.first_seq !== null && { firstSeq: row.first_seq }),
     seq: row.seq,
     epoch: row.epoch,
     turn: row.turn,
-    ...(row.tool_call_id !== null && { toolCallId: row.tool_call_id as ToolCallId }),
     type: row.type as RuntimeEvent['type'],
     v: row.v,
     at: row.at,
     pos: row.pos,
-    ...(row.once_key !== null && { onceKey: row.once_key }),
     bodyCommit: row.body_commit,
     hash: row.hash,
-    ...(row.salt !== null && row.body !== null && { payload: { salt: row.salt, body: row.body } }),
-    ...(row.removal && { removal: row.removal }),
-    ...(row.decoding && { decoding: row.decoding }),
   }
+  if (row.salt !== null && row.body !== null) stored.payload = { salt: row.salt, body: row.body }
+  if (row.first_seq !== null) stored.firstSeq = row.first_seq
+  if (row.tool_call_id !== null) stored.toolCallId = row.tool_call_id as ToolCallId
+  if (row.once_key !== null) stored.onceKey = row.once_key
+  if (row.removal) stored.removal = row.removal
+  if (row.decoding) stored.decoding = row.decoding
+  return stored
 }
 
 /** How many events a row holds. */

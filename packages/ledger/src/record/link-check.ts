@@ -48,23 +48,29 @@ function placeFault(previous: Link, { firstSeq, seq }: StoredRow): Fault | undef
   return fault('first_seq', `2 to ${maxEventsOfRow} events in a row`, events)
 }
 
-const integers = ['pos', 'epoch', 'turn', 'v', 'at'] as const
-const texts = ['runId', 'type', 'toolCallId', 'onceKey'] as const
-
 /** Damaged bytes may be read as another type than their column has, even in tables that refuse to store one. */
 function typeFault(stored: StoredRow): Fault | undefined {
-  for (const name of integers) {
-    if (!Number.isSafeInteger(stored[name])) return fault(name, 'a whole number', `a ${typeof stored[name]}`)
-  }
-  const bytesFault = bytesFaultOf(stored)
-  if (bytesFault) return bytesFault
-  for (const name of texts) {
-    const value: unknown = stored[name]
-    const mayMiss = name === 'toolCallId' || name === 'onceKey'
-    if (typeof value === 'string' || (mayMiss && value === undefined)) continue
-    return fault(name, 'a text', `a ${typeof value}`)
-  }
-  return undefined
+  const { pos, epoch, turn, v, at, runId, type, toolCallId, onceKey } = stored
+  return (
+    notWhole('pos', pos) ??
+    notWhole('epoch', epoch) ??
+    notWhole('turn', turn) ??
+    notWhole('v', v) ??
+    notWhole('at', at) ??
+    bytesFaultOf(stored) ??
+    notText('runId', runId) ??
+    notText('type', type) ??
+    (toolCallId === undefined ? undefined : notText('toolCallId', toolCallId)) ??
+    (onceKey === undefined ? undefined : notText('onceKey', onceKey))
+  )
+}
+
+function notWhole(what: string, value: unknown): Fault | undefined {
+  return Number.isSafeInteger(value) ? undefined : fault(what, 'a whole number', `a ${typeof value}`)
+}
+
+function notText(what: string, value: unknown): Fault | undefined {
+  return typeof value === 'string' ? undefined : fault(what, 'a text', `a ${typeof value}`)
 }
 
 function bytesFaultOf({ bodyCommit, hash, payload }: StoredRow): Fault | undefined {

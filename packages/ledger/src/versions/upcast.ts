@@ -15,6 +15,11 @@ export function upcast(event: RuntimeEvent): RuntimeEvent {
   return current
 }
 
+/** Whether events of a type may be in an older version. */
+export function hasUpcaster({ type }: { readonly type: string }): boolean {
+  return Object.hasOwn(upcasters, type)
+}
+
 function stepFrom({ type, v }: RuntimeEvent): Upcaster | undefined {
   const steps: unknown = Object.hasOwn(upcasters, type) ? upcasters[type] : undefined
   return (steps as { readonly [fromVersion: number]: Upcaster } | undefined)?.[v]

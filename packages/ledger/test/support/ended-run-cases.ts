@@ -5,7 +5,7 @@ import { longRun } from './long-run.ts'
 import { everyRun, recordSome, type ProjectionBed } from './projection-bed.ts'
 
 /** The same runs in a ledger that keeps no projections: all that it tells, it folds. */
-export async function folding(ledger: Ledger): Promise<Ledger> {
+async function folding(ledger: Ledger): Promise<Ledger> {
   const copy = memoryLedger()
   for (const events of (await everyRun(ledger)).toReversed()) {
     for (const event of events) {
@@ -23,7 +23,7 @@ async function listing(
   filter: SummaryFilter = {},
 ): Promise<{ readonly runs: readonly ListedRun[]; readonly read: readonly string[] }> {
   const read: string[] = []
-  const original = ledger.read
+  const original = ledger.read.bind(ledger)
   ledger.read = (runId, range) => {
     read.push(runId)
     return original(runId, range)

@@ -78,19 +78,14 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     let last: RunId | undefined
     let isMore = false
     // One more is asked for, to know whether there is one.
-    for await (const runs of inParts(runsFor(summarized, options, isDriven), limit + 1)) {
-      const inputs = await inputTexts(ledger, runs.filter(isReadable).map(idOf))
-      for (const run of runs) {
-        if ((isMore = listed === limit)) break
-        listed++
-        last = run.runId
-        if (isReadable(run)) {
-          const row = await runRow(ledger, run, isDriven)
-          await output.add({ ...row, input: inputs.get(run.runId) ?? '' })
-        } else {
-          unreadable.report(run)
-          await output.addUnreadable(run)
-        }
+    for await (const { run, input } of withInputs(summarized, options, { isDriven, limit: limit + 1 })) {
+      if ((isMore = listed === limit)) break
+      listed++
+      last = run.runId
+      if (isReadable(run)) await output.add({ ...(await runRow(ledger, run, isDriven)), input })
+      else {
+        unreadable.report(run)
+        await output.addUnreadable(run)
       }
     }
     await output.end()
@@ -103,22 +98,31 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
 /** So many runs are looked up at once. */
 const runsPerPart = 64
 
-/** The first items, up to `limit` of them, some at a time. */
-async function* inParts<Item>(items: AsyncIterable<Item>, limit: number): AsyncGenerator<readonly Item[]> {
-  let part: Item[] = []
+/** The first runs that are asked for, up to `limit` of them, each with what it was begun with. */
+async function* withInputs(
+  summarized: SummarizedLedger,
+  options: ListOptions,
+  { isDriven, limit }: { readonly isDriven: boolean; readonly limit: number },
+): AsyncGenerator<{ readonly run: ListedRun; readonly input: string }> {
+  let part: ListedRun[] = []
   let left = limit
-  for await (const item of items) {
-    part.push(item)
+  for await (const run of runsFor(summarized, options, isDriven)) {
+    part.push(run)
     if (--left <= 0) break
     if (part.length < runsPerPart) continue
-    yield part
+    yield* partWithInputs(summarized, part)
     part = []
   }
-  if (part.length > 0) yield part
+  yield* partWithInputs(summarized, part)
 }
 
-function idOf({ runId }: ListedRun): RunId {
-  return runId
+async function* partWithInputs(
+  { ledger }: SummarizedLedger,
+  runs: readonly ListedRun[],
+): AsyncGenerator<{ readonly run: ListedRun; readonly input: string }> {
+  const runIds = runs.filter(isReadable).map(({ runId }) => runId)
+  const inputs = await inputTexts(ledger, runIds)
+  for (const run of runs) yield { run, input: inputs.get(run.runId) ?? '' }
 }
 
 /** What is asked of one run after the other needs nothing that is kept beside them. */

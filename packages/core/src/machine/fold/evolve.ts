@@ -57,8 +57,10 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
 
 /** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
 function waitedBefore(state: RunState, event: RuntimeEvent): number {
-  const asleep = event.type === 'run_resumed' || isSuspended(state)
-  return asleep ? Math.max(0, event.at - state.at) : 0
+  const waitedMs = event.at - state.at
+  // Events of one append have one time: nothing was waited for between them.
+  if (waitedMs <= 0) return 0
+  return event.type === 'run_resumed' || isSuspended(state) ? waitedMs : 0
 }
 
 function firstState(event: RuntimeEvent): RunState {

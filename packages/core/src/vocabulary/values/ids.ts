@@ -11,9 +11,16 @@ export type ToolCallId = string & { readonly [brand]: 'ToolCallId' }
 
 const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
+/** The last text that was a run id: events of one run follow each other. */
+let lastRunId = ''
+
 /** Reads a run id from outside; `undefined` when the text is not one. */
 export function parseRunId(text: string): RunId | undefined {
-  return uuidShape.test(text) ? (text as RunId) : undefined
+  if (text !== lastRunId || text === '') {
+    if (!uuidShape.test(text)) return undefined
+    lastRunId = text
+  }
+  return text as RunId
 }
 
 /** Reads a tool call id from outside; `undefined` when the text is not one. */

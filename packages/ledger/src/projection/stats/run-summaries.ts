@@ -72,7 +72,7 @@ const summaryFilter = fields<SummaryFilter>(
  * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a batch costs what
  * it holds; what they do not tell of yet is folded, and of runs that have ended only the events that say how are read.
  * Without a filter by status, agent or time nothing but the batch is. Damage to other events than those shows where a run
- * goes on, where `unreadable` is asked for, and to `verifyRun`.
+ * has not ended, where `unreadable` is asked for, and to `verifyRun`.
  *
  * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session, and with
  * `ConfigurationError` for a wrong filter or wrong options.

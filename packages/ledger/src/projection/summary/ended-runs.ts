@@ -1,6 +1,13 @@
 import { TallystickError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import type { EventOf, EventType, LimitName, Limits, RunRecord } from '@tallystick/core/vocabulary'
+import {
+  addUsage,
+  type EventOf,
+  type EventType,
+  type LimitName,
+  type Limits,
+  type RunRecord,
+} from '@tallystick/core/vocabulary'
 import { isPlain } from '../../content/event/stored-body.ts'
 import type { FoundRow } from '../../read/event-search.ts'
 import { checkedEvents } from '../../read/find-events.ts'
@@ -26,7 +33,7 @@ type ListedHead = Pick<RunRecord, 'runId' | 'head'>
  * to, so nothing is folded. They are what a fold gives. Each event that is read is checked against the chain, and all
  * others are counted.
  *
- * Leaves out what only a fold can tell: runs that go on, runs with events that are missing, damaged or unknown, or that
+ * Leaves out what only a fold can tell: runs that have not ended, runs with events that are missing, damaged or unknown, or that
  * need more than their own bytes to be read, and all runs of a ledger that lends no tables.
  */
 export async function endedRuns(
@@ -136,7 +143,8 @@ class Ending {
         ...{ approvals: [], deferred: [], children: [] },
         ...(limit && { limit: { limit, ...omitUndefined({ max: this.#limits[limit] }) } }),
       },
-      ...{ calls, failedAttempts, childRunIds, turns, toolCalls, children: this.#children, usage },
+      ...{ calls, failedAttempts, childRunIds, turns, toolCalls, children: this.#children },
+      usage: addUsage({}, usage),
       ...omitUndefined({ costUsd }),
     }
   }

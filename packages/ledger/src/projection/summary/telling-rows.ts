@@ -23,12 +23,12 @@ const knownVersions: string = JSON.stringify(
 
 /** Counts the rows of those of the runs that have ended. */
 export function outlinesOf(
-  { dialect, ask }: ProjectionDatabase,
+  database: ProjectionDatabase,
   runIds: readonly RunId[],
   types: readonly EventType[],
 ): Promise<readonly RunOutline[]> {
-  const { table, texts, rareEvents } = dialect
-  return ask<RunOutline>(
+  const { table, texts, rareEvents } = database.dialect
+  return database.ask<RunOutline>(
     `select run_id, cast(sum(1 + seq - coalesce(first_seq, seq)) as bigint) as events, max(seq) as last_seq,
         count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
         count(*) filter (where type in (select value from ${texts('$2')})) as telling
@@ -51,12 +51,12 @@ export interface TellingRange {
 
 /** The rows of some types of some runs, each with the link before it, in no order. */
 export function tellingRows(
-  { dialect, ask }: ProjectionDatabase,
+  database: ProjectionDatabase,
   { runIds, types, fromSeq, toSeq }: TellingRange,
 ): Promise<readonly FoundRow[]> {
-  const { table, texts } = dialect
-  return ask<FoundRow>(
-    `${linked(dialect, `${table('event')} as event`)}
+  const { table, texts } = database.dialect
+  return database.ask<FoundRow>(
+    `${linked(database.dialect, `${table('event')} as event`)}
       where event.run_id in (select value from ${texts('$1')})
         and event.type in (select value from ${texts('$2')}) and event.seq >= $3 and event.seq <= $4`,
     [JSON.stringify(runIds), JSON.stringify(types), fromSeq, toSeq],
@@ -65,14 +65,14 @@ export function tellingRows(
 
 /** The rows of the first inputs of some runs, each with the link before it, in no order. */
 export function firstInputRows(
-  { dialect, ask }: ProjectionDatabase,
+  database: ProjectionDatabase,
   runIds: readonly RunId[],
 ): Promise<readonly FoundRow[]> {
-  const { texts, rareEvents } = dialect
+  const { texts, rareEvents } = database.dialect
   const first = (of: string): string =>
     `select min(event.seq) from ${rareEvents} where event.run_id = ${of} and event.type = 'input_received'`
-  return ask<FoundRow>(
-    `${linked(dialect, `${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
+  return database.ask<FoundRow>(
+    `${linked(database.dialect, `${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
       where event.type = 'input_received' and event.seq = (${first('item.value')})`,
     [JSON.stringify(runIds)],
   )

@@ -3,6 +3,7 @@ import { sql, type Insertable, type Kysely, type Selectable } from 'kysely'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRange } from '../../read/checked-events.ts'
 import type { EventRow } from '../../record/event-row.ts'
+import { rowBytes, type JoinedRow } from './row-bytes.ts'
 import { prepareFor, RowsInsert, type PreparedQuery } from './prepared-query.ts'
 import type { InboxTable, PayloadTable, RunTable } from '../../record/tables.ts'
 import type { EventTable, LedgerTables } from '../schema/tables.ts'
@@ -131,7 +132,9 @@ export interface SessionBatch {
 export interface ReadQueries {
   readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
   /** Rows that hold events of a range. */
-  readonly events: PreparedQuery<EventRange, EventRow>
+  readonly events: PreparedQuery<EventRange, JoinedRow>
+  /** The row at a place. */
+  readonly eventAt: PreparedQuery<{ readonly pos: number }, EventRow>
   /** The first row of a run that still has its payload. */
   readonly firstPayload: PreparedQuery<OfRun, EventRow>
   /** Up to `limit` runs that were made before the one whose first event is at `beforePos`. */
@@ -146,7 +149,7 @@ const runColumns = [
   ...(['run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'] as const),
   ...(['session_id', 'session_place'] as const),
 ] as const
-const eventColumns = [
+const plainColumns = [
   'event.pos',
   'run_id',
   'first_seq',
@@ -158,11 +161,8 @@ const eventColumns = [
   'tool_call_id',
   'at',
   'once_key',
-  'body_commit',
-  'hash',
-  'payload.salt',
-  'payload.body',
 ] as const
+const eventColumns = [...plainColumns, 'body_commit', 'hash', 'payload.salt', 'payload.body'] as const
 
 /** Prepares the queries of reads. */
 export function readQueries(database: Database, tables: Kysely<LedgerTables>): ReadQueries {
@@ -174,13 +174,20 @@ export function readQueries(database: Database, tables: Kysely<LedgerTables>): R
       tables
         .selectFrom('event')
         .leftJoin('payload', 'payload.pos', 'event.pos')
-        .select(eventColumns)
+        .select([...plainColumns, sql<Uint8Array | null>`${sql.raw(rowBytes)}`.as('bytes')])
         .where('run_id', '=', parameter('runId'))
         .where('seq', '>=', parameter('fromSeq'))
         // The row that holds the last event of the range may hold others after it.
         .where('seq', '<', sql<number>`${parameter('toSeq')} + ${sql.lit(maxEventsOfRow)}`)
         .where(({ fn }) => fn.coalesce('first_seq', 'seq'), '<=', parameter('toSeq'))
         .orderBy('seq'),
+    ),
+    eventAt: prepareFor<{ pos: number }>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .leftJoin('payload', 'payload.pos', 'event.pos')
+        .select(eventColumns)
+        .where('event.pos', '=', parameter('pos')),
     ),
     firstPayload: prepareFor<OfRun>(database)((parameter) =>
       tables
