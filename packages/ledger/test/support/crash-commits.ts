@@ -3,7 +3,7 @@ import { Client } from 'pg'
 import type { Cross } from './crash-boundaries.ts'
 
 /**
- * Lets this process be cut off right before and right after every commit that it makes, by standing between the ledger
+ * Lets this process be cut off right before and right after every commit that it makes, and within every page of rows, by standing between the ledger
  * and its driver: nothing in the ledger knows of it. To be called before a ledger is opened.
  */
 export function watchCommits(cross: Cross): void {
@@ -12,6 +12,9 @@ export function watchCommits(cross: Cross): void {
 }
 
 const isCommit = (source: string): boolean => source.trim().toLowerCase() === 'commit'
+
+/** The statements that write the rows of a page of events: first what is hashed, then what is said. */
+const isRows = (source: string): boolean => /^insert into (event|payload) /.test(source)
 
 interface SqliteDriver {
   readonly prepare: (this: Database, source: string) => Statement
@@ -31,9 +34,15 @@ function watchSqlite(cross: Cross): void {
   Object.assign(BetterSqlite3.prototype, {
     prepare(this: Database, source: string): Statement {
       const statement = prepare.call(this, source)
-      if (!isCommit(source)) return statement
       const run = statement.run.bind(statement)
-      return Object.assign(statement, { run: () => committing(this, run) })
+      if (isCommit(source)) return Object.assign(statement, { run: () => committing(this, run) })
+      if (!isRows(source)) return statement
+      const insert = (...given: unknown[]): unknown => {
+        const result = run(...given)
+        cross(withinRows)
+        return result
+      }
+      return Object.assign(statement, { run: insert })
     },
     exec(this: Database, source: string): Database {
       const execute = (): Database => exec.call(this, source)
@@ -42,8 +51,11 @@ function watchSqlite(cross: Cross): void {
   })
 }
 
-/** The boundary within a transaction of SQLite: a process that is stopped there holds the file's write lock. */
-export const beforeCommit = 'commit: to be made'
+const beforeCommit = 'commit: to be made'
+const withinRows = 'page: in the middle'
+
+/** The boundaries within a transaction of SQLite: a process that is stopped there holds the file's write lock. */
+export const underLock: readonly string[] = [beforeCommit, withinRows]
 
 interface PostgresDriver {
   readonly query: (this: Client, ...given: unknown[]) => Promise<unknown>

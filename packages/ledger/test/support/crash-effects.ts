@@ -7,6 +7,7 @@ import {
   type TestToolOptions,
 } from '@tallystick/core/testing'
 import { concatMap, dematerialize, materialize, Observable } from 'rxjs'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import type { Cross } from './crash-boundaries.ts'
 import type { World } from './crash-world.ts'
 
@@ -52,6 +53,18 @@ export function stagedModel(
         })
       }),
   }
+}
+
+/** The model with each of its pieces in pieces of five characters, as many as arrive at once from a wire. */
+export function inSmallPieces(model: Model): Model {
+  return { ...model, stream: (request, context) => model.stream(request, context).pipe(concatMap(smaller)) }
+}
+
+function smaller(signal: ModelSignal): readonly ModelSignal[] {
+  if (!('text' in signal)) return [signal]
+  return Array.from({ length: Math.ceil(signal.text.length / 5) }, (_, index) => {
+    return { ...signal, text: signal.text.slice(5 * index, 5 * index + 5) }
+  })
 }
 
 /** Lets everything else come first that is due. */

@@ -1,6 +1,6 @@
 import { LedgerConflictError } from '@tallystick/core'
 import type { Fate } from './crash-boundaries.ts'
-import { beforeCommit } from './crash-commits.ts'
+import { underLock } from './crash-commits.ts'
 import { eventsIn } from './crash-evidence.ts'
 import { judge } from './crash-judge.ts'
 import type { Point } from './crash-point.ts'
@@ -80,7 +80,7 @@ async function playStop(site: Site, { fromStep, at }: Point): Promise<Ending> {
   const process = processOf(site, fromStep, { kind: 'stop', at })
   const stoppedAt = await process.stopped
   if (typeof stoppedAt !== 'string') return { ends: [stoppedAt], taken: await takeOver(site) }
-  if (site.store.kind === 'sqlite' && stoppedAt === beforeCommit) {
+  if (site.store.kind === 'sqlite' && underLock.includes(stoppedAt)) {
     // A process that stops there holds the lock of the file: it cannot be overtaken, and the others get the reason.
     const refused = await takeOver(site, { overtake: true, impatient: true })
     process.thaw()

@@ -1,6 +1,6 @@
 import { defineAgent, handoff, textOf } from '@tallystick/core'
 import { callsTools, employer, helper, look, manager, saying, undeclared } from './crash-agents.ts'
-import { byTurn, stagedModel, stagedTool } from './crash-effects.ts'
+import { byTurn, inSmallPieces, stagedModel, stagedTool } from './crash-effects.ts'
 import { asking, runAt, runsOf, type Scenario, type Step } from './crash-user.ts'
 
 const answered = (text: RegExp): Scenario['ends'] => ({ '': [{ reason: 'answered', text }] })
@@ -15,6 +15,30 @@ const answer: Scenario = {
     }),
   steps: [asking('How are you?')],
   ends: answered(/^All is well here\.$/),
+}
+
+const words = Array.from({ length: 120 }, (_, index) => `word${index}`).join(' ')
+
+/** Replies of many pieces, which share rows and pages: text, reasoning, and the input of a call. */
+const essay: Scenario = {
+  name: 'essay',
+  agent: (stage) =>
+    defineAgent({
+      name: 'writer',
+      instructions: 'Write.',
+      tools: [undeclared(stage, 'print')],
+      model: inSmallPieces(
+        stagedModel(
+          stage,
+          byTurn([
+            { ...saying(words), reasoning: words, toolCalls: [{ name: 'print', input: { text: words } }] },
+            saying(words),
+          ]),
+        ),
+      ),
+    }),
+  steps: [asking('Write much, and print it.')],
+  ends: answered(/^word0 .* word119$/),
 }
 
 const reads: Scenario = {
@@ -195,6 +219,7 @@ const fork: Scenario = {
 /** Runs that no user interferes with. */
 export const workScenarios: readonly Scenario[] = [
   answer,
+  essay,
   reads,
   writes,
   rerun,
