@@ -44,8 +44,8 @@ export interface WarmUp {
   readonly times: number
 }
 
-/** A hundred turns: enough for all code of a turn to be compiled. */
-const turns: WarmUp = { script: turnsScript(100), times: 1 }
+/** Enough turns for all code of a turn to be compiled. */
+const turns: WarmUp = { script: turnsScript(300), times: 1 }
 
 /**
  * Opens the subject of a trial with a script, after it has played others on stores of their own, so that its code is

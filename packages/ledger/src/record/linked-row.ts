@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { type RuntimeEvent } from '@tallystick/core'
 import { onceKeyOf } from '@tallystick/core/store-kit'
 import { commitmentOf, linkHash } from './chain.ts'
 import { type StoredRow } from './stored-row.ts'
+import { newSalt } from './salts.ts'
 import { envelopeNames, rowEnvelopeOf, type RowEnvelope } from './envelope.ts'
-
-/** Enough bytes that a guess at a body cannot be confirmed without the salt. */
-const saltBytes = 16
 
 /** A row with all that a store keeps of it but its place. */
 export interface LinkedRow {
@@ -26,11 +23,10 @@ export function linkRows(
   rows: readonly (readonly RuntimeEvent[])[],
   bodies: readonly Uint8Array[],
 ): readonly LinkedRow[] {
-  const salts = randomBytes(saltBytes * rows.length)
   let hash = previousHash
   return rows.map((events, index) => {
     const body = bodies[index] as Uint8Array
-    const salt = salts.subarray(index * saltBytes, (index + 1) * saltBytes)
+    const salt = newSalt()
     const bodyCommit = commitmentOf(salt, body)
     const envelope = rowEnvelopeOf(events)
     hash = linkHash(hash, envelope, bodyCommit)

@@ -53,17 +53,24 @@ export function countStatements(tally: Tally): void {
   const prototype = Object.getPrototypeOf(database.prepare('select 1')) as Statement
   database.close()
   let isSynced = true
+  const count = (source: string): void => {
+    const kind = kindOf(source)
+    if (kind === 'pragma synchronous') isSynced = source.endsWith('= full')
+    // Other pragmas are read by timers of the wall clock, which look for other processes.
+    if (kind !== 'pragma') tally.add(kind === 'commit' ? `commit, ${isSynced ? 'synced' : 'unsynced'}` : kind)
+  }
   for (const method of ['run', 'get', 'all', 'iterate'] as const) {
     const original = prototype[method] as (this: Statement, ...values: unknown[]) => unknown
     replace(prototype, method, function (this: Statement, ...values: unknown[]): unknown {
-      const kind = kindOf(this.source)
-      if (kind === 'pragma synchronous') isSynced = this.source.endsWith('= full')
-      // Other pragmas are read by timers of the wall clock, which look for other processes.
-      if (kind !== 'pragma')
-        tally.add(kind === 'commit' ? `commit, ${isSynced ? 'synced' : 'unsynced'}` : kind)
+      count(this.source)
       return original.apply(this, values)
     })
   }
+  const { exec } = BetterSqlite3.prototype as unknown as Pick<BetterSqlite3.Database, 'exec'>
+  replace(BetterSqlite3.prototype as object, 'exec', function (this: BetterSqlite3.Database, text: string) {
+    count(text)
+    return exec.call(this, text)
+  })
 }
 
 /** The verb of a statement, and the table that it names first. */

@@ -113,7 +113,7 @@ export class Transactions {
   /** SQLite ignores the setting within a transaction, so it is made before. */
   #choose(durability: Durability): void {
     if (durability === this.#durability) return
-    this.#database.pragma(`synchronous = ${durability === 'barrier' ? 'full' : 'normal'}`)
+    this.#database.exec(`pragma synchronous = ${durability === 'barrier' ? 'full' : 'normal'}`)
     this.#durability = durability
   }
 }
