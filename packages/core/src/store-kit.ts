@@ -18,3 +18,4 @@ export {
   unreadInbox,
 } from './memory-ledger/append-rules.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
+export { ChangeHints } from './memory-ledger/change-hints.ts'

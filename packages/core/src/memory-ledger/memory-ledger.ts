@@ -3,7 +3,7 @@ import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { takesEntries } from './append-rules.ts'
 import { DrivenRuns } from './driven-runs.ts'
-import { MemoryChanges } from './memory-changes.ts'
+import { ChangeHints } from './change-hints.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
 
@@ -12,7 +12,7 @@ import { MemoryStore } from './memory-store.ts'
  * every promise of the port but durability: a `barrier` equals a `lazy` append, and `close` forgets everything.
  */
 export function memoryLedger(): Ledger {
-  const changes = new MemoryChanges()
+  const changes = new ChangeHints()
   let store: MemoryStore | undefined = new MemoryStore()
   const driven = new DrivenRuns()
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
-import { filter, finalize, map, merge, Observable, Subject } from 'rxjs'
+import { ChangeHints } from '@tallystick/core/store-kit'
+import { finalize, Observable } from 'rxjs'
 import { channelOf, ChangeListener } from './change-listener.ts'
 import { ChangeNotifier } from './change-notifier.ts'
 import type { PostgresTail } from './rows/tail.ts'
@@ -9,19 +10,13 @@ import { isStorable } from './connection/storable-name.ts'
 import type { StoreAccess } from './store-access.ts'
 import { TailPoller } from './rows/tail-poller.ts'
 
-/** Stands for the ledger as a whole, where something has changed for those who follow every run. */
-const everyRun: unique symbol = Symbol('every run')
-
 /**
  * Hints that a run, or any, may have changed: at once for writes of this ledger; for writes of other processes by
  * notification, and by polling, since a notification may be lost. It listens and polls only while it has subscribers,
  * and never keeps a process alive.
  */
 export class ChangeFeed {
-  /** The run that changed; `undefined` if it is unknown. */
-  readonly #changed$ = new Subject<RunId | typeof everyRun | undefined>()
-  /** The run that this ledger changed in its events only: who follows inboxes is not told. */
-  readonly #appended$ = new Subject<RunId>()
+  readonly #hints = new ChangeHints()
   readonly #access: StoreAccess
   readonly #listener: ChangeListener | undefined
   readonly #notifier: ChangeNotifier
@@ -45,20 +40,20 @@ export class ChangeFeed {
       void this.#listener?.listen()
       return access.read(({ tail }) => tail.mark())
     }
-    this.#tailPoller = new TailPoller(readMark, pollIntervalMs, () => this.#changed$.next(everyRun))
+    this.#tailPoller = new TailPoller(readMark, pollIntervalMs, () => this.#hints.notifyFollowersOfAny())
     if (!pooled) {
       this.#listener = new ChangeListener(options, channel, ({ from, runIds }) => {
         // What this ledger wrote it has hinted at already.
         if (from === own) return
-        for (const runId of runIds.length > 0 ? runIds : [undefined]) this.#changed$.next(runId)
+        for (const runId of runIds) this.#hints.notify(runId, true)
+        if (runIds.length === 0) this.#hints.notifyAll()
       })
     }
   }
 
   /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
   notify(runId: RunId, isInbox: boolean = true): void {
-    if (isInbox) this.#changed$.next(runId)
-    else this.#appended$.next(runId)
+    this.#hints.notify(runId, isInbox)
     if (!this.#isClosed) this.#notifier.notify(runId)
   }
 
@@ -72,12 +67,7 @@ export class ChangeFeed {
         this.#tailPoller.stop()
         this.#stopIdle()
       }
-      return merge(this.#changed$, this.#appended$)
-        .pipe(
-          map(() => undefined),
-          finalize(leave),
-        )
-        .subscribe(subscriber)
+      return this.#hints.of(undefined).pipe(finalize(leave)).subscribe(subscriber)
     })
   }
 
@@ -90,13 +80,9 @@ export class ChangeFeed {
   of(runId: RunId, part?: 'inbox'): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive(runId)
-      const changed$ = part === 'inbox' ? this.#changed$ : merge(this.#changed$, this.#appended$)
-      return changed$
-        .pipe(
-          filter((changed) => changed === undefined || changed === runId),
-          map(() => undefined),
-          finalize(() => this.#leave(runId)),
-        )
+      return this.#hints
+        .of(runId, part)
+        .pipe(finalize(() => this.#leave(runId)))
         .subscribe(subscriber)
     })
   }
@@ -108,8 +94,7 @@ export class ChangeFeed {
     this.#followed.clear()
     this.#followers = 0
     this.#stopIdle()
-    this.#changed$.complete()
-    this.#appended$.complete()
+    this.#hints.close()
     await Promise.all([this.#notifier.flush(), this.#listener?.leave()])
   }
 
@@ -172,7 +157,7 @@ export class ChangeFeed {
       const mark = marks.get(runId) ?? 'none'
       if (followed === undefined || followed.mark === mark) continue
       followed.mark = mark
-      this.#changed$.next(runId)
+      this.#hints.notify(runId, true)
     }
   }
 }

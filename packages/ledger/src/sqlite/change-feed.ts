@@ -1,16 +1,14 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { RunId } from '@tallystick/core'
-import { filter, finalize, map, merge, Observable, Subject } from 'rxjs'
+import { ChangeHints } from '@tallystick/core/store-kit'
+import { finalize, Observable } from 'rxjs'
 
 /**
  * Hints that a run, or any, may have changed: at once for writes of this ledger, by polling for writes of other
  * connections. It polls only while it has subscribers, and never keeps a process alive.
  */
 export class ChangeFeed {
-  /** The run that changed; `undefined` if it is unknown. */
-  readonly #changed$ = new Subject<RunId | undefined>()
-  /** The run that changed in its events only: who follows inboxes is not told. */
-  readonly #appended$ = new Subject<RunId>()
+  readonly #hints = new ChangeHints()
   readonly #database: Database
   #dataVersion: Statement<[], number> | undefined
   readonly #pollIntervalMs: number
@@ -25,23 +23,18 @@ export class ChangeFeed {
 
   /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
   notify(runId: RunId, isInbox: boolean = true): void {
-    if (isInbox) return this.#changed$.next(runId)
-    this.#appended$.next(runId)
+    this.#hints.notify(runId, isInbox)
     // A writer that appends is hinted at what others have put into its inbox without a wait for the next poll.
-    if (this.#listeners > 0 && this.#database.open) this.#poll()
+    if (!isInbox && this.#listeners > 0 && this.#database.open) this.#poll()
   }
 
   /** Hints about a run, or about any where none is named; with `inbox`, only about inboxes as far as that is known. */
   of(runId?: RunId, part?: 'inbox'): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive()
-      const changed$ = part === 'inbox' ? this.#changed$ : merge(this.#changed$, this.#appended$)
-      return changed$
-        .pipe(
-          filter((changed) => runId === undefined || changed === undefined || changed === runId),
-          map(() => undefined),
-          finalize(() => this.#leave()),
-        )
+      return this.#hints
+        .of(runId, part)
+        .pipe(finalize(() => this.#leave()))
         .subscribe(subscriber)
     })
   }
@@ -49,8 +42,7 @@ export class ChangeFeed {
   close(): void {
     clearInterval(this.#timer)
     this.#timer = undefined
-    this.#changed$.complete()
-    this.#appended$.complete()
+    this.#hints.close()
   }
 
   #arrive(): void {
@@ -71,7 +63,7 @@ export class ChangeFeed {
     const version = this.#version()
     if (version === this.#seenVersion) return
     this.#seenVersion = version
-    this.#changed$.next(undefined)
+    this.#hints.notifyAll()
   }
 
   /**

@@ -67,7 +67,7 @@ export function countStatements(tally: Tally): void {
     })
   }
   const { exec } = BetterSqlite3.prototype as unknown as Pick<BetterSqlite3.Database, 'exec'>
-  replace(BetterSqlite3.prototype as object, 'exec', function (this: BetterSqlite3.Database, text: string) {
+  replace(BetterSqlite3.prototype, 'exec', function (this: BetterSqlite3.Database, text: string) {
     count(text)
     return exec.call(this, text)
   })

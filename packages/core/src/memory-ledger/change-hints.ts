@@ -1,8 +1,10 @@
 import { Observable, Subject } from 'rxjs'
 import type { RunId } from '../vocabulary/values/ids.ts'
 
-/** The hints of a memory ledger. A hint reaches those who follow its run, and costs nothing for other runs. */
-export class MemoryChanges {
+/**
+ * Hints of a ledger to those who follow its runs. A hint about a run costs the same however many other runs are followed.
+ */
+export class ChangeHints {
   readonly #subjects = new Map<string, Subject<void>>()
   #isClosed = false
 
@@ -21,17 +23,30 @@ export class MemoryChanges {
     })
   }
 
-  /** The events of a run may have changed, and its inbox where `isInbox` says so. */
+  /** The events of a run may have changed, and its inbox if `isInbox` says so. */
   notify(runId: RunId, isInbox: boolean): void {
-    for (const followed of [runId, undefined]) {
-      this.#subjects.get(nameOf(followed))?.next()
-      if (isInbox) this.#subjects.get(nameOf(followed, 'inbox'))?.next()
-    }
+    this.#hint(runId, isInbox)
+    this.#hint(undefined, isInbox)
+  }
+
+  /** Any run may have changed. Hints at each run that is followed. */
+  notifyAll(): void {
+    for (const subject of [...this.#subjects.values()]) subject.next()
+  }
+
+  /** A run that no caller follows by its id may have changed. */
+  notifyFollowersOfAny(): void {
+    this.#hint(undefined, true)
+  }
+
+  #hint(runId: RunId | undefined, isInbox: boolean): void {
+    this.#subjects.get(nameOf(runId))?.next()
+    if (isInbox) this.#subjects.get(nameOf(runId, 'inbox'))?.next()
   }
 
   close(): void {
     this.#isClosed = true
-    for (const subject of this.#subjects.values()) subject.complete()
+    for (const subject of [...this.#subjects.values()]) subject.complete()
   }
 }
 

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { sampleRunId } from '@tallystick/core/testing'
+import { ChangeHints } from '@tallystick/core/store-kit'
+
+const [run, other] = [sampleRunId(1), sampleRunId(2)]
+
+/** How often each follower was hinted at since it was asked last. */
+function following() {
+  const hints = new ChangeHints()
+  const counts = { run: 0, inbox: 0, other: 0, any: 0, anyInbox: 0 }
+  let completed = 0
+  const follow = (name: keyof typeof counts, ...followed: Parameters<ChangeHints['of']>) =>
+    hints.of(...followed).subscribe({ next: () => void counts[name]++, complete: () => void completed++ })
+  const subscriptions = [
+    follow('run', run),
+    follow('inbox', run, 'inbox'),
+    follow('other', other),
+    follow('any', undefined),
+    follow('anyInbox', undefined, 'inbox'),
+  ]
+  const heard = (): object => {
+    const now = { ...counts }
+    Object.assign(counts, { run: 0, inbox: 0, other: 0, any: 0, anyInbox: 0 })
+    return now
+  }
+  return { hints, heard, subscriptions, completed: () => completed }
+}
+
+describe('hints of a ledger', () => {
+  it('reach those who follow the run, and those who follow any', () => {
+    const { hints, heard } = following()
+    hints.notify(run, false)
+    expect(heard()).toEqual({ run: 1, inbox: 0, other: 0, any: 1, anyInbox: 0 })
+    hints.notify(run, true)
+    expect(heard()).toEqual({ run: 1, inbox: 1, other: 0, any: 1, anyInbox: 1 })
+    hints.notify(sampleRunId(3), true)
+    expect(heard()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 1 })
+  })
+
+  it('reach all where the run is not known, and only followers of any where no followed run has changed', () => {
+    const { hints, heard } = following()
+    hints.notifyAll()
+    expect(heard()).toEqual({ run: 1, inbox: 1, other: 1, any: 1, anyInbox: 1 })
+    hints.notifyFollowersOfAny()
+    expect(heard()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 1 })
+  })
+
+  it('end with the ledger, also for those who come later, and with their subscription', () => {
+    const { hints, heard, subscriptions, completed } = following()
+    subscriptions[0]?.unsubscribe()
+    const again = hints.of(run).subscribe()
+    hints.notify(run, false)
+    expect(heard()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 0 })
+    again.unsubscribe()
+    hints.close()
+    expect(completed()).toBe(4)
+    let late = false
+    hints.of(run).subscribe({ complete: () => void (late = true) })
+    expect(late).toBe(true)
+  })
+
+  it('may have followers come and go while they are given', () => {
+    const hints = new ChangeHints()
+    let heard = 0
+    const first = hints.of(run).subscribe(() => {
+      heard++
+      first.unsubscribe()
+      hints.of(other).subscribe(() => void heard++)
+    })
+    hints.notifyAll()
+    expect(heard).toBe(1)
+    hints.notifyAll()
+    expect(heard).toBe(2)
+  })
+})
