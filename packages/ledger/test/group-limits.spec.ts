@@ -85,7 +85,7 @@ describe('a transaction', () => {
     const transactions = new Transactions(
       new Proxy(database, {
         get(target, name) {
-          if (name === 'pragma') return (source: string) => (asked.push(source), target.pragma(source))
+          if (name === 'exec') return (source: string) => (asked.push(source), target.exec(source))
           const value = Reflect.get(target, name, target) as unknown
           return typeof value === 'function' ? (value as () => unknown).bind(target) : value
         },
@@ -94,7 +94,7 @@ describe('a transaction', () => {
     for (const durability of ['barrier', 'lazy', 'lazy', 'barrier', 'barrier'] as const) {
       transactions.transact(durability, () => undefined)
     }
-    expect(asked).toEqual(['synchronous = normal', 'synchronous = full'])
+    expect(asked).toEqual(['pragma synchronous = normal', 'pragma synchronous = full'])
   })
 
   it('that is lost because of one of its works is done again without it, for the others', () => {
