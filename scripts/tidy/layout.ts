@@ -146,6 +146,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'mcp/text',
     'mcp/names',
     'mcp/options',
+    'mcp/config',
     'mcp/transport',
     'mcp/listing',
     'mcp/connection',

@@ -1,4 +1,7 @@
 // MCP servers, and their tools as tools of agents.
+export { loadMcpConfig } from './mcp/config/load-mcp-config.ts'
+export type { LoadedMcp, LoadMcpOptions } from './mcp/config/load-mcp-config.ts'
+export type { McpHost } from './mcp/config/mcp-host.ts'
 export { mcpTools } from './mcp/manager/mcp-tools.ts'
 export type {
   McpCallOptions,

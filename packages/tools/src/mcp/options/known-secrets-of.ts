@@ -11,7 +11,8 @@ const openHeaders: ReadonlySet<string> = new Set([
 ])
 
 /** What names a variable or a parameter whose value must not be shown. */
-const secretName = /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
+const secretName: RegExp =
+  /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
 
 /** The secrets in the configuration of a server: they are struck out of everything that it says. */
 export function knownSecretsOf(server: McpServer): KnownSecrets {
@@ -29,7 +30,7 @@ export function knownSecretsOf(server: McpServer): KnownSecrets {
 }
 
 function namedSecrets(values: Readonly<Record<string, string>>): readonly string[] {
-  return Object.entries(values).flatMap(([name, value]) => (secretName.test(name) ? [value] : []))
+  return Object.entries(values).flatMap(([name, value]) => (looksSecret(name) ? [value] : []))
 }
 
 /** The password of what may be the URL of a database. */
@@ -45,4 +46,9 @@ function decodeURIComponentOr(text: string): string {
   } catch {
     return text
   }
+}
+
+/** Whether a variable, a parameter or a header of this name holds a secret. */
+export function looksSecret(name: string): boolean {
+  return secretName.test(name)
 }

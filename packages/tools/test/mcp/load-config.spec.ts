@@ -1,0 +1,293 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { ConfigurationError } from '@tallystick/core'
+import { loadMcpConfig, type LoadMcpOptions, type McpHost, mcpTools } from '@tallystick/tools/mcp'
+import { afterEach, describe, expect, it } from 'vitest'
+import { hostFiles } from '../../src/mcp/config/host-paths.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'tallystick-mcp-config-'))
+const folder = join(root, 'project')
+const home = join(root, 'home')
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+function write(path: string, content: unknown): string {
+  const file = join(root, path)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return file
+}
+
+const key = 'key-0123456789'
+
+async function load(from: McpHost, content: unknown, more: Partial<LoadMcpOptions> = {}): Promise<unknown> {
+  const path = write(from === 'codex' ? 'config.toml' : 'config.json', content)
+  const { servers } = await loadMcpConfig({ from, path, env: { KEY: key, EMPTY: '' }, folder, home, ...more })
+  return servers
+}
+
+async function refusal(from: McpHost, content: unknown, more: Partial<LoadMcpOptions> = {}): Promise<string> {
+  const error: unknown = await load(from, content, more).catch((thrown: unknown) => thrown)
+  expect(error).toBeInstanceOf(ConfigurationError)
+  const { message } = error as Error
+  expect(message).not.toContain(key)
+  return message.replaceAll(root, '')
+}
+
+describe('the file of', () => {
+  it('Claude Desktop is read, without any variables', async () => {
+    const files = { command: 'npx', args: ['-y', 'x', '${HOME}'], env: { A: '$B' } }
+    expect(await load('claude-desktop', { theme: 'dark', mcpServers: { files } })).toEqual({ files })
+  })
+
+  it('Claude Code is read, with variables and their defaults', async () => {
+    const mcpServers = {
+      local: {
+        type: 'stdio',
+        command: '${SHELL_OF:-sh}',
+        args: ['--key=${KEY}', '$KEY', '${not a name}'],
+        env: { E: '${EMPTY}' },
+      },
+      remote: {
+        type: 'http',
+        url: 'https://${HOST:-mcp.example}/mcp',
+        headers: { Authorization: 'Bearer ${KEY}' },
+      },
+      old: { type: 'sse', url: 'https://mcp.example/sse' },
+    }
+    expect(await load('claude-code', { mcpServers })).toEqual({
+      local: {
+        command: 'sh',
+        args: [`--key=${key}`, '$KEY', '${not a name}'],
+        env: { E: '' },
+        secrets: [key],
+      },
+      remote: {
+        type: 'http',
+        url: 'https://mcp.example/mcp',
+        headers: { Authorization: `Bearer ${key}` },
+        secrets: [key],
+      },
+      old: { type: 'sse', url: 'https://mcp.example/sse' },
+    })
+  })
+
+  it('Cursor is read, with folders and a file of variables', async () => {
+    write('project/keys.env', `# keys\nexport A=1\nB="two words"\nno line\nKEY=of the file\n`)
+    const tool = {
+      command: 'node',
+      args: ['${workspaceFolder}/s.js'],
+      env: { KEY: '${env:KEY}' },
+      envFile: '${workspaceFolder}/keys.env',
+    }
+    expect(await load('cursor', { mcpServers: { tool, web: { url: 'https://a.example/mcp' } } })).toEqual({
+      tool: {
+        command: 'node',
+        args: [`${folder}/s.js`],
+        env: { A: '1', B: 'two words', KEY: key },
+        secrets: [key],
+      },
+      web: { url: 'https://a.example/mcp' },
+    })
+  })
+
+  it('VS Code is read, with comments, inputs and its own key', async () => {
+    const text = `{
+      // the servers
+      "inputs": [{ "type": "promptString", "id": "token", "password": true }],
+      "servers": {
+        "web": { "type": "http", "url": "https://a.example/mcp", "headers": { "X-Token": "\${input:token}" } },
+        "own": { "type": "stdio", "command": "node", "args": ["\${workspaceFolder}/s.js",], },
+      },
+    }`
+    const inputs = { token: 'token-0123456789' }
+    expect(await load('vscode', text, { inputs })).toEqual({
+      web: { url: 'https://a.example/mcp', headers: { 'X-Token': inputs.token }, secrets: [inputs.token] },
+      own: { command: 'node', args: [`${folder}/s.js`] },
+    })
+    expect(await refusal('vscode', text)).toContain(
+      'The MCP server "web": the input "input:token" has no value.',
+    )
+  })
+
+  it('Codex is read, as TOML', async () => {
+    const text = `
+      model = "x"
+      [mcp_servers.files]
+      command = "npx"
+      args = ["-y", "files"]
+      env_vars = ["KEY", "NOT_SET"]
+      startup_timeout_sec = 12.5
+      tool_timeout_sec = 90
+      disabled_tools = ["write"]
+      [mcp_servers.files.env]
+      A = "1"
+      [mcp_servers.web]
+      url = "https://a.example/mcp"
+      bearer_token_env_var = "KEY"
+      http_headers = { "X-A" = "a" }
+      env_http_headers = { "X-Key" = "KEY" }
+      enabled = false`
+    expect(await load('codex', text)).toEqual({
+      files: {
+        command: 'npx',
+        args: ['-y', 'files'],
+        env: { KEY: key, A: '1' },
+        startMs: 12_500,
+        timeoutMs: 90_000,
+        excludeTools: ['write'],
+      },
+      web: {
+        url: 'https://a.example/mcp',
+        headers: { 'X-A': 'a', 'X-Key': key, authorization: `Bearer ${key}` },
+        disabled: true,
+      },
+    })
+    expect(
+      await refusal('codex', `[mcp_servers.a]\nurl = "https://a.example"\nbearer_token = "${key}"`),
+    ).toContain('bearer_token_env_var')
+  })
+
+  it('Gemini CLI is read: httpUrl is Streamable HTTP, and url the older way', async () => {
+    const mcpServers = {
+      new: { httpUrl: 'https://a.example/mcp', timeout: 5000, trust: true, includeTools: ['a'] },
+      old: { url: 'https://a.example/sse', headers: { K: '$KEY' } },
+      own: { command: 'node', args: ['${KEY}'], excludeTools: ['b'] },
+    }
+    expect(await load('gemini', { mcpServers })).toEqual({
+      new: { url: 'https://a.example/mcp', type: 'http', timeoutMs: 5000, includeTools: ['a'] },
+      old: { url: 'https://a.example/sse', type: 'sse', headers: { K: key }, secrets: [key] },
+      own: { command: 'node', args: [key], excludeTools: ['b'], secrets: [key] },
+    })
+  })
+
+  it('Windsurf is read: its URL is serverUrl', async () => {
+    const web = { serverUrl: 'https://a.example/mcp', headers: { K: '${env:KEY}' }, disabled: true }
+    expect(await load('windsurf', { mcpServers: { web } })).toEqual({
+      web: { url: 'https://a.example/mcp', headers: { K: key }, disabled: true, secrets: [key] },
+    })
+    expect(await refusal('windsurf', { mcpServers: { web: { url: 'https://a.example' } } })).toContain(
+      'Windsurf reads serverUrl, not url',
+    )
+  })
+})
+
+describe('where a file is', () => {
+  it('follows the system', () => {
+    const at = (platform: NodeJS.Platform, host: McpHost, env = {}): readonly string[] =>
+      hostFiles(host, { platform, home: '/h', folder: '/p', env }).map(({ path }) => path)
+    expect(at('darwin', 'claude-desktop')).toEqual([
+      '/h/Library/Application Support/Claude/claude_desktop_config.json',
+    ])
+    expect(at('linux', 'claude-desktop')).toEqual(['/h/.config/Claude/claude_desktop_config.json'])
+    expect(at('win32', 'claude-desktop', { APPDATA: 'C:\\Data' })).toEqual([
+      'C:\\Data\\Claude\\claude_desktop_config.json',
+    ])
+    expect(at('linux', 'codex', { CODEX_HOME: '/c' })).toEqual(['/p/.codex/config.toml', '/c/config.toml'])
+  })
+
+  it('puts the servers of a project before those of the user, and those of the user for the project before both', async () => {
+    const server = (name: string): object => ({ command: name })
+    write('home/.claude.json', {
+      mcpServers: { a: server('user'), b: server('user'), c: server('user') },
+      projects: {
+        [folder]: { mcpServers: { c: server('local') } },
+        '/other': { mcpServers: { d: server('other') } },
+      },
+    })
+    write('project/.mcp.json', { mcpServers: { b: server('project'), c: server('project') } })
+    const loaded = await loadMcpConfig({ from: 'claude-code', folder, home, env: {} })
+    expect(loaded.servers).toMatchObject({ a: server('user'), b: server('project'), c: server('local') })
+    expect(Object.keys(loaded.servers)).toHaveLength(3)
+    expect(loaded.files).toEqual([join(home, '.claude.json'), join(folder, '.mcp.json')])
+  })
+
+  it('is said where no file is there', async () => {
+    const loading = loadMcpConfig({ from: 'windsurf', folder, home, env: {} })
+    await expect(loading).rejects.toThrow(
+      `there is no file of windsurf at ${join(home, '.codeium/windsurf/mcp_config.json')}`,
+    )
+  })
+})
+
+describe('an error', () => {
+  it.each<[McpHost, unknown, string]>([
+    [
+      'claude-code',
+      { mcpServers: { a: { command: 'x', args: ['${NOPE}'] } } },
+      '/config.json: The MCP server "a": the variable "NOPE" is not set. Set it, or leave the server out (servers names those to read).',
+    ],
+    [
+      'cursor',
+      { mcpServers: { a: { command: '${workspaceRoot}' } } },
+      'the variable "workspaceRoot" is not one that cursor knows',
+    ],
+    ['gemini', { mcpServers: { a: { command: '$NOPE' } } }, 'the variable "NOPE" is not set'],
+    [
+      'claude-desktop',
+      `{ "mcpServers": { "a": "${key}"`,
+      'It is no JSON at line 1, column 40 (CloseBraceExpected)',
+    ],
+    ['claude-desktop', '', 'It is no JSON'],
+    ['claude-desktop', [], 'It is no object.'],
+    ['claude-desktop', { mcpServers: [] }, 'mcpServers has to be an object of servers.'],
+    ['claude-desktop', { mcpServers: { a: key } }, 'The MCP server "a": it is no object.'],
+    ['claude-desktop', { mcpServers: { a: {} } }, 'it has neither a command nor a URL.'],
+    ['claude-desktop', { mcpServers: { a: { command: 'x', args: key } } }, 'args has to be a list of texts.'],
+    [
+      'claude-desktop',
+      { mcpServers: { a: { command: 'x', env: { K: [key] } } } },
+      'env has to be an object of texts.',
+    ],
+    [
+      'claude-desktop',
+      { mcpServers: { a: { url: `ftp://${key}` } } },
+      'url is a text; expected an http: or https: URL.',
+    ],
+    [
+      'claude-code',
+      { mcpServers: { a: { type: key, url: 'https://a.example' } } },
+      'its type is not one of stdio, http and sse.',
+    ],
+    ['claude-desktop', { mcpServers: { 'a\u001b[2J': {} } }, 'The MCP server "a[2J":'],
+    ['codex', `[mcp_servers.a]\ncommand = "${key}`, 'It is no TOML at line 2'],
+    [
+      'cursor',
+      { mcpServers: { a: { command: 'x', envFile: 'nope.env' } } },
+      'its envFile "nope.env" is not there.',
+    ],
+  ])('of %s names the file, the server and the fault, and no value: %j', async (from, content, text) => {
+    expect(await refusal(from, content)).toContain(text)
+  })
+
+  it('comes of no server that is not asked for', async () => {
+    const mcpServers = { good: { command: 'x' }, bad: { command: '${NOPE}' } }
+    expect(await load('claude-code', { mcpServers }, { servers: ['good'] })).toEqual({
+      good: { command: 'x' },
+    })
+    expect(await refusal('claude-code', { mcpServers }, { servers: ['god'] })).toContain(
+      'has no server "god"',
+    )
+  })
+
+  it('names an unknown program, and the nearest', async () => {
+    await expect(loadMcpConfig({ from: 'claude' as McpHost })).rejects.toThrow("Did you mean 'claude-code'")
+  })
+})
+
+it('names with a meaning to JavaScript are names like others', async () => {
+  const text =
+    '{ "mcpServers": { "__proto__": { "command": "x" }, "constructor": { "command": "${toString:-y}" } } }'
+  const servers = (await load('claude-code', text)) as Record<string, unknown>
+  expect(Object.keys(servers)).toEqual(['__proto__', 'constructor'])
+  expect(servers['constructor']).toMatchObject({ command: 'y' })
+})
+
+it('what is loaded starts', async () => {
+  const path = write('config.json', {
+    mcpServers: { gone: { command: 'no-such-command' }, off: { command: 'x', disabled: true } },
+  })
+  const { servers } = await loadMcpConfig({ from: 'claude-desktop', path })
+  await using mcp = await mcpTools({ servers })
+  expect(mcp.servers).toMatchObject([{ name: 'gone', state: 'failed' }])
+})
