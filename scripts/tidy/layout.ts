@@ -151,6 +151,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'mcp/listing',
     'mcp/connection',
     'mcp/manager',
+    'mcp/serve',
   ],
   cli: [
     'terminal',

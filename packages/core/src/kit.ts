@@ -24,7 +24,12 @@ export {
 export type { OutputReader, OutputSchema } from './runtime/agent/output-schema.ts'
 export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
 export type { ShownApproval } from './runtime/commands/approval-decision.ts'
-export type { AgentTool, AgentToolOptions } from './runtime/definition/agent-tool.ts'
+export {
+  type AgentTool,
+  type AgentToolOptions,
+  isAgentTool,
+  taskOf,
+} from './runtime/definition/agent-tool.ts'
 export type { HandoffOptions } from './runtime/definition/handoff.ts'
 export { reachableAgents, withApproval } from './runtime/definition/registered-agents.ts'
 export { type ContextOption, definitionIn, definitionNow, rulesIn } from './runtime/definition/run-context.ts'

@@ -2,6 +2,10 @@
 export { loadMcpConfig } from './mcp/config/load-mcp-config.ts'
 export type { LoadedMcp, LoadMcpOptions } from './mcp/config/load-mcp-config.ts'
 export type { McpHost } from './mcp/config/mcp-host.ts'
+export { serveMcp } from './mcp/serve/serve-mcp.ts'
+export type { ServedMcp } from './mcp/serve/serve-mcp.ts'
+export type { ServeHttpOptions, ServeMcpOptions } from './mcp/serve/serve-options.ts'
+export type { ServedCall } from './mcp/serve/served-call.ts'
 export { mcpTools } from './mcp/manager/mcp-tools.ts'
 export type {
   McpCallOptions,

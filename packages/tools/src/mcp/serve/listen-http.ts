@@ -1,0 +1,64 @@
+import { timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type * as sdk from '@modelcontextprotocol/server'
+import { ConfigurationError } from '@tallystick/core'
+import { nodePackage } from './mcp-server-packages.ts'
+import type { ServeHttpOptions } from './serve-options.ts'
+
+/** An HTTP server that listens. */
+export interface HttpListener {
+  readonly url: string
+  close(): Promise<void>
+}
+
+/** Listens for MCP clients at `/mcp`. Rejects where the port cannot be had. */
+export async function listenHttp(
+  factory: () => sdk.Server,
+  { port = 0, host = '127.0.0.1', token }: ServeHttpOptions,
+  { createMcpHandler }: Pick<typeof sdk, 'createMcpHandler'>,
+): Promise<HttpListener> {
+  const node = await nodePackage.load('serveMcp')
+  const handler = createMcpHandler(factory)
+  const answer = node.toNodeHandler(handler)
+  // A page in a browser of this machine must not reach it by another name, nor from its own origin.
+  const guards = token === undefined ? [node.localhostHostValidation(), node.localhostOriginValidation()] : []
+  const listener: RequestListener = (request, response) => {
+    if (!guards.every((isAllowed) => isAllowed(request, response))) return
+    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
+    if (pathname !== '/mcp') return void response.writeHead(404).end()
+    if (token !== undefined && !isToken(request.headers.authorization, token)) {
+      return void response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+    }
+    void answer(request as Parameters<typeof answer>[0], response)
+  }
+  const server = createServer(listener)
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    throw new ConfigurationError(
+      `serveMcp: it cannot listen at ${host}:${port} (${error instanceof Error ? error.message : String(error)}).`,
+      { cause: error },
+    )
+  }
+  const { port: given } = server.address() as AddressInfo
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${given}/mcp`,
+    async close() {
+      const closed = once(server, 'close')
+      server.close()
+      await handler.close()
+      server.closeAllConnections()
+      await closed
+    },
+  }
+}
+
+/** Takes the same time for every wrong token. */
+function isToken(authorization: string | undefined, token: string): boolean {
+  const given = Buffer.from(authorization ?? '')
+  const wanted = Buffer.from(`Bearer ${token}`)
+  return given.length === wanted.length && timingSafeEqual(given, wanted)
+}

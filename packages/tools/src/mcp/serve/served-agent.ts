@@ -1,0 +1,63 @@
+import type { Run, RunResult, Runtime } from '@tallystick/core'
+import { type AgentTool, taskOf } from '@tallystick/core/kit'
+import { filter } from 'rxjs'
+import { type Ending, textEnding } from '../../execution/outcome.ts'
+import type { ServedCallParts } from './served-call.ts'
+
+/** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
+export async function servedAgent(
+  { agent, name }: AgentTool,
+  runtime: Runtime,
+  { input, signal, progress, context }: ServedCallParts,
+): Promise<Ending> {
+  const task = taskOf(input)
+  if (task === undefined) {
+    return textEnding(
+      'invalid_input',
+      `The input does not fit the schema of ${name}: task: expected a text that is not empty. Nothing was run.`,
+    )
+  }
+  const run: Run = runtime.run(agent, task, { context })
+  const cancel = (): void => void run.cancel('the client cancelled the call').catch(() => {})
+  signal.addEventListener('abort', cancel)
+  if (signal.aborted) cancel()
+  const following = run.events$.pipe(filter(({ type }) => type === 'tool_requests_collected')).subscribe({
+    next: (event) => {
+      if (event.type === 'tool_requests_collected') {
+        progress({ message: `calls ${event.calls.map((call) => call.name).join(', ')}` })
+      }
+    },
+    // The result says what went wrong.
+    error: () => {},
+  })
+  try {
+    return endingOfRun(await run.result)
+  } finally {
+    following.unsubscribe()
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+function endingOfRun(result: RunResult): Ending {
+  const { runId, text, pendingApprovals } = result
+  switch (result.status) {
+    case 'done': {
+      const answer = typeof result.output === 'string' ? result.output : JSON.stringify(result.output ?? text)
+      if (result.reason === 'answered') return textEnding('success', answer)
+      return textEnding(
+        'failed',
+        `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
+      )
+    }
+    case 'suspended': {
+      const waits = pendingApprovals.map((each) => each.name).join(', ')
+      const what = waits === '' ? 'a person' : `a person who decides about ${waits}`
+      return textEnding(
+        'failed',
+        `The agent waits for ${what}. Its run is ${runId}: decide there, and ask again.`,
+      )
+    }
+    case 'interrupted':
+      return textEnding('failed', `The agent was interrupted. Its run is ${runId}, which can be resumed.`)
+  }
+}
