@@ -87,6 +87,12 @@ describe('a value that is no option', () => {
     [option.filledText, '', 'x is an empty text; expected a text that is not empty'],
     [option.filledText, ' ', 'x is a text; expected a text that is not empty'],
     [option.trueOrFalse, 'true', 'x is a text; expected true or false'],
+    [
+      option.plainFunction,
+      'f',
+      'x is a text; expected a function that is not async, since its answer is used at once',
+    ],
+    [option.anyText, { then: 1 }, 'x is an object; expected a text'],
     [option.anyFunction, {}, 'x is an object; expected a function'],
     [option.listOf(option.anyText), {}, 'x is an object; expected a list, as in [ … ]'],
     [option.listOf(option.anyText), ['a', 3], 'x[1] is 3; expected a text'],
