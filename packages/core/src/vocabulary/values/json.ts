@@ -24,7 +24,7 @@ const uncarried: Error = new TypeError('JSON cannot carry this')
 
 function write(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value)
-  if (typeof value === 'number' && Number.isFinite(value)) return String(value)
+  if (Number.isFinite(value)) return String(value)
   if (value === null) return 'null'
   if (typeof value === 'boolean') return value ? 'true' : 'false'
   if (typeof value !== 'object') throw uncarried
