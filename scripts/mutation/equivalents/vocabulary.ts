@@ -3,6 +3,14 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/core/src/vocabulary` that change nothing observable. */
 export const vocabularyEquivalents: readonly Equivalent[] = [
   {
+    path: 'packages/core/src/vocabulary/values/json.ts',
+    within: 'keyText',
+    operator: 'statement',
+    original: 'if (known !== undefined) return known',
+    becomes: ';',
+    why: 'It only spares work: a key that is kept is written as it was the first time.',
+  },
+  {
     path: 'packages/core/src/vocabulary/values/deep-freeze.ts',
     within: 'freezeOwn',
     operator: 'logical',
