@@ -7,6 +7,23 @@ describe('canonicalJson', () => {
       '{"A":{"y":0,"z":1e+21},"a":[true,null,"x"],"b":1}',
     )
   })
+  it('orders any number of keys, in whichever order they were set', () => {
+    const names = Array.from({ length: 60 }, (_, index) => `k${String(index).padStart(2, '0')}`)
+    for (const count of [2, 23, 24, 25, 26, 60]) {
+      const sorted = names.slice(0, count)
+      const text = `{${sorted.map((name) => `"${name}":1`).join(',')}}`
+      const mixed = sorted.toSorted((a, b) => (a.slice(2) + a < b.slice(2) + b ? -1 : 1))
+      for (const order of [sorted, sorted.toReversed(), mixed]) {
+        expect(canonicalJson(Object.fromEntries(order.map((name) => [name, 1])))).toBe(text)
+      }
+    }
+    expect(canonicalJson({ undefined: 1, '': 2 })).toBe('{"":2,"undefined":1}')
+  })
+  it('takes no square of the time for many keys', () => {
+    const count = 200_000
+    const falling = Array.from({ length: count }, (_, index) => [`k${2 * count - index}`, 1])
+    expect(canonicalJson(Object.fromEntries(falling))).toMatch(/^\{"k200001":1,"k200002":1,.*"k400000":1\}$/)
+  })
   it('keeps a lone surrogate as an escape', () => {
     expect(canonicalJson('\ud800')).toBe('"\\ud800"')
   })
