@@ -28,6 +28,25 @@ describe('canonicalJson', () => {
     expect(canonicalJson('\ud800')).toBe('"\\ud800"')
   })
   it('names the place of what JSON cannot carry', () => {
-    expect(() => canonicalJson({ a: [1, Number.NaN] })).toThrow('$.a[1] is NaN')
+    const wrong: readonly (readonly [unknown, string])[] = [
+      [{ a: [1, Number.NaN] }, '$.a[1] is NaN'],
+      [{ a: null, b: undefined, c: [{}, null, { d: 1n }], z: Infinity }, '$.c[2].d is a bigint'],
+      [{ b: -Infinity, a: { c: () => 1 } }, '$.a.c is a function'],
+      [[[true, 'a'], [undefined]], '$[1][0] is a undefined'],
+      [Symbol('s'), '$ is a symbol'],
+    ]
+    for (const [value, message] of wrong) {
+      expect(() => canonicalJson(value as never)).toThrow(
+        new TypeError(`${message}, which JSON cannot carry`),
+      )
+    }
+    const thrown = new Error('no such field')
+    const failing = Object.defineProperty({}, 'a', {
+      enumerable: true,
+      get: () => {
+        throw thrown
+      },
+    })
+    expect(() => canonicalJson(failing as never)).toThrow(thrown)
   })
 })
