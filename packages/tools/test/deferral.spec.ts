@@ -47,6 +47,17 @@ describe('settledLater', () => {
     ['no options', undefined, 'settledLater: what it was given is missing'],
     ['a deadline by another case', { externalId: 'job-1', deadlineMS: 5 }, 'Did you mean deadlineMs?'],
     ['an external id by another name', { id: 'job-1' }, 'Did you mean externalId?'],
+    [
+      'an external id by the name of a job',
+      { jobId: 'job-1' },
+      'jobId is no option. Did you mean externalId?',
+    ],
+    [
+      'an external id by that of a receipt',
+      { receipt: 'job-1' },
+      'receipt is no option. Did you mean externalId?',
+    ],
+    ['a deadline by that of a timeout', { externalId: 'job-1', timeoutMs: 5 }, 'Did you mean deadlineMs?'],
     ['a number for an external id', { externalId: 7 }, 'externalId is 7; expected'],
   ])('refuses %s', (_what, options, message) => {
     expect(() => settledLater(options as never)).toThrow(ConfigurationError)

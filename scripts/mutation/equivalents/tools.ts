@@ -3,6 +3,14 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/tools` that change nothing observable. */
 export const toolsEquivalents: readonly Equivalent[] = [
   {
+    path: 'packages/tools/src/input/expectation.ts',
+    within: 'resolve',
+    operator: 'logical',
+    original: 'isObject(place) && Object.hasOwn(place, key)',
+    becomes: '(isObject(place))',
+    why: 'Of what every object inherits only its prototype is an object, and that says nothing as a schema.',
+  },
+  {
     path: 'packages/tools/src/built-in/http-fetch/exchange.ts',
     within: 'nextHop',
     operator: 'comparison',

@@ -126,6 +126,11 @@ describe('calculator', () => {
     ['a power of a fraction', '(2 / 3) ^ 5000', 'the result needs more than 500 digits'],
     ['a huge literal', '1e999999999', 'the result needs more than 500 digits'],
     ['a tiny literal', '1e-999999999', 'the result needs more than 500 digits'],
+    ['a number above that', '1e500', 'At character 1: the result needs more than 500 digits'],
+    ['a number beside that', '1e-500', 'At character 1: the result needs more than 500 digits'],
+    ['a sum of that', '9e499 + 1e499', 'At character 7: the result needs more than 500 digits'],
+    ['a quotient of that', '1 / 1e250 / 1e250', 'At character 11: the result needs more than 500 digits'],
+    ['a call of that', 'sum(9e499, 1e499)', 'At character 1: the result needs more than 500 digits'],
     ['repeated squaring', `${'('.repeat(40)}2${' ^ 2)'.repeat(40)}`, 'the result needs more than 500 digits'],
     ['many parentheses', `${'('.repeat(66)}1`, 'At character 66: nested deeper than 64 levels'],
     ['many plus signs', `${'+'.repeat(66)}1`, 'nested deeper than 64 levels'],
@@ -135,6 +140,12 @@ describe('calculator', () => {
     const { outcome, text } = await endingOf(tool, { expression })
     expect(outcome).toBe('failed')
     expect(text).toContain(problem)
+  })
+
+  it('takes numbers of 500 digits, above and below one', async () => {
+    expect(await answer('9e499 / 1e499')).toBe('9')
+    expect(await answer('1e-499 * 1e499')).toBe('1')
+    expect(await answer(`${'9'.repeat(500)} % 10`)).toBe('9')
   })
 
   it('takes expressions of up to 1000 characters, however many terms', async () => {

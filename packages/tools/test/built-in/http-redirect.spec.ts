@@ -55,6 +55,18 @@ describe('a redirect', () => {
     )
   })
 
+  it('is left before it is followed, however long its own body is', async () => {
+    let left = (): void => {}
+    const isLeft = new Promise<void>((resolve) => (left = resolve))
+    const server = await serve((request, response) => {
+      if (request.url === '/end') return void isLeft.then(() => response.end('here'))
+      // A body that does not end.
+      response.writeHead(302, { location: '/end' }).write('more follows')
+      response.on('close', left)
+    })
+    expect(await said(`${server.origin}/begin`, { allow: [server.place] })).toContain('"body":"here"')
+  })
+
   it('to another server of the machine is refused, and that one never connected to', async () => {
     const secret = await serve((_request, response) => void response.end('SECRET'))
     const start = await to(`${secret.origin}/admin`)
