@@ -14,7 +14,7 @@ async function partsRead(): Promise<void> {
 }
 
 it('an answer is waited for however long its parts take, up to the limit of the call', async () => {
-  const { origin, place, close } = await loopbackServer((_request, response) => {
+  const server = await loopbackServer((_request, response) => {
     vi.advanceTimersByTime(600_000)
     response.write('first')
     void partsRead().then(() => {
@@ -22,8 +22,8 @@ it('an answer is waited for however long its parts take, up to the limit of the 
       response.end(', then')
     })
   })
-  const tool = httpFetch({ allow: [place], timers: new HeldTimers() })
-  const { outcome, text } = await endingOf(tool, { url: origin })
+  const tool = httpFetch({ allow: [server.place], timers: new HeldTimers() })
+  const { outcome, text } = await endingOf(tool, { url: server.origin })
   expect([outcome, text]).toEqual(['success', expect.stringContaining('"body":"first, then"')])
-  await close()
+  await server.close()
 })
