@@ -95,12 +95,21 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     expect(plain.stdout).toMatch(
       new RegExp(`^${bought.runId} +\\d+ {2}\\S+Z {2}search success \\{.*\\} 2 boxes on shelf 7\\n$`),
     )
+    expect(plain.stderr).toBe('')
     const { stdout, stderr } = await tallystickRead(80, 'find', shop.ledgerPath, '--text', '注文')
     const lines = stdout.trimEnd().split('\n')
     expect(lines).toHaveLength(2)
     expect(lines.every((line) => textWidth(line) <= 80)).toBe(true)
     expect(stderr).toMatch(/tallystick show \S+ \S+ --event \d+\n$/)
     expect((await tallystickHere('find', shop.ledgerPath)).code).toBe(2)
+  })
+
+  it('is nothing where nothing fits, which people are told and programs see', async () => {
+    const words = ['find', shop.ledgerPath, '--text', 'no such words']
+    const said = 'Nothing of the kind is on record.\n'
+    expect(await tallystickHere(...words)).toMatchObject({ code: 0, stdout: '', stderr: said })
+    expect(await tallystickRead(80, ...words)).toMatchObject({ code: 0, stdout: '', stderr: said })
+    expect(await tallystickHere(...words, '--json')).toMatchObject({ code: 0, stdout: '', stderr: '' })
   })
 
   it('is listed one row a run at 80 columns: with cost, time, the worst thing that happened and the first words', async () => {
