@@ -66,6 +66,29 @@ describe('diff', () => {
     ])
   })
 
+  it('shows a turn that only one of the runs has, on its side', async () => {
+    await using shop = await openShop()
+    const [waiting, done] = [await shop.start(), await shop.start()]
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const run = createRuntime({ ledger, agents: [shopAgent()] }).resume(done.runId)
+    await run.approve(callOf(done), { by: 'ann' })
+    await run.result
+    await ledger.close()
+    const rows = async (one: string, two: string): Promise<readonly string[]> => {
+      const { stdout } = await tallystickHere('diff', shop.ledgerPath, one, two)
+      return stdout
+        .split('\n')
+        .map((line) => line.trimEnd())
+        .filter((line) => /^turn|^ +\d+ run_finished/.test(line))
+    }
+    const [, right = '', end = ''] = await rows(waiting.runId, done.runId)
+    expect(right).toMatch(/^turn 3 {2,}\d+ model_call_started scripted-1$/)
+    expect(end).toMatch(/^ +\d+ run_finished answered$/)
+    const [, left = ''] = await rows(done.runId, waiting.runId)
+    expect(left).toMatch(/^turn 3 +\d+ model_call_started scripted-1$/)
+    expect(right.indexOf('model_call')).toBeGreaterThan(left.indexOf('model_call'))
+  })
+
   it('says that two runs are alike, and is a 5 for a run that is not there', async () => {
     await using shop = await openShop()
     const [one, two] = [await shop.start(), await shop.start()]

@@ -227,6 +227,7 @@ describe('defining it', () => {
   it.each<[string, object, RegExp]>([
     ['no method', { methods: [] }, /http_fetch has no method. Use some of GET, HEAD, POST/],
     ['an unknown method', { methods: ['get'] }, /the unknown method get/],
+    ['several unknown methods', { methods: ['GET', 'TRACE', 'LINK'] }, /the unknown method TRACE\./],
     [
       'an allowed host without a port',
       { allow: ['localhost'] },

@@ -1,0 +1,104 @@
+import type { RunState } from '@tallystick/core'
+import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import { factsText, type ShownRun } from '../src/view/run/run-facts.ts'
+
+const runId = sampleRunId(1)
+const callId = sampleCallId(runId)
+const { run_started: started } = everyFact(runId)
+const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started
+const begun = given([plain]).state as RunState
+
+/** The rows that are shown of a run, by their names. */
+function rowsOf(more: Partial<ShownRun>, state: Partial<RunState> = {}): Readonly<Record<string, string>> {
+  const shown: ShownRun = {
+    ...{
+      state: { ...begun, ...state } as RunState,
+      maxSeq: 1,
+      agents: ['front'],
+      calls: [],
+      childRuns: [],
+      inbox: [],
+    },
+    tally: { requests: 0, results: 0, open: [] },
+    waits: { approvals: [], deferred: [], children: [] },
+    statusView: { status: 'in_flight', detail: 'in turn 0' },
+    ...more,
+  } as unknown as ShownRun
+  const rows = factsText(shown).trimEnd().split('\n')
+  return Object.fromEntries(rows.map((row) => [row.split(' ')[0] || 'more', row.replace(/^\S* +/, '')]))
+}
+
+describe('the facts of a run', () => {
+  it('tell how long it took, and how long it waited', () => {
+    const { startedAt } = begun
+    const took = (ms: number, waitedMs = 0) => rowsOf({}, { at: startedAt + ms, waitedMs })['took']
+    expect(took(65_000)).toBe('1 min 5 s')
+    expect(took(65_000, 5_000)).toBe('1 min 5 s, of which it waited 5.0 s')
+    expect(took(0)).toBe('0 ms')
+  })
+
+  it('tell what it used, with its child runs and its cost where there are any', () => {
+    const { totals } = begun
+    const used = (more: object) => rowsOf({}, { totals: { ...totals, ...more } })['used']
+    const usage = { inputTokens: 20, outputTokens: 4 }
+    expect(used({ turns: 1, toolCalls: 2, usage })).toBe('1 turn, 2 tool calls, 20 tokens in, 4 out')
+    const children = { ...totals.children, runs: 1, turns: 2, toolCalls: 1 }
+    expect(used({ turns: 0, toolCalls: 0, usage: {}, costUsd: 0.5, children })).toBe(
+      '0 turns, 0 tool calls, 1 child run with 2 turns and 1 tool call, ? tokens in, ? out, $0.5000',
+    )
+  })
+
+  it('tell at which event it is shown, and its status today where that is another', () => {
+    const rows = rowsOf({
+      maxSeq: 9,
+      now: { status: 'done', reason: 'answered' },
+      agents: ['front', 'expert'],
+    })
+    expect(rows).toMatchObject({ phase: expect.stringMatching(/^idle, turn 0, event 1 of 9, writer 1$/) })
+    expect(rows['now']).toBe('done: answered')
+    expect(rows['agent']).toBe(`front → expert, model ${begun.definition.model.modelId}`)
+    expect(rowsOf({})).not.toHaveProperty('now')
+    expect(rowsOf({})).not.toHaveProperty('content')
+    expect(rowsOf({}, { removedFrom: 7 })['content']).toBe('not all there, from event 7 on; verify says why')
+  })
+
+  it('tell of what it is a part', () => {
+    expect(rowsOf({})).not.toHaveProperty('part')
+    const parent = { runId: sampleRunId(2), seq: 4, relation: 'fork' as const }
+    expect(rowsOf({}, { parent })['part']).toMatch(/^of +forked from run \S+ at event 4$/)
+    const session = {
+      sessionId: 'chat',
+      sessionPlace: 2,
+      parent: { ...parent, relation: 'session' as const },
+    }
+    expect(rowsOf({}, session)['part']).toMatch(/run 2 of session chat, continues run /)
+  })
+
+  it('tell what it waits for, in itself or in a run that works for it', () => {
+    const other = sampleRunId(3)
+    const approval = { name: 'pay', toolCallId: callId, input: { usd: 5 } }
+    const waits = (waitingRun: string) => ({
+      approvals: [{ ...approval, runId: waitingRun }],
+      ...{ deferred: [], children: [] },
+    })
+    expect(rowsOf({ waits: waits(runId) as never })['waiting']).toBe(`pay ${callId} {"usd":5}`)
+    expect(rowsOf({ waits: waits(other) as never })['waiting']).toBe(
+      `pay ${callId} {"usd":5}, in run ${other}`,
+    )
+    const deferred = [{ name: 'export', toolCallId: callId, externalId: 'job-7', runId }]
+    expect(rowsOf({ waits: { approvals: [], deferred, children: [] } })['waiting']).toBe(
+      `export ${callId} continues outside as job-7`,
+    )
+  })
+
+  it('tell of its child runs, and of commands that no process has taken up', () => {
+    const childRuns = [{ runId: sampleRunId(3), agent: 'clerk', status: 'done' as const, reason: 'answered' }]
+    expect(rowsOf({ childRuns })['child']).toBe(`${sampleRunId(3)} clerk, done: answered`)
+    const inbox = (command: object) => rowsOf({ inbox: [{ command }] as never })['inbox']
+    const end = ', for the process that drives the run next'
+    expect(inbox({ type: 'approve', toolCallId: callId, by: 'ann' })).toBe(`approve ${callId} by ann${end}`)
+    expect(inbox({ type: 'cancel' })).toBe(`cancel${end}`)
+    expect(inbox({ type: 'cancel', by: undefined })).toBe(`cancel${end}`)
+  })
+})
