@@ -107,6 +107,7 @@ describe('what a tool returns', () => {
     ['undefined in a list', [1, undefined], '$[1] is undefined, which JSON cannot carry'],
     ['a hole in a list', Object.assign([], { length: 1 }), '$[0] is undefined, which JSON cannot carry'],
     ['a Map', { m: new Map([[1, 2]]) }, '$.m is an instance of Map, which JSON cannot carry'],
+    ['what has no class', Object.create(Object.create(null)), '$ is an instance of a class, which'],
     ['bytes', new Uint8Array([1]), '$ is an instance of Uint8Array, which JSON cannot carry'],
     ['an unread Response', new Response('x'), '$ is an instance of Response, which JSON cannot carry'],
     [
@@ -196,6 +197,16 @@ describe('makers of parts', () => {
       'a file without a type',
       () => file({ mediaType: 'pdf', url: 'https://a.example' }),
       /mediaType such as "application\/pdf"/,
+    ],
+    [
+      'data of the length of base64 that is none',
+      () => file({ mediaType: 'text/plain', data: 'no!=' }),
+      /base64 text, or as bytes/,
+    ],
+    [
+      'base64 of another length',
+      () => file({ mediaType: 'text/plain', data: 'aGk' }),
+      /base64 text, or as bytes/,
     ],
     [
       'data that is no base64',

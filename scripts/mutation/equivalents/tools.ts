@@ -3,6 +3,14 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/tools` that change nothing observable. */
 export const toolsEquivalents: readonly Equivalent[] = [
   {
+    path: 'packages/tools/src/built-in/calculator/rational.ts',
+    within: 'compare',
+    operator: 'comparison',
+    original: '<',
+    becomes: '<=',
+    why: 'A difference of 0 has been answered before.',
+  },
+  {
     path: 'packages/tools/src/input/expectation.ts',
     within: 'resolve',
     operator: 'logical',
