@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tallystick/core'
 import { eventSchemas, eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { shapeFaultOf } from '../src/vocabulary/events/parse-event.ts'
 import { play, program } from './program.ts'
 
 const runId = sampleRunId(1)
@@ -125,6 +126,29 @@ describe('parseEvent', () => {
     const event = changed(sample('tool_started'), ['effect'], secret)
     expect(() => parseEvent(event)).toThrow(LedgerDamagedError)
     expect(() => parseEvent(event)).not.toThrow(secret)
+  })
+})
+
+describe('the shape of a stored event', () => {
+  const event = sample('tool_started')
+  const of = (more: object): string | undefined => shapeFaultOf({ ...event, ...more })?.path
+
+  it('is at fault where a field of its envelope, its call or its body is', () => {
+    expect(of({})).toBeUndefined()
+    expect(of({ seq: 0 })).toBe('seq')
+    expect(of({ toolCallId: undefined })).toBe('toolCallId')
+    expect(of({ attempt: 'one' })).toBe('attempt')
+    expect(shapeFaultOf({ ...sample('cancel_requested'), by: 7 } as never)?.path).toBe('by')
+  })
+
+  it('is sound whatever its body, where content was taken away or a newer release wrote it', () => {
+    const removed = { kind: 'redacted', at: 1 }
+    expect(of({ attempt: 'one', removed })).toBeUndefined()
+    expect(of({ attempt: 'one', v: 2 })).toBeUndefined()
+    expect(of({ type: 'tool_dreamt', attempt: 'one' })).toBeUndefined()
+    expect(of({ seq: 0, removed })).toBe('seq')
+    expect(of({ seq: 0, v: 2 })).toBe('seq')
+    expect(of({ toolCallId: 'x', removed })).toBe('toolCallId')
   })
 })
 

@@ -29,6 +29,8 @@ const encodings: Readonly<Record<string, (text: string) => string>> = {
   'in Base64': (text) => Buffer.from(text).toString('base64'),
   'in Base64 for URLs': (text) => Buffer.from(text).toString('base64url'),
   'in Base64, with a name before it': (text) => Buffer.from(`user:${text}`).toString('base64'),
+  'in Base64, after one byte': (text) => Buffer.from(`a${text}`).toString('base64'),
+  'in Base64 for URLs, before one byte': (text) => Buffer.from(`${text}a`).toString('base64url'),
   'in Base64, within two others': (text) => Buffer.from(`ab${text}cd`).toString('base64'),
   'in hexadecimal': hex,
   'in capital hexadecimal': (text) => hex(text).toUpperCase(),
