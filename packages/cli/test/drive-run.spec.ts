@@ -111,7 +111,7 @@ describe('the runs that a run works for', () => {
     expect(await parentOf(ledger, sampleRunId(2))).toMatchObject({ relation: 'fork' })
   })
 
-  it('are told once where damaged runs work for each other', async () => {
+  it('are named once where damaged runs work for each other', async () => {
     const ledger = await related([1, 2], [2, 1])
     expect(await parentsOf(ledger, sampleRunId(1))).toEqual([sampleRunId(2), sampleRunId(1)])
   })

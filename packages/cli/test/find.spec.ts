@@ -104,7 +104,7 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     expect((await tallystickHere('find', shop.ledgerPath)).code).toBe(2)
   })
 
-  it('is nothing where nothing fits, which people are told and programs see', async () => {
+  it('is nothing where nothing fits, which people read on stderr and programs see', async () => {
     const words = ['find', shop.ledgerPath, '--text', 'no such words']
     const said = 'Nothing of the kind is on record.\n'
     expect(await tallystickHere(...words)).toMatchObject({ code: 0, stdout: '', stderr: said })

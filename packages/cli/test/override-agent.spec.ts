@@ -32,7 +32,7 @@ describe('what a command changes in an agent', () => {
     expect(each.map(hasOverrides)).toEqual([true, true, true])
   })
 
-  it('is told again to the command that continues the run', () => {
+  it('is repeated to the command that continues the run', () => {
     expect(overrideArguments({})).toEqual([])
     expect(
       overrideArguments({ instructions: 'a.txt', model: 'small', withoutTool: ['look', 'pay'] }),

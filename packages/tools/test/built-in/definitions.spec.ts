@@ -14,7 +14,7 @@ const ofKeys = (required: readonly string[], properties: object) => ({
   ...{ type: 'object', required, additionalProperties: false, properties },
 })
 
-describe('what a model and the runtime are told', () => {
+describe('what a model and the runtime read', () => {
   it('of http_fetch that only reads', () => {
     expect(httpFetch()).toMatchObject({
       ...reading,
