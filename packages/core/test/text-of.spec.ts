@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import { textOf, type AssistantPart } from '@tallystick/core/vocabulary'
+import { citationsOf } from '../src/vocabulary/model/content.ts'
+
+describe('the text of parts', () => {
+  it('is that of the text parts, put together', () => {
+    const parts = [
+      { type: 'text', text: 'It is ' },
+      { type: 'reasoning', text: 'Hm.' },
+      { type: 'text' },
+      { type: 'image' },
+      { type: 'text', text: 'warm.' },
+    ]
+    expect(textOf(parts)).toBe('It is warm.')
+    expect(textOf([])).toBe('')
+  })
+
+  it('has the citations of its parts, in their order', () => {
+    const [one, two, three] = ['a', 'b', 'c'].map((title) => ({ title }))
+    const parts: readonly AssistantPart[] = [
+      { type: 'text', text: 'It is ', citations: [one!, two!] },
+      { type: 'reasoning', text: 'Hm.' },
+      { type: 'text', text: 'warm' },
+      { type: 'text', text: '.', citations: [three!] },
+    ]
+    expect(citationsOf(parts)).toEqual([one, two, three])
+    expect(citationsOf([])).toEqual([])
+  })
+})
