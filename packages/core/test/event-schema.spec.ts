@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tallystick/core'
 import { eventSchemas, eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { outsideCommandSchema } from '../src/vocabulary/events/command.ts'
 import { shapeFaultOf } from '../src/vocabulary/events/parse-event.ts'
 import { play, program } from './program.ts'
 
@@ -126,6 +127,42 @@ describe('parseEvent', () => {
     const event = changed(sample('tool_started'), ['effect'], secret)
     expect(() => parseEvent(event)).toThrow(LedgerDamagedError)
     expect(() => parseEvent(event)).not.toThrow(secret)
+  })
+})
+
+describe('a word of a closed list', () => {
+  const takenAt = (type: EventType, more: (word: string) => object, words: readonly string[]) =>
+    words.filter((word) => shapeFaultOf({ ...sample(type), ...more(word) } as never) === undefined)
+
+  it('is taken wherever an earlier release may have written it, and no other is', () => {
+    const removals = ['redacted', 'expired', 'erased', 'sealed']
+    const kept = (kind: string) => refusalOf({ ...sample('run_started'), removed: { kind } })
+    expect([...removals, 'lost'].map(kept)).toEqual([
+      ...removals.map(() => 'accepted'),
+      'LedgerDamagedError at removed.kind',
+    ])
+    const relations = ['fork', 'child', 'session', 'branch']
+    const from = (relation: string) => ({ parent: { runId, seq: 1, relation } })
+    expect(takenAt('run_started', from, [...relations, 'twin'])).toEqual(relations)
+    const outcomes = ['success', 'failed']
+    const executed = (outcome: string) => ({
+      parts: [
+        {
+          ...{ type: 'provider', kind: 'x', part: 0, opaque: { provider: 'p', api: 'a', data: null } },
+          executed: { id: '1', name: 'search', outcome },
+        },
+      ],
+    })
+    expect(takenAt('assistant_message_finished', executed, [...outcomes, 'timed_out'])).toEqual(outcomes)
+    const histories = ['keep', 'leave_out']
+    const { definition } = facts.run_started
+    const onRefusal = (history: string) => ({ definition: { ...definition, onRefusal: { history } } })
+    expect(takenAt('run_started', onRefusal, [...histories, 'drop'])).toEqual(histories)
+    const settling = (outcome: string) => ({ type: 'settle', toolCallId: 'c', outcome, content: [] })
+    const settled = ['success', 'failed', 'denied'].filter(
+      (outcome) => outsideCommandSchema.safeParse(settling(outcome)).success,
+    )
+    expect(settled).toEqual(['success', 'failed'])
   })
 })
 

@@ -50,7 +50,7 @@ describe('a piece of a reply', () => {
     expect(taken(modelSignalSchema, plain)).toEqual(plain)
   })
 
-  it('is refused if it is none, at sight and by the schema', () => {
+  it('is refused if its shape is another, at sight and by the schema', () => {
     expect(wrong.filter(isPlainPiece)).toEqual([])
     expect(taken(modelSignalSchema, wrong)).toEqual([])
   })
