@@ -62,12 +62,24 @@ function load({ name, exports, bin }: Manifest, consumer: string): number {
   return entries.length + commands.length
 }
 
+/** A program that fails unless a stack of core, in whatever file it is published, names the source. */
+const traceProgram = `
+  import { defineAgent } from '@tallystick/core'
+  try {
+    defineAgent({})
+  } catch ({ stack }) {
+    if (!/core\\/src\\/runtime\\/\\S+\\.ts:\\d+/.test(stack)) throw new Error('No source is named: ' + stack)
+  }
+`
+
 const consumer = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-packages-'))
 try {
   const manifests = readdirSync(join(repository, 'packages')).flatMap(
     (folder) => install(folder, consumer) ?? [],
   )
   const loaded = manifests.reduce((sum, manifest) => sum + load(manifest, consumer), 0)
+  const node = ['node', '--enable-source-maps', '--input-type=module', '-e', traceProgram]
+  demand('stack traces name sources', consumer, node)
   for (const fault of faults) console.log(fault)
   console.log(
     `packages: ${manifests.length} packed, ${loaded} entries and commands loaded, ${faults.length} faults`,

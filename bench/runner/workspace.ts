@@ -54,7 +54,7 @@ function unpack(folder: string): void {
     const tarball = join(tarballs, 'package.tgz')
     demand(join(repository, 'packages', folder), [...pnpm, 'pack', '--out', tarball])
     // Its dependencies are linked in node_modules, and stay.
-    rmSync(join(place, 'dist'), { recursive: true, force: true })
+    for (const name of ['dist', 'lib']) rmSync(join(place, name), { recursive: true, force: true })
     mkdirSync(place, { recursive: true })
     demand(place, ['tar', '-xzf', tarball, '--strip-components=1'])
     const path = join(place, 'package.json')

@@ -13,8 +13,15 @@ const fault = versionFault(process.versions)
 if (fault === undefined) {
   // Halves the time until the command begins; it covers what is imported from here on.
   nodeModule.enableCompileCache?.()
-  const { runCommandLine } = await import('./program.ts')
-  process.exitCode = await runCommandLine(process.argv.slice(2))
+  const words = process.argv.slice(2)
+  // Asked by scripts and editors: it needs nothing of what a verb does.
+  if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
+    const { ownVersion } = await import('./own-version.ts')
+    process.stdout.write(`${ownVersion()}\n`)
+  } else {
+    const { runCommandLine } = await import('./program.ts')
+    process.exitCode = await runCommandLine(words)
+  }
 } else {
   process.stderr.write(`error: ${fault}\n`)
   process.exitCode = 1

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { TallystickError } from '@tallystick/core'
 import { Argument, Command, CommanderError, type OutputConfiguration } from 'commander'
 import {
@@ -9,6 +8,7 @@ import {
 } from './command/command-context.ts'
 import type { Done, ListedVerb } from './command/declare-verb.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
+import { ownVersion } from './own-version.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
 import { checkVerbs, storeVerbs } from './verbs/check/check-verbs.ts'
 import { decideVerbs } from './verbs/decide/decide-verbs.ts'
@@ -131,11 +131,6 @@ async function commandTree(
 /** What the help of a verb ends with. */
 function exampleText(example: string): string {
   return `\nExample:\n  ${example}`
-}
-
-function ownVersion(): string {
-  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { readonly version: string }).version
 }
 
 function addCompletion(program: Command, context: CommandContext): void {

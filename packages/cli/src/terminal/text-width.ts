@@ -1,9 +1,23 @@
-import stringWidth from 'string-width'
+import { createRequire } from 'node:module'
+import type stringWidth from 'string-width'
 
 /** The columns that a text takes on a terminal: two for wide letters and most emoji, none for marks over letters. */
 export function textWidth(text: string): number {
   // The text holds no escape sequences: they are written out as visible text.
-  return stringWidth(text, { countAnsiEscapeCodes: true })
+  return isPlain(text) ? text.length : measured(text, { countAnsiEscapeCodes: true })
+}
+
+/** Whether each character is a letter, digit or sign of ASCII, which takes one column. */
+function isPlain(text: string): boolean {
+  return /^[ -~]*$/.test(text)
+}
+
+let loaded: typeof stringWidth | undefined
+
+/** Loads the tables of Unicode for the first text that needs them: that takes as long as listing a thousand runs. */
+const measured: typeof stringWidth = (text, options) => {
+  loaded ??= (createRequire(import.meta.url)('string-width') as { default: typeof stringWidth }).default
+  return loaded(text, options)
 }
 
 const letters = new Intl.Segmenter()
