@@ -138,6 +138,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'input',
     'execution',
     'approval',
+    'policy',
     'definition',
     'built-in',
     'built-in/calculator',

@@ -45,6 +45,7 @@ const expected: Readonly<Record<string, Expectation>> = {
   },
   replay: { shows: /^\S+ {2}\d+ events happened again as recorded$/m },
   regression: { shows: /refund\.spec\.ts\n.*refund\.jsonl$/m },
+  policy: { shows: /^pay {2}\w+ on record, ask by no rule {2}\d calls?$/m },
   checkpoint: { shows: /^example\.com\/agents$/m },
   export: { after: 'head -n 1 run.jsonl', shows: /^\{"runId":".*"type":"run_started"/m },
   import: { before: 'tallystick export runs.db > run.jsonl', shows: /^imported {2}2 runs, \d+ events$/m },

@@ -73,6 +73,11 @@ async function furnish(folder: string): Promise<void> {
     'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }),
     'key.pub': publicKey.export({ type: 'spki', format: 'pem' }),
     'tallystick.config.mjs': `import { shopAgent } from ${shop}\nexport default { agents: [{ ...shopAgent(), name: 'assistant' }] }\n`,
+    'rules.json': JSON.stringify({
+      version: 1,
+      rules: [{ tool: 'search', decision: 'allow' }],
+      examples: [{ call: { tool: 'search' }, decision: 'allow' }],
+    }),
     'my-store.ts': `import { memoryLedger } from ${core}\nexport default () => ({ open: memoryLedger, lacks: ['durable', 'shared'] })\n`,
     'bin/tallystick': `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`,
   }

@@ -26,6 +26,12 @@ export const checkVerbs: readonly ListedVerb[] = [
     example: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
     load: () => import('./checkpoint.ts'),
   },
+  {
+    name: 'policy',
+    summary: 'check approval rules: their examples, and what they decide about calls on record',
+    example: 'tallystick policy check rules.json runs.db',
+    load: () => import('./policy.ts'),
+  },
 ]
 
 /** What serves those who build a ledger of their own. */

@@ -1,0 +1,43 @@
+import { readFileSync, statSync } from 'node:fs'
+import { ConfigurationError } from '@tallystick/core'
+import type { ApprovalRules } from './rules.ts'
+import { requireRules } from './rules-check.ts'
+
+const maxBytes = 1024 * 1024
+
+/**
+ * Reads rules from a JSON file. Throws a `ConfigurationError` that names the file: it is missing, too large (1 MiB at
+ * most), no JSON, or does not hold rules.
+ */
+export function readApprovalRules(path: string): ApprovalRules {
+  const given = parsed(textOf(path), path)
+  requireRules(given, `The approval rules of ${path}`)
+  return given
+}
+
+function textOf(path: string): string {
+  try {
+    const { size } = statSync(path)
+    if (size > maxBytes) throw new Error(`it has ${size} bytes, and rules have at most ${maxBytes}`)
+    return readFileSync(path, 'utf8')
+  } catch (cause) {
+    throw unreadable(path, cause)
+  }
+}
+
+function parsed(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)
+  } catch (cause) {
+    throw unreadable(path, cause)
+  }
+}
+
+function unreadable(path: string, cause: unknown): ConfigurationError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new ConfigurationError(
+    `The file ${path} cannot be read as approval rules: ${reason}. Name a JSON file with version, rules and, where ` +
+      'wanted, otherwise and examples.',
+    { cause },
+  )
+}

@@ -1,0 +1,263 @@
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { defineTool } from '@tallystick/tools'
+import {
+  approvalRules,
+  checkExamples,
+  decideByRules,
+  type ApprovalRule,
+  type ApprovalRules,
+  type InputCondition,
+  type RuledCall,
+} from '@tallystick/tools/policy'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+
+const rulesOf = (...rules: readonly ApprovalRule[]): ApprovalRules => ({ version: 1, rules })
+
+/** What becomes of a call of `pay` with an input: of one rule with a condition that allows, or denies. */
+function decided(
+  decision: 'allow' | 'deny',
+  input: { readonly [path: string]: InputCondition },
+  given: RuledCall['input'],
+): string {
+  return decideByRules(rulesOf({ decision, input }), { tool: 'pay', ...(given && { input: given }) }).decision
+}
+
+/** Whether a condition holds, does not, or is undecided: told by what allows and denies make of it. */
+function finding(condition: InputCondition, given: unknown): string {
+  const input = given === undefined ? {} : { x: given }
+  const [allows, denies] = [
+    decided('allow', { x: condition }, input) === 'allow',
+    decided('deny', { x: condition }, input) === 'deny',
+  ]
+  return allows ? 'yes' : denies ? 'undecided' : 'no'
+}
+
+describe('the rule that decides', () => {
+  const rules = rulesOf(
+    { tool: 'look', decision: 'allow' },
+    { tool: ['transfer', 'refund_*'], input: { amount: { atMost: 100 } }, decision: 'allow' },
+    { tool: 'delete_*', decision: 'deny', name: 'nothing is deleted', why: 'Nothing is deleted from here.' },
+    { effect: 'read', agent: 'clerk*', decision: 'allow' },
+  )
+
+  it.each<[RuledCall, string, number | undefined]>([
+    [{ tool: 'look' }, 'allow', 1],
+    [{ tool: 'look_up' }, 'ask', undefined],
+    [{ tool: 'transfer', input: { amount: 100 } }, 'allow', 2],
+    [{ tool: 'transfer', input: { amount: 101 } }, 'ask', undefined],
+    [{ tool: 'transfer', input: { amount: '100' } }, 'ask', undefined],
+    [{ tool: 'transfer' }, 'ask', undefined],
+    [{ tool: 'refund_order', input: { amount: 5 } }, 'allow', 2],
+    [{ tool: 'delete_all' }, 'deny', 3],
+    [{ tool: 'find', effect: 'read', agent: 'clerk 2' }, 'allow', 4],
+    [{ tool: 'find', effect: 'write', agent: 'clerk' }, 'ask', undefined],
+    [{ tool: 'find', effect: 'read', agent: 'boss' }, 'ask', undefined],
+    // What is not known allows nothing.
+    [{ tool: 'find', effect: 'read' }, 'ask', undefined],
+    [{ tool: 'find', agent: 'clerk' }, 'ask', undefined],
+  ])('of %j is the first that fits', (call, decision, rule) => {
+    expect(decideByRules(rules, call)).toMatchObject({ decision, ...(rule !== undefined && { rule }) })
+    expect(decideByRules(rules, call).rule).toBe(rule)
+  })
+
+  it('is named with its reason', () => {
+    expect(decideByRules(rules, { tool: 'delete_all' }).reason).toBe(
+      'Nothing is deleted from here. (rule 3, nothing is deleted)',
+    )
+    expect(decideByRules(rulesOf({ decision: 'ask' }), { tool: 'x' }).reason).toBe(
+      'A person decides. (rule 1)',
+    )
+    expect(decideByRules(rulesOf({ decision: 'deny' }), { tool: 'x' }).reason).toMatch(
+      /^The call is not allowed/,
+    )
+    expect(decideByRules(rulesOf({ decision: 'allow' }), { tool: 'x' }).reason).toMatch(
+      /^The call is allowed/,
+    )
+    const unsure = rulesOf({ decision: 'deny', input: { amount: { above: 1 } } })
+    expect(decideByRules(unsure, { tool: 'x' }).reason).toContain('missing or of another type')
+  })
+
+  it('is what is decided otherwise where no rule fits', () => {
+    expect(decideByRules(rulesOf(), { tool: 'x' }).decision).toBe('ask')
+    expect(decideByRules({ ...rulesOf(), otherwise: 'deny' }, { tool: 'x' })).toEqual({
+      decision: 'deny',
+      reason: 'No rule fits this call, and deny is decided otherwise.',
+    })
+  })
+})
+
+describe('a condition on a field', () => {
+  it.each<[InputCondition, unknown, 'yes' | 'no' | 'undecided']>([
+    ['eu', 'eu', 'yes'],
+    ['eu', 'us', 'no'],
+    [5, '5', 'no'],
+    [null, null, 'yes'],
+    [null, undefined, 'undecided'],
+    [{ is: true }, true, 'yes'],
+    [{ is: true }, 'true', 'no'],
+    [{ oneOf: ['a', 1] }, 1, 'yes'],
+    [{ oneOf: ['a', 1] }, 'b', 'no'],
+    [{ like: 'a*c' }, 'abc', 'yes'],
+    [{ like: ['x', '*c'] }, 'abc', 'yes'],
+    [{ like: 'a*c' }, 'abcd', 'no'],
+    [{ like: '*' }, 5, 'undecided'],
+    [{ above: 5 }, 5, 'no'],
+    [{ above: 5 }, 6, 'yes'],
+    [{ above: 5 }, '6', 'undecided'],
+    [{ atLeast: 5 }, 5, 'yes'],
+    [{ atLeast: 5 }, 4.9, 'no'],
+    [{ below: 5 }, 5, 'no'],
+    [{ below: 5 }, 4, 'yes'],
+    [{ atMost: 5 }, 5, 'yes'],
+    [{ atMost: 5 }, 5.1, 'no'],
+    [{ atLeast: 1, atMost: 5 }, 3, 'yes'],
+    [{ atLeast: 1, atMost: 5 }, 6, 'no'],
+    [{ present: true }, undefined, 'no'],
+    [{ present: true }, null, 'yes'],
+    [{ present: false }, undefined, 'yes'],
+    [{ present: false }, 0, 'no'],
+    [{ not: 'eu' }, 'us', 'yes'],
+    [{ not: 'eu' }, 'eu', 'no'],
+    [{ not: 'eu' }, undefined, 'undecided'],
+    [{ not: { present: true } }, undefined, 'yes'],
+    [{ not: { above: 5 } }, 'x', 'undecided'],
+    [{ some: { is: 1 } }, [2, 1], 'yes'],
+    [{ some: { is: 1 } }, [2], 'no'],
+    [{ some: { above: 1 } }, ['x', 2], 'yes'],
+    [{ some: { above: 1 } }, ['x', 1], 'undecided'],
+    [{ some: { is: 1 } }, [], 'no'],
+    [{ some: { is: 1 } }, 1, 'undecided'],
+    [{ every: { above: 0 } }, [1, 2], 'yes'],
+    [{ every: { above: 0 } }, [1, 0], 'no'],
+    [{ every: { above: 0 } }, [1, 'x'], 'undecided'],
+    [{ every: { above: 0 } }, [], 'yes'],
+    [{ every: { above: 0 } }, {}, 'undecided'],
+  ])('%j is, for %j, known: %s', (condition, value, known) => {
+    expect(finding(condition, value)).toBe(known)
+  })
+
+  it('finds fields within fields and items of lists, and nothing that an object inherits', () => {
+    const input = { to: { country: 'eu' }, lines: [{ price: 5 }, { price: 7 }] }
+    expect(decided('allow', { 'to.country': 'eu', 'lines.1.price': 7, 'lines.length': 2 }, input)).toBe(
+      'allow',
+    )
+    expect(decided('allow', { 'lines.2.price': { present: false } }, input)).toBe('allow')
+    for (const path of ['constructor', '__proto__', 'to.toString', 'to.country.length'])
+      expect([path, decided('allow', { [path]: { present: true } }, input)]).toEqual([path, 'ask'])
+  })
+
+  it('takes time in proportion to the text, whatever the pattern', () => {
+    const [pattern, text] = ['a*'.repeat(90) + 'b', 'a'.repeat(200_000)]
+    expect(finding({ like: pattern }, text)).toBe('no')
+    expect(finding({ like: pattern }, `${text}b`)).toBe('yes')
+    expect(finding({ like: 'aba*aba' }, 'aba')).toBe('no')
+    expect(finding({ like: 'aba*aba' }, 'abaaba')).toBe('yes')
+    expect(finding({ like: '**' }, '')).toBe('yes')
+  })
+})
+
+describe('rules that are wrong', () => {
+  it.each<[unknown, string]>([
+    [undefined, 'what it was given is missing: give an object'],
+    [{ rules: [] }, 'version is missing: give 1'],
+    [{ version: 2, rules: [] }, 'version is 2; expected 1'],
+    [{ version: 1 }, 'rules is missing: give a list'],
+    [{ version: 1, rules: [{}] }, "rules[0].decision is missing; use one of 'allow', 'ask', 'deny'"],
+    [{ version: 1, rules: [{ decision: 'alow' }] }, "Did you mean 'allow'?"],
+    [{ version: 1, rules: [{ action: 'ask' }] }, 'Did you mean rules[0].decision?'],
+    [{ version: 1, rules: [{ tool: '', decision: 'ask' }] }, 'rules[0].tool is an empty text'],
+    [{ version: 1, rules: [{ tool: [], decision: 'ask' }] }, 'rules[0].tool is a list'],
+    [{ version: 1, rules: [{ tool: 'x'.repeat(201), decision: 'ask' }] }, 'rules[0].tool is a text'],
+    [{ version: 1, rules: [{ effect: 'delete', decision: 'ask' }] }, "use one of 'read', 'write'"],
+    [{ version: 1, rules: [{ input: { a: {} }, decision: 'ask' }] }, 'rules[0].input.a states nothing'],
+    [
+      { version: 1, rules: [{ input: { a: { min: 1 } }, decision: 'ask' }] },
+      'Did you mean rules[0].input.a.atLeast?',
+    ],
+    [{ version: 1, rules: [{ input: { a: { above: NaN } }, decision: 'ask' }] }, 'expected a finite number'],
+    [{ version: 1, rules: [{ input: { 'a..b': 1 }, decision: 'ask' }] }, "holds the path 'a..b'"],
+    [
+      { version: 1, rules: Array.from({ length: 1_001 }, () => ({ decision: 'ask' })) },
+      'holds more than 1000 rules',
+    ],
+    [{ version: 1, rules: [], otherwise: 'run' }, 'otherwise is'],
+    [
+      { version: 1, rules: [], examples: [{ call: {}, decision: 'ask' }] },
+      'examples[0].call.tool is missing',
+    ],
+  ])('%j are refused with the place and what is expected there', (given, message) => {
+    expect(() => approvalRules(given as ApprovalRules)).toThrow(message)
+  })
+
+  it('are refused where conditions lie too deep within each other', () => {
+    let condition: InputCondition = 1
+    for (let depth = 0; depth < 12; depth++) condition = { not: condition }
+    const given = rulesOf({ decision: 'ask', input: { a: condition } })
+    expect(() => approvalRules(given)).toThrow(/more than 10 deep/)
+  })
+})
+
+describe('an agent with rules', () => {
+  const amount = z.object({ amount: z.number() })
+  const pay = defineTool({
+    ...{ name: 'pay', description: 'Pays.', input: amount, effect: 'write', approval: 'never' },
+    execute: () => 'Paid.',
+  })
+  const rules: ApprovalRules = {
+    version: 1,
+    rules: [
+      { tool: 'pay', input: { amount: { atMost: 10 } }, decision: 'allow' },
+      { tool: 'pay', input: { amount: { atMost: 100 } }, decision: 'ask', why: 'Above 10 a person decides.' },
+    ],
+    otherwise: 'deny',
+  }
+  const play = async (input: JsonObject) => {
+    const model = scriptedModel([{ toolCalls: [{ name: 'pay', input }] }, { text: 'Done.' }])
+    const approval = approvalRules(rules)
+    const agent = defineAgent({ name: 'payer', instructions: 'Pay.', model, tools: [pay], approval })
+    const ledger = memoryLedger()
+    const result = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Pay.').result
+    const events = await Array.fromAsync(ledger.read(result.runId))
+    return { result, outcome: events.find((event) => event.type === 'tool_result') }
+  }
+
+  it('runs, asks and denies as they say, and the reason is on record', async () => {
+    expect((await play({ amount: 10 })).outcome).toMatchObject({ outcome: 'success' })
+    const asked = await play({ amount: 11 })
+    expect(asked.result.pendingApprovals).toMatchObject([{ reason: 'Above 10 a person decides. (rule 2)' }])
+    expect((await play({ amount: 101 })).outcome).toMatchObject({
+      outcome: 'denied',
+      content: [{ text: expect.stringContaining('Nothing was run.') as string }],
+    })
+  })
+
+  it('keeps the rules that it was given, whatever the caller changes later', async () => {
+    const own = structuredClone(rules) as { rules: ApprovalRule[]; version: 1; otherwise: 'deny' }
+    const policy = approvalRules(own)
+    own.rules.length = 0
+    const call = { name: 'pay', input: { amount: 1 }, effect: 'write', agent: 'a' }
+    expect(await policy(call as never)).toBe('run')
+  })
+})
+
+describe('examples of rules', () => {
+  it('hold or not, each with what was decided', () => {
+    const rules: ApprovalRules = {
+      ...rulesOf({ tool: 'look', decision: 'allow' }),
+      examples: [
+        { call: { tool: 'look' }, decision: 'allow' },
+        { call: { tool: 'pay', input: { amount: 1 } }, decision: 'deny' },
+      ],
+    }
+    expect(
+      checkExamples(rules).map(({ number, holds, decided: { decision } }) => [number, holds, decision]),
+    ).toEqual([
+      [1, true, 'allow'],
+      [2, false, 'ask'],
+    ])
+    expect(checkExamples(rulesOf())).toEqual([])
+  })
+})
