@@ -8,8 +8,9 @@ import {
 } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { eventsToFold } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { of } from 'rxjs'
+import { from, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { readRun } from '../src/runs/read-run.ts'
 import { atTerminal } from './kit/pseudo-terminal.ts'
@@ -42,7 +43,38 @@ function seeker(searches = turnsAlike): Agent {
   })
 }
 
+/** An agent that says so much that a fold of its run goes far. */
+function talker(): Agent {
+  const pieces = Array.from({ length: 5_500 }, (_, piece) => `${piece} `)
+  const signals: readonly ModelSignal[] = [
+    ...pieces.map((text) => ({ type: 'model_text', part: 0, text }) as const),
+    { type: 'model_finished', stopReason: 'end', parts: [{ part: 0, type: 'text', text: pieces.join('') }] },
+  ]
+  const model: Model = { ...{ provider: 'a', api: 'b', modelId: 'c' }, stream: () => from(signals) }
+  return defineAgent({ name: 'talker', instructions: '', model })
+}
+
 describe('show', () => {
+  it('of a long run folds it once, and then from there', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(talker())
+    const left = async (seq: number): Promise<number | undefined> => {
+      const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
+      const events = await eventsToFold(ledger, runId, seq)
+      await ledger.close()
+      return events
+    }
+    expect(await left(5_400)).toBe(5_400)
+    await tallystickHere('show', shop.ledgerPath, runId, '--event', '5400')
+    await tallystickHere('show', shop.ledgerPath, runId, '--at', '4900')
+    expect(await left(5_400)).toBe(5_400)
+    const first = await tallystickHere('show', shop.ledgerPath, runId, '--at', '5400', '--json')
+    expect([await left(5_400), await left(5_402)]).toEqual([0, 2])
+    const second = await tallystickHere('show', shop.ledgerPath, runId, '--at', '5400', '--json')
+    expect(json(second.stdout)).toEqual(json(first.stdout))
+    expect(json(first.stdout)).toMatchObject({ seq: 5_400, now: { status: 'done', reason: 'answered' } })
+  })
+
   it('ties each message to its events, and tells what failed and was withdrawn', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start(seeker())

@@ -15,7 +15,7 @@ export {
   type ImportedRun,
 } from './transfer/import-events.ts'
 export { linesOf } from './checkpoint/lines-of.ts'
-export { foldTo, type FoldOptions } from './projection/snapshot/fold-to.ts'
+export { eventsToFold, foldTo, type FoldOptions } from './projection/snapshot/fold-to.ts'
 export type {
   ListedRun,
   NamedCall,

@@ -50,7 +50,7 @@ function summarizing<Result>(
 }
 
 /** Whether the ledger can be opened to write, which changes nothing of it. */
-async function isWritable(ledgerPath: string): Promise<boolean> {
+export async function isWritable(ledgerPath: string): Promise<boolean> {
   try {
     return await withLedger(ledgerPath, 'write', async (ledger) => {
       await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()

@@ -1,4 +1,10 @@
-import type { Ledger, RunId, RunState, RuntimeEvent } from '@tallystick/core'
+import {
+  LedgerDamagedError,
+  type Ledger,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import type { Tally } from '@tallystick/core/machine'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { tallyOf } from '@tallystick/core/machine'
@@ -53,16 +59,27 @@ export async function readRun(
   return { state, tally: tallyOf(halves), agents, children: [...children] }
 }
 
-/** Reads the events of some types, in order. Events after `toSeq` are not checked, so damage there does not matter. */
+/** Reads the events of some types, in order. Damage to events after `toSeq` does not matter. */
 export async function* eventsOf(
   ledger: Ledger,
   runId: RunId,
   types: readonly EventType[],
   { toSeq, turn }: EventRange = {},
 ): AsyncGenerator<RuntimeEvent> {
-  if (toSeq === undefined) return yield* ledger.find({ runId, types, ...(turn !== undefined && { turn }) })
-  const wanted = new Set(types)
-  for await (const event of ledger.read(runId, { toSeq })) {
-    if (wanted.has(event.type) && (turn === undefined || event.turn === turn)) yield event
+  const found = ledger.find({ runId, types, ...(turn !== undefined && { turn }) })
+  if (toSeq === undefined) return yield* found
+  let lastSeq = 0
+  try {
+    for await (const event of found) {
+      if (event.seq > toSeq) return
+      yield event
+      lastSeq = event.seq
+    }
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    // The damage may lie after the last event that is asked for.
+    for await (const event of ledger.read(runId, { fromSeq: lastSeq + 1, toSeq })) {
+      if (types.includes(event.type) && event.turn === (turn ?? event.turn)) yield event
+    }
   }
 }

@@ -1,13 +1,14 @@
 import { type Ledger, type Message, type RunId, type RunState } from '@tallystick/core'
 import { transcript } from '@tallystick/core/machine'
-import { eventTypes } from '@tallystick/core/vocabulary'
+import { omitUndefined } from '@tallystick/core/kit'
+import { eventTypes, type EventOf } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
-import { findRun } from '../../lookup/find-run.ts'
-import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
+import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
+import { withRun } from '../../lookup/with-run.ts'
 import { readRun } from '../../runs/read-run.ts'
 import { StoryBuilder, type RunStory } from '../../runs/run-story.ts'
 import { ownWaits, waitsOf } from '../../runs/waits.ts'
@@ -68,10 +69,9 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 
 /** `show`: the state of a run and what happened in it, up to now or to an event; one of its turns; one of its events. */
 export function show(given: CommandContext, options: ShowOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, at, event, turn, request = false, events = false, pager = true } = options
+  const { ledger: ledgerPath, at, event, turn, request = false, events = false, pager = true } = options
   const { programName } = given
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName, ledgerPath })
+  return withRun(options, programName, async (ledger, runId) => {
     const maxSeq = (await ledger.head(runId))?.seq ?? 0
     requireEvent(at ?? event, maxSeq, (word) =>
       commandLine(programName, 'show', ledgerPath, runId, word, `${maxSeq}`),
@@ -143,7 +143,7 @@ async function shownRun(
     waits,
     statusView,
     calls: story.calls,
-    ...(!isNow && { now: await statusNow(ledger, runId, isDriven) }),
+    ...(!isNow && { now: await statusNow(ledger, { runId, maxSeq, isDriven }) }),
     childRuns: await childRunsOf(ledger, reading.children, isDriven),
     inbox: isNow ? await ledger.inbox(runId) : [],
   }
@@ -151,13 +151,30 @@ async function shownRun(
 }
 
 /** Damage in later events does not keep an earlier event of the run from being shown. */
-async function statusNow(ledger: Ledger, runId: RunId, isDriven: boolean): Promise<ShownRun['now']> {
+async function statusNow(
+  ledger: Ledger,
+  { runId, maxSeq, isDriven }: Omit<Asked, 'at'>,
+): Promise<ShownRun['now']> {
   try {
+    const end = await endOf(ledger, runId, maxSeq)
+    if (end) return { status: 'done', reason: end.reason, ...omitUndefined({ detail: end.detail }) }
     const state = await foldTo(ledger, runId)
     return runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
   } catch {
     return undefined
   }
+}
+
+/** The end of a run, where its last event is that: nothing has to be folded to say its status. */
+async function endOf(
+  ledger: Ledger,
+  runId: RunId,
+  maxSeq: number,
+): Promise<EventOf<'run_finished'> | undefined> {
+  for await (const event of ledger.read(runId, { fromSeq: maxSeq, toSeq: maxSeq })) {
+    if (event.type === 'run_finished') return event
+  }
+  return undefined
 }
 
 async function childRunsOf(
@@ -169,7 +186,7 @@ async function childRunsOf(
   for (const runId of runIds) {
     // A call may have been started without that its run was, and a fork has had none of its own.
     if ((await ledger.head(runId)) === undefined) continue
-    const { state } = await readRun(ledger, runId)
+    const state = await foldTo(ledger, runId)
     const statusView = runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
     childRuns.push({ runId, agent: state.agent, ...statusView })
   }

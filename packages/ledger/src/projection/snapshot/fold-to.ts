@@ -1,6 +1,7 @@
 import {
   ConfigurationError,
   RunNotFoundError,
+  TallystickError,
   type Ledger,
   type RunId,
   type RunState,
@@ -8,8 +9,8 @@ import {
 } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { RunFold, isSuspended } from '@tallystick/core/machine'
-import { projectionDatabaseOf } from '../tables/projection-database.ts'
-import { Snapshots } from './snapshots.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
+import { snapshotPlaces, Snapshots } from './snapshots.ts'
 
 /** How a fold goes. */
 export interface FoldOptions {
@@ -48,6 +49,27 @@ export async function foldTo(
   const state = await foldStoredRun(ledger, runId, { toSeq, usesSnapshots: options.snapshots ?? true })
   if (state === undefined) throw new RunNotFoundError(runId)
   return state
+}
+
+/**
+ * Returns how many events a fold to `seq` reads, from the nearest snapshot on; `undefined` where the store keeps no
+ * snapshots.
+ */
+export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
+  const database = projectionDatabaseOf(ledger)
+  if (database === undefined) return undefined
+  const places = await snapshotPlacesOr(database, runId)
+  return seq - (places.findLast((place) => place <= seq) ?? 0)
+}
+
+async function snapshotPlacesOr(database: ProjectionDatabase, runId: RunId): Promise<readonly number[]> {
+  try {
+    return await snapshotPlaces(database, runId)
+  } catch (error) {
+    // What cannot be read is done without.
+    if (error instanceof TallystickError) return []
+    throw error
+  }
 }
 
 /** How far a fold goes, and which events it passes on. */

@@ -3,6 +3,7 @@ import { sql, type Kysely, type RawBuilder } from 'kysely'
 import type { FoundRow, SearchSource } from '../../read/event-search.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
+import { rowBytes, type JoinedRow } from './row-bytes.ts'
 import { rareType } from '../migrations/0008-fewer-indexes.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
@@ -30,12 +31,15 @@ interface Places {
   readonly toPos: number | null
 }
 
+/** A row that was found, with its bytes laid together. */
+export type FoundJoinedRow = JoinedRow & Pick<FoundRow, 'previous_pos' | 'previous_epoch' | 'previous_hash'>
+
 /** Sources with a query of their own; the events of a turn are read as a part of their run. */
 type IndexedBy = Exclude<SearchSource['by'], 'turn'>
 
 /** What searching needs: a query for each index, and what begins a search. */
 export type SearchQueries = {
-  readonly [By in IndexedBy]: PreparedQuery<SearchInput, FoundRow>
+  readonly [By in IndexedBy]: PreparedQuery<SearchInput, FoundJoinedRow>
 } & {
   /** The first row of a run that ends at an event or after it. */
   readonly turnAt: PreparedQuery<
@@ -56,7 +60,7 @@ export type SearchQueries = {
 /** Prepares the queries of searches. */
 export function searchQueries(database: Database, tables: Kysely<LedgerTables>): SearchQueries {
   const prepare = prepareFor<SearchInput>(database)
-  const batch = (by: IndexedBy): PreparedQuery<SearchInput, FoundRow> =>
+  const batch = (by: IndexedBy): PreparedQuery<SearchInput, FoundJoinedRow> =>
     prepare((parameter) => ({ compile: () => batchQuery(by, parameter).compile(tables) }))
   return {
     run: batch('run'),
@@ -84,14 +88,14 @@ function sourceOf(
   return { index: sql``, where: by === 'run' ? ofRun : sql`true` }
 }
 
-function batchQuery(by: IndexedBy, parameter: Parameter<SearchInput>): RawBuilder<FoundRow> {
+function batchQuery(by: IndexedBy, parameter: Parameter<SearchInput>): RawBuilder<FoundJoinedRow> {
   const { index, where } = sourceOf(by, parameter)
   const [order, after, to] =
     by === 'place'
       ? [sql`event.pos`, parameter('afterPos'), parameter('toPos')]
       : [sql`event.seq`, parameter('afterSeq'), parameter('toSeq')]
-  return sql<FoundRow>`select event.pos, event.run_id, event.first_seq, event.seq, event.epoch, event.type, event.v, event.turn,
-      event.tool_call_id, event.at, event.once_key, event.body_commit, event.hash, payload.salt, payload.body,
+  return sql<FoundJoinedRow>`select event.pos, event.run_id, event.first_seq, event.seq, event.epoch, event.type, event.v, event.turn,
+      event.tool_call_id, event.at, event.once_key, ${sql.raw(rowBytes)} as bytes,
       previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
     from event ${index} left join payload on payload.pos = event.pos
       left join event as previous on previous.run_id = event.run_id

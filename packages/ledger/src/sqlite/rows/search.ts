@@ -14,11 +14,12 @@ import {
   type SearchSource,
 } from '../../read/event-search.ts'
 import type { RowAtCursor } from '../../read/tail-events.ts'
-import { eventsIn } from '../../record/event-row.ts'
+import { eventsIn, outOfOrder } from '../../record/event-row.ts'
 import { bytesPerBatch, eventsPerBatch } from './event-batch.ts'
 import type { ReadQueries } from './queries.ts'
+import { partedRow } from './row-bytes.ts'
 import { runRow, soundRow } from './run-row.ts'
-import { searchQueries, type SearchInput, type SearchQueries } from './search-queries.ts'
+import { searchQueries, type FoundJoinedRow, type SearchInput, type SearchQueries } from './search-queries.ts'
 import { isRunId } from '../../record/stored-ids.ts'
 import type { RunTable } from '../../record/tables.ts'
 import type { LedgerTables } from '../schema/tables.ts'
@@ -59,13 +60,21 @@ export class SqliteSearch {
     const rows: FoundRow[] = []
     let bytes = 0
     const input = { ...inputOf(asked, source, after, scanned), ...within }
-    for (const row of this.#queries[source.by === 'turn' ? 'run' : source.by].iterate(input)) {
+    for (const joined of this.#queries[source.by === 'turn' ? 'run' : source.by].iterate(input)) {
+      const row = this.#parted(joined)
       rows.push(row)
       bytes += row.body?.length ?? 0
       if (rows.length === eventsPerBatch || bytes >= bytesPerBatch)
         return batchOf(rows, true, source, scanned)
     }
     return batchOf(rows, false, source, scanned)
+  }
+
+  #parted(joined: FoundJoinedRow): FoundRow {
+    const row = partedRow(joined, (pos) => this.#reads.eventAt.get({ pos }))
+    if (row === undefined) throw outOfOrder('its events')
+    const { previous_pos, previous_epoch, previous_hash } = joined
+    return Object.assign(row, { previous_pos, previous_epoch, previous_hash })
   }
 
   /** The row at a place; `undefined` where none is. */
