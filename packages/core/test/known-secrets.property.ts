@@ -98,6 +98,14 @@ describe('a secret that is known', () => {
     expect(knownSecrets(['\ud800-abcdef']).spansIn(hex('\ufffd-abcdef'))).toHaveLength(1)
   })
 
+  it('is struck out to its last character where Base64 ends with it', () => {
+    const known = knownSecrets(['abcdefghijkl'])
+    const encoded = (before: string): string => Buffer.from(`${before}abcdefghijkl`).toString('base64')
+    expect(known.struckFrom(encoded(''), () => struck)).toBe(struck)
+    expect(known.struckFrom(encoded('abc'), () => struck)).toBe(`YWJj${struck}`)
+    expect(known.struckFrom(`${encoded('')}QQ==`, () => struck)).toBe(`${struck}QQ==`)
+  })
+
   it('is handed to the words in its place as it was found, once where it was given twice', () => {
     const known = knownSecrets(['abcdefgh', 'abcdefgh', 'xyzxyzxyz'])
     const found: string[] = []
