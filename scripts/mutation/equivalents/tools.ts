@@ -3,6 +3,14 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/tools` that change nothing observable. */
 export const toolsEquivalents: readonly Equivalent[] = [
   {
+    path: 'packages/tools/src/content/content.ts',
+    within: 'mark',
+    operator: 'literal',
+    original: 'true',
+    becomes: 'false',
+    why: 'A part is known by having the mark, whatever its value.',
+  },
+  {
     path: 'packages/tools/src/built-in/calculator/rational.ts',
     within: 'compare',
     operator: 'comparison',

@@ -113,6 +113,8 @@ describe('httpFetch', () => {
     ['application/pdf', undefined, false],
     ['application/pdf', ['application/*'], true],
     ['text/html', ['application/*'], false],
+    ['text/csv', ['TEXT/*'], true],
+    ['Text/CSV', ['text/Csv'], true],
   ])('shows %s where %s may be shown: %s', async (contentType, contentTypes, shown) => {
     const { origin, place } = await serve(say('body', { 'content-type': contentType }))
     const given = await answer(origin, { allow: [place], ...(contentTypes && { contentTypes }) })
