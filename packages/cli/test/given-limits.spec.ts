@@ -1,0 +1,58 @@
+import {
+  ConfigurationError,
+  LedgerDamagedError,
+  LedgerUnavailableError,
+  RunNotFoundError,
+} from '@tallystick/core'
+import { InvalidArgumentError } from 'commander'
+import { describe, expect, it } from 'vitest'
+import { CommandError, exitCodeOf } from '../src/command/exit-code.ts'
+import { withLimit } from '../src/command/given-limits.ts'
+
+describe('a limit on the command line', () => {
+  it('is put beside those before it', () => {
+    expect(withLimit('maxTurns=5')).toEqual({ maxTurns: 5 })
+    expect(withLimit('maxCostUsd=0.5', { maxTurns: 5 })).toEqual({ maxTurns: 5, maxCostUsd: 0.5 })
+    expect(withLimit('maxTurns=0', { maxTurns: 5 })).toEqual({ maxTurns: 0 })
+    for (const name of ['maxConcurrency', 'maxApprovalMs', 'graceMs', 'maxRepeats']) {
+      expect(withLimit(`${name}=1e3`)).toEqual({ [name]: 1_000 })
+    }
+    for (const policy of ['finalize', 'stop', 'ask']) {
+      expect(withLimit(`onLimit=${policy}`, { maxTurns: 1 })).toEqual({ maxTurns: 1, onLimit: policy })
+    }
+  })
+
+  it.each([
+    ['maxTurns', /^maxTurns has to be a number from 0|^Write name=value/],
+    ['maxTurns=', /^maxTurns has to be a number from 0\.$/],
+    ['maxTurns= ', /^maxTurns has to be a number from 0\.$/],
+    ['maxTurns=-1', /^maxTurns has to be a number from 0\.$/],
+    ['maxTurns=many', /^maxTurns has to be a number from 0\.$/],
+    ['maxTurns=Infinity', /^maxTurns has to be a number from 0\.$/],
+    ['turns=5', /^Write name=value, such as maxTurns=5, with one of maxTurns, .*, graceMs, onLimit\.$/],
+    ['=5', /^Write name=value/],
+    ['onLimit=go', /^onLimit is one of finalize, stop, ask\.$/],
+    ['toString=1', /^Write name=value/],
+  ])('is refused with what it may be: %s', (text, message) => {
+    expect(() => withLimit(text)).toThrow(InvalidArgumentError)
+    expect(() => withLimit(text)).toThrow(message)
+  })
+})
+
+describe('an exit code', () => {
+  it('says which kind of error ended a command', () => {
+    const codes: readonly (readonly [unknown, number])[] = [
+      [new CommandError('usage', 'x'), 2],
+      [new CommandError('not_found', 'x'), 5],
+      [new CommandError('refused', 'x'), 1],
+      [new ConfigurationError('x'), 2],
+      [new RunNotFoundError('r'), 5],
+      [new LedgerDamagedError('x'), 4],
+      [new LedgerUnavailableError('x'), 1],
+      [new Error('x'), 1],
+      [Object.assign(new Error('x'), { code: 'configuration' }), 1],
+      [undefined, 1],
+    ]
+    expect(codes.map(([error]) => exitCodeOf(error))).toEqual(codes.map(([, code]) => code))
+  })
+})
