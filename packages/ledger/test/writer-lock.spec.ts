@@ -28,10 +28,10 @@ function ledgerFile(): string {
   return path
 }
 
-/** Another writer of the file, until the answer is called. */
-function occupied(path: string): () => void {
+/** Another writer of the file, until the answer is called. `exclusive`: it is at the moment of signing. */
+function occupied(path: string, how: 'immediate' | 'exclusive' = 'immediate'): () => void {
   const other = new BetterSqlite3(`${path}-writer`)
-  other.exec('begin immediate')
+  other.exec(`begin ${how}`)
   const leave = (): void => void other.close()
   onTestFinished(leave)
   return leave
@@ -177,6 +177,18 @@ describe('a ledger that waits for the role', () => {
     expect(next()).toBe('waits')
     await vi.advanceTimersByTimeAsync(1)
     expect([next(), hasWriter(path)]).toEqual(['written', true])
+  })
+
+  it('waits, too, while another process signs the file, which keeps it from being read', async () => {
+    const { path, lock } = locked()
+    const leave = occupied(path, 'exclusive')
+    const ledger = lock()
+    const state = followed(drive(ledger, 'a'))
+    await vi.advanceTimersByTimeAsync(20)
+    expect([state(), hasWriter(path)]).toEqual(['waits', true])
+    leave()
+    await vi.advanceTimersByTimeAsync(20)
+    expect([state(), hasWriter(path)]).toEqual(['written', true])
   })
 
   it('asks once more at least, however little patience it has', async () => {

@@ -95,7 +95,9 @@ export class WriterFile {
   /** Returns a locked connection to the file that is at the path now; `undefined` if another process holds the lock. */
   #lockCurrent(): Database | undefined {
     for (;;) {
-      const { database, identity } = (this.#open ??= this.#openFile())
+      const open = (this.#open ??= this.#openFile())
+      if (open === undefined) return undefined
+      const { database, identity } = open
       try {
         database.exec('begin immediate')
       } catch (error) {
@@ -109,19 +111,23 @@ export class WriterFile {
     }
   }
 
-  #openFile(): { readonly database: Database; readonly identity: string } {
+  /** Returns a connection to the file; `undefined` if another process keeps even its schema from being read. */
+  #openFile(): { readonly database: Database; readonly identity: string } | undefined {
     for (;;) {
       const identity = identityOf(this.#path)
       if (identity === undefined) {
         this.#make()
         continue
       }
+      let database: Database | undefined
       try {
-        const database = new BetterSqlite3(this.#path, { fileMustExist: true, timeout: 0 })
+        database = new BetterSqlite3(this.#path, { fileMustExist: true, timeout: 0 })
         // Its content is of no use after a loss of power, so it is not synced.
         database.pragma('synchronous = off')
         return { database, identity }
       } catch (error) {
+        database?.close()
+        if (sqliteCode(error) === 'SQLITE_BUSY') return undefined
         if (existsSync(this.#path)) throw this.#failure(error)
       }
     }
