@@ -4,6 +4,7 @@ import { callEnvelopeSchema, envelopeSchema, eventSchemas } from './event-schema
 import { faultOf } from '../values/schema.ts'
 import { callEventTypes, type RuntimeEvent } from './event.ts'
 import { isKnown } from './known-event.ts'
+import { isPlainDelta, isPlainEnvelope } from './plain-event.ts'
 
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
 
@@ -32,10 +33,12 @@ export function shapeFaultOf(
   event: RuntimeEvent,
 ): { readonly path: string; readonly what: string } | undefined {
   const { type, v, removed } = event
-  const envelopeFault = faultOf(envelopeSchema, event)
+  const envelopeFault = isPlainEnvelope(event) ? undefined : faultOf(envelopeSchema, event)
   if (envelopeFault || !isKnown(type, v)) return envelopeFault
-  const callFault = callTypes.has(type) ? faultOf(callEnvelopeSchema, event) : undefined
-  return callFault ?? (removed === undefined ? faultOf(eventSchemas[type], event) : undefined)
+  // A call that is named was checked with the envelope.
+  const isNameless = callTypes.has(type) && event.toolCallId === undefined
+  if (isNameless) return faultOf(callEnvelopeSchema, event)
+  return removed !== undefined || isPlainDelta(type, event) ? undefined : faultOf(eventSchemas[type], event)
 }
 
 function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
