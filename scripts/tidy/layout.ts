@@ -170,6 +170,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'verbs/decide',
     'verbs/drive',
     'verbs/inspect',
+    'verbs/mcp',
     'verbs/retention',
     'verbs/transfer',
     'verbs/watch',

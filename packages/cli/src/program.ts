@@ -14,6 +14,7 @@ import { checkVerbs, storeVerbs } from './verbs/check/check-verbs.ts'
 import { decideVerbs } from './verbs/decide/decide-verbs.ts'
 import { driveVerbs } from './verbs/drive/drive-verbs.ts'
 import { inspectVerbs } from './verbs/inspect/inspect-verbs.ts'
+import { mcpVerbs } from './verbs/mcp/mcp-verbs.ts'
 import { retentionVerbs } from './verbs/retention/retention-verbs.ts'
 import { transferVerbs } from './verbs/transfer/transfer-verbs.ts'
 import { watchVerbs } from './verbs/watch/watch-verbs.ts'
@@ -48,7 +49,7 @@ const groups: readonly (readonly [heading: string, verbs: readonly ListedVerb[]]
   ['Check them:', checkVerbs],
   ['Move them:', transferVerbs],
   ['Take content away:', retentionVerbs],
-  ['Beside them:', storeVerbs],
+  ['Beside them:', [...mcpVerbs, ...storeVerbs]],
 ]
 
 /** Runs the command line and returns its exit code. Never rejects: what goes wrong is on stderr. */

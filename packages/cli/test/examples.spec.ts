@@ -56,6 +56,7 @@ const expected: Readonly<Record<string, Expectation>> = {
   },
   retain: { after: 'tallystick verify runs.db', shows: /^ledger {2}ok {2}2 runs/m },
   erase: { shows: /^Destroyed 1 key of customer-7\./m },
+  mcp: { shows: /^ok {6}files {2}14 tools, revision 2025-11-25$/m },
   contract: { shows: /^\d+ promises: \d+ kept, 0 broken, \d+ skipped$/m },
   completion: { after: 'complete -p tallystick', shows: /^complete .*_tallystick tallystick$/m },
 }

@@ -1,7 +1,7 @@
 // MCP servers, and their tools as tools of agents.
 export { loadMcpConfig } from './mcp/config/load-mcp-config.ts'
 export type { LoadedMcp, LoadMcpOptions } from './mcp/config/load-mcp-config.ts'
-export type { McpHost } from './mcp/config/mcp-host.ts'
+export { type McpHost, mcpHosts } from './mcp/config/mcp-host.ts'
 export { serveMcp } from './mcp/serve/serve-mcp.ts'
 export type { ServedMcp } from './mcp/serve/serve-mcp.ts'
 export type { ServeHttpOptions, ServeMcpOptions } from './mcp/serve/serve-options.ts'

@@ -1,5 +1,6 @@
 import { type Agent, type ApprovalPolicy, type Model, type Prices, type RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
 import { type ModelRef } from '@tallystick/core/vocabulary'
 
 /** What a command that starts a run knows before the run is there. */
@@ -33,7 +34,12 @@ export type ConfigContext = NewRunContext | RecordedRunContext
 /** What a command needs to drive a run. */
 export interface TallystickConfig {
   /** `run` starts one of them, by its name where there are several; the others pick one by the run's recorded name. */
-  readonly agents: readonly Agent<unknown>[]
+  readonly agents: readonly Agent<unknown>[] | ((mcp: McpManager) => readonly Agent<unknown>[])
+  /**
+   * MCP servers, as `mcpTools` of `@tallystick/tools/mcp` takes them: they are started for the command, and end with it.
+   * `agents` may then be a function of them.
+   */
+  readonly mcp?: McpOptions | undefined
   /** Models that `--model` may choose, beside those of the agents. */
   readonly models?: readonly Model[] | undefined
   /** What models cost, as `createRuntime` takes it. Without, runs have no cost, and no limit on it. */
@@ -58,8 +64,12 @@ const definedAgent = valueThat(
   (value) => typeof value === 'object' && value !== null && 'definition' in value,
 )
 
+/** Agents that a function of a configuration gives. */
+export const agentList: OptionCheck = listOf(definedAgent)
+
 const config = fields<TallystickConfig>({
-  agents: listOf(definedAgent),
+  agents: functionOr(agentList),
+  mcp: maybe(anyObject),
   models: maybe(listOf(valueThat("a model, such as anthropic('…')", isModel))),
   prices: maybe(functionOr(anyObject)),
   approval: maybe(anyFunction),

@@ -1,6 +1,7 @@
 import { pathToFileURL } from 'node:url'
-import { ConfigurationError } from '@tallystick/core'
-import { requireConfig, type ConfigContext, type TallystickConfig } from './config.ts'
+import { type Agent, ConfigurationError } from '@tallystick/core'
+import { requireOptions } from '@tallystick/core/kit'
+import { agentList, requireConfig, type ConfigContext, type TallystickConfig } from './config.ts'
 import { configPath, type WantedConfig } from './find-config.ts'
 
 /** Which configuration is wanted, and for what. */
@@ -10,12 +11,13 @@ export interface LoadConfigOptions extends WantedConfig {
   readonly onFound: (path: string) => void
 }
 
+/** A configuration whose agents are made, and whose servers run. */
+export interface LoadedConfig extends TallystickConfig {
+  readonly agents: readonly Agent<unknown>[]
+}
+
 /** Finds the configuration, imports it and sets up what it describes. Throws a `ConfigurationError`. */
-export async function loadConfig({
-  context,
-  onFound,
-  ...wanted
-}: LoadConfigOptions): Promise<TallystickConfig> {
+export async function loadConfig({ context, onFound, ...wanted }: LoadConfigOptions): Promise<LoadedConfig> {
   const path = configPath(wanted)
   if (wanted.file === undefined) onFound(path)
   const source = await importConfig(path)
@@ -27,10 +29,34 @@ export async function loadConfig({
     )
   }
   requireConfig(path, config)
-  return config
+  return await withServersOf(config, path)
 }
 
-async function importConfig(path: string): Promise<unknown> {
+/** Starts the MCP servers of a configuration, and has its agents made with them. */
+async function withServersOf(config: TallystickConfig, path: string): Promise<LoadedConfig> {
+  const { mcp: servers, agents: given, close } = config
+  if (servers === undefined) {
+    if (typeof given !== 'function') return { ...config, agents: given }
+    throw new ConfigurationError(`${path}: agents is a function of MCP servers, and mcp names no servers.`)
+  }
+  const { mcpTools } = await import('@tallystick/tools/mcp')
+  const manager = await mcpTools(servers)
+  const end = async (): Promise<void> => {
+    await manager.close()
+    await close?.()
+  }
+  try {
+    const agents = typeof given === 'function' ? given(manager) : given
+    requireOptions(path, agentList, agents, 'agents')
+    return { ...config, agents, close: end }
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** The default export of a configuration. Throws a `ConfigurationError` where it cannot be imported. */
+export async function importConfig(path: string): Promise<unknown> {
   try {
     const module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
     return module.default
@@ -52,5 +78,6 @@ function isUnreadable(cause: unknown): boolean {
 }
 
 function isConfig(value: unknown): value is TallystickConfig {
-  return typeof value === 'object' && value !== null && Array.isArray((value as { agents?: unknown }).agents)
+  const { agents } = Object(value) as { readonly agents?: unknown }
+  return Array.isArray(agents) || typeof agents === 'function'
 }

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createRuntime, defineAgent, type Agent, type RunResult } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -69,6 +70,8 @@ async function furnish(folder: string): Promise<void> {
   const program = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
   const shop = JSON.stringify(import.meta.resolve('./shop.ts'))
   const core = JSON.stringify(import.meta.resolve('@tallystick/core'))
+  const server = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-filesystem/dist/index.js'))
+  const mcpServer = { command: process.execPath, args: [server, folder] }
   const files = {
     'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }),
     'key.pub': publicKey.export({ type: 'spki', format: 'pem' }),
@@ -79,6 +82,7 @@ async function furnish(folder: string): Promise<void> {
       examples: [{ call: { tool: 'search' }, decision: 'allow' }],
     }),
     'my-store.ts': `import { memoryLedger } from ${core}\nexport default () => ({ open: memoryLedger, lacks: ['durable', 'shared'] })\n`,
+    'claude_desktop_config.json': JSON.stringify({ mcpServers: { files: mcpServer } }),
     'bin/tallystick': `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`,
   }
   await mkdir(join(folder, 'bin'))

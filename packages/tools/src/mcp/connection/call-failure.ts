@@ -8,11 +8,12 @@ import type { NamedServer, SharedParts } from './shared-parts.ts'
  * What a failed call means:
  * - `unsent`: nothing reached the server
  * - `unknown_session`: the server does not know the session any more, so that it ran nothing
+ * - `unauthorized`: the server wants another authorization, and ran nothing
  * - `in_doubt`: the request was sent, and the connection ended before the answer
  * - `answered`: the server refused or failed, and `text` says how
  */
 export type CallFailure =
-  | { readonly kind: 'unsent' | 'unknown_session' | 'in_doubt' }
+  | { readonly kind: 'unsent' | 'unknown_session' | 'unauthorized' | 'in_doubt' }
   | { readonly kind: 'answered'; readonly text: string }
 
 /** Failures to connect: a request that they end was never sent. */
@@ -24,7 +25,7 @@ const unsentCodes: ReadonlySet<unknown> = new Set([
 /** Reads what the client library threw at a call. */
 export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>): CallFailure {
   if (error instanceof sdk.SdkHttpError) return httpFailure(error.status, error.message)
-  if (error instanceof sdk.UnauthorizedError) return httpFailure(401, error.message)
+  if (error instanceof sdk.UnauthorizedError) return { kind: 'unauthorized' }
   if (error instanceof sdk.ProtocolError) {
     return error.code === (lostResponseCode as number)
       ? { kind: 'in_doubt' }
@@ -41,13 +42,12 @@ export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>)
 
 function httpFailure(status: number, message: string): CallFailure {
   if (status === 404) return { kind: 'unknown_session' }
-  if (status === 401 || status === 403) {
-    return {
-      kind: 'answered',
-      text: `The server refused the call (HTTP ${status}): it wants another authorization. Nothing was run.`,
-    }
-  }
+  if (status === 401 || status === 403) return { kind: 'answered', text: unauthorizedText(status) }
   return { kind: 'answered', text: `The server answered with HTTP ${status}: ${message}` }
+}
+
+function unauthorizedText(status: number): string {
+  return `The server refused the call (HTTP ${status}): it wants another authorization. Nothing was run.`
 }
 
 function wasUnsent(error: unknown): boolean {
@@ -67,6 +67,8 @@ export function failureError(
   switch (failure.kind) {
     case 'answered':
       return new ToolError(cleanText(withoutAnySecrets(failure.text, secrets), 8_000))
+    case 'unauthorized':
+      return new ToolError(unauthorizedText(401))
     case 'in_doubt':
       return new ToolError(
         `The connection to the MCP server ${name} was lost during this call. It may have taken effect: find out before you ask for it again.`,

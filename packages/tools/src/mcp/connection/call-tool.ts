@@ -4,7 +4,7 @@ import { ToolError } from '../../execution/tool-error.ts'
 import type { ListedTool } from '../listing/listed-tool.ts'
 import { cleanLine } from '../text/clean-text.ts'
 import { type CallDeadline, callDeadline } from './call-deadline.ts'
-import { callFailureOf, failureError, unreachable } from './call-failure.ts'
+import { type CallFailure, callFailureOf, failureError, unreachable } from './call-failure.ts'
 import type { McpConnection } from './connection.ts'
 import type { OpenedClient } from './open-client.ts'
 import type { SharedParts } from './shared-parts.ts'
@@ -71,7 +71,7 @@ async function attempts(
   { connection, shared, deadline, tried }: Attempts,
   signal: AbortSignal,
 ): Promise<CallToolResult> {
-  for (let isRepeated = false; ; isRepeated = true) {
+  for (let repeats = 0; ; repeats++) {
     const opened = await connected(connection, signal)
     tried.wasSent = true
     try {
@@ -81,13 +81,43 @@ async function attempts(
     } catch (error) {
       signal.throwIfAborted()
       const failure = callFailureOf(error, shared)
-      if (failure.kind === 'answered') connection.answered()
-      if (failure.kind === 'unknown_session') connection.replace(opened)
-      const isSafe =
-        failure.kind === 'unknown_session' || (failure.kind === 'in_doubt' && call.effect === 'read')
-      if (isRepeated || !isSafe) throw failureError(failure, connection.server, connection.faults())
+      if (!(await isToRepeat(failure, call, { connection, opened, repeats }))) {
+        throw failureError(failure, connection.server, connection.faults())
+      }
       tried.wasSent = failure.kind === 'in_doubt'
     }
+  }
+}
+
+/** How often a user is sent to an authorization page for one call. */
+const maxAuthorizations = 2
+
+/** Whether a call can be made again without harm, once what stood in its way is done away with. */
+async function isToRepeat(
+  failure: CallFailure,
+  { effect }: ToolCall,
+  {
+    connection,
+    opened,
+    repeats,
+  }: { readonly connection: McpConnection; readonly opened: OpenedClient; readonly repeats: number },
+): Promise<boolean> {
+  switch (failure.kind) {
+    case 'answered':
+      connection.answered()
+      return false
+    case 'unsent':
+      return false
+    case 'unknown_session':
+      connection.replace(opened)
+      return repeats === 0
+    case 'unauthorized':
+      if (opened.authorize === undefined || repeats >= maxAuthorizations) return false
+      await opened.authorize()
+      connection.replace(opened)
+      return true
+    case 'in_doubt':
+      return repeats === 0 && effect === 'read'
   }
 }
 

@@ -77,7 +77,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     current: () => held.opened,
     start: () => begin(held, open),
     ready: (signal) => ready(held, signal),
-    replace: (from) => lose(held, from),
+    replace: (from) => lose(held, from, openNow),
     answered() {
       held.losses = 0
     },
@@ -144,13 +144,20 @@ async function open(held: Held): Promise<void> {
   }
 }
 
-function lose(held: Held, from: OpenedClient): void {
+function lose(held: Held, from: OpenedClient, work = openAgain): void {
   if (held.opened !== from || held.closing.signal.aborted) return
   held.opened = undefined
   held.losses++
   held.fault = `the connection was lost: ${told(held, new Error(from.whyLost()))}`
   void from.close().catch(() => {})
-  void begin(held, openAgain)
+  void begin(held, work)
+}
+
+/** Tries at once: the server is there, and only the connection cannot be used any more. */
+async function openNow(held: Held): Promise<void> {
+  held.state = 'reconnecting'
+  await open(held)
+  if (held.opened === undefined && !held.closing.signal.aborted) await openAgain(held)
 }
 
 /** Tries again and again, each time after a longer wait. */

@@ -9,13 +9,39 @@ export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'onA
   readonly onLost: (from: OpenedClient) => void
 }
 
+/** A client that is connected, and the tools of its server. */
+export interface ListedClient {
+  readonly opened: OpenedClient
+  readonly tools: readonly Tool[]
+}
+
+/** How often a user is sent to an authorization page before the tools are listed. */
+const maxAuthorizations = 2
+
 /** Connects to a server and reads its tools. Rejects with what went wrong; nothing is left of the attempt then. */
 export async function listedClient(
   server: NamedServer,
   shared: SharedParts,
+  events: ConnectionEvents,
+  signal: AbortSignal,
+): Promise<ListedClient> {
+  for (let authorizations = 0; ; authorizations++) {
+    const listed = await attempt(server, shared, events, signal)
+    if ('tools' in listed) return listed
+    const { error, authorize } = listed
+    // Some servers take the handshake without a token, and want one for their tools.
+    const isAsked = error instanceof shared.sdk.UnauthorizedError
+    if (!isAsked || authorize === undefined || authorizations >= maxAuthorizations) throw error
+    await authorize()
+  }
+}
+
+async function attempt(
+  server: NamedServer,
+  shared: SharedParts,
   { onTools, onLost, ...events }: ConnectionEvents,
   signal: AbortSignal,
-): Promise<{ readonly opened: OpenedClient; readonly tools: readonly Tool[] }> {
+): Promise<ListedClient | (Pick<OpenedClient, 'authorize'> & { readonly error: unknown })> {
   let opened: OpenedClient | undefined
   let isLost = false
   const heard = (_error: Error | null, tools: readonly Tool[] | null): void => {
@@ -36,7 +62,8 @@ export async function listedClient(
   } catch (error) {
     const why = isLost ? new Error(made.whyLost(), { cause: error }) : error
     await made.close().catch(() => {})
-    throw why
+    const { authorize } = made
+    return { error: why, ...(authorize && { authorize }) }
   }
 }
 

@@ -5,6 +5,7 @@ import { type HttpServer, isHttpServer, type StdioServer } from '../options/serv
 import { cleanText } from '../text/clean-text.ts'
 import { boundedFetch } from '../transport/bounded-fetch.ts'
 import { childEnvironment } from '../options/child-environment.ts'
+import { renewedDiscovery } from '../transport/renewed-discovery.ts'
 import { type StdioTransport, stdioTransport } from '../transport/stdio-transport.ts'
 import { withLostResponses } from './lost-response.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
@@ -22,6 +23,11 @@ export interface OpenedClient {
   readonly kind: 'stdio' | 'http' | 'sse'
   /** Says how the connection was lost, as far as that is known. */
   readonly whyLost: () => string
+  /**
+   * Lets the server's demand for another authorization be met, in the way that the user gave. Absent where the user gave
+   * none.
+   */
+  readonly authorize?: () => Promise<void>
   /** Closes the connection; resolves when nothing of it is left. */
   close(): Promise<void>
 }
@@ -121,6 +127,7 @@ async function openStreamable(
     client,
     kind: 'http',
     whyLost: () => 'its connection ended',
+    ...authorizing(transport, options),
     async close() {
       await farewell(transport, timers)
       await client.close()
@@ -147,17 +154,36 @@ async function openSse(
 ): Promise<OpenedClient> {
   const makeTransport = (): client.SSEClientTransport =>
     new sdk.SSEClientTransport(new URL(options.url), httpOptions(options))
-  const { client } = await authorized(options, () => makeClient('legacy'), { makeTransport, sdk }, signal)
-  return { client, kind: 'sse', whyLost: () => 'its stream of events ended', close: () => client.close() }
+  const { client, transport } = await authorized(
+    options,
+    () => makeClient('legacy'),
+    { makeTransport, sdk },
+    signal,
+  )
+  return {
+    client,
+    kind: 'sse',
+    whyLost: () => 'its stream of events ended',
+    ...authorizing(transport, options),
+    close: () => client.close(),
+  }
 }
 
 function httpOptions(options: HttpServer): client.StreamableHTTPClientTransportOptions {
   const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
   return {
-    fetch: boundedFetch(options.fetch ?? fetch, maxMessageBytes),
+    fetch: renewedDiscovery(boundedFetch(options.fetch ?? fetch, maxMessageBytes), options.url, authProvider),
     ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
     ...(authProvider !== undefined && { authProvider }),
   }
+}
+
+function authorizing(
+  transport: AuthorizedTransport,
+  { authorizationCallback }: HttpServer,
+): Pick<OpenedClient, 'authorize'> {
+  if (authorizationCallback === undefined) return {}
+  return { authorize: async () => await transport.finishAuth(await authorizationCallback()) }
 }
 
 type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClientTransport
@@ -206,5 +232,6 @@ export function negotiation(
 ): NonNullable<client.ClientOptions['versionNegotiation']> {
   const era = options.era ?? (isHttpServer(options) && options.type !== 'sse' ? 'auto' : 'legacy')
   const mode = era === 'legacy' || era === 'auto' ? era : { pin: era }
-  return { mode, probe: { timeoutMs: probeMs } }
+  // A process that is silent is an older server; at a URL silence is no answer, and startMs says how long it is waited for.
+  return { mode, probe: { timeoutMs: isHttpServer(options) ? 2 ** 31 - 1 : probeMs } }
 }

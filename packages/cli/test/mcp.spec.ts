@@ -1,0 +1,150 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startTallystick, tallystickFrom } from './kit/tallystick.ts'
+
+const files = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-filesystem/dist/index.js'))
+/** A server whose tools go wrong on demand, and whose name is one that a terminal obeys. */
+const faulty = fileURLToPath(new URL('../../tools/test/mcp/servers/faulty-server.ts', import.meta.url))
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'tallystick-mcp-cli-'))
+  const servers = {
+    files: { command: process.execPath, args: [files, folder] },
+    bad: {
+      command: process.execPath,
+      args: ['--no-warnings', faulty],
+      env: { API_TOKEN: 'token-0123456789' },
+    },
+    broken: {
+      command: process.execPath,
+      args: ['-e', 'console.error("\\u001b[2Jno licence"); process.exit(7)'],
+    },
+  }
+  await writeFile(join(folder, 'claude_desktop_config.json'), JSON.stringify({ mcpServers: servers }))
+  await writeFile(join(folder, 'servers.json'), '{ "mcpServers": { "a": { "command": "${NOT_SET}" } } }')
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const config = 'claude_desktop_config.json'
+
+describe('mcp', () => {
+  it('doctor says what is wrong with each server, and nothing that a terminal obeys', async () => {
+    const { code, stdout, stderr } = await tallystickFrom(folder, 'mcp', 'doctor', config)
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/^ok {6}files {2}14 tools, revision 2025-11-25$/m)
+    expect(stdout).toMatch(/^BROKEN {2}broken\n {10}its process ended \(exit code 7\)[^]*no licence$/m)
+    expect(stderr).toContain('3 servers, 1 broken; ')
+    expect(stdout + stderr).not.toContain('\u001b')
+    expect(stdout + stderr).not.toContain('token-0123456789')
+  })
+
+  it('list shows the tools of one server, or of all as JSON', async () => {
+    const { code, stdout } = await tallystickFrom(folder, 'mcp', 'list', config, 'files')
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^files {2}ready {2}secure-filesystem-server \S+, stdio, 2025-11-25$/m)
+    expect(stdout).toMatch(/^ {2}mcp__files__read_text_file {2}write {2}Read the complete/m)
+    const all = await tallystickFrom(folder, 'mcp', 'list', config, '--json')
+    const rows = all.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { name: string; state: string })
+    expect(rows.map(({ name, state }) => `${name} ${state}`)).toEqual([
+      'files ready',
+      'bad ready',
+      'broken failed',
+    ])
+  })
+
+  it('call prints what a tool answers, with its progress on the other stream', async () => {
+    const { code, stdout } = await tallystickFrom(
+      folder,
+      'mcp',
+      'call',
+      config,
+      'files',
+      'list_allowed_directories',
+    )
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(folder) as string })
+    const steps = await tallystickFrom(folder, 'mcp', 'call', config, 'bad', 'steps', '{"count":2}', '--json')
+    expect(steps.stdout).toBe('{"content":[{"type":"text","text":"all steps done"}]}\n')
+    expect(steps.stderr).toContain('{"progress":{"progress":1,"total":2,"message":"step[2J 1"}}')
+  })
+
+  it.each([
+    [['call', config, 'files', 'read_txt_file'], 1, 'Did you mean read_text_file'],
+    [['call', config, 'files', 'read_text_file', '[1]'], 2, 'The input is no object'],
+    [['call', config, 'files'], 2, 'mcp call takes a server and one of its tools'],
+    [['call', config, 'broken', 'x'], 1, 'cannot be used: its process ended (exit code 7)'],
+    [['list', config, 'filez'], 2, 'has no server "filez"'],
+    [['list', 'servers.json'], 2, 'It cannot be told whose file'],
+    [
+      ['doctor', 'servers.json', '--from', 'claude-code'],
+      2,
+      'The MCP server "a": the variable "NOT_SET" is not set',
+    ],
+    [['doctor', 'gone.json', '--from', 'cursor'], 2, 'there is no file of cursor at'],
+    [['mend', config], 2, 'Allowed choices are list, call, doctor'],
+  ] as const)('%j ends with code %i and says why', async (words, code, text) => {
+    const ending = await tallystickFrom(folder, 'mcp', ...words)
+    expect(ending.code).toBe(code)
+    expect(ending.stderr).toContain(text)
+    expect(ending.stdout).toBe('')
+  })
+
+  it('ends its servers when it is stopped', async () => {
+    const call = startTallystick('mcp', 'call', join(folder, config), 'bad', 'hang')
+    await call.says('begun')
+    call.kill('SIGINT')
+    const { code, stderr } = await call.ending
+    expect(code).not.toBe(0)
+    expect(stderr).toContain('The command was stopped.')
+  })
+})
+
+describe('a configuration with MCP servers', () => {
+  it('makes its agents with their tools, and ends the servers with the run', async () => {
+    const [core, testing] = ['@tallystick/core', '@tallystick/core/testing'].map((name) =>
+      JSON.stringify(import.meta.resolve(name)),
+    )
+    const program = `
+      import { defineAgent } from ${core}
+      import { scriptedModel } from ${testing}
+      const model = scriptedModel([
+        { toolCalls: [{ name: 'mcp__files__list_allowed_directories', input: {} }] },
+        { text: 'That is all.' },
+      ])
+      export default {
+        mcp: { servers: { files: { command: process.execPath, args: [${JSON.stringify(files)}, ${JSON.stringify(folder)}] } } },
+        agents: (mcp) => [defineAgent({ name: 'reader', instructions: '', model, tools: mcp.tools })],
+      }`
+    await writeFile(join(folder, 'tallystick.config.mjs'), program)
+    const { code, stdout } = await tallystickFrom(
+      folder,
+      'run',
+      'runs.db',
+      'reader',
+      'Where?',
+      '--config',
+      'tallystick.config.mjs',
+    )
+    expect(code).toBe(0)
+    expect(stdout).toContain(`Allowed directories:`)
+    expect(stdout).toContain('That is all.')
+    const doctor = await tallystickFrom(folder, 'mcp', 'doctor', 'tallystick.config.mjs')
+    expect(doctor).toMatchObject({ code: 0, stdout: 'ok      files  14 tools, revision 2025-11-25\n' })
+  })
+
+  it('is refused where its agents need servers and it names none', async () => {
+    await writeFile(join(folder, 'bare.config.mjs'), 'export default { agents: () => [] }')
+    const bare = await tallystickFrom(folder, 'run', 'runs.db', 'a', 'b', '--config', 'bare.config.mjs')
+    expect(bare).toMatchObject({ code: 2, stderr: expect.stringContaining('mcp names no servers') as string })
+    const doctor = await tallystickFrom(folder, 'mcp', 'doctor', 'bare.config.mjs')
+    expect(doctor).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('names no MCP servers') as string,
+    })
+  })
+})
