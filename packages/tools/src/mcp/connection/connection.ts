@@ -45,6 +45,8 @@ interface Held {
   readonly shared: SharedParts
   readonly closing: AbortController
   readonly deadlines: Set<CallDeadline>
+  /** Connections that were lost, and whose end is under way. */
+  readonly farewells: Set<Promise<void>>
   opened: OpenedClient | undefined
   attempt: Promise<void> | undefined
   state: ConnectionState
@@ -61,6 +63,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     shared,
     closing: new AbortController(),
     deadlines: new Set(),
+    farewells: new Set(),
     opened: undefined,
     attempt: undefined,
     state: 'starting',
@@ -87,6 +90,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
       const last = held.opened
       held.opened = undefined
       await last?.close().catch(() => {})
+      await Promise.all(held.farewells)
     },
   }
 }
@@ -149,7 +153,9 @@ function lose(held: Held, from: OpenedClient, work = openAgain): void {
   held.opened = undefined
   held.losses++
   held.fault = `the connection was lost: ${told(held, new Error(from.whyLost()))}`
-  void from.close().catch(() => {})
+  const farewell = from.close().catch(() => {})
+  held.farewells.add(farewell)
+  void farewell.finally(() => held.farewells.delete(farewell))
   void begin(held, work)
 }
 
