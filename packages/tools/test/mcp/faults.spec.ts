@@ -257,6 +257,14 @@ describe('the process of a server', () => {
     const env = { API_TOKEN: 'tok-0123456789abcdef' }
     const manager = await connectFaulty({ env })
     expect(await said(manager, 'env')).toContain('"API_TOKEN":"[secret]"')
+    const changed = nextChange(manager)
+    await said(manager, 'change', { description: `Uses ${env.API_TOKEN}.` })
+    await changed
+    expect(toolOf(manager, 'echo').description).toBe('Uses [secret].')
+    const reports: Json[] = []
+    const onProgress = (data: Json): void => void reports.push(data)
+    await manager.call('bad', 'steps', { count: 2, message: env.API_TOKEN }, { onProgress })
+    expect(reports[0]).toMatchObject({ message: '[secret]' })
     await said(manager, 'die').catch(() => {})
     const broken = await connect({
       quiet: rawServer(

@@ -1,7 +1,8 @@
 import type { CallToolResult, Progress } from '@modelcontextprotocol/client'
-import type { Json, JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
+import type { Json, JsonObject, KnownSecrets, ToolEffect } from '@tallystick/core/vocabulary'
 import { ToolError } from '../../execution/tool-error.ts'
 import type { ListedTool } from '../listing/listed-tool.ts'
+import { withoutSecrets } from '../listing/result-content.ts'
 import { cleanLine } from '../text/clean-text.ts'
 import { type CallDeadline, callDeadline } from './call-deadline.ts'
 import { type CallFailure, callFailureOf, failureError, unreachable } from './call-failure.ts'
@@ -75,7 +76,7 @@ async function attempts(
     const opened = await connected(connection, signal)
     tried.wasSent = true
     try {
-      const result = await send(call, opened, deadline, signal)
+      const result = await send(call, opened, { deadline, secrets: connection.server.secrets }, signal)
       connection.answered()
       return result
     } catch (error) {
@@ -133,7 +134,7 @@ async function connected(connection: McpConnection, signal: AbortSignal): Promis
 async function send(
   { tool, input, progress, idempotencyKey }: ToolCall,
   { client }: OpenedClient,
-  deadline: CallDeadline,
+  { deadline, secrets }: { readonly deadline: CallDeadline; readonly secrets: KnownSecrets },
   signal: AbortSignal,
 ): Promise<CallToolResult> {
   let reports = 0
@@ -151,17 +152,19 @@ async function send(
       timeout: 2 ** 31 - 1,
       onprogress: (report) => {
         deadline.progress()
-        if (++reports <= maxReports) progress(progressData(report))
+        if (++reports <= maxReports) progress(progressData(report, secrets))
       },
     },
   )
 }
 
-function progressData({ progress, total, message }: Progress): Json {
+function progressData({ progress, total, message }: Progress, secrets: KnownSecrets): Json {
   return {
     progress: finite(progress),
     ...(total !== undefined && { total: finite(total) }),
-    ...(typeof message === 'string' && { message: cleanLine(message, 500) }),
+    ...(typeof message === 'string' && {
+      message: cleanLine(withoutSecrets(message.slice(0, 2_000), secrets), 500),
+    }),
   }
 }
 

@@ -184,7 +184,7 @@ async function openAgain(held: Held): Promise<void> {
 
 function take(held: Held, tools: readonly Tool[]): void {
   const before = held.listing
-  held.listing = listingOf(held.server.name, tools)
+  held.listing = listingOf(held.server.name, tools, held.server.secrets)
   const changes = before === nothingListed ? undefined : toolChanges(held.server.name, before, held.listing)
   if (changes) held.shared.onChange(changes)
 }

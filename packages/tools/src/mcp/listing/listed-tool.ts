@@ -1,8 +1,9 @@
 import type * as client from '@modelcontextprotocol/client'
-import { digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { digestOf, type Json, type JsonObject, type KnownSecrets } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../../content/json-value.ts'
 import { exposedName } from '../names/exposed-name.ts'
 import { cleanLine, cleanText } from '../text/clean-text.ts'
+import { withoutSecrets } from './result-content.ts'
 
 const maxDescriptionCharacters = 8_000
 const maxSchemaCharacters = 100_000
@@ -36,7 +37,7 @@ export interface Listing {
 }
 
 /** Takes over what a server lists. A tool that cannot be offered is left out, and named with the reason. */
-export function listingOf(server: string, tools: readonly client.Tool[]): Listing {
+export function listingOf(server: string, tools: readonly client.Tool[], secrets: KnownSecrets): Listing {
   const listed = new Map<string, ListedTool>()
   const exposed = new Set<string>()
   const faults: string[] = []
@@ -45,7 +46,7 @@ export function listingOf(server: string, tools: readonly client.Tool[]): Listin
   }
   for (const raw of tools.slice(0, maxTools)) {
     const shown = JSON.stringify(cleanLine(raw.name, 64))
-    const tool = listedTool(server, raw)
+    const tool = listedTool(server, raw, secrets)
     if (typeof tool === 'string') faults.push(`the tool ${shown} is left out: ${tool}`)
     else if (exposed.has(tool.exposedName)) faults.push(`the tool ${shown} is left out: it is listed twice`)
     else {
@@ -56,14 +57,14 @@ export function listingOf(server: string, tools: readonly client.Tool[]): Listin
   return { tools: listed, faults: faults.slice(0, 20) }
 }
 
-function listedTool(server: string, raw: client.Tool): ListedTool | string {
+function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): ListedTool | string {
   const { name, annotations = {} } = raw
   if (name === '' || name.length > maxNameCharacters) return `its name has ${name.length} characters`
-  const inputSchema = schemaOf(raw.inputSchema)
+  const inputSchema = schemaOf(raw.inputSchema, secrets)
   if (typeof inputSchema === 'string') return `its input schema ${inputSchema}`
-  const outputSchema = raw.outputSchema === undefined ? undefined : schemaOf(raw.outputSchema)
+  const outputSchema = raw.outputSchema === undefined ? undefined : schemaOf(raw.outputSchema, secrets)
   const title = raw.title ?? annotations.title ?? ''
-  const said = cleanText(raw.description?.trim() || title, maxDescriptionCharacters)
+  const said = told(raw.description?.trim() || title, secrets)
   const description = said === '' ? `The tool ${cleanLine(name, 64)} of ${cleanLine(server, 64)}.` : said
   return {
     name,
@@ -77,12 +78,22 @@ function listedTool(server: string, raw: client.Tool): ListedTool | string {
   }
 }
 
-function schemaOf(raw: unknown): JsonObject | string {
+/** What a server says of itself is recorded with every run: it may hold what the server was configured with. */
+function told(text: string, secrets: KnownSecrets): string {
+  return cleanText(
+    withoutSecrets(text.slice(0, 2 * maxDescriptionCharacters), secrets),
+    maxDescriptionCharacters,
+  )
+}
+
+function schemaOf(raw: unknown, secrets: KnownSecrets): JsonObject | string {
   try {
     const json = jsonOf(raw)
     const length = JSON.stringify(json).length
     if (length > maxSchemaCharacters) return `has ${length} characters; ${maxSchemaCharacters} are taken`
-    const { $schema: _dialect, ...schema } = withCleanTexts(json) as JsonObject & { readonly $schema?: Json }
+    const { $schema: _dialect, ...schema } = withCleanTexts(json, secrets) as JsonObject & {
+      readonly $schema?: Json
+    }
     if (!('type' in schema) || schema['type'] !== 'object') return 'is not of type object'
     return schema
   } catch (error) {
@@ -93,15 +104,14 @@ function schemaOf(raw: unknown): JsonObject | string {
 const texts: ReadonlySet<string> = new Set(['description', 'title', '$comment'])
 
 /** Descriptions within a schema are read by the model, too. */
-function withCleanTexts(value: Json): Json {
-  if (Array.isArray(value)) return value.map(withCleanTexts)
+function withCleanTexts(value: Json, secrets: KnownSecrets): Json {
+  if (Array.isArray(value)) return value.map((each) => withCleanTexts(each, secrets))
+  if (typeof value === 'string') return withoutSecrets(value, secrets)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [
       key,
-      texts.has(key) && typeof each === 'string'
-        ? cleanText(each, maxDescriptionCharacters)
-        : withCleanTexts(each),
+      texts.has(key) && typeof each === 'string' ? told(each, secrets) : withCleanTexts(each, secrets),
     ]),
   )
 }

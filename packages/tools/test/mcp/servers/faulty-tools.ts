@@ -62,7 +62,7 @@ const answers: Readonly<Record<string, (served: Served) => Answer>> = {
           progressToken,
           progress,
           total: Number(input['count']),
-          message: `step\u001b[2J ${progress}`,
+          message: typeof input['message'] === 'string' ? input['message'] : `step\u001b[2J ${progress}`,
         },
       })
     }
