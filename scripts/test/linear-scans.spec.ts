@@ -5,6 +5,9 @@ import { asPlainText } from '../../packages/core/src/machine/messages/plain-text
 import { jsonOfAnswer } from '../../packages/core/src/runtime/agent/output-schema.ts'
 import { SecretMask } from '../../packages/replay/src/regression/secret-mask.ts'
 import { failureText } from '../../packages/providers/src/shared/failure/failure-text.ts'
+import { globOf } from '../../packages/tools/src/built-in/files/names/glob.ts'
+import { linesWith } from '../../packages/tools/src/built-in/files/text/places-of.ts'
+import { visibleText } from '../../packages/tools/src/built-in/shell/visible-text.ts'
 import { refusalOf } from '../../packages/tools/src/built-in/sql-query/statement-kind.ts'
 import { effort } from '../testing/effort.ts'
 import { type BlockCounter, blockCounter } from '../patterns/block-steps.ts'
@@ -19,6 +22,9 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
   ['the JSON of an answer', jsonOfAnswer],
   ['the kind of a statement', refusalOf],
   ['the words of a failure', failureText],
+  ['the lines with a text', (text) => linesWith(`${'a'.repeat(50)}b`, text.replaceAll('\n', 'a'), Infinity)],
+  ['the output of a program', visibleText],
+  ['the paths of a glob', globOf('*a*a*a*{a,*a}**/*a*b')],
   ['a history as plain text', (text) => asPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
 ]
 

@@ -2,7 +2,9 @@
 import { ConfigurationError } from '@tallystick/core'
 import { defineTool } from '@tallystick/tools'
 import { calculator } from '@tallystick/tools/calculator'
+import { filesTools } from '@tallystick/tools/files'
 import { httpFetch } from '@tallystick/tools/http-fetch'
+import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
 import { requireNativeInterface } from '../src/built-in/sql-query/native-interface.ts'
@@ -26,6 +28,8 @@ const makers = {
   httpFetch: (options: object) => httpFetch(options),
   sqlQuery: (options: object) => sqlQuery({ path: 'shop.db', ...options }),
   calculator: (options: object) => calculator(options),
+  filesTools: (options: object) => filesTools({ root: '.', ...options }),
+  shell: (options: object) => shell({ root: '.', programs: { sh: {} }, ...options }),
 }
 
 const name: Values = { taken: ['a', 'A_z.0-9', 'x'.repeat(128)], refused: ['', 'a b', 'x'.repeat(129), 1] }
@@ -34,6 +38,7 @@ const wait: Values = { taken: [1, 2 ** 31 - 1], refused: [0, 1.5, 2 ** 31, Numbe
 const ownWait: Values = { ...wait, taken: [1, 15_000] }
 const whole: Values = { taken: [1, 200], refused: [0, -1, 1.5, Infinity, '1', null] }
 const approval: Values = { taken: ['always', 'never', () => true], refused: ['sometimes', true, null, {}] }
+const flag: Values = { taken: [true, false], refused: [1, 'yes', null] }
 const timers: Values = { taken: [{ schedule: () => () => {} }], refused: [1, 'x', null] }
 
 const options: Readonly<Record<keyof typeof makers, Readonly<Record<string, Values>>>> = {
@@ -93,6 +98,65 @@ const options: Readonly<Record<keyof typeof makers, Readonly<Record<string, Valu
     timers,
   },
   calculator: { name, description: text },
+  filesTools: {
+    root: { taken: ['.', 'packages'], refused: ['', 'none-here', 'package.json', 1, null, undefined] },
+    write: flag,
+    prefix: { taken: ['', 'docs_', 'A.b-9'], refused: ['a b', 'x'.repeat(101), 1, null] },
+    about: text,
+    hidden: flag,
+    ignore: {
+      taken: [[], ['node_modules/', '*.log', '/a/{b,c}']],
+      refused: ['x', [''], [1], ['!a'], ['/'], ['['], ['{'], ['a'.repeat(201)]],
+    },
+    maxBytes: whole,
+    maxFileBytes: whole,
+    maxEntries: whole,
+    maxVisited: whole,
+    timeoutMs: wait,
+    approval,
+  },
+  shell: {
+    root: { taken: ['.', 'packages'], refused: ['', 'none-here', 'package.json', 1, null, undefined] },
+    programs: {
+      taken: [
+        { sh: {} },
+        { sh: { path: '/bin/sh', args: [['-c', 'x']], read: true, about: 'A shell.' } },
+        { sh: { args: () => true } },
+      ],
+      refused: [
+        ...[
+          {},
+          null,
+          undefined,
+          'sh',
+          ['sh'],
+          { sh: 'sh' },
+          { sh: null },
+          { 'a b': {} },
+          { 'none-such': {} },
+        ],
+        ...[
+          { sh: { path: 'sh' } },
+          { sh: { path: '/none' } },
+          { sh: { args: ['-c'] } },
+          { sh: { args: 'x' } },
+        ],
+        ...[{ sh: { args: async () => true } }, { sh: { read: 1 } }, { sh: { about: '' } }],
+        { sh: { readOnly: true } },
+      ],
+    },
+    env: {
+      taken: [{}, { A: 'b' }],
+      refused: ['x', { A: 1 }, null, { 'A=B': 'c' }, { A: 'b\0' }, { '': 'x' }],
+    },
+    name,
+    about: text,
+    maxBytes: whole,
+    timeoutMs: ownWait,
+    graceMs: ownWait,
+    approval,
+    timers,
+  },
 }
 
 const otherNames: Readonly<Record<keyof typeof makers, Readonly<Record<string, string>>>> = {
@@ -104,6 +168,21 @@ const otherNames: Readonly<Record<keyof typeof makers, Readonly<Record<string, s
   httpFetch: { domains: 'origins', hosts: 'allow', timeout: 'timeoutMs' },
   sqlQuery: { file: 'path', database: 'path', limit: 'maxRows', timeout: 'timeoutMs' },
   calculator: { title: '' },
+  filesTools: {
+    ...{ path: 'root', folder: 'root', directory: 'root', cwd: 'root', allowedDirectories: 'root' },
+    ...{
+      writable: 'write',
+      readOnly: 'write',
+      exclude: 'ignore',
+      timeout: 'timeoutMs',
+      description: 'about',
+    },
+  },
+  shell: {
+    ...{ cwd: 'root', folder: 'root', directory: 'root', workdir: 'root', environment: 'env' },
+    ...{ commands: 'programs', allow: 'programs', allowed: 'programs', timeout: 'timeoutMs' },
+    ...{ description: 'about', maxOutput: 'maxBytes' },
+  },
 }
 
 /** What becomes of a tool with these options: nothing, or the class of the error. */

@@ -1,0 +1,132 @@
+import { lstatSync, type Stats } from 'node:fs'
+import { boundedText } from '../../../content/bounded-text.ts'
+import type { ToolContext } from '../../../execution/executor.ts'
+import { ToolError } from '../../../execution/tool-error.ts'
+import { partsOf, pathText, quoted } from '../names/asked-path.ts'
+import { withPlace } from '../root/place.ts'
+import { amount } from '../text/amounts.ts'
+import { lineNumbersOf, placesOf } from '../text/places-of.ts'
+import { hasWindowsLines, linesOf } from '../text/text-file.ts'
+import { type FolderRules, requireFile, textAt } from './folder-rules.ts'
+import { putFile } from './put-file.ts'
+import { requireWritable } from './write-file.ts'
+
+/** What `edit_file` is asked for. */
+export interface EditFileInput {
+  readonly path: string
+  readonly oldText: string
+  readonly newText: string
+  readonly replaceAll?: boolean
+}
+
+const maxShownLines = 12
+const maxShownCharacters = 300
+
+/** Replaces an exact text in a file: once, where it occurs once, or everywhere on request. */
+export async function editFile(
+  rules: FolderRules,
+  input: EditFileInput,
+  { signal }: ToolContext,
+): Promise<string> {
+  if (input.oldText === input.newText) {
+    throw new ToolError('oldText and newText are the same, so there is nothing to change.')
+  }
+  return await withPlace(rules.root, partsOf(input.path), {}, async (place) => {
+    const { folder, name } = requireFile(place)
+    const { text, stats, path } = await textAt(rules, place, signal)
+    const shownPath = quoted(pathText(path))
+    const { oldText, newText } = inLinesOf(text, input)
+    const places = placesOf(oldText, text)
+    const lines = lineNumbersOf(text, places)
+    if (places.length === 0) throw new ToolError(notFound(shownPath, text, oldText))
+    if (places.length > 1 && input.replaceAll !== true) throw new ToolError(notUnique(shownPath, lines))
+    requireRoom(rules, shownPath, text.length + places.length * (newText.length - oldText.length))
+    const parts = places.map((at, index) =>
+      text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + oldText.length, at),
+    )
+    const edited = [...parts, text.slice((places.at(-1) ?? 0) + oldText.length)].join(newText)
+    requireWritable(rules, input.path, edited)
+    signal.throwIfAborted()
+    await putFile(await rules.root.access(), { folder, name, text: edited, mode: stats.mode }, () => {
+      signal.throwIfAborted()
+      const now = lstatSync(folder.at(name), { throwIfNoEntry: false })
+      if (now !== undefined && isUnchanged(stats, now)) return
+      throw new ToolError(
+        `${shownPath} was changed by another process during the call. Nothing was changed: read it again.`,
+      )
+    })
+    const where = `at ${places.length === 1 ? 'line' : 'lines'} ${listed(lines)}`
+    return `Edited ${shownPath}: ${amount(places.length, 'replacement')} ${where}.${after(edited, lines[0] ?? 1, newText)}`
+  })
+}
+
+/** Throws `ToolError` where the edited text would be too long, before it is made. */
+function requireRoom({ maxFileBytes }: FolderRules, path: string, length: number): void {
+  if (length <= maxFileBytes) return
+  throw new ToolError(
+    `${path} would have more than ${maxFileBytes} bytes, and at most that many are written. Nothing was changed.`,
+  )
+}
+
+/** Whether a file is the one that was read: what another process wrote meanwhile must not be lost. */
+function isUnchanged(read: Stats, now: Stats): boolean {
+  return (
+    now.ino === read.ino &&
+    now.size === read.size &&
+    now.mtimeMs === read.mtimeMs &&
+    now.ctimeMs === read.ctimeMs
+  )
+}
+
+/** The texts with the line breaks of a file whose lines end with CR LF: a model is shown lines without them. */
+function inLinesOf(
+  text: string,
+  { oldText, newText }: EditFileInput,
+): { readonly oldText: string; readonly newText: string } {
+  if (!hasWindowsLines(text) || oldText.includes('\r')) return { oldText, newText }
+  const converted = (each: string): string => each.replaceAll('\r\n', '\n').replaceAll('\n', '\r\n')
+  return { oldText: converted(oldText), newText: converted(newText) }
+}
+
+function notUnique(path: string, lines: readonly number[]): string {
+  return (
+    `oldText occurs ${lines.length} times in ${path}, at lines ${listed(lines)}. Nothing was changed. ` +
+    'Give more of the text around the one that is meant, or set replaceAll to change all of them.'
+  )
+}
+
+function listed(lines: readonly number[]): string {
+  const shown = [...new Set(lines)]
+  return shown.slice(0, maxShownLines).join(', ') + (shown.length > maxShownLines ? ' …' : '')
+}
+
+/** What was found instead: the same lines with other white space, or the first of them alone. */
+function notFound(path: string, text: string, oldText: string): string {
+  const start = `oldText does not occur in ${path}. Nothing was changed.`
+  const wanted = linesOf(oldText).map((line) => line.trim())
+  const lines = linesOf(text)
+  const bare = (of: readonly string[]): string => `\n${of.join('\n')}\n`
+  const alike = placesOf(bare(wanted), bare(lines.map((line) => line.trim())))[0]
+  if (alike !== undefined && wanted.some((line) => line !== '')) {
+    const first = lineNumbersOf(bare(lines.map((line) => line.trim())), [alike + 1])[0] ?? 2
+    return `${start} It occurs with other white space, as these lines:\n${numbered(lines, first - 1, wanted.length)}`
+  }
+  const [opening] = wanted.filter((line) => line !== '')
+  const alone = lines.findIndex((line) => opening !== undefined && line.trim() === opening)
+  if (alone === -1)
+    return `${start} Read the file, and copy the text from it without the numbers of the lines.`
+  return `${start} Its first line occurs, and what follows differs:\n${numbered(lines, alone + 1, wanted.length)}`
+}
+
+/** The lines that now hold the new text. */
+function after(edited: string, line: number, newText: string): string {
+  const count = linesOf(newText).length
+  return `\n${numbered(linesOf(edited), Math.max(1, line - 1), count + 2)}`
+}
+
+function numbered(lines: readonly string[], first: number, count: number): string {
+  const shown = lines
+    .slice(first - 1, first - 1 + Math.min(count, maxShownLines))
+    .map((line, index) => `${first + index}\t${boundedText(line, maxShownCharacters)}`)
+  return shown.join('\n') + (count > maxShownLines ? '\n…' : '')
+}

@@ -1,0 +1,115 @@
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import type { InputIssue } from '../../input/input-issue.ts'
+import { type ReadSchema, readSchema } from '../../input/schema.ts'
+import { maxPathCharacters } from '../files/names/asked-path.ts'
+import type { FoundProgram } from './found-program.ts'
+
+/** What a model asks for. */
+export interface ShellInput extends JsonObject {
+  readonly program: string
+  readonly args?: readonly string[]
+  readonly cwd?: string
+  readonly stdin?: string
+}
+
+const maxShownRules = 12
+
+/** The schema of a call, which refuses arguments that are not allowed before a person is asked about them. */
+export function inputSchema(tool: string, programs: readonly FoundProgram[]): ReadSchema<ShellInput> {
+  const { jsonSchema, parse } = readSchema(tool, schemaOf(programs))
+  return {
+    jsonSchema,
+    async parse(given) {
+      const parsed = await parse(given)
+      if (!parsed.ok) return parsed
+      // The schema has been checked.
+      const input = parsed.value as ShellInput
+      const issues = [...faultsOfTexts(input), ...faultsOfArguments(programs, input)]
+      return issues.length > 0 ? { ok: false, issues } : { ok: true, value: input }
+    },
+  }
+}
+
+/** What no process can be given. */
+function faultsOfTexts({ args = [], stdin = '' }: ShellInput): readonly InputIssue[] {
+  const faults = args.flatMap((arg, index): readonly InputIssue[] =>
+    arg.includes('\0') ? [{ path: ['args', index], message: 'holds a NUL character' }] : [],
+  )
+  return stdin.isWellFormed()
+    ? faults
+    : [...faults, { path: ['stdin'], message: 'holds half of a surrogate pair' }]
+}
+
+function faultsOfArguments(
+  programs: readonly FoundProgram[],
+  { program, args = [] }: ShellInput,
+): readonly InputIssue[] {
+  const found = programs.find(({ name }) => name === program)
+  if (found === undefined || isAllowed(found, args)) return []
+  const rules = rulesText(found)
+  return [
+    {
+      path: ['args'],
+      message:
+        rules === '' ? `${program} is not allowed with these arguments` : `only these are allowed: ${rules}`,
+    },
+  ]
+}
+
+/** Whether a program may be run with these arguments. A function that throws has not allowed them. */
+function isAllowed({ args: allowed }: FoundProgram, args: readonly string[]): boolean {
+  if (allowed === undefined) return true
+  if (typeof allowed !== 'function')
+    return allowed.some((start) => start.every((arg, index) => args[index] === arg))
+  try {
+    const answer: unknown = allowed([...args])
+    return answer === true
+  } catch {
+    return false
+  }
+}
+
+function rulesText({ name, args }: FoundProgram): string {
+  if (args === undefined || typeof args === 'function') return ''
+  const shown = args.slice(0, maxShownRules).map((start) => [name, ...start, '…'].join(' '))
+  return shown.join(', ') + (args.length > maxShownRules ? ' and others' : '')
+}
+
+/** The programs in words, for the description of the tool. */
+export function programsText(programs: readonly FoundProgram[]): string {
+  const lines = programs.map((program) => {
+    const rules = rulesText(program)
+    const about = program.about === undefined ? '' : `: ${program.about.trim()}`
+    return `- ${program.name}${about}${rules === '' ? '' : ` (only ${rules})`}`
+  })
+  return `The programs are:\n${lines.join('\n')}`
+}
+
+function schemaOf(programs: readonly FoundProgram[]): JsonObject {
+  return {
+    type: 'object',
+    required: ['program'],
+    additionalProperties: false,
+    properties: {
+      program: { enum: programs.map(({ name }) => name), description: 'The program to run.' },
+      args: {
+        type: 'array',
+        maxItems: 1_000,
+        items: { type: 'string', maxLength: 100_000 },
+        description:
+          'Its arguments, one each, as they are: no shell reads them, so no quotes, pipes, * or $ have a meaning.',
+      },
+      cwd: {
+        type: 'string',
+        minLength: 1,
+        maxLength: maxPathCharacters,
+        description: 'The folder to run it in, relative to the root folder. Default: the root folder.',
+      },
+      stdin: {
+        type: 'string',
+        maxLength: 1_000_000,
+        description: 'The text of its standard input. Default: no input.',
+      },
+    },
+  }
+}

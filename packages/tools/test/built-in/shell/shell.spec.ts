@@ -1,0 +1,230 @@
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { callTool } from '@tallystick/core/testing'
+import { shell } from '@tallystick/tools/shell'
+import { afterAll, describe, expect, it, vi } from 'vitest'
+import { foundProgram } from '../../../src/built-in/shell/found-program.ts'
+import { HeldTimers } from '../held-timers.ts'
+import { handlesClosed, programFolder, ranOf, runScript, startedProcesses } from './sandbox-shell.ts'
+
+const folder = programFolder()
+const { root } = folder
+afterAll(() => folder.remove())
+
+describe('a program', () => {
+  it('gets its arguments as they are, and answers with its exit code and both streams', async () => {
+    const tool = shell({ root, programs: { printf: {} } })
+    const args = ['%s\\n', '$HOME', '*', 'a b', "'", '`id`', '; rm -rf /', '']
+    const { outcome, text } = await callTool(tool, { program: 'printf', args })
+    expect([outcome, JSON.parse(text)]).toEqual([
+      'success',
+      { exitCode: 0, stdout: `${args.slice(1).join('\n')}\n`, stderr: '' },
+    ])
+    expect(ranOf(await runScript({ root }, 'echo out; echo err >&2; exit 3'))).toEqual({
+      ...{ exitCode: 3, stdout: 'out\n', stderr: 'err\n' },
+    })
+    expect(ranOf(await runScript({ root }, 'kill -s SEGV $$'))).toMatchObject({
+      exitCode: null,
+      signal: 'SIGSEGV',
+    })
+  })
+
+  it('reads the text that the call gives, or nothing', async () => {
+    const tool = shell({ root, programs: { cat: {}, true: {} } })
+    const long = 'é\n'.repeat(100_000)
+    expect(ranOf(await callTool(tool, { program: 'cat', stdin: 'one\ntwo' })).stdout).toBe('one\ntwo')
+    expect(ranOf(await callTool(tool, { program: 'cat' })).stdout).toBe('')
+    // It ends before it has read anything.
+    expect(ranOf(await callTool(tool, { program: 'true', stdin: long })).exitCode).toBe(0)
+  })
+
+  it('runs in the root, or in a folder within it', async () => {
+    symlinkSync('inner', join(root, 'link'))
+    symlinkSync('/', join(root, 'out'))
+    writeFileSync(join(root, 'file'), '')
+    const where = async (cwd?: string) => {
+      const { outcome, text } = await runScript({ root }, 'pwd -P', {
+        input: cwd === undefined ? {} : { cwd },
+      })
+      return outcome === 'success' ? (JSON.parse(text) as { stdout: string }).stdout.trim() : text
+    }
+    expect(await where()).toBe(root)
+    expect(await where('link/../inner')).toBe(join(root, 'inner'))
+    expect(await where('out')).toBe(
+      '"out" leads outside the root folder. Only what is inside it can be used.',
+    )
+    expect(await where('../')).toMatch(/leads outside the root folder/)
+    expect(await where('/tmp')).toMatch(/is absolute/)
+    expect(await where('file')).toBe('"file" is no folder to run a program in.')
+    expect(await where('none')).toBe('"none" does not exist.')
+  })
+
+  it('has the environment that the options name, and nothing of ours', async () => {
+    vi.stubEnv('SHOP_API_KEY', 'known-to-the-host')
+    vi.stubEnv('NODE_V8_COVERAGE', 'known-to-the-host')
+    const env = shell({ root, programs: { env: {} } })
+    expect(ranOf(await callTool(env, { program: 'env' })).stdout).toBe('')
+    const named = shell({ root, programs: { env: {} }, env: { LANG: 'C', A: 'b' } })
+    expect(
+      ranOf(await callTool(named, { program: 'env' }))
+        .stdout.split('\n')
+        .sort(),
+    ).toEqual(['', 'A=b', 'LANG=C'])
+    vi.unstubAllEnvs()
+  })
+
+  it('is started by the path that it had when the tool was made', async () => {
+    const [first, second] = [join(root, '../first'), join(root, '../second')]
+    for (const folder of [first, second]) {
+      mkdirSync(folder)
+      writeFileSync(join(folder, 'which-one'), `#!/bin/sh\necho ${folder.at(-1)}\n`)
+      chmodSync(join(folder, 'which-one'), 0o755)
+    }
+    vi.stubEnv('PATH', `relative:${root}:${second}:${process.env['PATH']}`)
+    const tool = shell({ root, programs: { 'which-one': {} } })
+    vi.stubEnv('PATH', first)
+    expect(ranOf(await callTool(tool, { program: 'which-one' })).stdout).toBe('d\n')
+    vi.unstubAllEnvs()
+    const given = shell({ root, programs: { mine: { path: join(first, 'which-one') } } })
+    expect(ranOf(await callTool(given, { program: 'mine' })).stdout).toBe('t\n')
+    chmodSync(join(first, 'which-one'), 0o644)
+    expect(await callTool(given, { program: 'mine' })).toMatchObject({
+      ...{ outcome: 'failed', text: 'mine could not be started (EACCES). Nothing was run.' },
+    })
+  })
+
+  it('is refused where it is not found, relative, no program, or in the root', () => {
+    const find = (name: string, path?: string, searched?: string) => () =>
+      foundProgram('shell', [name, { path }], { root, ...(searched !== undefined && { searched }) })
+    expect(find('no-such-program')).toThrow(
+      /^The tool shell: the program no-such-program is in no folder of PATH outside the root\./,
+    )
+    expect(find('sh', 'bin/sh')).toThrow(/has the path "bin\/sh", which is relative/)
+    expect(find('sh', join(root, 'file'))).toThrow(/is no file that may be executed/)
+    expect(find('sh', root)).toThrow(/is no file that may be executed/)
+    expect(find('a/b')).toThrow(/"a\/b" is no name of a program/)
+    writeFileSync(join(root, 'made'), '#!/bin/sh\n')
+    chmodSync(join(root, 'made'), 0o755)
+    expect(find('made', undefined, root)).toThrow(/outside the root/)
+    expect(find('made', undefined, join(root, 'link/..'))).toThrow(/outside the root/)
+    expect(find('made', undefined, `.:relative:`)).toThrow(/outside the root/)
+    expect(find('made', join(root, 'made'))()).toMatchObject({ path: join(root, 'made') })
+  })
+})
+
+describe('what a call may ask for', () => {
+  const programs = {
+    echo: { args: [['status'], ['log', '-n']], about: 'Says things.' },
+    printf: { args: (args: readonly string[]) => args.every((arg) => !arg.startsWith('-')) },
+    env: {
+      args: () => {
+        throw new Error('broken')
+      },
+    },
+    true: { args: [] },
+  }
+  const tool = shell({ root, programs })
+  const outcomeOf = async (program: string, args?: readonly string[]) =>
+    (await callTool(tool, { program, ...(args && { args: [...args] }) })).outcome
+
+  it('are the arguments that are allowed, and nothing is asked or run for others', async () => {
+    for (const args of [['status'], ['status', '--short'], ['log', '-n', '5']])
+      expect([args, await outcomeOf('echo', args)]).toEqual([args, 'success'])
+    for (const args of [[], ['push'], ['log'], ['log', '--all'], ['Status'], ['-c', 'status']])
+      expect([args, await outcomeOf('echo', args)]).toEqual([args, 'invalid_input'])
+    expect(await callTool(tool, { program: 'echo', args: ['push'] })).toMatchObject({
+      asksApproval: false,
+      text: 'The input does not fit the schema of shell. Nothing was run. Correct it and call the tool again:\n- args: only these are allowed: echo status …, echo log -n …',
+    })
+    expect([await outcomeOf('printf', ['a']), await outcomeOf('printf', ['a', '-v'])]).toEqual([
+      'success',
+      'invalid_input',
+    ])
+    expect([await outcomeOf('env'), await outcomeOf('true')]).toEqual(['invalid_input', 'invalid_input'])
+  })
+
+  it('are the programs that are named, texts without NUL, and whole characters', async () => {
+    expect((await callTool(tool, { program: 'sh' })).text).toContain(
+      '- program: expected one of "echo", "printf", "env", "true", received another string',
+    )
+    expect((await callTool(tool, { program: '/bin/sh' })).outcome).toBe('invalid_input')
+    expect((await callTool(tool, { program: 'printf', args: ['a\0b'] })).text).toContain(
+      '- args[0]: holds a NUL character',
+    )
+    expect((await callTool(tool, { program: 'printf', args: 'a' })).outcome).toBe('invalid_input')
+    expect((await callTool(tool, { program: 'printf', args: ['a'], stdin: '\ud800' })).text).toContain(
+      '- stdin: holds half of a surrogate pair',
+    )
+  })
+
+  it('is in the description', () => {
+    expect(tool.description).toMatch(
+      /\nThe programs are:\n- echo: Says things\. \(only echo status …, echo log -n …\)\n- printf\n- env\n- true$/,
+    )
+    expect(shell({ root, programs: { true: {} }, about: 'For the build.' }).description).toMatch(
+      /^For the build\. Runs a program/,
+    )
+  })
+})
+
+describe('a person', () => {
+  const programs = { cat: { read: true }, sh: {} }
+  const asks = async (approval?: 'always' | 'never' | (() => string | boolean)) => {
+    const tool = shell({ root, programs, ...(approval !== undefined && { approval }) })
+    const calls = [
+      { program: 'cat' },
+      { program: 'sh', args: ['-c', 'echo "a b"'], cwd: 'inner', stdin: 'abc' },
+    ]
+    const answers = await Promise.all(calls.map((input) => callTool(tool, input)))
+    return answers.map(({ asksApproval, approvalReason }) => approvalReason ?? asksApproval)
+  }
+
+  it('is asked about each call of a program that is not marked as a read, with the call in words', async () => {
+    expect(await asks()).toEqual([
+      false,
+      'runs sh -c "echo \\"a b\\"" in "inner", with 3 characters of input',
+    ])
+    expect(await asks('always')).toEqual(await asks())
+    expect(await asks('never')).toEqual([false, false])
+    expect(await asks(() => 'careful')).toEqual([false, 'careful'])
+  })
+
+  it('sees a tool that writes, unless all of its programs only read', () => {
+    const effectOf = (each: Readonly<Record<string, { read?: boolean }>>) => {
+      const { effect, recovery, approval } = shell({ root, programs: each })
+      return [effect, recovery, approval]
+    }
+    expect(effectOf(programs)).toEqual(['write', 'report', 'by code'])
+    expect(effectOf({ cat: { read: true } })).toEqual(['read', 'rerun', 'by code'])
+  })
+})
+
+describe('a program that takes too long', () => {
+  it('is asked to end, then ended, and the model reads what it wrote', async () => {
+    const timers = new HeldTimers()
+    const script = 'trap "" TERM; echo started; while :; do sleep 0.01; done'
+    const ending = runScript({ root, timeoutMs: 700, graceMs: 900, timers }, script, { input: {} })
+    await timers.isSet(100)
+    await timers.fire(700)
+    await timers.fire(900)
+    expect(await ending).toMatchObject({
+      outcome: 'timed_out',
+      text: 'sh had not ended after 700 ms and was stopped. It may have done part of its work. Until then: {"exitCode":null,"signal":"SIGKILL","stdout":"started\\n","stderr":""}',
+    })
+    await handlesClosed()
+    expect([timers.count, startedProcesses()]).toEqual([0, 0])
+  })
+
+  it('may end in order', async () => {
+    const timers = new HeldTimers()
+    const script = 'trap "echo bye; exit 5" TERM; echo started; while :; do sleep 0.01; done'
+    const ending = runScript({ root, timeoutMs: 700, timers }, script)
+    await timers.isSet(100)
+    await timers.fire(700)
+    const { outcome, text } = await ending
+    expect(outcome).toBe('timed_out')
+    expect(JSON.parse(text.slice(text.indexOf('{')))).toMatchObject({ exitCode: 5, stdout: 'started\nbye\n' })
+    await handlesClosed()
+    expect([timers.count, startedProcesses()]).toEqual([0, 0])
+  })
+})
