@@ -6,7 +6,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { audit } from '@tallystick/core/machine'
+import { audit, auditAll } from '@tallystick/core/machine'
 import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { idFaultOf, shapeFaultOf } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../record/link-check.ts'
@@ -39,6 +39,22 @@ export class EventAudit {
   get session(): SessionPlace | undefined {
     const { sessionId, sessionPlace = 1 } = this.#state ?? {}
     return sessionId === undefined ? undefined : { sessionId, sessionPlace }
+  }
+
+  /**
+   * Takes the events of a row that holds pieces of a reply, the laws over them checked at once; answers whether it did. Where
+   * one of them is at fault nothing is taken, and `faultOf` says which.
+   */
+  takePieces(pieces: readonly RuntimeEvent[]): boolean {
+    const [first] = pieces as readonly [RuntimeEvent]
+    // All of them have the fields of the first.
+    if (shapeFault(first)) return false
+    try {
+      this.#state = auditAll(pieces, this.#state)
+      return true
+    } catch {
+      return false
+    }
   }
 
   /**

@@ -1,4 +1,10 @@
-import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import {
+  LedgerDamagedError,
+  RunNotFoundError,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { type SessionPlace } from '@tallystick/core/store-kit'
 import { auditSourceOf, type AuditSource, type StoredRun } from '../record/audit-source.ts'
 import { hexOf, rowDigest } from '../record/chain.ts'
@@ -228,7 +234,12 @@ async function eventsFault(
 ): Promise<Fault | undefined> {
   const { missing, family } = progress
   try {
-    for (const recorded of decodedEvents(stored)) {
+    const events = decodedEvents(stored)
+    if (arePieces(stored, events, projections) && laws.takePieces(events)) {
+      progress.events = stored.seq
+      return undefined
+    }
+    for (const recorded of events) {
       const event = upcast(recorded)
       const isAlike = stored.firstSeq !== undefined && event.seq > stored.firstSeq
       const found = contentFault(stored, event) ?? laws.faultOf(event, { isAlike })
@@ -245,6 +256,20 @@ async function eventsFault(
     const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are not JSON'
     return fault('body', 'canonical JSON', found)
   }
+}
+
+/** Whether a row holds several pieces of a reply that are whole, and nothing was projected after one of them. */
+function arePieces(
+  stored: StoredRow,
+  events: readonly RuntimeEvent[],
+  projections: ProjectionAudit | undefined,
+): boolean {
+  const { firstSeq } = stored
+  const [first] = events
+  if (firstSeq === undefined || first === undefined || first.removed !== undefined) return false
+  if (contentFault(stored, first)) return false
+  for (let seq = firstSeq; seq <= stored.seq; seq++) if (projections?.concerns(seq)) return false
+  return true
 }
 
 /** The run's row says which session the run belongs to, as its first event does. */
