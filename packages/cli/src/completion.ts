@@ -45,12 +45,10 @@ function verbOf(command: Command): Verb {
   }
 }
 
-function optionOf({ long, short, description, flags, required, optional, argChoices }: Option): VerbOption {
+function optionOf({ long, short, description, flags, required, argChoices }: Option): VerbOption {
   const placeholder = /[<[]([\w-]+)/.exec(flags)?.[1] ?? ''
   const flag = long ?? short ?? ''
-  return required || optional
-    ? { flag, description, value: placeOf(placeholder, argChoices) }
-    : { flag, description }
+  return required ? { flag, description, value: placeOf(placeholder, argChoices) } : { flag, description }
 }
 
 function placeOf(name: string, choices: readonly string[] = []): Place {

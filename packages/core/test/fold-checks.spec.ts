@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Message } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/core/testing'
-import { messagesOf } from '../src/machine/messages/history.ts'
+import { historyOf, messagesOf } from '../src/machine/messages/history.ts'
 import type { CollectingState, RunState } from '../src/machine/state/state.ts'
 import { openTurnCalls } from '../src/machine/state/state-views.ts'
 import {
@@ -40,6 +40,14 @@ describe('a finding in the input', () => {
         /the history holds no input at (1|7|-1) that it could replace/,
       )
     }
+  })
+
+  it('names its message, whatever else the history holds', () => {
+    const history = historyOf(['One.', 'Two.', 'Three.'].map(sampleMessage))
+    expect(refusal(page, tripped({}), { history })).toMatch(/holds no input at -1 that it could replace/)
+    expect(shown(after(page, tripped({ index: 1 }), { history }))).toEqual([
+      ...[sampleMessage('One.'), { role: 'user', parts: [withheld] }, sampleMessage('Three.')],
+    ])
   })
 
   it('blocks the run where it says so, and is only recorded where it says that', () => {

@@ -9,6 +9,7 @@ import {
   answered,
   begun,
   called,
+  callId,
   executing,
   replyFinished,
   requested,
@@ -165,6 +166,19 @@ describe('a tool', () => {
     expect(requiredEffects(working())).toMatchObject([{ kind: 'tool', key }])
     expect(requiredEffects(working())[0]).not.toHaveProperty('cancelReason')
     expect(requiredEffects(working({}, { cancel }))).toMatchObject([{ key, cancelReason: 'Enough.' }])
+  })
+
+  it('runs on while others are deferred, in doubt or settled', () => {
+    const names = ['look', 'look', 'look']
+    const [one, two, three] = [1, 2, 3].map((ordinal) => startedCall(ordinal))
+    const deferred: Fact = {
+      ...{ type: 'tool_deferred', turn: 1, toolCallId: callId(2), attempt: 1, receipt: 'job-1' },
+    }
+    const page = [...executing(names), one!, two!, three!, deferred]
+    const first = `tool ${callId(1)} 1`
+    expect(keys(stateOf(page))).toEqual([first, `tool ${callId(3)} 1`])
+    expect(keys(stateOf([...page, endedCall(3)]))).toEqual([first])
+    expect(keys(stateOf([...page, endedCall(3), endedCall(1)]))).toEqual([])
   })
 
   it.each([

@@ -35,6 +35,27 @@ describe('a call that OpenAI ran itself', () => {
       { type: 'file_search_call', id: 'fs_1', queries: ['a'], results: null, status: 'failed' },
       { id: 'fs_1', name: 'file_search', input: { queries: ['a'] }, outcome: 'failed' },
     ],
+    [
+      {
+        ...{
+          type: 'image_generation_call',
+          id: 'ig_1',
+          size: '1024x1024',
+          action: 'generate',
+          result: 'aGk=',
+        },
+        ...{
+          output: 'x',
+          outputs: [1],
+          results: [2],
+          error: null,
+          approval_request_id: 'a',
+          container_id: 'c',
+        },
+        ...done,
+      },
+      { id: 'ig_1', name: 'image_generation', input: { size: '1024x1024' }, outcome: 'success' },
+    ],
     // Who called, and from which set of tools, is no part of what was asked.
     [
       {

@@ -93,7 +93,7 @@ function jsonSchemaOf(agent: string, schema: StandardSchemaV1): JsonObject {
   try {
     // What the model writes is what goes into the schema.
     const raw = converter.input?.({ target: 'draft-2020-12' })
-    if (isJson(raw) && faultOf(jsonObject, raw) === undefined) {
+    if (faultOf(jsonObject, raw) === undefined) {
       const { $schema: _dialect, ...rest } = raw as JsonObject
       return rest
     }
