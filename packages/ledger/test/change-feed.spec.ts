@@ -52,6 +52,34 @@ describe('a change feed', () => {
     subscriptions.forEach((subscription) => subscription.unsubscribe())
   })
 
+  it('looks at once where this ledger has appended, and waits for the next look where it wrote to an inbox', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine, theirs] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    let heard = 0
+    const subscription = feed.of(otherRun).subscribe(() => heard++)
+    theirs.exec('insert into t values (1)')
+    feed.notify(run, true)
+    expect(heard).toBe(0)
+    feed.notify(run, false)
+    expect(heard).toBe(1)
+    vi.advanceTimersByTime(intervalMs)
+    expect(heard).toBe(1)
+    subscription.unsubscribe()
+  })
+
+  it('looks at nothing where it has appended and has no subscriber', () => {
+    const [mine] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    const looks = vi.spyOn(mine, 'prepare')
+    onTestFinished(() => looks.mockRestore())
+    feed.notify(run, false)
+    expect(looks).not.toHaveBeenCalled()
+    feed.of(run).subscribe().unsubscribe()
+    expect(looks).toHaveBeenCalledTimes(1)
+  })
+
   it('takes nothing of its own connection for a change by others', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
