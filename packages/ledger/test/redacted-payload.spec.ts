@@ -232,3 +232,21 @@ it('keeps of the settings of models what is a number', () => {
   const kept = { temperature: 0.2, topP: 0.9, seed: 7 }
   expect(left).toMatchObject({ modelSettings: kept, definition: { modelSettings: kept } })
 })
+
+it('leaves every field of an event in its place, but for what is content alone', () => {
+  const runId = sampleRunId(1)
+  const gone = stamped(runId, Object.values(everyFact(runId))).flatMap((event) => {
+    const inEnvelope = new Set(Object.keys(envelopeOf(event)))
+    const left = redactedPayload(event) as JsonObject
+    const fields = Object.keys(event).filter((field) => !inEnvelope.has(field) && !(field in left))
+    return fields.length > 0 ? [[event.type, fields] as const] : []
+  })
+  expect(Object.fromEntries(gone)).toMatchInlineSnapshot(`
+    {
+      "tool_request_ready": [
+        "opaque",
+        "malformed",
+      ],
+    }
+  `)
+})
