@@ -121,8 +121,8 @@ describe('a search in SQLite', () => {
   it('finds the events of each turn, of frequent types and of rare ones, as a walk through all of them does', async () => {
     const ledger = openFile(temporaryFile())
     const pause = (): Promise<void> => Promise.resolve()
-    const runId = await driveLookingRun({ ledger, turns: 9, seed: 1, pause })
-    await driveLookingRun({ ledger, turns: 4, seed: 2, pause })
+    const runId = await driveLookingRun({ ledger, turns: 9, seed: 8, pause })
+    await driveLookingRun({ ledger, turns: 4, seed: 9, pause })
     const all = await Array.fromAsync(ledger.read(runId))
     const seqs = (events: readonly RuntimeEvent[]): readonly number[] => events.map(({ seq }) => seq)
     const typesAsked = [

@@ -39,7 +39,10 @@ function replyOf(turn: number, { turns, seed }: Pick<LookingRun, 'turns' | 'seed
 export interface LookingRun {
   readonly ledger: Ledger
   readonly turns: number
-  /** From 1 to 9: runs of different seeds have no id and no input in common, so that none profits from digests of another. */
+  /**
+   * From 1 to 9: runs of different seeds have no id and no input in common, so that none profits from digests of another. The
+   * seeds 1 and 2 are those of the costs of a turn, whose hashes are counted.
+   */
   readonly seed: number
   /** Resolves when the next signal of the model may come. */
   readonly pause: () => Promise<void>
