@@ -61,3 +61,12 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   run(call: ToolRun<Context>): Observable<ToolSignal>
   reconcile?(call: Omit<ToolRun<Context>, 'cancelled$'>): Promise<Reconciliation>
 }
+
+/**
+ * Tools that may change while a run is under way, such as those of MCP servers. `tools` is read before each turn: what the
+ * turn offers is recorded with its model call, and a call of a tool that is gone by then is `unknown_tool`.
+ */
+export interface ToolSource<in Context = AnyContext> {
+  /** The tools now. One that has the name of another tool of the agent is left out. */
+  readonly tools: readonly Tool<Context>[]
+}

@@ -1,7 +1,8 @@
 import { type Agent, type RuntimeEvent, type Tool } from '@tallystick/core'
 import { omitUndefined, rulesIn, type PolicyVerdict } from '@tallystick/core/kit'
 import { type Rules, type TurnChange } from '@tallystick/core/machine'
-import { type CallVerdict } from '@tallystick/core/vocabulary'
+import { type CallVerdict, type ToolDefinition } from '@tallystick/core/vocabulary'
+import { EMPTY } from 'rxjs'
 import { checkedAt } from './replay-checks.ts'
 
 /** The position of a replay in the record. */
@@ -25,10 +26,13 @@ export function replayedRules(
 ): Rules {
   // What the next agent says in a handoff is on record; its instructions are not made again.
   const rules = { ...rulesIn(agent, context), ...omitUndefined({ handOff: agent.rules.handOff }) }
-  if (!isMissing) return rules
+  // Where the tools of a source came from may not be there any more.
+  const sourced = rules.sourcedTools && { sourcedTools: () => sourcedOf(place) }
+  if (!isMissing) return { ...rules, ...sourced }
   const { stopWhen, prepareTurn } = rules
   return {
     ...rules,
+    ...sourced,
     ...(stopWhen && { stopWhen: () => hasStopped(place) }),
     ...(prepareTurn && { prepareTurn: () => changeOf(place) }),
   }
@@ -43,10 +47,10 @@ export function replayedChecks(
   { isMissing }: ReplayContext,
   place: Place,
 ): { readonly tools: readonly Tool[]; readonly approval?: NonNullable<Agent<unknown>['approval']> } {
-  if (!isMissing) return { tools, ...omitUndefined({ approval }) }
+  if (!isMissing) return { tools: [...tools, ...offeredThen(place)], ...omitUndefined({ approval }) }
   const passed = new Set<string>()
   return {
-    tools: tools.map((tool) => ({
+    tools: [...tools, ...offeredThen(place)].map((tool) => ({
       ...tool,
       check: (_input, { toolCallId }): CallVerdict => {
         if (passed.has(toolCallId) || !hasTripped(toolCallId, place)) return verdictOf(toolCallId, place)
@@ -79,7 +83,35 @@ function changeOf({ recorded, from }: Place): TurnChange | undefined {
   const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
   if (next === undefined) return undefined
   const { model, toolChoice, change } = next
-  return { ...change, model, toolChoice }
+  const { sourced: _recorded, ...own } = change ?? {}
+  return { ...own, model, toolChoice }
+}
+
+/** The tools of a source that the next model call records. */
+function sourcedOf({ recorded, from }: Place): readonly ToolDefinition[] {
+  const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
+  return next?.change?.sourced ?? []
+}
+
+/** The tools of a source that the reply was offered, which say of each call what is on record. */
+function offeredThen({ recorded, from }: Place): readonly Tool[] {
+  const call = recorded.slice(0, from).findLast((event) => event.type === 'model_call_started')
+  const { collected } = checkedAt(recorded, from)
+  return (call?.change?.sourced ?? []).flatMap((definition) => {
+    const known = collected?.calls.find(
+      ({ name, effect }) => name === definition.name && effect !== undefined,
+    )
+    if (known?.effect === undefined || known.recovery === undefined) return []
+    return [
+      {
+        ...definition,
+        effect: known.effect,
+        recovery: known.recovery,
+        check: (_input, { toolCallId }): CallVerdict => verdictOf(toolCallId, { recorded, from }),
+        run: () => EMPTY,
+      } satisfies Tool,
+    ]
+  })
 }
 
 /** What was said of a call, as `tool_requests_collected` records it. */

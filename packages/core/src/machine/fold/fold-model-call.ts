@@ -97,7 +97,7 @@ export function applyMessageFinished(
     reply: {
       message,
       finalizing: attempt.finalizing,
-      ...omitUndefined({ failure: attempt.failed?.failure, offered: attempt.change?.tools }),
+      ...omitUndefined({ failure: attempt.failed?.failure, offered: offeredIn(state) }),
       ...omitUndefined({ refusal: event.refusal }),
     },
     calls: attempt.calls,
@@ -108,6 +108,13 @@ export function applyMessageFinished(
     lastText: parts.length === 0 ? state.lastText : textOf(parts),
     ...contextAfter(state, message),
   }
+}
+
+/** The names of the tools that the attempt offered, where these are not those of the definition. */
+function offeredIn({ attempt, definition }: StreamingState): readonly string[] | undefined {
+  const { tools, sourced } = attempt.change ?? {}
+  if (sourced === undefined) return tools
+  return [...(tools ?? definition.tools.map(({ name }) => name)), ...sourced.map(({ name }) => name)]
 }
 
 /** The most that estimates are corrected by: a report that says more is of something else, or lies. */

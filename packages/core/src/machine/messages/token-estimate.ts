@@ -1,3 +1,4 @@
+import type { ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import { isFrozenOnce } from '../../vocabulary/values/deep-freeze.ts'
@@ -47,7 +48,7 @@ function tokensOf(message: Message): number {
 
 /** About how many input tokens the instructions and the tools are worth. */
 export function definitionTokens({ instructions, tools }: AgentDefinition): number {
-  return textTokens(instructions) + textTokens(JSON.stringify(tools))
+  return textTokens(instructions) + toolTokens(tools)
 }
 
 /** About how many input tokens a request of these messages has. */
@@ -102,4 +103,9 @@ function tokensOfUnit(unit: number): number {
   if (unit < 0x80) return TOKENS_BY_KIND.ascii
   if (unit >= 0xd800 && unit <= 0xdfff) return TOKENS_BY_KIND.surrogate
   return unit >= 0x1100 ? TOKENS_BY_KIND.ideograph : TOKENS_BY_KIND.alphabet
+}
+
+/** About how many input tokens tools are worth. */
+export function toolTokens(tools: readonly ToolDefinition[]): number {
+  return textTokens(JSON.stringify(tools))
 }

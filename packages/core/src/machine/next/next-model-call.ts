@@ -1,5 +1,5 @@
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import type { FactOf } from '../../vocabulary/events/event.ts'
+import type { FactOf, ShownChange } from '../../vocabulary/events/event.ts'
 import type { FailureClass } from '../../vocabulary/model/failure.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
@@ -10,14 +10,17 @@ import { modelsOf, namesModel, requestDigest, sameModel } from '../prompt/model-
 import type { TurnChange } from '../state/rules.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 import { currentModel, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
-import { requestTokens } from '../messages/token-estimate.ts'
+import { requestTokens, toolTokens } from '../messages/token-estimate.ts'
 import { messagesOf } from '../messages/history.ts'
+
+/** What a turn shows, with the tools of a source. */
+type PlannedChange = TurnChange & Pick<ShownChange, 'sourced'>
 
 /** What the next model call is to be. */
 export interface CallPlanning {
   /** The one call past a limit, which writes the answer. */
   readonly finalizing?: boolean
-  readonly change?: TurnChange | undefined
+  readonly change?: PlannedChange | undefined
   /** Where not the one that the run uses now. */
   readonly model?: ModelRef
 }
@@ -65,7 +68,14 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
-function inputTokensOf(state: RunState, { messages, instructions, tools }: TurnChange): number {
+function inputTokensOf(state: RunState, shown: PlannedChange): number {
+  const { sourced } = shown
+  if (sourced === undefined) return ownTokensOf(state, shown)
+  // Those of the last turn are in its provider's report already; this is no less than what is sent.
+  return ownTokensOf(state, shown) + Math.ceil(toolTokens(sourced) * state.estimateFactor)
+}
+
+function ownTokensOf(state: RunState, { messages, instructions, tools }: PlannedChange): number {
   if (messages === undefined && instructions === undefined && tools === undefined) return state.contextTokens
   const { definition } = state
   const shown = {
@@ -81,10 +91,10 @@ function inputTokensOf(state: RunState, { messages, instructions, tools }: TurnC
 function leavesClosingCall(
   state: RunState,
   toolChoice: ToolChoice,
-  { tools }: TurnChange,
+  { tools, sourced = [] }: PlannedChange,
 ): PlannedCall['keepsClosing'] {
   if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
-  return (tools ?? state.definition.tools).length > 0
+  return (tools ?? state.definition.tools).length + sourced.length > 0
 }
 
 /**

@@ -29,9 +29,10 @@ export function modelRequest(state: StreamingState): ModelRequest {
   const { toolChoice, maxOutputTokens, change = {} } = state.attempt
   const { instructions = state.definition.instructions, messages = messagesOf(state.history) } = change
   const offered = change.tools
-  const tools = offered
+  const own = offered
     ? state.definition.tools.filter(({ name }) => offered.includes(name))
     : state.definition.tools
+  const tools = change.sourced ? [...own, ...change.sourced] : own
   return {
     instructions,
     messages,

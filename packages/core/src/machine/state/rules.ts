@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message, ModelRef } from '../../vocabulary/model/content.ts'
-import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
+import type { ToolChoice, ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
 import type { RunState } from './state.ts'
 
 /**
@@ -44,6 +44,8 @@ export interface Rules {
   readonly stopWhen?: (state: RunState) => boolean
   /** Changes the next turn; asked once a turn, before its first attempt. */
   readonly prepareTurn?: (state: RunState) => TurnChange | undefined
+  /** The tools of the agent's source now; asked once a turn, before its first attempt. A replay takes them from the record. */
+  readonly sourcedTools?: () => readonly ToolDefinition[]
   readonly compaction?: Compaction
   /** Returns the agent that takes over after a handoff tool; `undefined` for other tools. */
   readonly handOff?: (tool: string, messages: readonly Message[]) => TakingOver | undefined

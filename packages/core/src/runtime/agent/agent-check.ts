@@ -59,6 +59,10 @@ const schema = valueThat(
   (value) => (typeof value === 'object' || typeof value === 'function') && value !== null,
 )
 
+function hasTools(value: unknown): boolean {
+  return Array.isArray((Object(value) as { readonly tools?: unknown }).tools)
+}
+
 /** What `defineAgent` takes. */
 const agentOptions = fields<AgentOptions<unknown>>(
   {
@@ -67,6 +71,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     instructions: functionOr(anyText),
     model: calledModel,
     tools: maybe(listOf(offeredTool)),
+    toolSource: maybe(valueThat('an object whose tools are a list', hasTools)),
     limits: maybe(someLimits),
     parallelToolCalls: maybe(trueOrFalse),
     maxOutputTokens: maybe(numberFrom(1)),

@@ -1,7 +1,7 @@
 import type { Rules, TurnChange } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Model } from '../../ports/model.ts'
-import type { Tool } from '../../ports/tool.ts'
+import type { Tool, ToolSource } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
@@ -49,6 +49,8 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   readonly instructions: string | ((context: Context) => string)
   readonly model: Model
   readonly tools?: readonly Tool<Context>[] | undefined
+  /** More tools, which may change between turns: `toolSource: await mcpTools({ … })`. */
+  readonly toolSource?: ToolSource<Context> | undefined
   /** Limits of each run; missing ones are those of `defaultLimits`. */
   readonly limits?: GivenLimits | undefined
   /** Whether the model may ask for several tools in one reply; it may by default. */
@@ -120,6 +122,7 @@ export interface Agent<Output = string, in Context = AnyContext> {
   readonly model: Model
   /** Its tools, and those that hand over. */
   readonly tools: readonly Tool<Context>[]
+  readonly toolSource?: ToolSource<Context>
   readonly limits: Limits
   readonly parallelToolCalls: boolean
   readonly retry: Partial<RetryPolicy>

@@ -7,6 +7,7 @@ import type { Agent, AgentOptions, CompactionOptions, HandoffTarget } from '../a
 import { handoffList, requireAgentOptions, requireTools } from '../agent/agent-check.ts'
 import { definitionOf } from './agent-definition-of.ts'
 import { handOffRule, targetOf } from './handoff.ts'
+import { sourcedDefinitions } from './sourced-tools.ts'
 import { outputReader } from '../agent/output-schema.ts'
 
 /**
@@ -24,7 +25,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
     options
   const { tools = [], parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
-  const { timeouts = {} } = options
+  const { timeouts = {}, toolSource } = options
   const output = options.output && outputReader<unknown>(name, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
@@ -46,9 +47,10 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     guardrails,
     retry: omitUndefined({ ...retry }),
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
-    ...omitUndefined({ description, approval, output, summarizer }),
+    ...omitUndefined({ description, approval, output, summarizer, toolSource }),
     rules: {
       ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
+      ...(toolSource && { sourcedTools: () => sourcedDefinitions({ tools: later().tools, toolSource }) }),
       handOff: handOffRule(
         () => later().handoffs,
         (agent) => agent.definition,

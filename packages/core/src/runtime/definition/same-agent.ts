@@ -20,6 +20,7 @@ function codeOf(agent: Agent<unknown>): readonly unknown[] {
     model,
     summarizer,
     approval,
+    agent.toolSource,
     rules.stopWhen,
     rules.prepareTurn,
     rules.compaction?.summarize,

@@ -1,3 +1,4 @@
+import { toolsNow } from '../definition/sourced-tools.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
 import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { RunState } from '../../machine/state/state.ts'
@@ -38,7 +39,7 @@ export async function changedInputFault(
   const { runId } = state
   const { toolCallId, name } = call
   const { input } = command
-  const tool = agent?.tools.find((each) => each.name === name)
+  const tool = agent && toolsNow(agent).find((each) => each.name === name)
   const recorded = state.definition.tools.find((each) => each.name === name)
   const { malformed: _model, ...plain } = call
   const checking = { ...contextOf(state, context), clock }

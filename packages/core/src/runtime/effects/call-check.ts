@@ -1,6 +1,7 @@
+import { nearestNames } from '../../vocabulary/options/nearest-name.ts'
 import type { Call } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { CallContext, Tool } from '../../ports/tool.ts'
+import type { CallContext, Tool, ToolSource } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
@@ -16,6 +17,7 @@ import type { Guardrail, GuardrailContext } from '../agent/guardrail.ts'
 /** Whose calls are checked. */
 export interface CallChecker {
   readonly tools: readonly Tool[]
+  readonly toolSource?: ToolSource
   readonly approval?: ApprovalPolicy
   readonly guardrails?: readonly Guardrail[]
 }
@@ -47,7 +49,13 @@ export async function checkCalls(
       const { toolCallId, name } = call
       const tool = tools.find((known) => known.name === name)
       if (tool === undefined) {
-        const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.`
+        const near = nearestNames(
+          name,
+          tools.map((each) => each.name),
+          3,
+        )
+        const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
+        const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.${hint}`
         return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
       }
       const { effect, recovery, child } = tool

@@ -1,3 +1,4 @@
+import { toolsNow } from '../definition/sourced-tools.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import {
   changedCallEffects,
@@ -173,7 +174,7 @@ export class Effects {
           ...(offered && { offered }),
           ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
         }
-        void checkCalls(state.calls, agent, context, post)
+        void checkCalls(state.calls, { ...agent, tools: toolsNow(agent) }, context, post)
         return {}
       }
       case 'tool': {
@@ -188,7 +189,7 @@ export class Effects {
           return {}
         }
         if (call.child !== undefined) return startChild({ state, call, children, context: own, clock }, post)
-        const tool = agent.tools.find(({ name }) => name === call.name)
+        const tool = toolsNow(agent).find(({ name }) => name === call.name)
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
         const { graceMs = defaultLimits.graceMs } = limits
         const running = startTool({ tool, call, context, host, graceMs }, post)
@@ -197,7 +198,7 @@ export class Effects {
       case 'reconcile': {
         const { call } = effect
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
-        const tool = agent.tools.find(({ name }) => name === call.name)
+        const tool = toolsNow(agent).find(({ name }) => name === call.name)
         void reconcileCall({ tool, call, context, host }, post)
         return {}
       }

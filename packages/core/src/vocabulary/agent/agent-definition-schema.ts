@@ -16,7 +16,12 @@ import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusalPolicy } from '../model/refusal-schema.ts'
 import type { ToolDefinition } from '../model/tool-definition.ts'
 
-const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
+/** Checks what a model is shown of a tool. */
+export const toolDefinition: z.ZodType<ToolDefinition> = objectOf<ToolDefinition>({
+  name: text,
+  description: text,
+  inputSchema: jsonObject,
+})
 const pricedModel = {
   model: modelRef,
   price: optional(price),

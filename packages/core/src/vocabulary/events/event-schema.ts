@@ -31,7 +31,7 @@ import { limits, retry } from '../limits/limits-schema.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { toolEffects } from '../model/tool-definition.ts'
-import { agentDefinition } from '../agent/agent-definition-schema.ts'
+import { agentDefinition, toolDefinition } from '../agent/agent-definition-schema.ts'
 import {
   runId,
   moment,
@@ -132,6 +132,7 @@ const modelSchemas = {
       objectOf<ShownChange>({
         instructions: optional(text),
         tools: optional(z.array(text)),
+        sourced: optional(z.array(toolDefinition)),
         messages: optional(z.array(message)),
         maxOutputTokens: optional(amount),
       }),

@@ -1,3 +1,4 @@
+import type { ToolDefinition } from '../model/tool-definition.ts'
 import type { Message, Outcome } from '../model/content.ts'
 import type { Grant } from '../limits/grant.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
@@ -104,6 +105,8 @@ export interface ShownChange {
   readonly instructions?: string
   /** Names of the definition's tools that were offered. */
   readonly tools?: readonly string[]
+  /** Tools of the agent's source that were offered besides, whole: the next turn may have others. */
+  readonly sourced?: readonly ToolDefinition[]
   readonly messages?: readonly Message[]
   /** Output tokens that the turn asked for, at most. */
   readonly maxOutputTokens?: number

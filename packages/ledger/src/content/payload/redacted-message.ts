@@ -1,3 +1,4 @@
+import type { ToolDefinition } from '@tallystick/core/vocabulary'
 import { type Message } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import {
@@ -67,7 +68,7 @@ export function redactedDefinition(definition: AgentDefinition): AgentDefinition
     instructions: redactedText(instructions),
     parallelToolCalls,
     digest,
-    tools: tools.map(({ name }) => ({ name, description: removedText, inputSchema: { type: 'object' } })),
+    tools: tools.map(redactedTool),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(modelSettings && { modelSettings: redactedSettings(modelSettings) }),
     ...(onRefusal && { onRefusal }),
@@ -93,4 +94,9 @@ export function redactedSettings({ temperature, topP, seed }: ModelSettings): Mo
 /** How a model call failed, without the vendor's words. */
 export function redactedFailure(failure: ModelFailure): ModelFailure {
   return { ...failure, message: redactedText(failure.message) }
+}
+
+/** A tool of which only the name is left. */
+export function redactedTool({ name }: ToolDefinition): ToolDefinition {
+  return { name, description: removedText, inputSchema: { type: 'object' } }
 }

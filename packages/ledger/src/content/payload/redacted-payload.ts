@@ -10,6 +10,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import {
   redactedDefinition,
+  redactedTool,
   redactedSettings,
   redactedFailure,
   redactedMessage,
@@ -132,6 +133,7 @@ const modelMasks = {
       change: {
         ...omitUndefined({ instructions: textWhere(change.instructions), tools: change.tools }),
         ...omitUndefined({ maxOutputTokens: change.maxOutputTokens }),
+        ...(change.sourced && { sourced: change.sourced.map(redactedTool) }),
         ...(change.messages && { messages: change.messages.map(redactedMessage) }),
       },
     }),
