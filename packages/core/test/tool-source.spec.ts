@@ -1,6 +1,7 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent, type Tool } from '@tallystick/core'
 import { checkLaws, scriptedModel, type ScriptedStep, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
+import { checkedRun, ofType, stage } from './stage.ts'
 
 const call = (name: string): ScriptedStep => ({ toolCalls: [{ name, input: {} }] })
 const named = (name: string, description = `Does ${name}.`): Tool => ({
@@ -34,7 +35,7 @@ const resultsIn = (events: readonly RuntimeEvent[]): readonly string[] =>
   )
 
 describe('a source of tools', () => {
-  it('may change between turns, and each turn records what it offered', async () => {
+  it('may change between turns, and each change of what a turn offers is recorded', async () => {
     const source = { tools: [named('one')] }
     const swap = testTool({
       name: 'swap',
@@ -53,7 +54,8 @@ describe('a source of tools', () => {
     const sourced = events.flatMap((event) =>
       event.type === 'model_call_started' ? [event.change?.sourced?.map(({ name }) => name)] : [],
     )
-    expect(sourced).toEqual([['one'], ['two', 'one'], ['two', 'one']])
+    // What has not changed is not recorded again.
+    expect(sourced).toEqual([['one'], ['two', 'one'], undefined])
   })
 
   it('has a call of a tool that is gone answered with the nearest names', async () => {
@@ -82,6 +84,98 @@ describe('a source of tools', () => {
     ] as unknown as ScriptedStep[]
     const { events } = await eventsOf(steps, source)
     expect(resultsIn(events)).toEqual([expect.stringMatching(/^unknown_tool/)])
+  })
+
+  it('that has no tools any more offers none, also to a model that is asked again', async () => {
+    const source = { tools: [named('one')] }
+    const empty = testTool({ name: 'empty', run: () => ((source.tools = []), 'emptied') })
+    const failing: ScriptedStep = { text: 'Half', fail: 'overloaded' }
+    const steps = [failing, call('empty'), failing, call('one'), { text: 'Done.' }]
+    const set = stage({ steps, tools: [empty], toolSource: source, retry: { maxAttempts: 2, baseMs: 1 } })
+    const { runId } = await set.play()
+    const events = checkedRun(await set.eventsOf(runId))
+    expect(set.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+      ['empty', 'one'],
+      ['empty', 'one'],
+      ['empty'],
+      ['empty'],
+      ['empty'],
+    ])
+    // Recorded where it has changed, once for all attempts of a turn.
+    expect(ofType(events, 'model_call_started').map(({ change }) => change?.sourced?.length)).toEqual([
+      ...[1, undefined],
+      ...[0, undefined, undefined],
+    ])
+    expect(resultsIn(events)).toEqual(['success: emptied', expect.stringMatching(/^unknown_tool/)])
+  })
+
+  it('is offered as far as a turn names its tools', async () => {
+    const source = { tools: [named('one'), named('two')] }
+    const set = stage({
+      steps: [call('one'), { text: 'Done.' }],
+      toolSource: source,
+      prepareTurn: ({ turn }) => (turn === 0 ? { tools: ['two'] } : undefined),
+    })
+    const { runId } = await set.play()
+    const events = checkedRun(await set.eventsOf(runId))
+    expect(set.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+      ['two'],
+      ['one', 'two'],
+    ])
+    expect(resultsIn(events)).toEqual([expect.stringMatching(/^unknown_tool.*one/)])
+    expect(ofType(events, 'model_call_started').map(({ change }) => change?.sourced?.length)).toEqual([
+      2,
+      undefined,
+    ])
+  })
+
+  it('is that of the agent which has the conversation', async () => {
+    const second = defineAgent({
+      ...{ name: 'second', instructions: '', toolSource: { tools: [named('two')] } },
+      model: scriptedModel([{ text: 'Done.' }], 'second-1'),
+    })
+    const set = stage({
+      steps: [call('transfer_to_second')],
+      toolSource: { tools: [named('one')] },
+      handoffs: [second],
+    })
+    const { runId, text } = await set.play()
+    expect(text).toBe('Done.')
+    const events = checkedRun(await set.eventsOf(runId))
+    const sourced = ofType(events, 'model_call_started').map(({ change }) =>
+      change?.sourced?.map(({ name }) => name),
+    )
+    expect(sourced).toEqual([['one'], ['two']])
+  })
+
+  it('is read again by the process that takes a run over', async () => {
+    const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
+    const steps = [call('pay'), { text: 'Paid.' }]
+    const first = stage({ steps, tools: [pay], toolSource: { tools: [named('one')] } })
+    const rest = await first.play()
+    const later = stage({
+      ...{ ledger: first.ledger, clock: first.clock, model: first.model, tools: [pay] },
+      toolSource: { tools: [named('two')] },
+    })
+    const run = later.runtime.resume(rest.runId)
+    const [{ toolCallId } = { toolCallId: '' }] = rest.pendingApprovals
+    await later.untilSettled(run.approve(toolCallId as never, { by: 'ada' }))
+    expect(await later.untilSettled(run.result)).toMatchObject({ text: 'Paid.' })
+    const events = checkedRun(await later.eventsOf(rest.runId))
+    const sourced = ofType(events, 'model_call_started').map(({ change }) =>
+      change?.sourced?.map(({ name }) => name),
+    )
+    expect(sourced).toEqual([['one'], ['two']])
+  })
+
+  it('counts as input tokens where no provider has reported any', async () => {
+    const long = named('long', 'Looks at many things. '.repeat(200))
+    const grantOf = async (tools: Tool[]): Promise<number> => {
+      const set = stage({ toolSource: { tools }, limits: { maxTotalTokens: 100_000 } })
+      const events = await set.eventsOf((await set.play()).runId)
+      return ofType(events, 'model_call_started')[0]?.grant.inputTokens ?? 0
+    }
+    expect((await grantOf([long])) - (await grantOf([]))).toBeGreaterThan(800)
   })
 
   it('loses a tool whose name another tool of the agent has, and what is no tool', async () => {

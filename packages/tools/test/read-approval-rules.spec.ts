@@ -16,13 +16,28 @@ function fileWith(text: string | Uint8Array): string {
 const rules = { version: 1, rules: [{ tool: 'look', decision: 'allow' }] }
 
 describe('a file of approval rules', () => {
+  it('may have comments, and commas at the ends of lists', () => {
+    const text =
+      '// Who may what\n{ "version": 1, "rules": [{ "tool": "look", "decision": "allow" }, /* last */ ], }'
+    expect(readApprovalRules(fileWith(text))).toEqual(rules)
+  })
+
   it('is read, also where an editor put a byte order mark in front', () => {
     expect(readApprovalRules(fileWith(JSON.stringify(rules)))).toEqual(rules)
     expect(readApprovalRules(fileWith(`\uFEFF${JSON.stringify(rules)}`))).toEqual(rules)
   })
 
   it.each([
-    ['{', /rules\.json cannot be read as approval rules: .*JSON/],
+    [
+      '{\n"version": 1,\n]',
+      /rules\.json cannot be read as approval rules: It is no JSON at line 3, column 1 \(\w+\)\./,
+    ],
+    ['['.repeat(100_000), /It is nested too deeply\. Name a JSON file/],
+    ['', /It is no JSON at line 1, column 1/],
+    [
+      '{"version":1,"rules":[{"decision":"allow","input":{"__proto__":{}}}]}',
+      /rules\[0\]\.input\.__proto__ states nothing/,
+    ],
     ['[]', /The approval rules of .*rules\.json: what it was given is a list; expected an object/],
     ['{"version":1,"rules":[{"decision":"maybe"}]}', /rules\.json: rules\[0\]\.decision is 'maybe'/],
     [' '.repeat(1024 * 1024 + 1), /it has 1048577 bytes/],

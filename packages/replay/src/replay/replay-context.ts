@@ -87,17 +87,25 @@ function changeOf({ recorded, from }: Place): TurnChange | undefined {
   return { ...own, model, toolChoice }
 }
 
-/** The tools of a source that the next model call records. */
+/** The tools of a source as the next model call was offered them. */
 function sourcedOf({ recorded, from }: Place): readonly ToolDefinition[] {
-  const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
-  return next?.change?.sourced ?? []
+  const next = recorded.findIndex((event, index) => index >= from && event.type === 'model_call_started')
+  return sourcedAt(recorded, next < 0 ? recorded.length : next + 1)
+}
+
+/** The tools of a source after so many events: those that the last model call records that changed them. */
+function sourcedAt(recorded: readonly RuntimeEvent[], events: number): readonly ToolDefinition[] {
+  for (let index = events - 1; index >= 0; index--) {
+    const event = recorded[index]
+    if (event?.type === 'model_call_started' && event.change?.sourced) return event.change.sourced
+  }
+  return []
 }
 
 /** The tools of a source that the reply was offered, which say of each call what is on record. */
 function offeredThen({ recorded, from }: Place): readonly Tool[] {
-  const call = recorded.slice(0, from).findLast((event) => event.type === 'model_call_started')
   const { collected } = checkedAt(recorded, from)
-  return (call?.change?.sourced ?? []).flatMap((definition) => {
+  return sourcedAt(recorded, from).flatMap((definition) => {
     const known = collected?.calls.find(
       ({ name, effect }) => name === definition.name && effect !== undefined,
     )

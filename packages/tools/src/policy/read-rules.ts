@@ -1,13 +1,14 @@
 import { readFileSync, statSync } from 'node:fs'
 import { ConfigurationError } from '@tallystick/core'
+import { jsonWithComments } from '../content/json-with-comments.ts'
 import type { ApprovalRules } from './rules.ts'
 import { requireRules } from './rules-check.ts'
 
 const maxBytes = 1024 * 1024
 
 /**
- * Reads rules from a JSON file. Throws a `ConfigurationError` that names the file: it is missing, too large (1 MiB at
- * most), no JSON, or does not hold rules.
+ * Reads rules from a JSON file, which may have comments and commas at the ends of lists. Throws a `ConfigurationError` that
+ * names the file: it is missing, too large (1 MiB at most), no JSON, or does not hold rules.
  */
 export function readApprovalRules(path: string): ApprovalRules {
   const given = parsed(textOf(path), path)
@@ -26,17 +27,15 @@ function textOf(path: string): string {
 }
 
 function parsed(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text.startsWith('\uFEFF') ? text.slice(1) : text)
-  } catch (cause) {
-    throw unreadable(path, cause)
-  }
+  const read = jsonWithComments(text)
+  if ('fault' in read) throw unreadable(path, read.fault)
+  return read.value
 }
 
 function unreadable(path: string, cause: unknown): ConfigurationError {
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = cause instanceof Error ? `${cause.message}.` : String(cause)
   return new ConfigurationError(
-    `The file ${path} cannot be read as approval rules: ${reason}. Name a JSON file with version, rules and, where ` +
+    `The file ${path} cannot be read as approval rules: ${reason} Name a JSON file with version, rules and, where ` +
       'wanted, otherwise and examples.',
     { cause },
   )

@@ -7,6 +7,7 @@ import { appendMessage } from '../messages/history.ts'
 import { illegal } from './illegal.ts'
 import { sameModel } from '../prompt/model-request.ts'
 import { baseOf } from '../state/run-base.ts'
+import { offeredTools, withSource } from '../messages/sourced-tools.ts'
 import type { Attempt, CollectingState, RunState, StreamingState } from '../state/state.ts'
 import { messageTokens } from '../messages/token-estimate.ts'
 import { causeOf } from '../../vocabulary/events/event-traits.ts'
@@ -35,7 +36,7 @@ export function applyModelCallStarted(state: RunState, event: EventOf<'model_cal
     calls: [],
   }
   return {
-    ...baseOf(state),
+    ...withSource(baseOf(state), event.change?.sourced),
     phase: 'streaming',
     attempt,
     failures: again && sameModel(state.attempt.model, event.model) ? state.failures : 0,
@@ -111,10 +112,9 @@ export function applyMessageFinished(
 }
 
 /** The names of the tools that the attempt offered, where these are not those of the definition. */
-function offeredIn({ attempt, definition }: StreamingState): readonly string[] | undefined {
-  const { tools, sourced } = attempt.change ?? {}
-  if (sourced === undefined) return tools
-  return [...(tools ?? definition.tools.map(({ name }) => name)), ...sourced.map(({ name }) => name)]
+function offeredIn(state: StreamingState): readonly string[] | undefined {
+  const { tools } = state.attempt.change ?? {}
+  return tools ?? (state.sourced && offeredTools(state, undefined).map(({ name }) => name))
 }
 
 /** The most that estimates are corrected by: a report that says more is of something else, or lies. */

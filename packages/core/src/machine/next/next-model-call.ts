@@ -10,10 +10,11 @@ import { modelsOf, namesModel, requestDigest, sameModel } from '../prompt/model-
 import type { TurnChange } from '../state/rules.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 import { currentModel, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
-import { requestTokens, toolTokens } from '../messages/token-estimate.ts'
+import { offeredTools, tokensOfChange } from '../messages/sourced-tools.ts'
+import { requestTokens } from '../messages/token-estimate.ts'
 import { messagesOf } from '../messages/history.ts'
 
-/** What a turn shows, with the tools of a source. */
+/** What a turn shows, with the tools of a source where they have changed. */
 type PlannedChange = TurnChange & Pick<ShownChange, 'sourced'>
 
 /** What the next model call is to be. */
@@ -68,20 +69,13 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
-function inputTokensOf(state: RunState, shown: PlannedChange): number {
-  const { sourced } = shown
-  if (sourced === undefined) return ownTokensOf(state, shown)
-  // Those of the last turn are in its provider's report already; this is no less than what is sent.
-  return ownTokensOf(state, shown) + Math.ceil(toolTokens(sourced) * state.estimateFactor)
-}
-
-function ownTokensOf(state: RunState, { messages, instructions, tools }: PlannedChange): number {
-  if (messages === undefined && instructions === undefined && tools === undefined) return state.contextTokens
-  const { definition } = state
+function inputTokensOf(state: RunState, { messages, instructions, tools, sourced }: PlannedChange): number {
+  const isWhole = messages === undefined && instructions === undefined && tools === undefined
+  if (isWhole) return Math.max(0, state.contextTokens + tokensOfChange(state, sourced))
   const shown = {
-    ...definition,
+    ...state.definition,
     ...omitUndefined({ instructions }),
-    ...(tools && { tools: definition.tools.filter(({ name }) => tools.includes(name)) }),
+    tools: offeredTools(state, tools, sourced),
   }
   const tokens = requestTokens(shown, messages ?? messagesOf(state.history))
   return Math.ceil(tokens * state.estimateFactor)
@@ -91,10 +85,10 @@ function ownTokensOf(state: RunState, { messages, instructions, tools }: Planned
 function leavesClosingCall(
   state: RunState,
   toolChoice: ToolChoice,
-  { tools, sourced = [] }: PlannedChange,
+  { tools, sourced }: PlannedChange,
 ): PlannedCall['keepsClosing'] {
   if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
-  return (tools ?? state.definition.tools).length + sourced.length > 0
+  return (tools ?? offeredTools(state, undefined, sourced)).length > 0
 }
 
 /**
@@ -107,11 +101,13 @@ export function repeatModelCall(
   model?: ModelRef,
 ): CallFact | LimitFinding {
   const { toolChoice, finalizing: closes, change, model: last } = state.attempt
+  // The tools of the source are in the state since the first attempt.
+  const { sourced: _recorded, ...shown } = change ?? {}
   const finalizing = closes && state.metLimit !== undefined
   return nextModelCall(state, now, {
     finalizing,
     model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
-    change: { ...change, ...(closes ? {} : { toolChoice }) },
+    change: { ...shown, ...(closes ? {} : { toolChoice }) },
   })
 }
 

@@ -13,9 +13,10 @@ import { meetLimit } from '../limits/limit-reached.ts'
 import { timeLimit } from '../limits/limit-finding.ts'
 import { requireShown } from '../messages/pairing.ts'
 import { limitReasons, type LimitName } from '../../vocabulary/limits/limits.ts'
-import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
+import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Rules, TurnChange } from '../state/rules.ts'
+import { isSameSource } from '../messages/sourced-tools.ts'
 import type { MetLimit, Reply, RunState } from '../state/state.ts'
 
 /** Law 9: the next model call, or the policy of a limit that prevents it. */
@@ -24,7 +25,7 @@ export function nextTurn(state: RunState, reply: Reply | undefined, now: number,
   return (
     nextWhileCompacting(state, now) ??
     nextWhileGuarded(state, now) ??
-    (metLimit ? nextAtLimit(state, metLimit, { reply, now, rules }) : startNextTurn(state, reply, now, rules))
+    (metLimit ? nextAtLimit(state, metLimit, reply, now) : startNextTurn(state, reply, now, rules))
   )
 }
 
@@ -45,16 +46,14 @@ function startNextTurn(state: RunState, reply: Reply | undefined, now: number, r
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
   const change = turnChangeOf(state, rules)
   requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)
-  const call = nextModelCall(state, now, { change: { ...change, ...sourcedIn(rules, change) } })
+  const call = nextModelCall(state, now, { change: { ...change, ...sourcedIn(state, rules) } })
   return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
 }
 
-/** The tools of the source, of which a turn that names its tools is offered those that it names. */
-function sourcedIn(rules: Rules, change: TurnChange | undefined): Pick<ShownChange, 'sourced'> {
-  const now = rules.sourcedTools?.() ?? []
-  const names = change?.tools
-  const sourced = names === undefined ? now : now.filter(({ name }) => names.includes(name))
-  return sourced.length > 0 ? { sourced } : {}
+/** The tools of the agent's source, where they are not those of the last turn. */
+function sourcedIn(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> {
+  const sourced = rules.sourcedTools?.() ?? []
+  return isSameSource(state, sourced) ? {} : { sourced }
 }
 
 /** What the agent's code answered. A promise would be taken for the answer: a filter would filter nothing. */
@@ -94,7 +93,8 @@ const turnChange = fields<TurnChange>({
 function nextAtLimit(
   state: RunState,
   { policy, limit }: MetLimit,
-  { reply, now, rules }: { readonly reply: Reply | undefined; readonly now: number; readonly rules: Rules },
+  reply: Reply | undefined,
+  now: number,
 ): Action {
   switch (policy) {
     case 'ask':
@@ -102,14 +102,13 @@ function nextAtLimit(
     case 'stop':
       return finish(state, limitReasons[limit])
     case 'finalize':
-      return reply?.finalizing ? finish(state, limitReasons[limit]) : closingCall(state, limit, now, rules)
+      return reply?.finalizing ? finish(state, limitReasons[limit]) : closingCall(state, limit, now)
   }
 }
 
 /** The call that writes the answer at a limit: made with what was held back for it, or not at all. */
-function closingCall(state: RunState, met: LimitName, now: number, rules: Rules): Action {
-  // It may call no tool, but some vendors refuse a history with calls of tools that they are not shown.
-  const call = nextModelCall(state, now, { finalizing: true, change: sourcedIn(rules, undefined) })
+function closingCall(state: RunState, met: LimitName, now: number): Action {
+  const call = nextModelCall(state, now, { finalizing: true })
   if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
   const { limit, max } = call
   const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`

@@ -8,6 +8,7 @@ import type { Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { historyDigest, messagesOf } from '../messages/history.ts'
+import { offeredTools, sourcedDigest } from '../messages/sourced-tools.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 
 /** What a single call adds to the definition and the history. */
@@ -28,15 +29,10 @@ export function modelRequest(state: StreamingState): ModelRequest {
   const { parallelToolCalls } = state.definition
   const { toolChoice, maxOutputTokens, change = {} } = state.attempt
   const { instructions = state.definition.instructions, messages = messagesOf(state.history) } = change
-  const offered = change.tools
-  const own = offered
-    ? state.definition.tools.filter(({ name }) => offered.includes(name))
-    : state.definition.tools
-  const tools = change.sourced ? [...own, ...change.sourced] : own
   return {
     instructions,
     messages,
-    tools,
+    tools: offeredTools(state, change.tools),
     toolChoice,
     parallelToolCalls,
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
@@ -45,11 +41,12 @@ export function modelRequest(state: StreamingState): ModelRequest {
 }
 
 /**
- * Law 7: what names a request. It takes in the model, the definition by its digest, the run's own settings, the options
+ * Law 7: what names a request. It takes in the model, the definition and the tools of a source by their digests, the run's own settings, the options
  * of the call, and the running digest of the history, so that it costs what the turn adds.
  */
 export function requestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options
+  const sourced = sourcedDigest(state, change?.sourced)
   return digestOf({
     model: { ...model },
     definition: state.definition.digest,
@@ -58,6 +55,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(state.modelSettings && { modelSettings: state.modelSettings as Json }),
     ...(change !== undefined && { change: change as unknown as Json }),
+    ...(sourced !== undefined && { sourced }),
   })
 }
 

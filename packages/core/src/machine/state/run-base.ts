@@ -1,5 +1,6 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import { appendMessage, historyOf } from '../messages/history.ts'
+import { offeredTools } from '../messages/sourced-tools.ts'
 import type { RunBase, RunState } from './state.ts'
 import { messageTokens, requestTokens } from '../messages/token-estimate.ts'
 
@@ -37,9 +38,10 @@ export function withMessage<State extends RunState>(state: State, message: Messa
 
 /** The state with another history, and with what its next request then has. */
 export function withHistory<State extends RunState>(state: State, messages: readonly Message[]): State {
+  const shown = { ...state.definition, tools: offeredTools(state, undefined) }
   return {
     ...state,
-    contextTokens: Math.ceil(requestTokens(state.definition, messages) * state.estimateFactor),
+    contextTokens: Math.ceil(requestTokens(shown, messages) * state.estimateFactor),
     reportedTokens: 0,
     history: historyOf(messages),
   }

@@ -1,3 +1,4 @@
+import type { SourcedTools } from '../messages/sourced-tools.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type {
   AssistantMessage,
@@ -58,6 +59,8 @@ export interface RunBase {
   readonly startedAt: number
   readonly agent: string
   readonly definition: AgentDefinition
+  /** The tools of the agent's source that the last model call was offered; absent without any. */
+  readonly sourced?: SourcedTools
   readonly limits: Limits
   readonly retry: RetryPolicy
   /** Of this run, over those of whichever agent is active. */

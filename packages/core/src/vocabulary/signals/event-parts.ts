@@ -103,9 +103,9 @@ export interface CallRefusal {
 /** What one turn shows a model instead of the definition's instructions and tools, or of the history. */
 export interface ShownChange {
   readonly instructions?: string
-  /** Names of the definition's tools that were offered. */
+  /** Names of the tools that were offered, where not all that there are. */
   readonly tools?: readonly string[]
-  /** Tools of the agent's source that were offered besides, whole: the next turn may have others. */
+  /** The tools of the agent's source from this turn on, whole; absent where they are those of the turn before. */
   readonly sourced?: readonly ToolDefinition[]
   readonly messages?: readonly Message[]
   /** Output tokens that the turn asked for, at most. */
