@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { visibleText } from '../../../src/built-in/shell/visible-text.ts'
+
+describe('what a reader sees of the output of a program', () => {
+  it.each([
+    ['a colour', 'a\u001b[31mb\u001b[0mc', 'abc'],
+    ['a sequence without parameters', 'a\u001b[Hb', 'ab'],
+    ['a sequence with one parameter of one digit', 'a\u001b[2Jb', 'ab'],
+    ['a sequence that ends in a tilde or an at sign', 'a\u001b[3~b\u001b[4@c', 'abc'],
+    ['a sequence that a line break cuts off', 'a\u001b[31\nb', 'a\nb'],
+    ['a sequence that the end cuts off', 'a\u001b[31', 'a'],
+    ['an escape character at the end', 'a\u001b', 'a'],
+    ['the title of a window, ended by a bell', 'a\u001b]0;title\u0007b', 'ab'],
+    ['the title of a window, ended by ESC \\', 'a\u001b]0;title\u001b\\b', 'ab'],
+    ['a title that another sequence ends', 'a\u001b]0;title\u001b[1mb', 'ab'],
+    ['a title that a line break ends', 'a\u001b]0;title\nb', 'a\nb'],
+    ['a title without an end, of which the text stays', 'a\u001b]0;title', 'a0;title'],
+    [
+      'strings of the other kinds',
+      'a\u001bPx\u001b\\\u001bXx\u001b\\\u001b^x\u001b\\\u001b_x\u001b\\b',
+      'ab',
+    ],
+    ['a choice of characters', 'a\u001b(Bb\u001b#8c', 'abc'],
+    ['a sequence of one character', 'a\u001b7b\u001bMc\u001b~d', 'abcd'],
+    ['an escape character in front of a line break', 'a\u001b\nb', 'a\nb'],
+    [
+      'control characters, but for tabs and line breaks',
+      'a\u0000\u0007\u0008\u000b\u007f\u009bb\tc\nd',
+      'ab\tc\nd',
+    ],
+    ['returns, which are line breaks', 'a\r\nb\rc', 'a\nb\nc'],
+    ['marks that turn the direction, and tags', 'a\u202eb\u2066c\u{e0041}d', 'abcd'],
+    ['half a surrogate pair', 'a\ud800b', 'a\ufffdb'],
+  ])('leaves out %s', (_what, given, visible) => {
+    expect(visibleText(given)).toBe(visible)
+  })
+
+  it('keeps what follows a sequence that is longer than any sequence is', () => {
+    const digits = '1'.repeat(4_096)
+    expect(visibleText(`a\u001b[${digits}mb`)).toBe('ab')
+    expect(visibleText(`a\u001b[${digits}1mb`)).toBe('a1mb')
+    const title = 't'.repeat(4_095)
+    expect(visibleText(`a\u001b]${title}\u0007b`)).toBe('ab')
+    expect(visibleText(`a\u001b]${title}t\u0007b`)).toBe(`a${title}tb`)
+  })
+})
