@@ -12,6 +12,9 @@ export interface Writer {
   readonly since: number
 }
 
+/** So often a process signs the file while others disturb it. */
+const maxSignings = 10
+
 /** How long to wait for a process that only reads the writer's name. */
 const pollMs = 100
 
@@ -33,10 +36,10 @@ export class WriterFile {
 
   /** Locks the file and records this process in it; returns false if another process holds the lock. */
   lock(): boolean {
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       const database = this.#lockCurrent()
       if (database === undefined) return false
-      if (this.#sign(database)) return true
+      if (this.#sign(database, tries < maxSignings)) return true
     }
   }
 
@@ -150,7 +153,7 @@ export class WriterFile {
   }
 
   /** What others read has to be committed, which gives the lock back for a moment. Answers whether we have it still. */
-  #sign(database: Database): boolean {
+  #sign(database: Database, mayRepeat: boolean): boolean {
     const self: Writer = { pid: process.pid, host: hostname(), since: Date.now() }
     try {
       database.pragma(`busy_timeout = ${pollMs}`)
@@ -161,11 +164,16 @@ export class WriterFile {
       database.pragma('busy_timeout = 0')
       database.exec('begin immediate')
       const { pid, since } = database.prepare<[], Writer>('select * from writer').get() ?? {}
-      if (pid === self.pid && since === self.since) return true
+      // Another process may have removed the file in that moment: then nobody else sees this lock.
+      const isCurrent = identityOf(this.#path) === this.#open?.identity
+      if (isCurrent && pid === self.pid && since === self.since) return true
     } catch (error) {
-      if (sqliteCode(error) !== 'SQLITE_BUSY') throw this.#failure(error)
+      const code = sqliteCode(error)
+      // The journal has one name for all files that are at the path one after the other: another process removed it.
+      const isDisturbed = mayRepeat && code === 'SQLITE_IOERR_DELETE_NOENT'
+      if (code !== 'SQLITE_BUSY' && !isDisturbed) throw this.#failure(error)
       // A process that was stopped while reading prevents signing, but not writing.
-      if (database.inTransaction) return true
+      if (code === 'SQLITE_BUSY' && database.inTransaction) return true
     }
     this.close()
     return false

@@ -60,11 +60,8 @@ function identify(path: string): Found {
   let database: Database | undefined
   try {
     database = new BetterSqlite3(path, { fileMustExist: true, readonly: existsSync(`${path}-wal`) })
-    const id = database.pragma('application_id', { simple: true })
-    const version = database.pragma('user_version', { simple: true }) as number
+    const { id, version, count } = read(database)
     if (id === applicationId) return { kind: 'ledger', version }
-    const { count } =
-      database.prepare<[], { count: number }>('select count(*) as count from sqlite_schema').get() ?? {}
     if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
   } catch (error) {
     if (sqliteCode(error) === 'SQLITE_NOTADB') throw foreign(path, 'no SQLite database', error)
@@ -73,6 +70,21 @@ function identify(path: string): Found {
     database?.close()
   }
   throw foreign(path, 'a database of another application')
+}
+
+/** All of it at one moment: another process may be making the ledger. */
+function read(database: Database): {
+  readonly id: unknown
+  readonly version: number
+  readonly count: number
+} {
+  const objects = database.prepare<[], number>('select count(*) from sqlite_schema').pluck()
+  const atOneMoment = database.transaction(() => ({
+    id: database.pragma('application_id', { simple: true }),
+    version: database.pragma('user_version', { simple: true }) as number,
+    count: objects.get() ?? 0,
+  }))
+  return atOneMoment()
 }
 
 function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
