@@ -164,7 +164,7 @@ export class WriterFile {
       database.pragma('busy_timeout = 0')
       database.exec('begin immediate')
       const { pid, since } = database.prepare<[], Writer>('select * from writer').get() ?? {}
-      // Another process may have removed the file in that moment: then nobody else sees this lock.
+      // Another process may have removed the file in that moment: then no other process sees this lock.
       const isCurrent = identityOf(this.#path) === this.#open?.identity
       if (isCurrent && pid === self.pid && since === self.since) return true
     } catch (error) {
