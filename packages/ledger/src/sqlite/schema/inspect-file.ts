@@ -60,7 +60,7 @@ function identify(path: string): Found {
   let database: Database | undefined
   try {
     database = new BetterSqlite3(path, { fileMustExist: true, readonly: existsSync(`${path}-wal`) })
-    const { id, version, count } = read(database)
+    const { id, version, count } = database.prepare<[], FileHeader>(header).get() as FileHeader
     if (id === applicationId) return { kind: 'ledger', version }
     if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
   } catch (error) {
@@ -72,20 +72,15 @@ function identify(path: string): Found {
   throw foreign(path, 'a database of another application')
 }
 
-/** All of it at one moment: another process may be making the ledger. */
-function read(database: Database): {
-  readonly id: unknown
+interface FileHeader {
+  readonly id: number
   readonly version: number
   readonly count: number
-} {
-  const objects = database.prepare<[], number>('select count(*) from sqlite_schema').pluck()
-  const atOneMoment = database.transaction(() => ({
-    id: database.pragma('application_id', { simple: true }),
-    version: database.pragma('user_version', { simple: true }) as number,
-    count: objects.get() ?? 0,
-  }))
-  return atOneMoment()
 }
+
+/** All of it in one statement, and so at one moment: another process may be making the ledger. */
+const header = `select (select application_id from pragma_application_id) as id,
+  (select user_version from pragma_user_version) as version, (select count(*) from sqlite_schema) as count`
 
 function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
   return new LedgerUnavailableError(
