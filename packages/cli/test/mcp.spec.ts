@@ -70,7 +70,7 @@ describe('mcp', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(folder) as string })
     const steps = await tallystickFrom(folder, 'mcp', 'call', config, 'bad', 'steps', '{"count":2}', '--json')
     expect(steps.stdout).toBe('{"content":[{"type":"text","text":"all steps done"}]}\n')
-    expect(steps.stderr).toContain('{"progress":{"progress":1,"total":2,"message":"step[2J 1"}}')
+    expect(steps.stderr).toContain('{"progress":{"progress":1,"total":2,"message":"step 1"}}')
   })
 
   it.each([

@@ -249,7 +249,7 @@ describe('an error', () => {
       { mcpServers: { a: { type: key, url: 'https://a.example' } } },
       'its type is not one of stdio, http and sse.',
     ],
-    ['claude-desktop', { mcpServers: { 'a\u001b[2J': {} } }, 'The MCP server "a[2J":'],
+    ['claude-desktop', { mcpServers: { 'a\u001b[2J': {} } }, 'The MCP server "a":'],
     ['codex', `[mcp_servers.a]\ncommand = "${key}`, 'It is no TOML at line 2'],
     [
       'cursor',

@@ -1,4 +1,4 @@
-import { visibleText } from './visible-text.ts'
+import { visibleText } from '../../content/visible-text.ts'
 
 /** The beginning and the end of what a program writes to one stream. */
 export interface KeptOutput {

@@ -1,7 +1,7 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Json } from '@tallystick/core/vocabulary'
 import type { Timers } from '../timers.ts'
-import { visibleText } from './visible-text.ts'
+import { visibleText } from '../../content/visible-text.ts'
 
 /** Milliseconds between two reports. */
 const everyMs = 100

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Json } from '@tallystick/core/vocabulary'
 import type { Timers } from '../timers.ts'
-import { groupGuard } from './group-guard.ts'
+import { processGuard } from '../../execution/process-guard.ts'
 import { type KeptOutput, keptOutput } from './kept-output.ts'
 import { endHolders, outputEndsOf } from './left-group.ts'
 import { outputProgress, type StreamName } from './output-progress.ts'
@@ -60,7 +60,8 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   )
   const group = child.pid ?? 0
   const ends = outputEndsOf(group)
-  const guard = groupGuard(group)
+  const guard = processGuard()
+  guard.add(group)
   const stop = stopper(group, bounds, caller.signal)
   input?.on('error', () => {})
   input?.end(start.stdin)
@@ -71,7 +72,8 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   await drained(streams, ends, timers)
   input?.destroy()
   progress.end()
-  await guard.dismiss()
+  guard.remove(group)
+  await guard.close()
   return { exitCode, signal, ...(stopped && { stopped }), outputs }
 }
 

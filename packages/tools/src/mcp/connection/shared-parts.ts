@@ -5,7 +5,7 @@ import type { ToolChanges } from '../listing/tool-changes.ts'
 import type { McpHooks } from '../options/hooks.ts'
 import type { McpServer } from '../options/server-options.ts'
 import type { Environment } from '../options/child-environment.ts'
-import type { ProcessGuard } from '../transport/process-guard.ts'
+import type { ProcessGuard } from '../../execution/process-guard.ts'
 
 /** One server of a configuration. */
 export interface NamedServer {

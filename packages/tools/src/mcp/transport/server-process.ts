@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Writable } from 'node:stream'
 import type { Timers } from '../../built-in/timers.ts'
-import type { ProcessGuard } from './process-guard.ts'
+import type { ProcessGuard } from '../../execution/process-guard.ts'
 import { type StderrTail, stderrTail } from './stderr-tail.ts'
 
 /** A server to start, and what its process is given. */

@@ -1,7 +1,7 @@
 import type * as client from '@modelcontextprotocol/client'
 import type { Transport } from '@modelcontextprotocol/client'
 import type { Timers } from '../../built-in/timers.ts'
-import type { ProcessGuard } from './process-guard.ts'
+import type { ProcessGuard } from '../../execution/process-guard.ts'
 import { type ServerCommand, type ServerProcess, serverProcess } from './server-process.ts'
 
 /** A server to start, and the bounds of what it says. */

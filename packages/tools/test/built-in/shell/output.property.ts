@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../../scripts/testing/effort.ts'
 import { keptOutput } from '../../../src/built-in/shell/kept-output.ts'
 import { outputProgress } from '../../../src/built-in/shell/output-progress.ts'
-import { visibleText } from '../../../src/built-in/shell/visible-text.ts'
+import { visibleText } from '../../../src/content/visible-text.ts'
 import { HeldTimers } from '../held-timers.ts'
 
 const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀', '…', '\n'), maxLength: 80 })

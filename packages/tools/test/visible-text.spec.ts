@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { visibleText } from '../../../src/built-in/shell/visible-text.ts'
+import { visibleText } from '../src/content/visible-text.ts'
 
 describe('what a reader sees of the output of a program', () => {
   it.each([
