@@ -145,6 +145,29 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     checkedRun(await set.eventsOf(run))
   })
 
+  it('are shown at once where another reply has just begun', async () => {
+    const { model, say, end } = playedModel()
+    const { ledger, appends } = noting(20)
+    const set = stage({ ledger, model })
+    const run = set.start()
+    const rest = async (): Promise<void> => {
+      for (let turn = 0; turn < 200; turn++) await Promise.resolve()
+    }
+    await rest()
+    say('a')
+    await rest()
+    void run.queue('And then?')
+    end('a')
+    await rest()
+    say('b')
+    await rest()
+    const texts = appends.filter((append) => append.includes('_delta'))
+    // No time has passed between the two.
+    expect(texts).toEqual(['lazy: assistant_text_delta', 'lazy: assistant_text_delta'])
+    end('b')
+    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'b' })
+  })
+
   it('wait no longer than for a command', async () => {
     const { run, set, say, pass } = await paced()
     say('b')

@@ -127,8 +127,8 @@ export interface TailedEvent {
  *   over, and has neither let go of it nor ended since. `undefined` if the store cannot know. A run that has not
  *   ended, waits for nothing and is not driven was interrupted.
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
- *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks for it. The
- *   first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
+ *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
+ *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
  * - `close` lets go of files and connections; lazy appends are durable after it.
  */
 export interface Ledger {

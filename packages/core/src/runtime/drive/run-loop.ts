@@ -183,7 +183,7 @@ export class RunLoop {
       if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
       this.#unrecordedResume.recorded()
       this.#state = batch.state
-      if (batch.events.every(({ type }) => eventTraits[type].retention === 'deltas')) this.#paceDeltas()
+      this.#paceDeltas(batch.events)
       for (const event of batch.events) live.next(event)
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
@@ -211,10 +211,11 @@ export class RunLoop {
     return !this.#mailbox.empty
   }
 
-  /** From now on, pieces of a reply wait for others, so that they are appended together. */
-  #paceDeltas(): void {
+  /** After an append of pieces alone, those that follow wait for others; after anything else, the next one does not. */
+  #paceDeltas(appended: readonly RuntimeEvent[]): void {
     const { deltaDelayMs = 0 } = this.#drive.parts.ledger
-    if (deltaDelayMs > 0) this.#deltasFrom = this.#clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS)
+    const isPaced = deltaDelayMs > 0 && appended.every(({ type }) => eventTraits[type].retention === 'deltas')
+    this.#deltasFrom = isPaced ? this.#clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS) : -Infinity
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
