@@ -282,7 +282,7 @@ describe('a tool', () => {
     expect(gone.posted).toMatchObject([
       {
         outcome: 'failed',
-        content: [{ text: expect.stringContaining('The tool look is not there any more.') }],
+        content: [{ text: expect.stringContaining('The tool look is not there any more as it was') }],
       },
     ])
   })

@@ -168,6 +168,26 @@ describe('a source of tools', () => {
     expect(sourced).toEqual([['one'], ['two']])
   })
 
+  it.each([
+    ['has another effect', { ...named('pay'), effect: 'write' as const }],
+    ['takes another input', { ...named('pay'), inputSchema: { type: 'object', required: ['iban'] } }],
+    ['is described otherwise', named('pay', 'Empties an account.')],
+  ])('does not run a tool that %s than the one that was checked and approved', async (_how, other) => {
+    const asking = { ...named('pay'), check: () => ({ kind: 'ask' }) as const }
+    const source = { tools: [asking] as Tool[] }
+    const set = stage({ steps: [call('pay'), { text: 'Done.' }], toolSource: source })
+    const rest = await set.play()
+    source.tools = [{ ...other, check: asking.check }]
+    const run = set.runtime.resume(rest.runId)
+    const [{ toolCallId } = { toolCallId: '' }] = rest.pendingApprovals
+    await set.untilSettled(run.approve(toolCallId as never, { by: 'ada' }))
+    await set.untilSettled(run.result)
+    const events = checkedRun(await set.eventsOf(rest.runId))
+    expect(resultsIn(events)).toEqual([
+      expect.stringMatching(/^failed: The tool pay is not there any more as it was/),
+    ])
+  })
+
   it('counts as input tokens where no provider has reported any', async () => {
     const long = named('long', 'Looks at many things. '.repeat(200))
     const grantOf = async (tools: Tool[]): Promise<number> => {

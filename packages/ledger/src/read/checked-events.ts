@@ -58,7 +58,8 @@ export interface BegunRead {
 }
 
 /**
- * Yields the events of the range that `begin` settles, each checked against the link before it. `requireOpen` is called before each event, so that
+ * Yields the events of the range that `begin` settles, each checked against the link before it. `requireOpen` is called
+ * before each event, so that
  * a ledger that was closed meanwhile yields no more. Throws `LedgerDamagedError` at the first event that has changed, or
  * that is missing.
  */

@@ -41,8 +41,8 @@ export function modelRequest(state: StreamingState): ModelRequest {
 }
 
 /**
- * Law 7: what names a request. It takes in the model, the definition and the tools of a source by their digests, the run's own settings, the options
- * of the call, and the running digest of the history, so that it costs what the turn adds.
+ * Law 7: what names a request. It takes in the model, the definition and the tools of a source by their digests, the run's
+ * own settings, the options of the call, and the running digest of the history, so that it costs what the turn adds.
  */
 export function requestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options

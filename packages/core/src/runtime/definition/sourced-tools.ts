@@ -1,4 +1,6 @@
 import type { Tool, ToolSource } from '../../ports/tool.ts'
+import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
+import type { Call, RunState } from '../../machine/state/state.ts'
 import type { ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
 import { offeredTool } from '../agent/part-check.ts'
 
@@ -24,6 +26,27 @@ function sourcedTools({ tools, toolSource }: WithTools): readonly Tool[] {
 /** The same as models are shown them. */
 export function sourcedDefinitions(agent: WithTools): readonly ToolDefinition[] {
   return sourcedTools(agent).map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+}
+
+/**
+ * The tool of a call that was checked: of the agent or of its source. A tool of the source counts as gone where it is
+ * another one than the model was offered, or has another effect than was checked: no check has allowed that one to run.
+ */
+export function checkedTool(
+  agent: WithTools,
+  { name, effect }: Pick<Call, 'name' | 'effect'>,
+  { sourced }: Pick<RunState, 'sourced'>,
+): Tool | undefined {
+  const own = agent.tools.find((tool) => tool.name === name)
+  if (own) return own
+  const tool = sourcedTools(agent).find((each) => each.name === name)
+  const offered = sourced?.tools.find((each) => each.name === name)
+  if (tool === undefined || offered === undefined || tool.effect !== effect) return undefined
+  return canonicalJson(shownOf(tool)) === canonicalJson(shownOf(offered)) ? tool : undefined
+}
+
+function shownOf({ name, description, inputSchema }: ToolDefinition): JsonObject {
+  return { name, description, inputSchema }
 }
 
 /** All tools of an agent, those of its source included. */

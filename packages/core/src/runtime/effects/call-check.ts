@@ -1,7 +1,7 @@
 import { nearestNames } from '../../vocabulary/options/nearest-name.ts'
 import type { Call } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
-import type { CallContext, Tool, ToolSource } from '../../ports/tool.ts'
+import type { CallContext, Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
@@ -17,7 +17,6 @@ import type { Guardrail, GuardrailContext } from '../agent/guardrail.ts'
 /** Whose calls are checked. */
 export interface CallChecker {
   readonly tools: readonly Tool[]
-  readonly toolSource?: ToolSource
   readonly approval?: ApprovalPolicy
   readonly guardrails?: readonly Guardrail[]
 }

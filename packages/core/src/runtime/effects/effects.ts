@@ -1,4 +1,4 @@
-import { toolsNow } from '../definition/sourced-tools.ts'
+import { checkedTool, toolsNow } from '../definition/sourced-tools.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import {
   changedCallEffects,
@@ -189,7 +189,7 @@ export class Effects {
           return {}
         }
         if (call.child !== undefined) return startChild({ state, call, children, context: own, clock }, post)
-        const tool = toolsNow(agent).find(({ name }) => name === call.name)
+        const tool = checkedTool(agent, call, state)
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
         const { graceMs = defaultLimits.graceMs } = limits
         const running = startTool({ tool, call, context, host, graceMs }, post)
@@ -198,7 +198,7 @@ export class Effects {
       case 'reconcile': {
         const { call } = effect
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
-        const tool = toolsNow(agent).find(({ name }) => name === call.name)
+        const tool = checkedTool(agent, call, effect.state)
         void reconcileCall({ tool, call, context, host }, post)
         return {}
       }

@@ -24,7 +24,7 @@ export interface RunningTool {
 
 /** One start of one call. */
 export interface ToolStart {
-  /** Absent where the agent's code has no tool of the call's name any more. */
+  /** Absent where the agent has no tool any more that is the one whose call was checked. */
   readonly tool: Tool | undefined
   readonly call: Call
   readonly context: CallContext<AnyContext>
@@ -130,7 +130,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
 
 /** What stands for a tool that the agent's code does not have any more. */
 function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs'> {
-  const text = `The tool ${name} is not there any more.`
+  const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
   return { run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }) }
 }
 
