@@ -6,8 +6,10 @@ import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { commitmentOf, linkHash, rowDigest } from '../src/record/chain.ts'
 import type { Envelope } from '../src/record/envelope.ts'
+import { longRun } from './support/long-run.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
 
 /** The event that most cases change: it concerns a call, and it may be recorded once. */
 function resultSeq(database: Database, runId: RunId): number {
@@ -134,6 +136,23 @@ describe('verify on a ledger that was tampered with', () => {
     const { runs, store } = await allVerified(record.path)
     expect(store.ok).toBe(false)
     expect(runs.find(({ runId }) => runId === record.otherId)?.ok).toBe(true)
+  })
+
+  it('given a row of several deltas, when it claims to be recorded once, then verify finds it there', async () => {
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path)
+    const runId = await longRun(ledger, 3)
+    await ledger.close()
+    expect((await verified(path, runId)).ok).toBe(true)
+    let seq = 0
+    tamper(path, (database) => {
+      const query = 'update event set once_key = ? where pos in (PLACE) returning first_seq'
+      const place = 'select pos from event where first_seq is not null order by pos limit 1'
+      const changed = database.prepare<[string], { first_seq: number }>(query.replace('PLACE', place))
+      seq = changed.get('twice')?.first_seq ?? 0
+    })
+    const { broken } = await verified(path, runId)
+    expect(broken).toEqual({ runId, seq, what: 'once_key', expected: 'none', found: 'twice' })
   })
 
   it('says nothing of what an event says', async () => {

@@ -1,11 +1,10 @@
 // A process that runs tests of this repository, one trial after the other, without reading the sources again: between two
 // trials only the module that is replaced is loaded anew. Each trial runs in processes of its own, which vitest starts.
-import { tmpdir } from 'node:os'
-import { join, matchesGlob, relative } from 'node:path'
+import { join, relative } from 'node:path'
 import { BaseSequencer, createVitest, type Reporter, type TestSpecification, type Vitest } from 'vitest/node'
 import { allTests } from '../../testing/selection.ts'
-import { inOneProcess } from './in-one-process.ts'
 import type { Outcome, Report, Trial } from './message.ts'
+import { sharesProcess, trialEnvironment } from './trial-conditions.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const send = (report: Report): void => void process.send?.(report)
@@ -79,10 +78,7 @@ function vitestWith(isolate: boolean): Promise<Vitest> {
       silent: true,
       reporters: [reporter],
       sequence: { sequencer: InGivenOrder },
-      env: {
-        TALLYSTICK_EFFORT: 'quick',
-        NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
-      },
+      env: trialEnvironment(),
     },
     { server: { watch: null }, plugins: [replacing] },
   )
@@ -100,16 +96,22 @@ async function run(next: Trial): Promise<Outcome> {
   trial = next
   isLoaded = false
   failure = undefined
-  const [first = ''] = trial.tests
-  const isShared = inOneProcess.some((pattern) => matchesGlob(relative(root, first), pattern))
-  const vitest = await vitestFor(!isShared)
-  if (trial.path !== undefined) vitest.invalidateFile(trial.path)
-  const specifications: TestSpecification[] = trial.tests.map((test) =>
-    vitest.getRootProject().createSpecification(test),
-  )
-  await vitest.runTestSpecifications(specifications)
-  if (trial.path !== undefined) vitest.invalidateFile(trial.path)
+  const isShared = (test: string): boolean => sharesProcess(relative(root, test))
+  await runEach(trial.tests.filter(isShared), false)
+  if (!failure)
+    await runEach(
+      trial.tests.filter((test) => !isShared(test)),
+      true,
+    )
   return failure ?? { kind: 'passed', isLoaded }
+}
+
+async function runEach(tests: readonly string[], isolate: boolean): Promise<void> {
+  if (tests.length === 0) return
+  const vitest = await vitestFor(isolate)
+  if (trial.path !== undefined) vitest.invalidateFile(trial.path)
+  await vitest.runTestSpecifications(tests.map((test) => vitest.getRootProject().createSpecification(test)))
+  if (trial.path !== undefined) vitest.invalidateFile(trial.path)
 }
 
 process.on('message', (next: Trial) => {

@@ -2,13 +2,12 @@
 // `node survey-process.ts PACKAGE FILE`. A test file that fails is named and left out of the count: mutants then run it as
 // if it called every function.
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join, matchesGlob, relative } from 'node:path'
 import { createVitest, type Vitest } from 'vitest/node'
-import { allTests, onPostgres, thoroughOnly } from '../../testing/selection.ts'
+import { allTests, inOwnProcess, onPostgres, thoroughOnly } from '../../testing/selection.ts'
 import { testedBy } from '../area.ts'
 import { digestOf, functionsIn } from '../survey.ts'
-import { inOneProcess } from './in-one-process.ts'
+import { trialEnvironment } from './trial-conditions.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const [, , name = '', file = ''] = process.argv
@@ -46,24 +45,24 @@ afterAllTests(() => {
 ${text}`
 }
 
-const isShared = inOneProcess.some((pattern) => matchesGlob(`packages/${name}/test/any.spec.ts`, pattern))
-
-function startVitest(): Promise<Vitest> {
+/** Vitest with the test files that share processes, or with those that need one of their own. */
+function startVitest({ isolate }: { readonly isolate: boolean }): Promise<Vitest> {
   return createVitest(
     'test',
     {
       config: false,
       root,
       watch: false,
-      include: [...allTests],
-      exclude: ['**/node_modules/**', ...onPostgres, ...thoroughOnly],
-      isolate: !isShared,
+      include: [...(isolate ? inOwnProcess : allTests)],
+      exclude: ['**/node_modules/**', ...onPostgres, ...thoroughOnly, ...(isolate ? [] : inOwnProcess)],
+      isolate,
+      passWithNoTests: true,
       maxWorkers: 2,
       fsModuleCache: false,
       testTimeout: 60_000,
       silent: true,
       reporters: [{}],
-      env: { TALLYSTICK_EFFORT: 'quick', NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache') },
+      env: trialEnvironment(),
     },
     {
       server: { watch: null },
@@ -80,12 +79,14 @@ function startVitest(): Promise<Vitest> {
 }
 
 writeFileSync(lines, '')
-const vitest = await startVitest()
-const { testModules } = await vitest.start([`packages/${name}/test/`])
-await vitest.close()
-const failed = testModules
-  .filter((module) => module.state() === 'failed')
-  .map(({ moduleId }) => relative(root, moduleId))
+const failed: string[] = []
+for (const isolate of [false, true]) {
+  const vitest = await startVitest({ isolate })
+  const { testModules } = await vitest.start([`packages/${name}/test/`])
+  await vitest.close()
+  const ended = testModules.filter((module) => module.state() === 'failed')
+  failed.push(...ended.map(({ moduleId }) => relative(root, moduleId)))
+}
 for (const test of failed) console.error(`${test} fails without any fault; the survey does not count it.`)
 const digest = (path: string): string => digestOf(readFileSync(join(root, path), 'utf8'))
 const records = readFileSync(lines, 'utf8')

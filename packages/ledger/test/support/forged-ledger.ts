@@ -9,6 +9,8 @@ export interface ForgedEvent {
   readonly toolCallId?: string
   readonly type: string
   readonly body: Record<string, unknown>
+  /** The bytes of the body, where they are no JSON. */
+  readonly text?: string
 }
 
 interface EventRow {
@@ -62,7 +64,7 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
         v,
         at,
       } as RowEnvelope
-      const bytes = Buffer.from(JSON.stringify(forged.body))
+      const bytes = Buffer.from(forged.text ?? JSON.stringify(forged.body))
       const salt = Buffer.alloc(16, seq)
       const commitment = commitmentOf(salt, bytes)
       hash = linkHash(hash, envelope, commitment)

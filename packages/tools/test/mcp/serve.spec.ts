@@ -105,6 +105,17 @@ describe('a server over HTTP', () => {
     await expect(serveMcp([agentTool(agent)])).rejects.toThrow('Give the runtime as an option')
     await expect(serveMcp([add], { http: { host: '0.0.0.0' } })).rejects.toThrow('Give a token')
     await expect(serveMcp([{} as never])).rejects.toThrow('expected a tool')
+    for (const token of ['token-012345678', '', 7, Array.from({ length: 16 }, () => 't')]) {
+      await expect(serveMcp([add], { http: { token: token as string } })).rejects.toThrow(
+        'expected a text of at least 16 characters',
+      )
+    }
+    for (const part of ['name', 'run', 'check']) {
+      await expect(serveMcp([{ ...add, [part]: undefined }])).rejects.toThrow('expected a tool')
+    }
+    for (const host of ['127.0.0.1.evil.example', '1127.0.0.1', '127.0.0.1111', '::']) {
+      await expect(serveMcp([add], { http: { host } })).rejects.toThrow('Give a token')
+    }
   })
 })
 

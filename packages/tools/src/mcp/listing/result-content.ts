@@ -54,9 +54,10 @@ export function contentParts(
     if (part.type === 'text') {
       // Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
       const near = part.text.slice(0, characters + secrets.maxFormLength)
-      const whole = withoutSecrets(near, secrets).toWellFormed()
+      const whole = withoutSecrets(near, secrets)
       const leftOut = Math.max(0, part.text.length - Math.max(characters, 0))
-      if (characters > 0) parts.push(text(leftOut > 0 ? cut(whole, characters, leftOut) : whole))
+      const shown = leftOut > 0 ? cut(whole, characters, leftOut) : whole
+      if (characters > 0) parts.push(text(shown.toWellFormed()))
       characters -= part.text.length
     } else if ('data' in part && part.data.length > binary) {
       parts.push(

@@ -1,0 +1,205 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import type { RunSummary } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { endedRuns } from '../src/projection/summary/ended-runs.ts'
+import {
+  projectionDatabase,
+  projectionDatabaseOf,
+  type ProjectionDatabase,
+} from '../src/projection/tables/projection-database.ts'
+import { forgeRun } from './support/forged-ledger.ts'
+import { tamper } from './support/raw-database.ts'
+
+type Facts = Parameters<typeof stamped>[1]
+
+let folder: string
+let files = 0
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tallystick-ended-runs-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** A run of these facts between its start and its end. */
+function ended(runId: RunId, facts: Facts): readonly RuntimeEvent[] {
+  const { run_started, run_finished: end } = everyFact(runId)
+  const { sessionId: _session, sessionPlace: _place, parent: _parent, ...start } = run_started
+  return stamped(runId, [start, ...facts, end])
+}
+
+/** A ledger on disk with runs of these facts; its file is changed while it is closed. */
+async function stored(
+  runs: readonly Facts[],
+  spoil: (path: string, runIds: readonly RunId[]) => void = () => {},
+): Promise<{ readonly ledger: Ledger; readonly runIds: readonly RunId[] }> {
+  const path = join(folder, `${++files}.db`)
+  const first = sqliteLedger(path)
+  const runIds = runs.map((_, index) => sampleRunId(index + 1))
+  for (const [index, facts] of runs.entries()) {
+    const events = ended(runIds[index] as RunId, facts)
+    await first.append(runIds[index] as RunId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+  }
+  await first.close()
+  spoil(path, runIds)
+  const ledger = sqliteLedger(path)
+  onTestFinished(() => ledger.close())
+  return { ledger, runIds }
+}
+
+async function summaries(ledger: Ledger): Promise<readonly RunSummary[]> {
+  return [...(await endedRuns(ledger, await Array.fromAsync(ledger.runs()))).values()].toSorted((a, b) =>
+    a.runId < b.runId ? -1 : 1,
+  )
+}
+
+/** Lets a test see what a ledger is asked, and change what it answers. */
+function onAsk(
+  ledger: Ledger,
+  seen: <Row>(rows: readonly Row[], values: readonly unknown[]) => readonly Row[],
+): void {
+  const database = projectionDatabaseOf(ledger) as ProjectionDatabase
+  const ask: ProjectionDatabase['ask'] = async <Row>(text: string, values: readonly unknown[] = []) =>
+    seen<Row>(await database.ask<Row>(text, values), values)
+  Object.assign(ledger, { [projectionDatabase]: { dialect: database.dialect, ask } })
+}
+
+/** The runs, and the range of events, of each part that is read of them. */
+function partsRead(ledger: Ledger): (readonly [runs: number, fromSeq: unknown, toSeq: unknown])[] {
+  const parts: (readonly [number, unknown, unknown])[] = []
+  onAsk(ledger, (rows, [runIds, , fromSeq, toSeq]) => {
+    if (toSeq !== undefined) parts.push([(JSON.parse(String(runIds)) as unknown[]).length, fromSeq, toSeq])
+    return rows
+  })
+  return parts
+}
+
+const { model_stream_failed: failed, agent_handed_off: handedOff, ...fact } = everyFact(sampleRunId(1))
+const { limit_reached: reached, limit_raised: raised } = fact
+const { compaction_started: untold } = fact
+const times = <Fact>(count: number, given: Fact): readonly Fact[] =>
+  Array.from({ length: count }, () => given)
+
+describe('the summaries of runs that have ended', () => {
+  it('given a store that answers in another order, when they are asked for, then they are the same', async () => {
+    const further = { ...handedOff, from: 'booking', to: 'paying' }
+    const { ledger } = await stored([
+      [reached, raised, handedOff, { ...reached, max: 12 }, further],
+      [{ ...handedOff, to: 'paying' }],
+    ])
+    const before = await summaries(ledger)
+    expect(before).toMatchObject([
+      {
+        agent: 'paying',
+        agents: ['assistant', 'booking', 'paying'],
+        waits: { limit: { limit: 'maxTurns', max: 12 } },
+      },
+      { agents: ['assistant', 'paying'] },
+    ])
+    onAsk(ledger, (rows) => rows.toReversed())
+    expect(await summaries(ledger)).toEqual(before)
+  })
+
+  it('given a limit that was met, when it is raised, then the run waits for it no more, and for another one still', async () => {
+    const cost = { ...reached, limit: 'maxCostUsd', max: 1 } as const
+    const { ledger } = await stored([[reached], [reached, raised], [cost, raised], [cost], []])
+    const waits = (await summaries(ledger)).map((run) => run.waits.limit)
+    const { maxTurns, maxCostUsd } = fact.run_started.limits
+    expect(waits).toEqual([
+      { limit: 'maxTurns', max: maxTurns },
+      undefined,
+      { limit: 'maxCostUsd', max: maxCostUsd },
+      { limit: 'maxCostUsd', max: maxCostUsd },
+      undefined,
+    ])
+  })
+
+  it('given child runs that have ended, when their parent is summed up, then they are counted with what they took', async () => {
+    const { tool_result: result } = fact
+    const of = (call: string, child?: { turns: number; toolCalls: number }): typeof result =>
+      ({
+        ...result,
+        toolCallId: `${result.toolCallId.slice(0, -1)}${call}`,
+        child: child && { ...result.child, ...child },
+      }) as typeof result
+    const { ledger } = await stored([
+      [of('1', { turns: 2, toolCalls: 3 }), of('2'), of('3', { turns: 5, toolCalls: 7 })],
+    ])
+    expect(await summaries(ledger)).toMatchObject([{ children: { runs: 2, turns: 7, toolCalls: 10 } }])
+  })
+
+  it('given runs with few rows, when they are read, then together, up to 512 rows at once', async () => {
+    // With its start and its end, each has two rows more.
+    const sizes = [300, 208, 1, 507, 1, 511]
+    const { ledger, runIds } = await stored(sizes.map((size) => times(size, failed)))
+    const parts = partsRead(ledger)
+    const found = await summaries(ledger)
+    expect(found.map(({ runId, failedAttempts }) => [runId, failedAttempts])).toEqual(
+      runIds.map((runId, index) => [runId, sizes[index]]),
+    )
+    expect(parts).toEqual([
+      [2, 1, 302],
+      [2, 1, 509],
+      [1, 1, 3],
+      [1, 1, 257],
+      [1, 258, 513],
+    ])
+  })
+
+  it('given a run whose rows are far apart, when it is read with another, then as far as the longer one goes', async () => {
+    const { ledger } = await stored([[failed], [...times(40, untold), failed], [failed]])
+    const parts = partsRead(ledger)
+    expect((await summaries(ledger)).map(({ failedAttempts }) => failedAttempts)).toEqual([1, 1, 1])
+    expect(parts).toEqual([[3, 1, 43]])
+  })
+
+  it('given a run that has grown since it was listed, when asked for, then it is left to a fold', async () => {
+    const { ledger, runIds } = await stored([[], []])
+    const listed = await Array.fromAsync(ledger.runs())
+    const behind = listed.map((run) =>
+      run.runId === runIds[0] ? { ...run, head: { ...run.head, seq: run.head.seq - 1 } } : run,
+    )
+    expect([...(await endedRuns(ledger, behind)).keys()]).toEqual([runIds[1]])
+    expect((await endedRuns(ledger, [])).size).toBe(0)
+  })
+
+  it.each([
+    ['was changed', "update payload set body = x'7b7d' where pos in (PLACE)"],
+    ['has lost its content', 'delete from payload where pos in (PLACE)'],
+  ])('given an event that %s, when asked for, then its run is left to a fold', async (_, statement) => {
+    for (const seq of [1, 2, 3]) {
+      const { ledger, runIds } = await stored([[failed], [failed]], (path, [first]) =>
+        tamper(path, (database) => {
+          const place = `select pos from event where run_id = '${first}' and seq = ${seq}`
+          database.exec(statement.replace('PLACE', place))
+        }),
+      )
+      expect((await summaries(ledger)).map(({ runId }) => runId)).toEqual([runIds[1]])
+    }
+  })
+
+  it('given an event of forged bytes that are no JSON, when asked for, then its run is left to a fold', async () => {
+    const { ledger, runIds } = await stored([[failed], [failed]], (path, [first]) =>
+      forgeRun(path, first as RunId, (event) =>
+        event.type === 'model_stream_failed' ? { ...event, text: '{"failure":' } : event,
+      ),
+    )
+    expect((await summaries(ledger)).map(({ runId }) => runId)).toEqual([runIds[1]])
+  })
+
+  it('given a store that cannot answer, when asked for, then every run is left to a fold; a fault in the code is thrown', async () => {
+    const { ledger } = await stored([[failed]])
+    const runs = await Array.fromAsync(ledger.runs())
+    onAsk(ledger, () => {
+      throw new TypeError('no such function')
+    })
+    await expect(endedRuns(ledger, runs)).rejects.toThrow('no such function')
+    await ledger.close()
+    const closed = sqliteLedger(join(folder, `${files}.db`))
+    await closed.close()
+    expect((await endedRuns(closed, runs)).size).toBe(0)
+  })
+})
