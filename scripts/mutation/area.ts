@@ -34,6 +34,7 @@ export const areas: readonly Area[] = [
   ),
   areaOf('shared', 'providers/src/shared'),
   areaOf('replay', 'replay/src'),
+  areaOf('server', 'server/src'),
   areaOf('cli', 'cli/src'),
 ]
 

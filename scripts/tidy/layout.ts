@@ -9,6 +9,7 @@ export const packageArrows: Readonly<Record<string, readonly string[]>> = {
   ledger: ['core'],
   replay: ['core', 'ledger'],
   tools: ['core'],
+  server: ['core', 'ledger'],
 }
 
 /** What an adapter imports of another one. Every other adapter imports only itself and what all share. */
@@ -160,6 +161,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'mcp/manager',
     'mcp/serve',
   ],
+  server: ['http', 'access', 'stream', 'runs', 'routes', 'server', 'node'],
   cli: [
     'terminal',
     'command',

@@ -46,16 +46,24 @@ export {
   changesOfEveryRun,
 } from './runtime/reading/changes-of.ts'
 export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
-export type {
-  AnsweredRun,
-  EndedRun,
-  InterruptedRun,
-  StoppedRun,
-  SuspendedRun,
+export {
+  type AnsweredRun,
+  type EndedRun,
+  type InterruptedRun,
+  type StoppedRun,
+  type SuspendedRun,
+  withChildren,
 } from './runtime/reading/run-result.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
 export type { TextUpdate } from './runtime/reading/text-updates.ts'
-export type { Given, InContext, SessionRunOptions, SettledResult } from './runtime/run/runtime.ts'
+export { defaultHost } from './runtime/run/host.ts'
+export type {
+  Given,
+  InContext,
+  SendOptions,
+  SessionRunOptions,
+  SettledResult,
+} from './runtime/run/runtime.ts'
 export type { PastEdits, PastOptions, Session } from './runtime/session/session.ts'
 export { nearestNames } from './vocabulary/options/nearest-name.ts'
 export * as option from './vocabulary/options/option.ts'

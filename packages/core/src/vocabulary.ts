@@ -60,13 +60,14 @@ export {
   UnknownEventError,
 } from './vocabulary/errors.ts'
 export { type Cause, causes } from './vocabulary/events/cause.ts'
-export type {
-  AnsweredQuestion,
-  Command,
-  HistoryEdits,
-  OutsideCommand,
-  ResumeCommand,
-  StartCommand,
+export {
+  type AnsweredQuestion,
+  type Command,
+  type HistoryEdits,
+  type OutsideCommand,
+  type ResumeCommand,
+  type StartCommand,
+  outsideCommandSchema,
 } from './vocabulary/events/command.ts'
 export {
   causeOf,
@@ -158,6 +159,10 @@ export {
   stopReasons,
   textOf,
 } from './vocabulary/model/content.ts'
+export {
+  resultPart as resultPartSchema,
+  userPart as userPartSchema,
+} from './vocabulary/model/content-schema.ts'
 export { type FailureClass, type ModelFailure, failureClasses } from './vocabulary/model/failure.ts'
 export type { ModelRequest } from './vocabulary/model/model-request.ts'
 export type { ModelSettings, ProviderOptions } from './vocabulary/model/model-settings.ts'

@@ -1,15 +1,18 @@
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import { outsideCommandSchema, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
+import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import { suspendedRuns } from '../reading/listed-runs.ts'
 import {
   requireForkOptions,
   requireInterruptedOptions,
   requireResumeOptions,
+  requireSendOptions,
   requireRunOptions,
   requireRuntimeOptions,
 } from './runtime-options-check.ts'
+import { malformed } from './run.ts'
 import type { InContext, ResumeOptions, Runtime, RuntimeOptions, SettledResult } from './runtime.ts'
 import { RuntimeRuns } from './runtime-runs.ts'
 import { runtimeSession } from './runtime-session.ts'
@@ -34,6 +37,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     fork<Output>(source: string, own: InContext<ForkOptions>) {
       requireForkOptions(own)
       return runs.handle<Output>(runs.fork(source, own))
+    },
+    async send(runId, command, own = {}) {
+      requireSendOptions(own)
+      const { key, context } = own
+      const fault = faultOf(outsideCommandSchema, command)
+      if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
+      return await runs.coordinatorFor(runId, { context }).send(command, key)
     },
     async settle(runId, toolCallId, result, own = {}) {
       requireResumeOptions('settle', own)

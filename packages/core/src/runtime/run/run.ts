@@ -85,7 +85,7 @@ function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): 
 }
 
 /** The acknowledgement of an incomplete or impossible command: nothing was sent. */
-function malformed(command: string, { path, what }: OptionFault): CommandAcknowledgement {
+export function malformed(command: string, { path, what }: OptionFault): CommandAcknowledgement {
   const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
   return { accepted: false, code: 'malformed', message }
 }

@@ -25,7 +25,14 @@ import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import { someSettings } from '../agent/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
 import { definedAgent, someLimits } from '../agent/part-check.ts'
-import type { InContext, ResumeOptions, RunOptions, RuntimeOptions, SessionRunOptions } from './runtime.ts'
+import type {
+  InContext,
+  ResumeOptions,
+  RunOptions,
+  RuntimeOptions,
+  SendOptions,
+  SessionRunOptions,
+} from './runtime.ts'
 import type { PastEdits, PastOptions } from '../session/session.ts'
 
 const anyValue: OptionCheck = () => undefined
@@ -169,4 +176,11 @@ const resumeOptions = fields<ResumeOptions>({ agent: maybe(definedAgent), contex
 /** Refuses options of which no run could be taken up. */
 export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown): void {
   requireOptions(verb, resumeOptions, options)
+}
+
+const sendOptions = fields<InContext<SendOptions>>({ key: maybe(filledText), context: maybe(anyValue) })
+
+/** Refuses options with which no command could be sent. */
+export function requireSendOptions(options: InContext<SendOptions>): void {
+  requireOptions('send', sendOptions, options)
 }

@@ -1,6 +1,7 @@
 import type { Host } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
@@ -65,6 +66,15 @@ export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
   readonly agent?: Agent<Output, Context> | undefined
   /** What the application passes to the run. It is not recorded, so pass it again. */
   readonly context?: unknown
+}
+
+/** Options for sending a command. */
+export interface SendOptions {
+  /**
+   * The place of the command in the run's inbox. A retry under the same key sends no second command: it rejects with
+   * a `LedgerConflictError` of kind `unique`. Generated if not given.
+   */
+  readonly key?: string | undefined
 }
 
 /** Options of one run of a session. */
@@ -137,6 +147,17 @@ export interface Runtime {
     options: { readonly agent: Agent<Output, Context> } & ContextOption<Context>,
   ): Run<Output>
   resume<Output = unknown>(runId: string, options?: InContext<object>): Run<Output>
+  /**
+   * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
+   * runtime takes the run over. `resume` would interrupt what the other process has under way. A command that the run
+   * does not allow is refused, and one that is incomplete is refused as `malformed`, before anything is sent. Rejects
+   * with `RunNotFoundError` for an unknown run.
+   */
+  send(
+    runId: string,
+    command: OutsideCommand,
+    options?: InContext<SendOptions>,
+  ): Promise<CommandAcknowledgement>
   /**
    * Settles a deferred tool call: its result is a text, parts, or an error. The run continues in this process. A call
    * that does not wait to be settled is a refusal, not an error; a second settling changes nothing.

@@ -137,7 +137,8 @@ export const resultPart: z.ZodType<ResultPart> = variantOf<ResultPart>({
   image: imagePart,
   file: filePart,
 })
-const userPart = variantOf<UserPart>({
+/** A part of what a user says. */
+export const userPart: z.ZodType<UserPart> = variantOf<UserPart>({
   text: textPart,
   image: imagePart,
   file: filePart,

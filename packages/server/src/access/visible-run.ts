@@ -1,0 +1,50 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import { parseRunId, type EventOf } from '@tallystick/core/vocabulary'
+import { runNotFound } from '../http/problem.ts'
+import { includes, type Principal } from './principal.ts'
+
+/** What decides who sees a run. */
+export interface RunFacts {
+  readonly agent: string
+  readonly sessionId?: string | undefined
+  readonly subject?: string | undefined
+}
+
+/** Whether a principal sees a run of these facts. */
+export function sees({ sees: scope }: Principal, { agent, sessionId, subject }: RunFacts): boolean {
+  if (scope === 'everything') return true
+  return (
+    includes(scope.agents, agent) && includes(scope.sessions, sessionId) && includes(scope.subjects, subject)
+  )
+}
+
+/** Returns the id of a run that the principal sees. Throws as for a run that does not exist, if it does not see it. */
+export async function requireVisible(ledger: Ledger, principal: Principal, text: string): Promise<RunId> {
+  const runId = parseRunId(text)
+  if (runId === undefined) throw runNotFound(text)
+  if (!(await isVisible(ledger, principal, runId))) throw runNotFound(text)
+  return runId
+}
+
+/** Whether a principal sees a run; `false` for a run that does not exist. */
+export async function isVisible(ledger: Ledger, principal: Principal, runId: RunId): Promise<boolean> {
+  const first = await startOfRoot(ledger, runId)
+  return first !== undefined && sees(principal, first)
+}
+
+/** The first event of the run that a run works for, at whatever depth: that of the run, if it works for none. */
+async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
+  for (let id = runId; ;) {
+    const first = await startOf(ledger, id)
+    if (first?.parent?.relation !== 'child') return first
+    id = first.parent.runId
+  }
+}
+
+/** The first event of a run. */
+export async function startOf(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
+  for await (const event of ledger.read(runId, { fromSeq: 1, toSeq: 1 })) {
+    return event.type === 'run_started' ? event : undefined
+  }
+  return undefined
+}

@@ -1,0 +1,83 @@
+import type { Clock } from '@tallystick/core'
+import type * as z from 'zod'
+import { RefusedRequestError } from './problem.ts'
+
+/** How much of a body is read, and for how long. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number
+  readonly bodyTimeoutMs: number
+  readonly clock: Clock
+}
+
+/** Reads the JSON body of a request and checks it. An empty body counts as an empty object. */
+export async function readBody<Body>(
+  request: Request,
+  schema: z.ZodType<Body>,
+  limits: BodyLimits,
+): Promise<Body> {
+  const text = await readText(request, limits)
+  if (text !== '') requireJson(request)
+  const parsed = schema.safeParse(text === '' ? {} : parseJson(text))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const place = issue?.path.length ? issue.path.join('.') : 'the body'
+  throw new RefusedRequestError(400, 'malformed', `The body does not fit: ${place}: ${issue?.message}.`)
+}
+
+/** A page of another origin can post a form or plain text without asking, and JSON only after a preflight. */
+function requireJson(request: Request): void {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
+  if (type === 'application/json') return
+  throw new RefusedRequestError(
+    415,
+    'unsupported_media_type',
+    'The body has to be JSON. Send it with content-type: application/json.',
+  )
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new RefusedRequestError(400, 'malformed', 'The body is not valid JSON.')
+  }
+}
+
+async function readText(request: Request, limits: BodyLimits): Promise<string> {
+  const { maxBodyBytes, bodyTimeoutMs, clock } = limits
+  if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes)
+  if (request.body === null) return ''
+  const reader = request.body.getReader()
+  const late = Promise.withResolvers<never>()
+  late.promise.catch(() => {})
+  const stopTimer = clock.schedule(bodyTimeoutMs, () => late.reject(tooSlow(bodyTimeoutMs)))
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  let bytes = 0
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), late.promise])
+      if (done) return text + decoder.decode()
+      bytes += value.byteLength
+      if (bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch (error) {
+    // The rest is not read. A sender that is gone cannot be told.
+    void reader.cancel().catch(() => {})
+    if (error instanceof RefusedRequestError) throw error
+    throw new RefusedRequestError(400, 'malformed', 'The body is not UTF-8, or it was cut off.')
+  } finally {
+    stopTimer()
+  }
+}
+
+function tooLarge(maxBytes: number): RefusedRequestError {
+  const message = `The body is larger than ${maxBytes} bytes, the most that this server reads.`
+  return new RefusedRequestError(413, 'body_too_large', message, { headers: { connection: 'close' } })
+}
+
+function tooSlow(timeoutMs: number): RefusedRequestError {
+  const message = `The body was not there after ${timeoutMs} ms. Send it at once.`
+  return new RefusedRequestError(408, 'body_too_slow', message, { headers: { connection: 'close' } })
+}

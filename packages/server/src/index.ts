@@ -1,0 +1,11 @@
+// Runs over HTTP, on any host that speaks `Request` and `Response`.
+export {
+  type Authorize,
+  type Names,
+  type Permission,
+  type Principal,
+  type Scope,
+  permissions,
+} from './access/principal.ts'
+export { type Server, createServer } from './server/create-server.ts'
+export type { Admit, ServerOptions } from './server/server-options.ts'

@@ -1,0 +1,80 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import type { CommandAcknowledgement } from '@tallystick/core/kit'
+import type { Hono } from 'hono'
+import { RefusedRequestError } from '../http/problem.ts'
+import { readBody } from '../http/read-body.ts'
+import type { Principal } from '../access/principal.ts'
+import { requireVisible } from '../access/visible-run.ts'
+import { resumeBody } from '../runs/bodies.ts'
+import { commandKinds, commandNames, type CommandName } from '../runs/sent-commands.ts'
+import { firstEvent } from '../runs/first-event.ts'
+import { stateAt, statusOf } from '../runs/run-view.ts'
+import { json, requirePermission, type RequestScope, type Served } from './served.ts'
+
+/** Adds the commands to a run: each leads to the process that drives it, or has this one take it over. */
+export function addCommands(app: Hono<RequestScope>, served: Served): void {
+  for (const name of commandNames) addCommand(app, served, name)
+  app.post('/runs/:run/resume', async (context) => {
+    const principal = context.get('principal')
+    requirePermission(principal, 'resume')
+    const runId = await requireVisible(served.ledger, principal, context.req.param('run'))
+    const { takeOver = false } = await readBody(context.req.raw, resumeBody, served.body)
+    await requireResumable(served.ledger, runId, takeOver)
+    await resume(served, principal, runId)
+    return json({ accepted: true }, 202)
+  })
+}
+
+function addCommand(app: Hono<RequestScope>, served: Served, name: CommandName): void {
+  app.post(`/runs/:run/${name}`, async (context) => {
+    const principal = context.get('principal')
+    requirePermission(principal, name)
+    const runId = await requireVisible(served.ledger, principal, context.req.param('run') ?? '')
+    const sent = await readBody(context.req.raw, commandKinds[name].read, served.body)
+    const key = commandKey(principal, context.req.header('idempotency-key'))
+    const command = sent({ by: principal.name, newId: () => key ?? crypto.randomUUID() })
+    const own = { key, context: served.contextOf(principal) }
+    return acknowledged(await served.runtime.send(runId, command, own))
+  })
+}
+
+/** A key of one principal never meets that of another. */
+function commandKey({ name }: Principal, given: string | undefined): string | undefined {
+  if (given === undefined) return undefined
+  if (/^[\x21-\x7e]{1,200}$/.test(given)) return `http:${encodeURIComponent(name)}:${given}`
+  throw new RefusedRequestError(
+    400,
+    'malformed',
+    'Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.',
+  )
+}
+
+function acknowledged(acknowledgement: CommandAcknowledgement): Response {
+  if (acknowledgement.accepted) return json({ accepted: true })
+  const { code, message } = acknowledgement
+  throw new RefusedRequestError(code === 'malformed' ? 400 : 409, code, message)
+}
+
+async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<void> {
+  const status = await statusOf(ledger, await stateAt(ledger, runId))
+  if (status === 'done')
+    throw notResumable('run_finished', 'The run has ended. Start a run of its session, or fork it.')
+  if (status === 'under_way')
+    throw notResumable('under_way', 'A process drives the run already. Follow its events.')
+  if (status !== 'unknown' || takeOver) return
+  throw notResumable(
+    'unknown_driver',
+    'The ledger cannot tell whether a process drives the run. If none does, send {"takeOver":true}; it would interrupt one that does.',
+  )
+}
+
+function notResumable(code: string, message: string): RefusedRequestError {
+  return new RefusedRequestError(409, code, message)
+}
+
+/** Resolves when the run is on record as taken up, or has stopped. */
+async function resume(served: Served, principal: Principal, runId: RunId): Promise<void> {
+  const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
+  const run = served.runtime.resume(runId, { context: served.contextOf(principal) })
+  await Promise.race([firstEvent(run, seq, served.stream.report), run.result])
+}

@@ -1,0 +1,114 @@
+import type { Agent, Ledger, Run } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { limitNames } from '@tallystick/core/vocabulary'
+import type { Hono } from 'hono'
+import { RefusedRequestError, runNotFound } from '../http/problem.ts'
+import { readBody } from '../http/read-body.ts'
+import type { Principal, Scope } from '../access/principal.ts'
+import { includes } from '../access/principal.ts'
+import { isVisible, requireVisible, sees, startOf } from '../access/visible-run.ts'
+import { firstEvent } from '../runs/first-event.ts'
+import { forkBody, startBody, type StartBody } from '../runs/bodies.ts'
+import { json, requireAgent, requirePermission, type RequestScope, type Served } from './served.ts'
+
+/** Adds the routes that begin a run: a start, and a fork of another run. */
+export function addStarts(app: Hono<RequestScope>, served: Served): void {
+  const { runtime, ledger } = served
+  app.post('/runs', async (context) => {
+    const principal = context.get('principal')
+    requirePermission(principal, 'start')
+    const body = await readBody(context.req.raw, startBody, served.body)
+    const run = await startRun(served, principal, body)
+    return begun(served, run)
+  })
+  app.post('/runs/:run/fork', async (context) => {
+    const principal = context.get('principal')
+    requirePermission(principal, 'fork')
+    const source = await requireVisible(ledger, principal, context.req.param('run'))
+    const { atSeq, input, writes, sessionId, reason } = await readBody(context.req.raw, forkBody, served.body)
+    const first = await startOf(ledger, source)
+    requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
+    await requireOwnSession(ledger, principal, sessionId)
+    const edit = input === undefined ? undefined : { input, by: principal.name, ...omitUndefined({ reason }) }
+    const run = runtime.fork(source, {
+      atSeq,
+      context: served.contextOf(principal),
+      ...omitUndefined({ edit, writes, sessionId }),
+    })
+    await firstEvent(run, 0, served.stream.report)
+    return begun(served, run)
+  })
+}
+
+/** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
+async function startRun(served: Served, principal: Principal, body: StartBody): Promise<Run> {
+  const { runtime, ledger } = served
+  const { input, sessionId, whenBusy, from } = body
+  const agent = requireAgent(served, principal, body.agent)
+  const subject = body.subject ?? onlySubject(principal)
+  requireSeen(principal, { agent: agent.name, sessionId, subject })
+  requireWithin(agent, body.limits)
+  if (from) await requireVisible(ledger, principal, from.runId)
+  await requireOwnSession(ledger, principal, sessionId)
+  const run: Run = runtime.run(agent, input, {
+    context: served.contextOf(principal),
+    ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits }),
+  })
+  const first = await firstEvent(run, 0, served.stream.report)
+  // Another caller may have begun the session meanwhile: nothing of it may be answered to this one.
+  const before = first.type === 'run_started' ? first.parent : undefined
+  if (before && !(await isVisible(ledger, principal, before.runId))) {
+    await run.cancel('The session belongs to another caller')
+    throw runNotFound(before.runId)
+  }
+  return run
+}
+
+function begun({ basePath }: Served, { id }: Run): Response {
+  return json({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
+}
+
+/** The subject of a principal that has one: its runs are about it unless the request names another. */
+function onlySubject({ sees: scope }: Principal): string | undefined {
+  const subjects: Scope['subjects'] = scope === 'everything' ? undefined : scope.subjects
+  return Array.isArray(subjects) && subjects.length === 1 ? (subjects[0] as string) : undefined
+}
+
+/** Refuses a run that its caller could not see afterwards. */
+function requireSeen(principal: Principal, facts: Parameters<typeof sees>[1]): void {
+  if (sees(principal, facts)) return
+  const scope = principal.sees === 'everything' ? {} : principal.sees
+  const missing = !includes(scope.sessions, facts.sessionId) ? 'sessionId' : 'subject'
+  throw new RefusedRequestError(
+    403,
+    'out_of_scope',
+    `You would not see this run: its ${missing} is not yours. Give a ${missing} that is.`,
+  )
+}
+
+/** A session begins with its history, so who starts a run of it has to see its last run. */
+async function requireOwnSession(
+  ledger: Ledger,
+  principal: Principal,
+  sessionId: string | undefined,
+): Promise<void> {
+  if (sessionId === undefined || principal.sees === 'everything') return
+  for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) {
+    if (await isVisible(ledger, principal, runId)) return
+    throw new RefusedRequestError(403, 'out_of_scope', 'This session is not yours. Give another sessionId.')
+  }
+}
+
+/** A caller makes limits narrower. Only the application and a recorded `raise` make them wider. */
+function requireWithin({ limits: own }: Agent<unknown>, given: StartBody['limits']): void {
+  const wider = limitNames.find((name) => {
+    const [max, asked] = [own[name], given?.[name]]
+    return typeof max === 'number' && asked !== undefined && asked > max
+  })
+  if (wider === undefined) return
+  throw new RefusedRequestError(
+    403,
+    'limit_too_wide',
+    `${wider} is above the limit of the agent (${String(own[wider])}). Give at most that.`,
+  )
+}

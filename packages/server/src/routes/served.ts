@@ -1,0 +1,58 @@
+import type { Agent, Ledger, Runtime } from '@tallystick/core'
+import { RefusedRequestError } from '../http/problem.ts'
+import type { BodyLimits } from '../http/read-body.ts'
+import { includes, type Permission, type Principal } from '../access/principal.ts'
+import type { StreamHost } from '../stream/followed-stream.ts'
+
+/** What the routes of a server share. */
+export interface Served {
+  readonly runtime: Runtime
+  readonly ledger: Ledger
+  readonly agents: ReadonlyMap<string, Agent<unknown>>
+  /** What the application passes to the runs that a principal starts or continues. */
+  readonly contextOf: (principal: Principal) => unknown
+  readonly body: BodyLimits
+  readonly stream: StreamHost
+  /** The response of a request has this path in front of those of the server. */
+  readonly basePath: string
+}
+
+/** What Hono keeps with a request: who sent it. */
+export interface RequestScope {
+  readonly Variables: { readonly principal: Principal }
+}
+
+/** The largest page of a list. */
+export const maxPage = 200
+
+/** Refuses what the principal may not do. */
+export function requirePermission({ may }: Principal, permission: Permission): void {
+  if (may === undefined || may.includes(permission)) return
+  throw new RefusedRequestError(403, 'not_permitted', `You may read runs, but not ${permission} them.`)
+}
+
+/** Returns the agent of a name that the principal sees. */
+export function requireAgent({ agents }: Served, { sees }: Principal, name: string): Agent<unknown> {
+  const agent = agents.get(name)
+  if (agent && (sees === 'everything' || includes(sees.agents, name))) return agent
+  throw new RefusedRequestError(
+    404,
+    'agent_not_found',
+    `No agent ${name.slice(0, 80)} is served here. GET /agents lists those that are.`,
+  )
+}
+
+/** A whole number of the query string; `undefined` if it is not given. */
+export function numberParameter(name: string, text: string | undefined): number | undefined {
+  if (text === undefined || text === '') return undefined
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new RefusedRequestError(400, 'malformed', `${name} has to be a whole number.`)
+}
+
+/** A JSON response, which no cache keeps. */
+export function json(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(JSON.stringify(value), {
+    status,
+    headers: { 'content-type': 'application/json', 'cache-control': 'no-store', ...headers },
+  })
+}

@@ -1,0 +1,127 @@
+import * as z from 'zod'
+import {
+  forkWrites,
+  limitNames,
+  onLimits,
+  resultPartSchema,
+  userPartSchema,
+  type ForkWrites,
+  type JsonObject,
+  type LimitName,
+  type OnLimit,
+  type ResultPart,
+  type UserPart,
+} from '@tallystick/core/vocabulary'
+
+/** What a user says: a text, or parts of a message. */
+export type Input = string | readonly UserPart[]
+
+/** What starts a run. */
+export interface StartBody {
+  readonly agent: string
+  readonly input: Input
+  readonly sessionId?: string
+  readonly whenBusy?: 'conflict' | 'wait'
+  /** Whom the run is about, by a name that reveals nothing. */
+  readonly subject?: string
+  /** Begins with the history of another run, up to an event. */
+  readonly from?: { readonly runId: string; readonly atSeq?: number }
+  /** Limits of this run, within those of the agent. */
+  readonly limits?: { readonly [Name in LimitName]?: number } & { readonly onLimit?: OnLimit }
+}
+
+/** What approves a call, with which question it answers; `input` runs in place of the call's own. */
+export interface ApproveBody {
+  readonly toolCallId: string
+  readonly attempt?: number
+  readonly inputDigest?: string
+  readonly input?: JsonObject
+}
+
+/** What denies a call; the model reads the reason. */
+export interface DenyBody {
+  readonly toolCallId: string
+  readonly attempt?: number
+  readonly inputDigest?: string
+  readonly reason: string
+}
+
+/** What stops a run. */
+export interface CancelBody {
+  readonly reason?: string
+}
+
+/** What adds a message to a run. */
+export interface InputBody {
+  readonly input: Input
+}
+
+/** What raises a limit. */
+export interface RaiseBody {
+  readonly limit: LimitName
+  readonly max: number
+}
+
+/** What settles a deferred call: its result, or what went wrong. */
+export type SettleBody =
+  | { readonly toolCallId: string; readonly result: string | readonly ResultPart[] }
+  | { readonly toolCallId: string; readonly failed: string }
+
+/** What resumes a run; `takeOver` also if the ledger cannot tell whether a process drives it. */
+export interface ResumeBody {
+  readonly takeOver?: boolean
+}
+
+/** What forks a run after an event, with another last message of the user if `input` is given. */
+export interface ForkBody {
+  readonly atSeq: number
+  readonly input?: Input
+  readonly writes?: ForkWrites
+  readonly sessionId?: string
+  readonly reason?: string
+}
+
+const filled = z.string().regex(/\S/, 'is empty')
+const id = filled.max(200)
+const input = z.union([filled, z.array(userPartSchema).min(1)])
+const amount = z.number().nonnegative()
+const question = {
+  toolCallId: id,
+  attempt: z.exactOptional(z.int().positive()),
+  inputDigest: z.exactOptional(id),
+}
+const limits = z.strictObject({
+  ...Object.fromEntries(limitNames.map((name) => [name, z.exactOptional(amount)])),
+  onLimit: z.exactOptional(z.enum(onLimits)),
+})
+
+/** The checks of the bodies. A field that a body does not have is refused: it would decide nothing, in silence. */
+export const startBody: z.ZodType<StartBody> = z.strictObject({
+  agent: id,
+  input,
+  sessionId: z.exactOptional(id),
+  whenBusy: z.exactOptional(z.enum(['conflict', 'wait'])),
+  subject: z.exactOptional(id),
+  from: z.exactOptional(z.strictObject({ runId: id, atSeq: z.exactOptional(z.int().positive()) })),
+  limits: z.exactOptional(limits),
+})
+export const approveBody: z.ZodType<ApproveBody> = z.strictObject({
+  ...question,
+  input: z.exactOptional(z.record(z.string(), z.json())),
+})
+export const denyBody: z.ZodType<DenyBody> = z.strictObject({ ...question, reason: z.string() })
+export const cancelBody: z.ZodType<CancelBody> = z.strictObject({ reason: z.exactOptional(z.string()) })
+export const inputBody: z.ZodType<InputBody> = z.strictObject({ input })
+export const raiseBody: z.ZodType<RaiseBody> = z.strictObject({ limit: z.enum(limitNames), max: amount })
+export const settleBody: z.ZodType<SettleBody> = z.union([
+  z.strictObject({ toolCallId: id, result: z.union([z.string(), z.array(resultPartSchema).min(1)]) }),
+  z.strictObject({ toolCallId: id, failed: z.string() }),
+])
+export const resumeBody: z.ZodType<ResumeBody> = z.strictObject({ takeOver: z.exactOptional(z.boolean()) })
+export const forkBody: z.ZodType<ForkBody> = z.strictObject({
+  atSeq: z.int().positive(),
+  input: z.exactOptional(input),
+  writes: z.exactOptional(z.enum(forkWrites)),
+  sessionId: z.exactOptional(id),
+  reason: z.exactOptional(z.string()),
+})

@@ -1,0 +1,47 @@
+import type { Ledger, RunId, RunState } from '@tallystick/core'
+import { omitUndefined, withChildren } from '@tallystick/core/kit'
+import { isSuspended, transcript } from '@tallystick/core/machine'
+import { foldTo } from '@tallystick/ledger'
+import { runNotFound } from '../http/problem.ts'
+
+/**
+ * The status of a run. `under_way`: a process drives it. `suspended`: it waits for a command. `interrupted`: no
+ * process drives it, and `resume` continues it. `unknown`: the ledger cannot tell `under_way` from `interrupted`.
+ */
+export const runStatuses = ['under_way', 'suspended', 'interrupted', 'unknown', 'done'] as const
+export type RunStatus = (typeof runStatuses)[number]
+
+/** Returns the state of a run as a caller sees it: its status, its answer, its totals, and what it waits for. */
+export async function runView(ledger: Ledger, state: RunState): Promise<object> {
+  const { status: _, ...result } = await withChildren(state, ledger)
+  const { sessionId, sessionPlace, subject, parent, phase, turn, limits, at } = state
+  return {
+    ...result,
+    status: await statusOf(ledger, state),
+    phase,
+    turn,
+    ...omitUndefined({ sessionId, sessionPlace, subject, parent }),
+    limits,
+    lastAt: at,
+  }
+}
+
+/** Returns the status of a run. */
+export async function statusOf(ledger: Ledger, state: RunState): Promise<RunStatus> {
+  if (state.phase === 'done') return 'done'
+  if (isSuspended(state)) return 'suspended'
+  const isDriven = await ledger.isDriven?.(state.runId)
+  return isDriven === undefined ? 'unknown' : isDriven ? 'under_way' : 'interrupted'
+}
+
+/** Returns what the model of a run could be shown at that event: the messages, in order. */
+export function transcriptView(state: RunState): object {
+  return { runId: state.runId, seq: state.seq, messages: transcript(state) }
+}
+
+/** Folds a run up to an event, or to its end. Throws a `RunNotFoundError` if there is no such run or event. */
+export async function stateAt(ledger: Ledger, runId: RunId, seq?: number): Promise<RunState> {
+  const head = await ledger.head(runId)
+  if (head === undefined || (seq !== undefined && (seq < 1 || seq > head.seq))) throw runNotFound(runId)
+  return await foldTo(ledger, runId, seq)
+}

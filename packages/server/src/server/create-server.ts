@@ -1,0 +1,158 @@
+import type { RunResult } from '@tallystick/core'
+import { defaultHost } from '@tallystick/core/kit'
+import { Hono } from 'hono'
+import { RefusedRequestError, isServerFault, problemResponse } from '../http/problem.ts'
+import { isRead, requireLoopbackHost, requireNoSecretInUrl, requireOwnOrigin } from '../http/request-guard.ts'
+import { crossOriginHeaders, isPreflight } from '../http/cross-origin.ts'
+import { newToken, tokenOwner } from '../access/own-token.ts'
+import { requirePrincipal } from '../access/principal.ts'
+import { addAgents } from '../routes/agents.ts'
+import { addCommands } from '../routes/run-commands.ts'
+import { addEvents } from '../routes/run-events.ts'
+import { addReads } from '../routes/run-reads.ts'
+import { addStarts } from '../routes/run-start.ts'
+import type { RequestScope, Served } from '../routes/served.ts'
+import { requireServerOptions, type ServerOptions } from './server-options.ts'
+
+/** A server of runs, for any host that speaks `Request` and `Response`. */
+export interface Server {
+  /** Answers a request. Never rejects: a failure is a response. */
+  readonly fetch: (request: Request) => Promise<Response>
+  /** Without `authorize`: what a request sends as `authorization: Bearer …`. */
+  readonly token?: string
+  /**
+   * For a stop signal: starts nothing more, lets what is in flight end for up to `graceMs` (5 seconds), ends the streams
+   * after the last event, and returns the runs as they stopped. Readers reconnect to another process.
+   */
+  drain(graceMs?: number): Promise<readonly RunResult[]>
+}
+
+/** Serves the runs of a ledger over HTTP. Throws a `ConfigurationError` for options that cannot work. */
+export function createServer(options: ServerOptions): Server {
+  requireServerOptions(options)
+  const { runtime, basePath = '', clock = defaultHost.clock, report = defaultHost.report } = options
+  const token = options.authorize ? undefined : newToken()
+  const stop = new AbortController()
+  let isDraining = false
+  const served: Served = {
+    runtime,
+    ledger: options.ledger,
+    agents: new Map(options.agents.map((agent) => [agent.name, agent])),
+    contextOf: (principal) => options.context?.(principal),
+    basePath,
+    body: {
+      maxBodyBytes: options.maxBodyBytes ?? 1_000_000,
+      bodyTimeoutMs: options.bodyTimeoutMs ?? 10_000,
+      clock,
+    },
+    stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
+  }
+  const app = appOf(served, options, token)
+  const handle = async (request: Request): Promise<Response> => {
+    try {
+      if (isDraining && !isRead(request)) throw stopping()
+      return await app.fetch(request)
+    } catch (error) {
+      if (isServerFault(error)) report(error, `${request.method} ${new URL(request.url).pathname} failed`)
+      return problemResponse(error)
+    }
+  }
+  return {
+    fetch: async (request) => withHeaders(await handle(request), request, options.origins ?? []),
+    ...(token !== undefined && { token }),
+    async drain(graceMs) {
+      isDraining = true
+      try {
+        return await runtime.drain(graceMs)
+      } finally {
+        stop.abort()
+      }
+    },
+  }
+}
+
+function appOf(served: Served, options: ServerOptions, token: string | undefined): Hono<RequestScope> {
+  const app = new Hono<RequestScope>().basePath(served.basePath === '' ? '/' : served.basePath)
+  const { origins = [], maxHeaderBytes = 16_384, admit } = options
+  const authorize = options.authorize ?? tokenOwner(token ?? '')
+  app.onError((error) => {
+    throw error
+  })
+  app.notFound((context) => {
+    throw new RefusedRequestError(
+      404,
+      'not_found',
+      `There is no ${context.req.method} ${context.req.path.slice(0, 200)}.`,
+    )
+  })
+  app.use(async (context, next) => {
+    const request = context.req.raw
+    const url = new URL(request.url)
+    requireShortHeaders(request, maxHeaderBytes)
+    if (token !== undefined) requireLoopbackHost(request, url)
+    requireNoSecretInUrl(url)
+    requireOwnOrigin(request, url, origins)
+    if (isPreflight(request, origins)) return new Response(null, { status: 204 })
+    const bare = new Request(url, { method: request.method, headers: request.headers })
+    const principal = await authorize(bare)
+    if (principal === undefined) throw unknownCaller()
+    requirePrincipal(principal)
+    await requireAdmitted(await admit?.(bare, principal))
+    context.set('principal', principal)
+    return await next()
+  })
+  addAgents(app, served)
+  addStarts(app, served)
+  addReads(app, served)
+  addEvents(app, served)
+  addCommands(app, served)
+  return app
+}
+
+/** Adds the headers of every response: no page of another origin reads it, and no browser guesses its type. */
+function withHeaders(response: Response, request: Request, origins: readonly string[]): Response {
+  const headers = new Headers(response.headers)
+  headers.set('x-content-type-options', 'nosniff')
+  for (const [name, value] of crossOriginHeaders(request, origins)) headers.set(name, value)
+  return new Response(response.body, { status: response.status, headers })
+}
+
+function requireShortHeaders(request: Request, maxBytes: number): void {
+  let length = request.url.length
+  for (const [name, value] of request.headers) length += name.length + value.length + 4
+  if (length <= maxBytes) return
+  throw new RefusedRequestError(
+    413,
+    'headers_too_large',
+    `The headers are longer than ${maxBytes} characters.`,
+  )
+}
+
+async function requireAdmitted(admission: boolean | number | undefined): Promise<void> {
+  if (admission === undefined || admission === true) return
+  throw new RefusedRequestError(
+    429,
+    'too_many_requests',
+    'You send more requests than you may. Wait before the next one.',
+    {
+      headers: { 'retry-after': String(admission === false ? 1 : Math.max(1, Math.ceil(admission))) },
+    },
+  )
+}
+
+function unknownCaller(): RefusedRequestError {
+  return new RefusedRequestError(
+    401,
+    'unauthorized',
+    'The request names no caller that this server knows. Send authorization: Bearer TOKEN.',
+    { headers: { 'www-authenticate': 'Bearer' } },
+  )
+}
+
+function stopping(): RefusedRequestError {
+  return new RefusedRequestError(
+    503,
+    'stopping',
+    'This process stops. Send the request again, to another one.',
+  )
+}

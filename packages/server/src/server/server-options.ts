@@ -1,0 +1,88 @@
+import { ConfigurationError, type Agent, type Clock, type Ledger, type Runtime } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import type { Authorize, Principal } from '../access/principal.ts'
+
+/** What a server serves, and to whom. */
+export interface ServerOptions {
+  readonly runtime: Runtime
+  /** The ledger of the runtime. */
+  readonly ledger: Ledger
+  /** The agents that callers can start. */
+  readonly agents: readonly Agent<unknown>[]
+  /** Recognises callers. Without it the server answers on this machine only, and demands `token`. */
+  readonly authorize?: Authorize | undefined
+  /** The context that the application passes to runs which a principal starts or continues. */
+  readonly context?: ((principal: Principal) => unknown) | undefined
+  /** Called before each request is served, for a limit on the rate: `false` refuses it, a number says for how many seconds. */
+  readonly admit?: Admit | undefined
+  /** Where the server is mounted, such as `/api/agents`. Default: at the root. */
+  readonly basePath?: string | undefined
+  /** Origins of web pages that may read and send commands, beside the server's own: `https://app.example.com`. */
+  readonly origins?: readonly string[] | undefined
+  /** The largest body that is read. Default: 1 MB. */
+  readonly maxBodyBytes?: number | undefined
+  /** How long a body may take to arrive. Default: 10 seconds. */
+  readonly bodyTimeoutMs?: number | undefined
+  /** The largest headers that are read, in characters. Default: 16 kB. */
+  readonly maxHeaderBytes?: number | undefined
+  /** How often a stream without events shows that it lives. Default: 15 seconds. */
+  readonly heartbeatMs?: number | undefined
+  /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
+  readonly report?: ((error: unknown, what: string) => void) | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** Decides whether a request is served now. */
+export type Admit = (request: Request, principal: Principal) => boolean | number | Promise<boolean | number>
+
+const { anyFunction, anyObject, fields, filledText, listOf, maybe, milliseconds, numberFrom, valueThat } =
+  option
+
+const origin = valueThat(
+  'an origin such as https://app.example.com, without a path',
+  (value) => typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value,
+)
+const basePath = valueThat(
+  'a path that begins with / and does not end with it',
+  (value) => typeof value === 'string' && /^(?:\/[\w.~-]+)*$/.test(value),
+)
+
+const serverOptions = fields<ServerOptions>(
+  {
+    runtime: anyObject,
+    ledger: anyObject,
+    agents: listOf(anyObject),
+    authorize: maybe(anyFunction),
+    context: maybe(anyFunction),
+    admit: maybe(anyFunction),
+    basePath: maybe(basePath),
+    origins: maybe(listOf(origin)),
+    maxBodyBytes: maybe(numberFrom(1, { whole: true })),
+    bodyTimeoutMs: maybe(milliseconds),
+    maxHeaderBytes: maybe(numberFrom(1_000, { whole: true })),
+    heartbeatMs: maybe(milliseconds),
+    report: maybe(anyFunction),
+    clock: maybe(anyObject),
+  },
+  { cors: 'origins', auth: 'authorize', authenticate: 'authorize', prefix: 'basePath', rateLimit: 'admit' },
+)
+
+/** Refuses options of which no server could be made. */
+export function requireServerOptions(options: ServerOptions): void {
+  requireOptions('createServer', serverOptions, options)
+  requireOptions(
+    'createServer',
+    listOf(filledText),
+    options.agents.map(({ name }) => name),
+    'agents',
+  )
+  const names = new Set<string>()
+  for (const { name } of options.agents) {
+    if (names.has(name)) {
+      throw new ConfigurationError(
+        `createServer: two agents have the name ${name}. Give one of them another.`,
+      )
+    }
+    names.add(name)
+  }
+}

@@ -1,0 +1,237 @@
+import { describe, expect, it } from 'vitest'
+import type { RuntimeEvent } from '@tallystick/core'
+import { answerOf, framesOf, openOffice, tellingAgent } from './kit/office.ts'
+
+interface RunAnswer {
+  readonly status: string
+  readonly text: string
+  readonly seq: number
+  readonly pendingApprovals: readonly {
+    toolCallId: string
+    attempt: number
+    inputDigest: string
+    input: unknown
+  }[]
+}
+
+describe('a run over HTTP', () => {
+  it('is started, followed, approved and read to its end', async () => {
+    const office = await openOffice()
+    const started = await office.send('/runs', 'boss', { agent: 'office', input: 'Pay the bill.' })
+    expect(started.status).toBe(201)
+    const { runId } = (await started.json()) as { runId: string }
+    expect(started.headers.get('location')).toBe(`/runs/${runId}`)
+
+    const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const { status, pendingApprovals } = (await waiting.json()) as RunAnswer
+    expect(status).toBe('suspended')
+    const [{ toolCallId, attempt, inputDigest, input }] = pendingApprovals as [
+      RunAnswer['pendingApprovals'][0],
+    ]
+    expect(input).toEqual({ usd: 5 })
+    const approved = await office.send(`/runs/${runId}/approve`, 'boss', {
+      toolCallId,
+      attempt,
+      inputDigest,
+      input: { usd: 4 },
+    })
+    expect(await approved.json()).toEqual({ accepted: true })
+
+    const ended = await office.send(`/runs/${runId}/result?waitMs=20000`)
+    expect(await ended.json()).toMatchObject({
+      status: 'done',
+      reason: 'answered',
+      text: 'Payment: 4 USD paid',
+    })
+    const { messages } = (await (await office.send(`/runs/${runId}/transcript`)).json()) as {
+      messages: unknown[]
+    }
+    expect(messages).toHaveLength(4)
+    const decided = (await recorded(office.send(`/runs/${runId}/events`))).find(
+      ({ type }) => type === 'approval_decided',
+    )
+    expect(decided).toMatchObject({ by: 'boss', via: 'http', approved: true })
+    expect(office.reported).toEqual([])
+  })
+
+  it('is seen as it was at any event', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'Good.')] })
+    const runId = await office.start('boss')
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    expect(await answerOf(await office.send(`/runs/${runId}?at=1`))).toMatchObject({
+      status: 200,
+      seq: 1,
+      text: '',
+    })
+    expect(await answerOf(await office.send(`/runs/${runId}?at=999`))).toMatchObject({
+      code: 'run_not_found',
+    })
+  })
+
+  it('is listed with filters, page by page', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
+    const runIds: string[] = []
+    for (let count = 0; count < 3; count++) {
+      runIds.unshift(await office.start('boss', { sessionId: 's1' }))
+      await office.send(`/runs/${runIds[0]}/result?waitMs=20000`)
+    }
+    const first = await answerOf(await office.send('/runs?limit=2&sessionId=s1&status=done'))
+    expect(first['runs']).toMatchObject([{ runId: runIds[0] }, { runId: runIds[1] }])
+    const second = await answerOf(
+      await office.send(`/runs?limit=2&sessionId=s1&before=${String(first['before'])}`),
+    )
+    expect(second['runs']).toMatchObject([{ runId: runIds[2], sessionPlace: 1 }])
+    expect((await answerOf(await office.send('/runs?agent=other')))['runs']).toEqual([])
+    expect(await answerOf(await office.send('/runs?status=sleeping'))).toMatchObject({
+      status: 400,
+      code: 'malformed',
+    })
+  })
+
+  it('is denied, and the model reads why', async () => {
+    const office = await openOffice()
+    const runId = await office.start('boss')
+    const { pendingApprovals } = (await (
+      await office.send(`/runs/${runId}/result?waitMs=20000`)
+    ).json()) as RunAnswer
+    const toolCallId = pendingApprovals[0]?.toolCallId
+    await office.send(`/runs/${runId}/deny`, 'boss', { toolCallId, reason: 'too dear' })
+    const { text } = (await (await office.send(`/runs/${runId}/result?waitMs=20000`)).json()) as RunAnswer
+    expect(text).toContain('too dear')
+    const again = await office.send(`/runs/${runId}/deny`, 'boss', { toolCallId, reason: 'too dear' })
+    expect(again.headers.get('content-type')).toBe('application/problem+json')
+    expect(await answerOf(again)).toMatchObject({ status: 409, code: 'run_finished' })
+  })
+
+  it('is cancelled by the principal, steered, and not raised above what it has', async () => {
+    const office = await openOffice()
+    const runId = await office.start('boss')
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    expect((await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Hurry.' })).status).toBe(200)
+    const raise = await office.send(`/runs/${runId}/raise`, 'boss', { limit: 'maxTurns', max: 1 })
+    expect(raise.status).toBe(409)
+    await office.send(`/runs/${runId}/cancel`, 'boss', { reason: 'closed' })
+    const ended = await office.send(`/runs/${runId}/result?waitMs=20000`)
+    expect(await ended.json()).toMatchObject({ status: 'done', reason: 'cancelled' })
+    const cancel = (await recorded(office.send(`/runs/${runId}/events`))).find(
+      ({ type }) => type === 'cancel_requested',
+    )
+    expect(cancel).toMatchObject({ by: 'boss', reason: 'closed' })
+  })
+
+  it('is forked after an event, with another input', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
+    const runId = await office.start('boss')
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const events = await recorded(office.send(`/runs/${runId}/events`))
+    const atSeq = events.find(({ type }) => type === 'input_received')?.seq
+    const forked = await office.send(`/runs/${runId}/fork`, 'boss', { atSeq, input: 'Another bill.' })
+    expect(forked.status).toBe(201)
+    const { runId: forkId } = (await forked.json()) as { runId: string }
+    const result = await office.send(`/runs/${forkId}/result?waitMs=20000`)
+    expect(await result.json()).toMatchObject({
+      status: 'done',
+      text: 'Two.',
+      parent: { runId, relation: 'fork' },
+    })
+    const edited = (await recorded(office.send(`/runs/${forkId}/events`))).find(
+      ({ type }) => type === 'history_edited',
+    )
+    expect(edited).toMatchObject({ by: 'boss' })
+  })
+
+  it('is refused with the code of the error', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.')] })
+    const cases: readonly (readonly [body: object, status: number, code: string])[] = [
+      [{ agent: 'nobody', input: 'Hi.' }, 404, 'agent_not_found'],
+      [{ agent: 'teller' }, 400, 'malformed'],
+      [{ agent: 'teller', input: '' }, 400, 'malformed'],
+      [{ agent: 'teller', input: [{ type: 'text' }] }, 400, 'malformed'],
+      [{ agent: 'teller', input: 'Hi.', session: 's1' }, 400, 'malformed'],
+      [{ agent: 'teller', input: 'Hi.', limits: { maxTurns: 1e9 } }, 403, 'limit_too_wide'],
+      [{ agent: 'teller', input: 'Hi.', from: { runId: 'x' } }, 404, 'run_not_found'],
+    ]
+    for (const [body, status, code] of cases) {
+      const response = await office.send('/runs', 'boss', body)
+      expect({ body, ...(await answerOf(response)) }).toMatchObject({ body, status, code })
+    }
+    expect(await answerOf(await office.send('/nothing'))).toMatchObject({ status: 404, code: 'not_found' })
+    expect((await office.send('/agents')).headers.get('content-type')).toBe('application/json')
+  })
+
+  it('keeps a session busy, and says which run does', async () => {
+    const office = await openOffice()
+    const runId = await office.start('boss', { sessionId: 's1' })
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const second = await office.send('/runs', 'boss', { agent: 'office', input: 'More.', sessionId: 's1' })
+    expect(await answerOf(second)).toMatchObject({
+      status: 409,
+      code: 'ledger_conflict',
+      kind: 'session',
+      busy: { runId, status: 'suspended' },
+    })
+  })
+})
+
+describe('the agents of a server', () => {
+  it('are listed without their instructions', async () => {
+    const office = await openOffice()
+    const response = await office.send('/agents')
+    const text = await response.text()
+    expect(JSON.parse(text)).toMatchObject({
+      agents: [{ name: 'office', description: 'Pays bills.', tools: [{ name: 'pay', effect: 'write' }] }],
+    })
+    expect(text).not.toContain('instructions')
+    expect(await answerOf(await office.send('/agents/other'))).toMatchObject({
+      status: 404,
+      code: 'agent_not_found',
+    })
+  })
+})
+
+describe('a command that is sent twice under one key', () => {
+  it('is one command', async () => {
+    const office = await openOffice()
+    const runId = await office.start('boss')
+    await office.send(`/runs/${runId}/result?waitMs=20000`)
+    const key = { 'idempotency-key': 'k1' }
+    expect((await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Hurry.' }, key)).status).toBe(200)
+    const again = await office.send(`/runs/${runId}/steer`, 'boss', { input: 'Hurry.' }, key)
+    expect(await answerOf(again)).toMatchObject({ status: 409, code: 'ledger_conflict', kind: 'unique' })
+    const events = await recorded(office.send(`/runs/${runId}/events`))
+    expect(events.filter(({ type }) => type === 'input_received')).toHaveLength(2)
+  })
+})
+
+async function recorded(response: Promise<Response>): Promise<readonly RuntimeEvent[]> {
+  return ((await (await response).json()) as { events: RuntimeEvent[] }).events
+}
+
+describe('the stream of a run', () => {
+  it('has every event once, also for a reader that reconnects in the middle', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One two three four.')] })
+    const runId = await office.start('boss')
+    const stream = { accept: 'text/event-stream' }
+    const all: RuntimeEvent[] = []
+    for await (const { id, data } of framesOf(
+      await office.send(`/runs/${runId}/events`, 'boss', undefined, stream),
+    )) {
+      const event = JSON.parse(data) as RuntimeEvent
+      expect(id).toBe(String(event.seq))
+      all.push(event)
+    }
+    expect(all).toEqual(await recorded(office.send(`/runs/${runId}/events`)))
+    expect(all.at(-1)?.type).toBe('run_finished')
+    for (const { seq } of all.slice(0, -1)) {
+      const headers = { ...stream, 'last-event-id': String(seq) }
+      const rest: RuntimeEvent[] = []
+      const response = await office.send(`/runs/${runId}/events`, 'boss', undefined, headers)
+      for await (const { data } of framesOf(response)) rest.push(JSON.parse(data) as RuntimeEvent)
+      expect(rest).toEqual(all.slice(seq))
+    }
+    const after = { ...stream, 'last-event-id': String(all.length) }
+    expect((await office.send(`/runs/${runId}/events`, 'boss', undefined, after)).status).toBe(204)
+    const beyond = await office.send(`/runs/${runId}/events?after=999`, 'boss', undefined, stream)
+    expect(await answerOf(beyond)).toMatchObject({ status: 400, code: 'malformed' })
+  })
+})
