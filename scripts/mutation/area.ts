@@ -41,7 +41,7 @@ export const areas: readonly Area[] = [
 /** Sources that run in a process of their own, which reads them from disk: no test would see a fault in them. */
 const inOwnProcess: ReadonlySet<string> = new Set(
   ['cells', 'run-statement', 'sqlite', 'statement-kind', 'statement-process', 'tables-text'].map(
-    (name) => `packages/tools/src/built-in/sql-query/${name}.ts`,
+    (name) => `packages/tools/src/built-in/sql-query/sqlite/${name}.ts`,
   ),
 )
 

@@ -8,7 +8,7 @@ import { failureText } from '../../packages/providers/src/shared/failure/failure
 import { globOf } from '../../packages/tools/src/built-in/files/names/glob.ts'
 import { linesWith } from '../../packages/tools/src/built-in/files/text/places-of.ts'
 import { visibleText } from '../../packages/tools/src/content/visible-text.ts'
-import { refusalOf } from '../../packages/tools/src/built-in/sql-query/statement-kind.ts'
+import { refusalOf } from '../../packages/tools/src/built-in/sql-query/sqlite/statement-kind.ts'
 import { effort } from '../testing/effort.ts'
 import { type BlockCounter, blockCounter } from '../patterns/block-steps.ts'
 

@@ -144,6 +144,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'built-in',
     'built-in/calculator',
     'built-in/http-fetch',
+    'built-in/sql-query/sqlite',
     'built-in/sql-query',
     'built-in/files/names',
     'built-in/files/root',

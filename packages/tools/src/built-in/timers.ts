@@ -10,3 +10,12 @@ export const hostTimers: Timers = {
     return () => clearTimeout(timer)
   },
 }
+
+/** The host's timers, which keep no process alive. */
+export const unheldTimers: Timers = {
+  schedule(delayMs, callback) {
+    const timer = setTimeout(callback, delayMs)
+    timer.unref()
+    return () => clearTimeout(timer)
+  },
+}

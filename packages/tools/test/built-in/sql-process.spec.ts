@@ -103,7 +103,7 @@ describe('a statement that does not end', () => {
 
   it('dies with the process that asked for it', async () => {
     const program = join(folder, 'asks.mjs')
-    const entry = new URL('../../src/built-in/sql-query/statement-process.ts', import.meta.url)
+    const entry = new URL('../../src/built-in/sql-query/sqlite/statement-process.ts', import.meta.url)
     writeFileSync(
       program,
       `import { fork } from 'node:child_process'
@@ -121,6 +121,62 @@ describe('a statement that does not end', () => {
     // The orphan is gone as soon as it notices; the test's own time limit fails it where it does not.
     while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve))
     expect(isAlive(pid)).toBe(false)
+  })
+})
+
+describe('the process of a statement that has ended', () => {
+  const one = '{"columns":["1"],"rows":[[1]]}'
+
+  it('runs the next ones, and where it is killed meanwhile another does', async () => {
+    const before = childrenOf(process.pid)
+    const tool = sqlQuery({ path, timers: new HeldTimers() })
+    const ownProcesses = (): readonly number[] =>
+      childrenOf(process.pid).filter((pid) => !before.includes(pid))
+    const ask = async (): Promise<number> => {
+      expect((await endingOf(tool, { sql: 'SELECT 1' })).text).toBe(one)
+      const [pid, ...others] = ownProcesses()
+      expect(others).toEqual([])
+      return pid ?? 0
+    }
+    const first = await ask()
+    expect(await ask()).toBe(first)
+    process.kill(first, 'SIGKILL')
+    const second = await ask()
+    expect(second).not.toBe(first)
+    // A statement that has to be killed takes its process along.
+    const cancelled$ = new Subject<string>()
+    const timers = new HeldTimers()
+    const other = sqlQuery({ path, timers })
+    await endingOf(other, { sql: 'SELECT 1' })
+    const ending = endingOf(other, { sql: endless }, { cancelled$ })
+    await timers.isSet(5_000)
+    const [, running = 0] = ownProcesses()
+    cancelled$.next('enough')
+    await ending
+    expect([isAlive(running), isAlive(second)]).toEqual([false, true])
+    expect((await endingOf(other, { sql: 'SELECT 1' })).text).toBe(one)
+    for (const pid of ownProcesses()) process.kill(pid, 'SIGKILL')
+    while (ownProcesses().some(isAlive)) await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  it('keeps no host alive, and ends with it', async () => {
+    const program = join(folder, 'asks-once.mjs')
+    const entry = (name: string): string => JSON.stringify(new URL(name, import.meta.url).href)
+    writeFileSync(
+      program,
+      `import { execFileSync } from 'node:child_process'
+       import { sqlQuery } from ${entry('../../src/built-in/sql-query/sql-query.ts')}
+       import { callTool } from ${entry('../../../core/src/testing/index.ts')}
+       const { text } = await callTool(sqlQuery({ path: ${JSON.stringify(path)} }), { sql: 'SELECT 1' })
+       const children = execFileSync('ps', ['-A', '-o', 'pid=,ppid=']).toString().split('\\n').map((line) => line.trim().split(/ +/))
+       const [pid] = children.find(([, parent]) => Number(parent) === process.pid)
+       console.log(JSON.stringify({ text, pid: Number(pid) }))`,
+    )
+    const { text, pid } = JSON.parse(
+      execFileSync(process.execPath, ['--no-warnings', program]).toString(),
+    ) as Record<string, unknown>
+    expect(text).toBe(one)
+    while (isAlive(Number(pid))) await new Promise((resolve) => setImmediate(resolve))
   })
 })
 

@@ -6,10 +6,11 @@ import { defineTool } from '../../definition/define-tool.ts'
 import type { ToolContext } from '../../execution/executor.ts'
 import { ToolError } from '../../execution/tool-error.ts'
 import { requirePackage } from '../optional-package.ts'
-import { hostTimers, type Timers } from '../timers.ts'
-import { requireNativeInterface } from './native-interface.ts'
-import { runInOwnProcess, maxStartMs } from './own-process.ts'
-import type { Cut, StatementReply, StatementRequest } from './protocol.ts'
+import { hostTimers, type Timers, unheldTimers } from '../timers.ts'
+import { keptProcesses, type StatementProcesses } from './sqlite/kept-processes.ts'
+import { requireNativeInterface } from './sqlite/native-interface.ts'
+import { maxStartMs } from './sqlite/own-process.ts'
+import type { Cut, StatementReply, StatementRequest } from './sqlite/protocol.ts'
 
 /** Where the data is, and how much of it one call may show. */
 export interface SqlQueryOptions {
@@ -33,8 +34,9 @@ export interface SqlQueryOptions {
  * A tool that runs one read-only SQL statement on a SQLite file and answers `{ columns, rows, note? }` as JSON. Needs
  * the package better-sqlite3.
  *
- * Each statement runs in a process of its own, which is killed when its time is over, when the call is cancelled and
- * when this process dies: SQLite cannot be interrupted from a worker thread, which would run on until it is done.
+ * A statement has a process to itself, which is killed when its time is over, when the call is cancelled and when this
+ * process dies: SQLite cannot be interrupted from a worker thread, which would run on until it is done. A process whose
+ * statement ended waits half a minute for the next one, and keeps no host alive meanwhile.
  */
 export function sqlQuery(options: SqlQueryOptions): Tool {
   requireOptions('sqlQuery', sqlQueryOptions, options)
@@ -46,6 +48,7 @@ export function sqlQuery(options: SqlQueryOptions): Tool {
   }
   assertUsable(name, path)
   const database = resolve(path)
+  const processes = keptProcesses(timers, options.timers ?? unheldTimers)
   return defineTool({
     name,
     description: options.description ?? descriptionOf(limits.maxRows),
@@ -53,7 +56,8 @@ export function sqlQuery(options: SqlQueryOptions): Tool {
     effect: 'read',
     // The statement's own limit is reached first; this one is for a host that hangs.
     timeoutMs: maxStartMs + limits.timeoutMs + 1_000,
-    execute: (given, context) => query({ path: database, ...limits, ...statementOf(given) }, context, timers),
+    execute: (given, context) =>
+      query({ path: database, ...limits, ...statementOf(given) }, context, processes),
   })
 }
 
@@ -72,8 +76,12 @@ const sqlQueryOptions = fields<SqlQueryOptions>(
   { file: 'path', database: 'path', limit: 'maxRows', timeout: 'timeoutMs' },
 )
 
-async function query(request: StatementRequest, { signal }: ToolContext, timers: Timers): Promise<Json> {
-  const reply = await runInOwnProcess(request, signal, timers)
+async function query(
+  request: StatementRequest,
+  { signal }: ToolContext,
+  processes: StatementProcesses,
+): Promise<Json> {
+  const reply = await processes.run(request, signal)
   if (reply.kind === 'rows') return shown(reply, request)
   if (reply.kind === 'failed') throw new ToolError(failureText(reply))
   if (reply.kind === 'timed_out') {

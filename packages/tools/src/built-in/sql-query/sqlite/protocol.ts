@@ -29,7 +29,14 @@ export type StatementEnding =
   | { readonly kind: 'out_of_memory' }
 
 /** What the process of a statement says: that the statement runs now, then how it ended. */
-export type StatementMessage = { readonly kind: 'running' } | StatementEnding
+export type StatementMessage =
+  | { readonly kind: 'running' }
+  | {
+      readonly kind: 'ended'
+      readonly ending: StatementEnding
+      /** Whether the process should run no other statement. */
+      readonly isSpent: boolean
+    }
 
 /** How a statement ended, as the process that asked knows it. */
 export type StatementReply = StatementEnding | { readonly kind: 'timed_out' }

@@ -1,4 +1,4 @@
-import { boundedText } from '../../content/bounded-text.ts'
+import { boundedText } from '../../../content/bounded-text.ts'
 import type { Database } from './sqlite.ts'
 
 const maxTables = 50

@@ -1,0 +1,123 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { ToolError } from '../../../execution/tool-error.ts'
+import type { Timers } from '../../timers.ts'
+import type { StatementMessage, StatementReply, StatementRequest } from './protocol.ts'
+
+/** How long a process may take until it runs its statement. */
+export const maxStartMs = 10_000
+
+/** A process that runs statements, one at a time. It ends with this process, however that ends. */
+export interface StatementProcess {
+  /**
+   * Runs a statement. Settles at once with how it ended; where the process had to be killed, when that is gone and never
+   * before, with why. Rejects with the signal's reason when that aborts, and with `ProcessLost` when the process ended
+   * before the statement ran.
+   */
+  run(request: StatementRequest, signal: AbortSignal, timers: Timers): Promise<StatementReply>
+  /** Whether it can run another statement. */
+  isUsable(): boolean
+  /** Kills it. */
+  kill(): void
+  /** Whether this process waits for it before it ends. True until it is told otherwise, and while a statement runs. */
+  keepHost(keeps: boolean): void
+  /** Resolves when it is gone. */
+  readonly gone: Promise<void>
+}
+
+/** A process ended before the statement ran. */
+export class ProcessLost extends ToolError {
+  override readonly name = 'ProcessLost'
+}
+
+/** Starts a process for statements. */
+export function startProcess(): StatementProcess {
+  const child = start()
+  let isUsable = true
+  let fault: Error | undefined
+  let hear: ((message: StatementMessage) => void) | undefined
+  child.on('message', (message: StatementMessage) => hear?.(message))
+  // The last message may be read after the process is gone, but not after the channel to it is closed.
+  const ended = Promise.all([happened(child, 'exit'), happened(child, 'disconnect')])
+  const unstarted = new Promise<void>((resolve) => {
+    child.once('error', (error) => {
+      fault = error
+      kill()
+      resolve()
+    })
+  })
+  const gone = Promise.race([ended, unstarted]).then(() => {
+    isUsable = false
+  })
+  const kill = (): void => {
+    isUsable = false
+    child.kill('SIGKILL')
+  }
+  const keepHost = (keeps: boolean): void => {
+    const word = keeps ? 'ref' : 'unref'
+    child[word]()
+    child.channel?.[word]()
+  }
+
+  const run: StatementProcess['run'] = (request, signal, timers) => {
+    if (signal.aborted) return Promise.reject(signal.reason as Error)
+    const { promise, resolve, reject } = Promise.withResolvers<StatementReply>()
+    let isRunning = false
+    let cancelTimer = timers.schedule(maxStartMs, () => killed(() => resolve({ kind: 'timed_out' })))
+    let settle = (): void =>
+      reject(
+        isRunning
+          ? new ToolError('The statement ended its process. It may need too much memory: make it cheaper.')
+          : new ProcessLost(
+              fault === undefined
+                ? 'The statement cannot be run: its process ended before it began.'
+                : `The statement cannot be run: no process can be started for it (${fault.message}).`,
+            ),
+      )
+    const leave = (): void => {
+      hear = undefined
+      cancelTimer()
+      signal.removeEventListener('abort', abort)
+    }
+    const killed = (outcome: () => void): void => {
+      leave()
+      settle = outcome
+      kill()
+    }
+    const abort = (): void => killed(() => reject(signal.reason as Error))
+    hear = (message) => {
+      if (message.kind === 'running') {
+        isRunning = true
+        cancelTimer()
+        cancelTimer = timers.schedule(request.timeoutMs, () => killed(() => resolve({ kind: 'timed_out' })))
+      } else if (message.isSpent) killed(() => resolve(message.ending))
+      else {
+        leave()
+        resolve(message.ending)
+      }
+    }
+    signal.addEventListener('abort', abort)
+    void gone.then(() => {
+      leave()
+      settle()
+    })
+    keepHost(true)
+    // Where the process is gone meanwhile, `gone` tells.
+    child.send(request, () => {})
+    return promise
+  }
+  return { run, kill, keepHost, gone, isUsable: () => isUsable }
+}
+
+function start(): ChildProcess {
+  // TypeScript where the sources run as they are, JavaScript where they were compiled.
+  const entry = new URL(
+    `./statement-process.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
+    import.meta.url,
+  )
+  // The environment holds the host's keys, and options (a debugger, a loader) that would slow every statement down.
+  return fork(entry, { execArgv: [], env: {}, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+}
+
+function happened(child: ChildProcess, event: 'exit' | 'disconnect'): Promise<void> {
+  return new Promise((resolve) => void child.once(event, () => resolve()))
+}
