@@ -59,6 +59,7 @@ describe('a tool whose package is not installed', () => {
   it.each([
     ['http-fetch', 'httpFetch()', 'http_fetch', 'undici'],
     ['sql-query', `sqlQuery({ path: 'shop.db' })`, 'sql_query', 'better-sqlite3'],
+    ['sql-query', `sqlQuery({ connectionString: 'postgres://a/b' })`, 'sql_query', 'pg'],
   ])('names the line that installs it when %s is made', async (entry, code, tool, name) => {
     expect(await printed(made(entry, code))).toEqual({ known: true, message: missing(tool, name) })
   })

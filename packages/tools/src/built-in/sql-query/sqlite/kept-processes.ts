@@ -1,6 +1,7 @@
 import type { Timers } from '../../timers.ts'
 import { ProcessLost, startProcess, type StatementProcess } from './own-process.ts'
-import type { StatementReply, StatementRequest } from './protocol.ts'
+import type { StatementReply } from '../answer/statement.ts'
+import type { StatementRequest } from './protocol.ts'
 
 /** How long a process without a statement is kept. */
 export const maxIdleMs = 30_000

@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { ToolError } from '../../../execution/tool-error.ts'
 import type { Timers } from '../../timers.ts'
-import type { StatementMessage, StatementReply, StatementRequest } from './protocol.ts'
+import type { StatementReply } from '../answer/statement.ts'
+import type { StatementMessage, StatementRequest } from './protocol.ts'
 
 /** How long a process may take until it runs its statement. */
 export const maxStartMs = 10_000
@@ -18,7 +19,7 @@ export interface StatementProcess {
   isUsable(): boolean
   /** Kills it. */
   kill(): void
-  /** Whether this process waits for it before it ends. True until it is told otherwise, and while a statement runs. */
+  /** Whether this process waits for it before it ends. True until it is set, and while a statement runs. */
   keepHost(keeps: boolean): void
   /** Resolves when it is gone. */
   readonly gone: Promise<void>

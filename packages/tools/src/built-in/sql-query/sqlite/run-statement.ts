@@ -1,6 +1,7 @@
-import type { Json } from '@tallystick/core/vocabulary'
-import { bindingsOf, bytesAtLeast, type Cell, cellJson } from './cells.ts'
-import type { Cut, StatementEnding, StatementRequest } from './protocol.ts'
+import { ShownRows } from '../answer/shown-rows.ts'
+import type { StatementEnding } from '../answer/statement.ts'
+import { bindingsOf, bytesAtLeast, cellJson } from './cells.ts'
+import type { StatementRequest } from './protocol.ts'
 import { type Database, openReadOnly, type Statement } from './sqlite.ts'
 import { onlyReads, refusalOf } from './statement-kind.ts'
 import { tablesText } from './tables-text.ts'
@@ -22,36 +23,18 @@ export function runStatement(request: StatementRequest): StatementEnding {
   }
 }
 
-function read(statement: Statement, { parameters, maxRows, maxBytes }: StatementRequest): StatementEnding {
+function read(statement: Statement, request: StatementRequest): StatementEnding {
   const columns = statement.columns().map(({ name }) => name)
-  const rows: (readonly Json[])[] = []
-  let bytes = Buffer.byteLength(JSON.stringify(columns))
-  let cut: Cut | undefined
+  const shown = new ShownRows(columns, request)
   for (const cells of statement
     .raw(true)
     .safeIntegers(true)
-    .iterate(...bindingsOf(parameters))) {
-    if (rows.length === maxRows) cut = 'rows'
-    const row = cut === undefined ? rowWithin(cells, maxBytes - bytes) : undefined
-    if (row === undefined) {
-      cut ??= 'bytes'
-      break
-    }
-    bytes += row.bytes
-    rows.push(row.values)
+    .iterate(...bindingsOf(request.parameters))) {
+    // A blob of a gigabyte is not made into JSON only to find that it is too large.
+    const atLeast = cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0)
+    if (!shown.add(atLeast, () => cells.map(cellJson))) break
   }
-  return { kind: 'rows', columns, rows, ...(cut !== undefined && { cut }) }
-}
-
-function rowWithin(
-  cells: readonly Cell[],
-  maxBytes: number,
-): { readonly values: readonly Json[]; readonly bytes: number } | undefined {
-  // A blob of a gigabyte is not made into JSON only to find that it is too large.
-  if (cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0) > maxBytes) return undefined
-  const values = cells.map(cellJson)
-  const bytes = Buffer.byteLength(JSON.stringify(values)) + 1
-  return bytes > maxBytes ? undefined : { values, bytes }
+  return shown.ending()
 }
 
 function failureOf(error: unknown, database: Database | undefined): StatementEnding {

@@ -3,7 +3,8 @@
 // running statement.
 import process from 'node:process'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'
-import type { StatementEnding, StatementMessage, StatementRequest } from './protocol.ts'
+import type { StatementEnding } from '../answer/statement.ts'
+import type { StatementMessage, StatementRequest } from './protocol.ts'
 
 const maxMemoryBytes = 512 * 1024 * 1024
 const memoryCheckMs = 20

@@ -1,0 +1,72 @@
+import { ConfigurationError, type Tool } from '@tallystick/core'
+import { requireOptions } from '@tallystick/core/kit'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { defineTool } from '../../definition/define-tool.ts'
+import { ToolError } from '../../execution/tool-error.ts'
+import { hostTimers } from '../timers.ts'
+import type { ParameterValue } from './answer/statement.ts'
+import { toolAnswer } from './answer/tool-answer.ts'
+import { ConnectionGate } from './postgres/connection-gate.ts'
+import { pgPackage } from './postgres/pg-package.ts'
+import { maxConnectMs, maxStopMs, runOverConnection } from './postgres/postgres-connection.ts'
+import { parameterValue, queryInput } from './query-input.ts'
+import { boundsOf, type PostgresQueryOptions, postgresQueryOptions } from './query-options.ts'
+
+/** A tool that queries a Postgres database. */
+export function postgresQuery(options: PostgresQueryOptions): Tool {
+  requireOptions('sqlQuery', postgresQueryOptions, options)
+  const { connectionString, name = 'sql_query', timers = hostTimers, maxConnections = 4 } = options
+  const bounds = boundsOf(options)
+  assertReadable(name, connectionString)
+  pgPackage.require(name)
+  const gate = new ConnectionGate(maxConnections)
+  return defineTool({
+    name,
+    description: options.description ?? descriptionOf(bounds.maxRows),
+    input,
+    effect: 'read',
+    // The statement's own limit is reached first; this one is for a server that hangs, or too many calls.
+    timeoutMs: 2 * maxConnectMs + 2 * maxStopMs + 2 * bounds.timeoutMs,
+    async execute(given, { signal }) {
+      // The schema has been checked.
+      const { sql, parameters = [] } = given as { sql: string; parameters?: readonly ParameterValue[] }
+      if (sql.includes('\0')) throw new ToolError('The statement holds a NUL character. Nothing was run.')
+      const driver = await pgPackage.load(name)
+      const place = { driver, connectionString, isTrusted: options.allowPowerfulRole ?? false }
+      const leave = await gate.enter(signal)
+      if (leave === undefined) throw signal.reason
+      try {
+        const request = { ...bounds, sql, parameters }
+        return toolAnswer(await runOverConnection(place, request, signal, timers), bounds)
+      } finally {
+        leave()
+      }
+    },
+  })
+}
+
+/** Its message must not repeat the string, and with it the password. */
+function assertReadable(name: string, connectionString: string): void {
+  if (/^postgres(?:ql)?:\/\//.test(connectionString) && URL.canParse(connectionString)) return
+  throw new ConfigurationError(
+    `The tool ${name} has no database: its connectionString cannot be read. Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.`,
+  )
+}
+
+function descriptionOf(maxRows: number): string {
+  return (
+    'Runs one read-only SQL statement on a PostgreSQL database and answers { columns, rows } as JSON. ' +
+    'Use it to look things up and to count and sum them. To see which tables there are, query information_schema.columns ' +
+    `(SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'). ` +
+    `At most ${maxRows} rows are shown, so aggregate and filter in SQL.`
+  )
+}
+
+const input: JsonObject = queryInput(
+  'One SELECT, WITH … SELECT, VALUES, TABLE or EXPLAIN statement in the SQL of PostgreSQL.',
+  {
+    type: 'array',
+    items: parameterValue,
+    description: 'Values for $1, $2 … in order. Cast a parameter whose type is unclear: $1::int.',
+  },
+)
