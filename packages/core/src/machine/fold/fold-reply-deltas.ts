@@ -64,7 +64,11 @@ export function withRequest(
   event: EventOf<'tool_request_ready'>,
 ): Attempt {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
-  if (attempt.calls.some((call) => call.toolCallId === toolCallId || call.part === part)) {
+  const { calls: earlier } = attempt
+  const ids = idsOf(earlier)
+  // By place in the reply: the order in which the message names them.
+  const place = earlier.findLastIndex((known) => known.part < part) + 1
+  if (ids.has(toolCallId) || earlier[place]?.part === part) {
     throw illegal(state, event, `call ${toolCallId} or part ${part} was requested before`)
   }
   const call: Call = {
@@ -78,8 +82,15 @@ export function withRequest(
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   }
-  // By place in the reply: the order in which the message names them.
-  const place = attempt.calls.findLastIndex((known) => known.part < part) + 1
-  const calls = attempt.calls.toSpliced(place, 0, call)
+  const calls = place === earlier.length ? [...earlier, call] : earlier.toSpliced(place, 0, call)
+  knownIds.delete(earlier)
+  knownIds.set(calls, ids.add(toolCallId))
   return { ...withCallPart(attempt, part), calls }
+}
+
+/** The ids of calls, by the calls. The set grows with its calls, so only the newest array keeps it. */
+const knownIds = new WeakMap<readonly Call[], Set<string>>()
+
+function idsOf(calls: readonly Call[]): Set<string> {
+  return knownIds.get(calls) ?? new Set(calls.map(({ toolCallId }) => toolCallId))
 }
