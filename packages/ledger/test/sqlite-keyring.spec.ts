@@ -1,7 +1,7 @@
-import { statSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigurationError, LedgerDamagedError } from '@tallystick/core'
-import { sqliteKeyring, type SqliteKeyring } from '@tallystick/ledger/sqlite'
+import { ConfigurationError } from '@tallystick/core'
+import { sqliteKeyring, sqliteLedger, type SqliteKeyring } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { refusalOf } from './support/refusal.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
@@ -59,7 +59,18 @@ describe('sqliteKeyring', () => {
     const text = temporaryFile('keys.db')
     writeFileSync(text, 'x'.repeat(5_000))
     const refusal = refusalOf(() => sqliteKeyring(text))
-    expect(refusal).toBeInstanceOf(LedgerDamagedError)
-    expect(refusal.message).toContain(text)
+    expect(refusal).toBeInstanceOf(ConfigurationError)
+    expect(refusal.message).toContain(`${text} is no SQLite database`)
+    expect(readFileSync(text, 'utf8')).toBe('x'.repeat(5_000))
+  })
+
+  it('leaves a ledger as it is', async () => {
+    const path = temporaryFile('runs.db')
+    await sqliteLedger(path).close()
+    const before = readFileSync(path)
+    const refusal = refusalOf(() => sqliteKeyring(path))
+    expect(refusal).toBeInstanceOf(ConfigurationError)
+    expect(refusal.message).toContain(`${path} is a database of something else`)
+    expect(readFileSync(path)).toEqual(before)
   })
 })

@@ -32,6 +32,15 @@ describe('the signals of a model', () => {
     },
   )
 
+  it('come from a model with the options and bounds of the recorded one, which the ledger keeps', () => {
+    const model = { ...scriptedModel([]), pinnedOptions: { server: 'eu' }, maxWebSearches: 3 }
+    expect(recordModel(model, newFile())).toMatchObject({
+      pinnedOptions: { server: 'eu' },
+      maxWebSearches: 3,
+    })
+    expect(recordModel(scriptedModel([]), newFile())).not.toHaveProperty('pinnedOptions')
+  })
+
   it('that were given up wait where they were given up', async () => {
     const file = newFile()
     const server = await serve({

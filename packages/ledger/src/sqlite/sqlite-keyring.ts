@@ -5,7 +5,7 @@ import { ConfigurationError } from '@tallystick/core'
 import type { Keyring } from '../content/payload/keyring.ts'
 import { requireFilePath } from './schema/inspect-file.ts'
 import { requireNativeInterface } from './connection/native-interface.ts'
-import { ledgerFailure } from './schema/sqlite-failure.ts'
+import { ledgerFailure, sqliteCode } from './schema/sqlite-failure.ts'
 
 const keyBytes = 32
 
@@ -19,7 +19,7 @@ export interface SqliteKeyring extends Keyring {
  * apart from the ledger and its backups: with both, everything can be read. Only its owner may read the file. A
  * destroyed key is overwritten in the file; destroying copies of the file is up to you.
  *
- * Throws `LedgerUnavailableError` if the file cannot be opened.
+ * Throws `ConfigurationError` if the file holds something else, and `LedgerUnavailableError` if it cannot be opened.
  */
 export function sqliteKeyring(path: string): SqliteKeyring {
   requireFilePath(path)
@@ -64,6 +64,7 @@ function opened(path: string): Database {
   try {
     makeForOwner(path)
     database = new BetterSqlite3(path)
+    requireOnlyKeys(database, path)
     // No write-ahead log, in which a key would live on; each commit is synced, so that an erased key is gone.
     database.pragma('journal_mode = delete')
     database.pragma('synchronous = full')
@@ -76,8 +77,23 @@ function opened(path: string): Database {
     return database
   } catch (error) {
     database?.close()
-    throw ledgerFailure(error, path)
+    throw sqliteCode(error) === 'SQLITE_NOTADB'
+      ? foreign(path, 'no SQLite database', error)
+      : ledgerFailure(error, path)
   }
+}
+
+/** Keys in the file of a ledger would stand beside what they seal, and its journal would be changed under it. */
+function requireOnlyKeys(database: Database, path: string): void {
+  const other = database.prepare(`select 1 from sqlite_schema where tbl_name <> 'subject_key' limit 1`)
+  if (other.get() !== undefined) throw foreign(path, 'a database of something else, such as a ledger')
+}
+
+function foreign(path: string, what: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError(
+    `${path} is ${what}, and no file of keys. It was left as it is. Name another file; one that is not there is made.`,
+    { cause },
+  )
 }
 
 /** SQLite fills a file that is empty, and leaves its permissions as they are. */

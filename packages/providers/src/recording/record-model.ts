@@ -13,11 +13,12 @@ import { recordingWriter } from './file/recording-file.ts'
  */
 export function recordModel(model: Model, file: string): Model {
   const writer = recordingWriter(file, 'calls')
-  const { provider, api, modelId, maxWebSearches } = model
+  const { provider, api, modelId, pinnedOptions, maxWebSearches } = model
   return {
     provider,
     api,
     modelId,
+    ...(pinnedOptions !== undefined && { pinnedOptions }),
     ...(maxWebSearches !== undefined && { maxWebSearches }),
     stream: (request, context) =>
       new Observable((subscriber) => {
