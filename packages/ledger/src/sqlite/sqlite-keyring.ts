@@ -83,7 +83,7 @@ function opened(path: string): Database {
   }
 }
 
-/** Keys in the file of a ledger would stand beside what they seal, and its journal would be changed under it. */
+/** A ledger file must hold no keys: its copies would carry them, and the journal that keys need is not that of a ledger. */
 function requireOnlyKeys(database: Database, path: string): void {
   const other = database.prepare(`select 1 from sqlite_schema where tbl_name <> 'subject_key' limit 1`)
   if (other.get() !== undefined) throw foreign(path, 'a database of something else, such as a ledger')
