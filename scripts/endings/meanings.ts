@@ -105,6 +105,7 @@ export const ofCallStatuses: Meanings<CallStatus> = {
   awaiting_approval:
     '**A person has to decide.** The run is suspended once nothing else of the turn is running.',
   ready: 'It may start; a write waits for the writes before it, and those may wait for a person.',
+  to_retry: 'An attempt failed, and the next one starts in a moment. The run is at work.',
   started: 'It runs. The run is at work.',
   in_doubt: 'The process that ran it is gone. What follows is up to `recovery`, below.',
   deferred:

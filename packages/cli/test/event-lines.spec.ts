@@ -144,6 +144,14 @@ describe('what a person sees of a run', () => {
       sample('tool_started', { child: undefined, attempt: 2 }),
       note(`get_weather ${callId} is started again`),
     ],
+    [
+      sample('tool_attempt_failed', { at: 1_760_000_000_200 }),
+      note(`attempt 1 of get_weather ${callId} failed, and is tried again in 800 ms: Error: 503`),
+    ],
+    [
+      sample('tool_attempt_failed', { at: 1_760_000_000_200, outcome: 'timed_out' }),
+      note(`attempt 1 of get_weather ${callId} ended as timed_out, and is tried again in 800 ms: Error: 503`),
+    ],
     [sample('tool_deferred'), note(`${callId} continues outside as job-7, and is settled later`)],
     [
       sample('tool_deferred', { receipt: childRunIdOf(runId, callId) }),
@@ -260,6 +268,7 @@ describe('an event in a few words', () => {
     [sample('tool_started'), 'get_weather'],
     [sample('tool_started', { attempt: 2 }), 'get_weather attempt 2'],
     [sample('tool_deferred'), 'job-7'],
+    [sample('tool_attempt_failed'), 'get_weather attempt 1 failed Error: 503'],
     [sample('tool_result'), 'get_weather success (from the record) 21 °C [image/png]'],
     [sample('tool_result', { reused: undefined }), 'get_weather success 21 °C [image/png]'],
     [sample('compaction_started'), 'sample-1 3 messages'],

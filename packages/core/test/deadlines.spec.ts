@@ -80,6 +80,7 @@ describe('when a failed call is made again', () => {
       more: Partial<StreamingState> = {},
     ) =>
       chanceOf(state(more), {
+        type: 'model_stream_failed',
         at: 1_000,
         failure: failure(retryAfterMs === undefined ? {} : { retryAfterMs }),
         ...(recorded !== undefined && { retryAt: recorded }),

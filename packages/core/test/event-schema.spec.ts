@@ -212,6 +212,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   tool_started: ['name', 'attempt', 'effect', 'idempotencyKey'],
   tool_progress: ['attempt', 'data'],
   tool_deferred: ['attempt', 'receipt'],
+  tool_attempt_failed: ['name', 'attempt', 'outcome', 'durationMs', 'content', 'retryAt'],
   tool_result: ['name', 'outcome', 'content'],
   tool_results_injected: ['toolCallIds'],
   compaction_started: ['model', 'replacedMessages', 'requestDigest', 'grant'],

@@ -69,6 +69,7 @@ describe('what decides an event', () => {
       tool_requests_collected: 'calls_checked',
       tool_progress: 'tool_progressed',
       tool_deferred: 'tool_deferred',
+      tool_attempt_failed: 'tool_ended',
       guardrails_checked: 'guardrails_checked',
       output_checked: 'output_checked',
     }

@@ -39,6 +39,7 @@ export function handles(event: CallEvent): string {
     case 'tool_started':
     case 'tool_progress':
     case 'tool_deferred':
+    case 'tool_attempt_failed':
     case 'tool_result':
       return event.toolCallId
     default:

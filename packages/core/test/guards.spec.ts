@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { IllegalTransitionError, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, type CallStatus } from '@tallystick/core/machine'
-import { type Fact, type Outcome } from '@tallystick/core/vocabulary'
+import { defaultRetryPolicy, type Fact, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import {
   begun,
@@ -81,13 +81,17 @@ describe('law 1: a run does not continue while a call has no result', () => {
 
 describe('law 2: how a call may end depends on how far it came', () => {
   const plan = (kind: 'run' | 'ask' | 'settle'): readonly Fact[] =>
-    executing(['look'], { plan: kind, recovery: 'ask', inputDigest: 'd' })
+    executing(['look'], { plan: kind, recovery: 'ask', inputDigest: 'd', retry: defaultRetryPolicy })
   const ask: Fact = {
     ...{ type: 'approval_requested', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1 },
     inputDigest: 'd',
   }
   const resumed: Fact = { type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [callId(1)] }
   const deferred: Fact = { type: 'tool_deferred', turn: 1, toolCallId: callId(1), attempt: 1, receipt: 'r1' }
+  const attemptFailed: Fact = {
+    ...{ type: 'tool_attempt_failed', turn: 1, toolCallId: callId(1), name: 'look', attempt: 1 },
+    ...{ outcome: 'failed', content: [], durationMs: 1, retryAt: 2 },
+  }
   const pages: { readonly [S in Exclude<CallStatus, 'settled'>]: readonly Fact[] } = {
     requested: [...streaming, requested(1), failed],
     to_settle: plan('settle'),
@@ -97,13 +101,14 @@ describe('law 2: how a call may end depends on how far it came', () => {
     started: [...plan('run'), startedCall()],
     in_doubt: [...plan('run'), startedCall(), resumed],
     deferred: [...plan('run'), startedCall(), deferred],
+    to_retry: [...plan('run'), startedCall(), attemptFailed],
   }
   const nothingRan = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
   const allowed: { readonly [O in Outcome]: readonly string[] } = {
     success: ['started', 'in_doubt', 'deferred'],
-    failed: ['started', 'in_doubt', 'deferred'],
-    timed_out: ['started', 'deferred'],
-    interrupted: ['started', 'in_doubt', 'deferred', 'awaiting_approval', 'to_settle'],
+    failed: ['started', 'in_doubt', 'deferred', 'to_retry'],
+    timed_out: ['started', 'deferred', 'to_retry'],
+    interrupted: ['started', 'in_doubt', 'deferred', 'to_retry', 'awaiting_approval', 'to_settle'],
     cancelled: [...nothingRan, 'started', 'in_doubt'],
     invalid_input: [...nothingRan, 'started'],
     unknown_tool: nothingRan,
@@ -124,10 +129,10 @@ describe('law 2: how a call may end depends on how far it came', () => {
 
   it('a call starts when it may, one attempt after the other', () => {
     const starting = Object.entries(pages).flatMap(([status, page]) => {
-      const attempts = ['started', 'in_doubt', 'deferred'].includes(status) ? 1 : 0
+      const attempts = ['started', 'in_doubt', 'deferred', 'to_retry'].includes(status) ? 1 : 0
       return refusal(page, startedCall(1, attempts + 1)) === 'taken' ? [status] : []
     })
-    expect(starting).toEqual(['ready', 'in_doubt'])
+    expect(starting).toEqual(['ready', 'in_doubt', 'to_retry'])
     expect(refusal(pages.ready, startedCall(1, 2))).toBe('attempt 2 where 1 is due')
     expect(refusal(pages.in_doubt, startedCall(1, 1))).toBe('attempt 1 where 2 is due')
   })

@@ -159,7 +159,7 @@ describe('the laws, over random programs with failing models, misbehaving tools,
             [events, ...others]
               .flat()
               .flatMap((event) =>
-                event.type === 'tool_started' && event.name === 'rerunnable' ? [event.toolCallId] : [],
+                event.type === 'tool_started' && event.name.endsWith('rerunnable') ? [event.toolCallId] : [],
               ),
           )
           const repeated = [...world.effects].filter(([call, times]) => times > 1 && !rerunnable.has(call))
@@ -284,6 +284,7 @@ function startedAgain(events: readonly RuntimeEvent[], cut: number): readonly st
     .map(({ name }) => name)
     .filter(
       (name) =>
-        !['read', 'rerunnable', 'reconciled', 'helper'].includes(name) && !name.startsWith('transfer_to'),
+        !['read', 'rerunnable', 'reconciled', 'helper'].includes(name) &&
+        !/^(transfer_to|retried)/.test(name),
     )
 }

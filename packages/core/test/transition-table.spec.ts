@@ -16,13 +16,21 @@ import {
   type Call,
   type Phase,
 } from '@tallystick/core/machine'
-import { eventTypes, toolCallIdOf, type EventType, type Fact, type FactOf } from '@tallystick/core/vocabulary'
+import {
+  defaultRetryPolicy,
+  eventTypes,
+  toolCallIdOf,
+  type EventType,
+  type Fact,
+  type FactOf,
+} from '@tallystick/core/vocabulary'
 import { everyFact, scriptedModel, stamped, testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 
 /** Every state of a run that reads, asks a person, fails, tries again, pauses and answers. */
 async function statesOfARun(): Promise<readonly RunState[]> {
-  const look = testTool({ name: 'look' })
+  const retry = defaultRetryPolicy
+  const look = testTool({ name: 'look', retry })
   const clerk = defineAgent({
     ...{ name: 'clerk', instructions: 'Help.', model: scriptedModel([{ text: 'Paid.' }]) },
   })
@@ -117,6 +125,10 @@ const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) =
   tool_deferred: (state, sample) =>
     perCall(state, ({ toolCallId, attempts }) => {
       return { ...sample, turn: state.turn, toolCallId, attempt: attempts }
+    }),
+  tool_attempt_failed: (state, sample) =>
+    perCall(state, ({ toolCallId, name, attempts }) => {
+      return { ...sample, turn: state.turn, toolCallId, name, attempt: attempts }
     }),
   tool_result: (state, sample) =>
     perCall(state, ({ toolCallId, name }) => {

@@ -175,6 +175,10 @@ it('leaves of each event its facts, and no text of its content', () => {
         "definition.tools[].name",
         "definition.price.source",
       ],
+      "tool_attempt_failed": [
+        "name",
+        "outcome",
+      ],
       "tool_deferred": [
         "receipt",
       ],

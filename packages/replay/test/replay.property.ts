@@ -10,7 +10,7 @@ import {
 import { reachableAgents } from '@tallystick/core/kit'
 import { evolve, forkedEvents, requireForkable } from '@tallystick/core/machine'
 import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
-import { randomProgram as stillProgram } from '@tallystick/core/testing/random'
+import { randomProgram as anyProgram, retryingProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/replay'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
@@ -24,6 +24,8 @@ function isForkable(events: readonly RuntimeEvent[]): boolean {
     throw error
   }
 }
+
+const stillProgram = fc.oneof({ weight: 5, arbitrary: anyProgram }, { weight: 1, arbitrary: retryingProgram })
 
 /** Any program, also under a clock that advances between a message and what follows from it. */
 const randomProgram = fc

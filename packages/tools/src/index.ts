@@ -10,7 +10,8 @@ export type { FileSource, ImageSource, Source } from './content/content.ts'
 export { settledLater } from './execution/deferral.ts'
 export type { Deferral } from './execution/deferral.ts'
 export { ToolError } from './execution/tool-error.ts'
-export type { ToolErrorOutcome } from './execution/tool-error.ts'
+export type { ToolErrorOptions, ToolErrorOutcome } from './execution/tool-error.ts'
+export type { RetryOptions } from './execution/retry.ts'
 
 // When a person decides.
 export { allOf, anyOf, whenInput } from './approval/approval.ts'

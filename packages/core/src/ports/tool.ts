@@ -2,6 +2,7 @@ import type { Observable } from 'rxjs'
 import type { ToolOrigin } from '../vocabulary/agent/agent-policy.ts'
 import type { AnyContext } from '../vocabulary/agent/any-context.ts'
 import type { Handoff } from '../vocabulary/events/event.ts'
+import type { RetryPolicy } from '../vocabulary/limits/limits.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
 import type { JsonObject } from '../vocabulary/values/json.ts'
 import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signals/signal.ts'
@@ -19,7 +20,7 @@ export interface CallContext<Context = unknown> {
 /** One start of one call. */
 export interface ToolRun<Context = unknown> extends CallContext<Context> {
   readonly input: JsonObject
-  /** 1, or more when a call in doubt is started again. */
+  /** 1, or more when a call is tried again after a failure, or started again after a crash. */
   readonly attempt: number
   /** The same at every attempt of this call, new in a fork. Pass it to the service that the tool calls. */
   readonly idempotencyKey: string
@@ -42,8 +43,14 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
 export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly effect: ToolEffect
   readonly recovery: Recovery
-  /** After this many milliseconds the call is given up as `timed_out`. */
+  /** After this many milliseconds an attempt of the call is given up as `timed_out`. */
   readonly timeoutMs?: number
+  /**
+   * How often a call is tried again whose attempt ended as `retryable`, or in an error, and after which waits. An attempt
+   * that timed out, or whose effect is unknown (`interrupted`), is tried again only where the tool reads, or its
+   * recovery is `rerun`.
+   */
+  readonly retry?: RetryPolicy
   /**
    * When a person is asked about its calls, in a few words for the record: `always`, `never`, `by code`. `check`
    * decides.

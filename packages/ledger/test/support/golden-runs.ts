@@ -72,6 +72,14 @@ const look = testTool({
   },
 })
 const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask', reason: 'it is money' }) })
+const flaky = testTool({
+  name: 'flaky',
+  retry: { maxAttempts: 2, baseMs: 100, capMs: 1_000, maxRetryAfterMs: 0 },
+  run: ({ input, attempt }) => {
+    if (attempt === 1 || input['at'] === 'b') throw new Error('503')
+    return 'Found.'
+  },
+})
 const callsTools = (
   name: string,
   ...inputs: readonly { readonly [key: string]: string | number }[]
@@ -227,6 +235,13 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     const edit = { history: [{ index: 0, message }], by: 'ada', reason: 'in other words' }
     await stage.settled(runtime.fork(run.id, { atSeq, edit }).result)
   },
+  (stage) =>
+    stage.rest(
+      agentOf('triesAgain', [callsTools('flaky', { at: 'a' }, { at: 'b' }), said('Found.')], {
+        tools: [flaky],
+      }),
+      'Try until it is found.',
+    ),
 ]
 
 /** A process that dies as soon as a tool may run, and another one that takes over: no record says what the tool did. */

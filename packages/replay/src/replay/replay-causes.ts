@@ -39,6 +39,7 @@ export function stampAt({
 }: Pick<ReplayPlace, 'before' | 'recorded' | 'index'>): Stamp {
   const event = recorded[index] as RuntimeEvent
   const { at } = event
+  if (before && event.type === 'tool_attempt_failed') return { at, random: chanceOf(before, event) }
   if (before?.phase !== 'streaming' || !causeOf(event).startsWith('model_')) return { at, random: 0 }
   // What the attempt used may be settled in front of its failure.
   const failed = event.type === 'usage_updated' && event.estimated ? recorded[index + 1] : event

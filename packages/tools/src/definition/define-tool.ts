@@ -3,6 +3,7 @@ import type { Reconciliation, Recovery, ToolEffect } from '@tallystick/core/voca
 import { judge } from '../approval/approval.ts'
 import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
+import { retryPolicyOf } from '../execution/retry.ts'
 import { explainIssues } from '../input/arguments.ts'
 import { type InputOf, type InputSchema, type ReadSchema, readSchema } from '../input/schema.ts'
 import { assertSpecification } from './specification-check.ts'
@@ -26,8 +27,8 @@ export function toolOf<Schema extends InputSchema, Context = unknown>(
   specification: Omit<ToolSpecification<Schema, Context>, 'input'>,
   schema: ReadSchema<InputOf<Schema>>,
 ): Tool<Context> {
-  const { name, description, effect, timeoutMs, approval = 'never', reconcile } = specification
-  const body = { name, effect, schema, execute: specification.execute }
+  const { name, description, effect, timeoutMs, retry, approval = 'never', reconcile } = specification
+  const body = { name, effect, schema, execute: specification.execute, retry }
   return {
     name,
     description,
@@ -35,6 +36,7 @@ export function toolOf<Schema extends InputSchema, Context = unknown>(
     effect,
     recovery: recoveryOf(specification),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(retry && { retry: retryPolicyOf(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
     async check(input, context) {
       const parsed = await schema.parse(structuredClone(input)).catch((error: unknown) => String(error))

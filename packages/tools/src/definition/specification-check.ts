@@ -2,6 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { type JsonObject, recoveries, toolEffects } from '@tallystick/core/vocabulary'
 import { approvalPolicy } from '../approval/approval.ts'
+import { retryOptions } from '../execution/retry.ts'
 import type { InputSchema } from '../input/schema.ts'
 import type { ToolSpecification } from './tool-specification.ts'
 
@@ -22,6 +23,7 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     approval: maybe(approvalPolicy),
     recovery: maybe(oneOf(recoveries)),
     timeoutMs: maybe(milliseconds),
+    retry: maybe(retryOptions),
     reconcile: maybe(anyFunction),
   },
   {
@@ -50,7 +52,7 @@ export function assertSpecification<Schema extends InputSchema, Context>(
     toolOptions,
     specification,
   )
-  const fault = faultOfRecovery(specification)
+  const fault = faultOfRecovery(specification) ?? faultOfRetry(specification)
   if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
 }
 
@@ -64,4 +66,17 @@ function faultOfRecovery<Schema extends InputSchema, Context>(
   }
   if (recovery === 'reconcile' || reconcile === undefined) return undefined
   return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
+}
+
+function faultOfRetry<Schema extends InputSchema, Context>({
+  retry,
+  effect,
+  recovery,
+}: ToolSpecification<Schema, Context>): string | undefined {
+  if (retry === undefined || effect === 'read' || recovery === 'rerun' || retry.when) return undefined
+  return (
+    'is a write with retry, and a failed write may have taken effect. ' +
+    "Give recovery 'rerun' where a call may be made again under the same idempotency key, or retry.when, which answers " +
+    'true for the failures that have changed nothing.'
+  )
 }

@@ -2,6 +2,7 @@ import type { RunId } from '@tallystick/core'
 import type { Recovery, ToolCallId, ToolEffect } from '@tallystick/core/vocabulary'
 import type { ApprovalPolicy } from '../approval/approval.ts'
 import type { ToolContext } from '../execution/executor.ts'
+import type { RetryOptions } from '../execution/retry.ts'
 import type { InputOf, InputSchema } from '../input/schema.ts'
 
 /** Which call in doubt is asked about. */
@@ -44,8 +45,13 @@ export interface ToolSpecification<Schema extends InputSchema, Context = unknown
   readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
   /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */
   readonly recovery?: Recovery | undefined
-  /** After this many milliseconds the runtime gives a call up, as `timed_out`. Default: none. */
+  /** After this many milliseconds the runtime gives an attempt up, as `timed_out`. Default: none. */
   readonly timeoutMs?: number | undefined
+  /**
+   * Tries a failed call again, after growing waits, under the same idempotency key. A `write` needs `recovery: 'rerun'` for
+   * it, where it may always be made again, or `when`, which knows the failures that changed nothing. Default: one attempt.
+   */
+  readonly retry?: RetryOptions | undefined
   /** Asks the outside world whether a call in doubt took place. What it throws counts as `'unknown'`. */
   readonly reconcile?:
     | ((

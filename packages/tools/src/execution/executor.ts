@@ -5,6 +5,7 @@ import { jsonOf } from '../content/json-value.ts'
 import { explainIssues } from '../input/arguments.ts'
 import type { ReadSchema } from '../input/schema.ts'
 import { type Deferral, isDeferral } from './deferral.ts'
+import { againAfter, type Again, type RetryOptions } from './retry.ts'
 import {
   cancellationOf,
   cancelledUnstarted,
@@ -25,7 +26,7 @@ export interface ToolContext<Context = unknown> {
   readonly runId: RunId
   readonly turn: number
   readonly toolCallId: ToolCallId
-  /** 1, or more when a call in doubt is started again. */
+  /** 1, or more when the call is tried again after a failure, or started again after a crash. */
   readonly attempt: number
   /** What the application gave this run, such as the signed-in user or a database handle. Never recorded. */
   readonly context: Context
@@ -37,6 +38,7 @@ export interface ToolBody<Input, Context> {
   readonly effect: ToolEffect
   readonly schema: ReadSchema<Input>
   readonly execute: (input: Input, context: ToolContext<Context>) => unknown
+  readonly retry?: RetryOptions | undefined
 }
 
 /**
@@ -76,7 +78,7 @@ export function runTool<Input, Context>(
       context: call.context,
     })
 
-    const endingOfCall = async (): Promise<Ending | Deferral> => {
+    const endingOfCall = async (): Promise<(Ending & Again) | Deferral> => {
       try {
         const parsed = await body.schema.parse(structuredClone(call.input))
         if (!parsed.ok) {
@@ -87,7 +89,8 @@ export function runTool<Input, Context>(
         const returned = await body.execute(parsed.value, context)
         return isDeferral(returned) ? returned : endingOf(returned, body.effect)
       } catch (thrown) {
-        return abort.signal.aborted ? cancellationOf(cancelReason, body.effect, thrown) : failureOf(thrown)
+        if (abort.signal.aborted) return cancellationOf(cancelReason, body.effect, thrown)
+        return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }
       }
     }
     let ended = false

@@ -79,6 +79,10 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
         ? `${toolCallId} waits for run ${receipt}, whose end continues it`
         : `${toolCallId} continues outside as ${receipt}, and is settled later`,
     ),
+  tool_attempt_failed: ({ name, toolCallId, attempt, outcome, content, at, retryAt }, { note, cutAt }) =>
+    note(
+      `attempt ${attempt} of ${name} ${toolCallId} ${outcome === 'failed' ? 'failed' : `ended as ${outcome}`}, and is tried again in ${retryAt - at} ms: ${oneLine(contentText(content), cutAt)}`,
+    ),
   tool_result: (event, { line, paint, cutAt }) => {
     const { name, toolCallId, outcome, durationMs, content, reused } = event
     const outcomeText = paint(outcome === 'success' ? 'green' : 'red', outcome)

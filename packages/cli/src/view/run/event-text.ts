@@ -54,6 +54,12 @@ const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
   },
   tool_started: ({ name, attempt }) => [name, ...again(attempt)],
   tool_deferred: ({ receipt }) => [receipt],
+  tool_attempt_failed: ({ name, attempt, outcome, content }) => [
+    name,
+    `attempt ${attempt}`,
+    outcome,
+    contentText(content),
+  ],
   tool_result: ({ name, outcome, content, reused }) => [
     name,
     outcome,

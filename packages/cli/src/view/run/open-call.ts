@@ -30,6 +30,8 @@ function waitText({ runId }: RunState, { toolCallId, status, child, deferred }: 
       return childId === undefined ? 'was started' : `is the work of run ${childId}`
     case 'in_doubt':
       return 'was started, and no result was recorded'
+    case 'to_retry':
+      return 'failed, and is tried again'
     case 'deferred':
       return childId === undefined
         ? `continues outside as ${deferred?.externalId}`

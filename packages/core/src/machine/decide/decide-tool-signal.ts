@@ -1,13 +1,16 @@
 import type { Command } from '../../vocabulary/events/command.ts'
+import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { CollectedCall } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
 import { tripFact } from './decide-check-signal.ts'
-import { nothing, type Decision } from '../state/decision.ts'
+import { nothing, type Decision, type Stamp } from '../state/decision.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { heldBackPlan, heldBackReason, isHeldBack, stubbed } from '../limits/fork-writes.ts'
+import { workDeadline } from '../limits/deadlines.ts'
+import { mayRetry, nothingMoreStarts, toolRetryAt } from '../limits/retry.ts'
 import { textContent } from '../messages/outcome-text.ts'
-import type { Call, RunState } from '../state/state.ts'
+import type { Call, RunState, Tries } from '../state/state.ts'
 import { findCall, isAtWork } from '../state/state-views.ts'
 import { startOf } from '../state/tool-start.ts'
 
@@ -30,7 +33,7 @@ export function isToolSignal(message: Command | Signal): message is AnyToolSigna
 }
 
 /** What follows from a report about tool calls. Reports about an ended call are ignored. */
-export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
+export function decideToolSignal(state: RunState, signal: AnyToolSignal, stamp: Stamp): Decision {
   if (signal.type === 'calls_checked') return decideCallsChecked(state, signal)
   const call = findCall(state, signal.toolCallId)
   if (call === undefined) return nothing
@@ -38,7 +41,7 @@ export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: num
   const here = { turn: state.turn, toolCallId }
   if (signal.type === 'call_reconciled') return decideCallReconciled(state, call, here, signal)
   return isAtWork(call) && call.attempts === signal.attempt
-    ? decideToolReport(call, here, signal, at)
+    ? decideToolReport(state, call, signal, stamp)
     : nothing
 }
 
@@ -56,19 +59,16 @@ function decideCallsChecked(state: RunState, signal: Extract<Signal, { type: 'ca
 
 type Report = Extract<Signal, { readonly type: 'tool_progressed' | 'tool_deferred' | 'tool_ended' }>
 
-function decideToolReport(
-  { name, status }: Call,
-  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
-  signal: Report,
-  at: number,
-): Decision {
+function decideToolReport(state: RunState, call: Call, signal: Report, stamp: Stamp): Decision {
+  const { name, status, toolCallId } = call
+  const here = { turn: state.turn, toolCallId }
   switch (signal.type) {
     case 'tool_progressed':
       return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
     case 'tool_deferred': {
       if (status !== 'started') return nothing
       const { attempt, externalId, deadlineMs } = signal
-      const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
+      const deadlineAt = deadlineMs === undefined ? undefined : stamp.at + Math.ceil(deadlineMs)
       return {
         facts: [
           { type: 'tool_deferred', ...here, attempt, receipt: externalId, ...omitUndefined({ deadlineAt }) },
@@ -76,22 +76,45 @@ function decideToolReport(
       }
     }
     case 'tool_ended': {
-      const { outcome, content, durationMs, child, reused } = signal
-      const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
+      const { attempt, outcome, content, durationMs, child, reused, retryAfterMs } = signal
+      const retryAt = retryTime(state, call, signal, stamp)
+      if (retryAt !== undefined) {
+        const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
+        return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs }) }] }
+      }
+      const shown = signal.retryable && call.tries ? [...content, ...usedUp(call.tries)] : content
+      const result = { type: 'tool_result' as const, ...here, name, outcome, content: shown, durationMs }
       return { facts: [{ ...result, ...omitUndefined({ child, reused }) }] }
     }
   }
 }
 
+/** Says after the last failure of a call that trying again did not help. */
+function usedUp({ failures }: Tries): readonly ResultPart[] {
+  return failures === 0 ? [] : textContent('failed', `All ${failures + 1} attempts of this call have failed.`)
+}
+
+/** When a call is tried again whose attempt ended so; `undefined`: it is not, and the ending is its result. */
+function retryTime(
+  state: RunState,
+  call: Call,
+  signal: Extract<Signal, { readonly type: 'tool_ended' }>,
+  stamp: Stamp,
+): number | undefined {
+  if (!mayRetry(call, signal.outcome) || nothingMoreStarts(state)) return undefined
+  const retryAt = toolRetryAt(call, signal, stamp)
+  return retryAt !== undefined && retryAt < (workDeadline(state) ?? Infinity) ? retryAt : undefined
+}
+
 function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
   const { toolCallId, name, input } = call
-  const { effect, recovery, child, handoff, input: replaced, recorded } = check ?? {}
+  const { effect, recovery, retry, child, handoff, input: replaced, recorded } = check ?? {}
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.
     toolCallId,
     name,
     inputDigest: digestOf(replaced ?? input),
-    ...omitUndefined({ effect, recovery, child, handoff, input: replaced, recorded }),
+    ...omitUndefined({ effect, recovery, retry, child, handoff, input: replaced, recorded }),
   }
   const verdict = check?.verdict ?? {
     kind: 'refuse',

@@ -18,7 +18,7 @@ export function decide(state: RunState | undefined, message: Command | Signal, s
   if (state === undefined) return refusal('not_supported', 'The run does not exist yet; start it first.')
   if (isCheckSignal(message)) return decideCheckSignal(state, message)
   if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
-  if (isToolSignal(message)) return decideToolSignal(state, message, stamp.at)
+  if (isToolSignal(message)) return decideToolSignal(state, message, stamp)
   if (state.phase === 'done') {
     return refusal(
       'run_finished',

@@ -152,6 +152,7 @@ function applyEvent(state: RunState, event: RuntimeEvent): RunState {
     case 'tool_started':
     case 'tool_progress':
     case 'tool_deferred':
+    case 'tool_attempt_failed':
     case 'tool_result':
     case 'tool_results_injected':
       return foldToolCalls(state, event)

@@ -10,7 +10,7 @@ import { isHeldBack } from '../limits/fork-writes.ts'
 import { illegal } from './illegal.ts'
 import { withMessage } from '../state/run-base.ts'
 import { withSpent } from '../state/totals.ts'
-import type { Call, CallStatus, ExecutingState, InjectingState, RunState } from '../state/state.ts'
+import type { Call, CallStatus, ExecutingState, InjectingState, RunState, Tries } from '../state/state.ts'
 import { findCall, openTurnCalls } from '../state/state-views.ts'
 import { placeOfCall, withCall } from '../state/turn-calls.ts'
 
@@ -25,6 +25,7 @@ export type CallsEvent = Extract<
       | 'tool_started'
       | 'tool_progress'
       | 'tool_deferred'
+      | 'tool_attempt_failed'
       | 'tool_result'
       | 'tool_results_injected'
   }
@@ -36,9 +37,10 @@ export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_requests_collected':
       return applyRequestsCollected(state, event)
     case 'approval_requested':
-      return changeCall(state, event, ['to_ask', 'in_doubt', 'ready'], (call) => {
+      return changeCall(state, event, ['to_ask', 'in_doubt', 'ready', 'to_retry'], (call) => {
         requireAttempt(state, event, call.attempts + 1)
-        if (call.status === 'ready' && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
+        const mayRun = call.status === 'ready' || call.status === 'to_retry'
+        if (mayRun && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
         const { expiresAt, reason } = event
         return {
           ...call,
@@ -64,6 +66,8 @@ export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
           deferred: { externalId: receipt, ...omitUndefined({ deadlineAt }) },
         }
       })
+    case 'tool_attempt_failed':
+      return changeCall(state, event, ['started'], (call) => applyAttemptFailed(state, event, call))
     case 'tool_result':
       return withAnswer(
         { ...withReuse(withChild(applyToolResult(state, event), event), event), takeOvers: 0 },
@@ -82,6 +86,19 @@ function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunSta
     }
     return { ...call, status: 'settled', result: resultOf(event) }
   })
+}
+
+/** Law 10: only a call whose tool declares retries is tried again after a failure. */
+function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt_failed'>, call: Call): Call {
+  requireAttempt(state, event, call.attempts)
+  const { retry, tries } = call
+  if (retry === undefined || tries === undefined) throw illegal(state, event, 'its tool declares no retries')
+  if (tries.failures + 1 >= retry.maxAttempts) {
+    throw illegal(state, event, `its tool allows ${retry.maxAttempts} attempts`)
+  }
+  const { outcome, content, retryAt } = event
+  const failed = { outcome, content, retryAt }
+  return { ...call, status: 'to_retry', tries: { ...tries, failures: tries.failures + 1, failed } }
 }
 
 /** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
@@ -132,9 +149,9 @@ const begun: readonly CallStatus[] = ['started', 'in_doubt']
 /** Law 2: which outcomes may end a call of each status. No call ends twice: `settled` is in no list. */
 const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   success: [...begun, 'deferred'],
-  failed: [...begun, 'deferred'],
-  timed_out: ['started', 'deferred'],
-  interrupted: [...begun, 'deferred', 'awaiting_approval', 'to_settle'],
+  failed: [...begun, 'deferred', 'to_retry'],
+  timed_out: ['started', 'deferred', 'to_retry'],
+  interrupted: [...begun, 'deferred', 'to_retry', 'awaiting_approval', 'to_settle'],
   cancelled: [...unstarted, ...begun, 'deferred'],
   // An approver's edited input is checked when the tool starts with it.
   invalid_input: [...unstarted, 'started'],
@@ -159,13 +176,23 @@ function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_c
 }
 
 function withPlan(call: Call, plan: CollectedCall): Call {
-  const { effect, recovery, inputDigest, reason, refusal, child, handoff, input, recorded } = plan
+  const { effect, recovery, retry, inputDigest, reason, refusal, child, handoff, input, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
-    ...omitUndefined({ effect, recovery, askReason: reason, refusal, child, handoff, input, recorded }),
+    ...omitUndefined({
+      effect,
+      recovery,
+      retry,
+      askReason: reason,
+      refusal,
+      child,
+      handoff,
+      input,
+      recorded,
+    }),
   }
 }
 
@@ -204,15 +231,28 @@ function because(reason: string | undefined): string {
 }
 
 function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
-  const next = changeCall(state, event, ['ready', 'in_doubt'], (call) => {
+  const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], (call) => {
     requireAttempt(state, event, call.attempts + 1)
-    return { ...call, status: 'started', attempts: event.attempt, ...omitUndefined({ grant: event.grant }) }
+    const { grant, attempt, at } = event
+    return {
+      ...call,
+      ...omitUndefined({ grant, tries: triesAt(call, at) }),
+      status: 'started',
+      attempts: attempt,
+    }
   })
   if (event.attempt > 1) return next
   const { totals } = next
   const before = getOwn(totals.toolCallsByTool, event.name) ?? 0
   const byTool = { ...totals.toolCallsByTool, [event.name]: before + 1 }
   return { ...next, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
+}
+
+/** The attempts of a call with a retry policy, as another one starts. */
+function triesAt({ retry, tries }: Call, at: number): Tries | undefined {
+  if (tries === undefined) return retry && { since: at, failures: 0 }
+  const { since, failures } = tries
+  return { since, failures }
 }
 
 function applyResultsInjected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {

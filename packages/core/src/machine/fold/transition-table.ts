@@ -65,6 +65,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     tool_started: 'executing',
     tool_progress: 'executing',
     tool_deferred: 'executing',
+    tool_attempt_failed: 'executing',
     tool_result: 'executing',
     tool_results_injected: 'injecting',
   },

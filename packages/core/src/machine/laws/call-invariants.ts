@@ -6,6 +6,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { grantFault, leftOf } from '../limits/budget.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
+import { mayRetry } from '../limits/retry.ts'
 import type { Call, RunState } from '../state/state.ts'
 import { findCall } from '../state/state-views.ts'
 
@@ -64,6 +65,7 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
       `call ${toolCallId} is in doubt, and its tool does not allow another start`,
     )
   }
+  requireDueRetry(call, event)
   if (idempotencyKey !== idempotencyKeyOf(event.runId, toolCallId)) {
     throw new LawBrokenError(
       10,
@@ -78,6 +80,25 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
       `call ${toolCallId} starts as a ${effect}, and was collected as a ${call.effect}`,
     )
   }
+}
+
+/** Law 10: a failed attempt is followed by another only where that is safe, and not before its time. */
+function requireDueRetry({ tries, toolCallId }: Call, { at, seq }: EventOf<'tool_started'>): void {
+  const { retryAt } = tries?.failed ?? {}
+  if (retryAt === undefined || at >= retryAt) return
+  throw new LawBrokenError(10, seq, `call ${toolCallId} is tried again at ${at}, and ${retryAt} is due`)
+}
+
+/** Law 10: a call whose effect is unknown is tried again only where its tool declares that safe. */
+export function requireSafeRetry(state: RunState, event: EventOf<'tool_attempt_failed'>): void {
+  const { toolCallId, outcome, seq } = event
+  const call = findCall(state, toolCallId)
+  if (call === undefined || mayRetry(call, outcome)) return
+  throw new LawBrokenError(
+    10,
+    seq,
+    `call ${toolCallId} ended as ${outcome}, and its tool does not allow another attempt`,
+  )
 }
 
 /**

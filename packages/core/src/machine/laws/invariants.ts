@@ -5,7 +5,7 @@ import type { ModelRef } from '../../vocabulary/model/content.ts'
 import { boundOfLimit, type Grant } from '../../vocabulary/limits/grant.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
 import { canonicalJson } from '../../vocabulary/values/json.ts'
-import { auditCalls, requireHonestStart } from './call-invariants.ts'
+import { auditCalls, requireHonestStart, requireSafeRetry } from './call-invariants.ts'
 import { summaryDigest } from '../prompt/compaction.ts'
 import { evolve } from '../fold/evolve.ts'
 import { endOfPieces, withPieces } from '../fold/fold-pieces.ts'
@@ -27,6 +27,7 @@ export function audit(state: RunState | undefined, event: RuntimeEvent): RunStat
   if (next.removedFrom === undefined) auditContent(state, event)
   requireTime(state, event)
   if (event.type === 'tool_started') requireHonestStart(state, event)
+  if (event.type === 'tool_attempt_failed') requireSafeRetry(state, event)
   if (event.type === 'run_finished') requireTotals(state, event)
   if (event.type === 'limit_raised') requireGranted(state, event)
   return next

@@ -32,7 +32,7 @@ export function heldBackCalls(state: ExecutingState, plan: 'ask' | 'stub'): read
   if (writesOf(state.parent) === 'run') return []
   return state.calls.filter(
     (call) =>
-      (call.status === 'ready' || isRerun(call)) &&
+      (call.status === 'ready' || call.status === 'to_retry' || isRerun(call)) &&
       isHeldBack(state, call) &&
       heldBackPlan(state, call) === plan,
   )

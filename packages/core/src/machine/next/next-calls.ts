@@ -9,6 +9,7 @@ import { requiresEffects, stopReason } from '../state/required-effects.ts'
 import { heldBackCalls, heldBackReason, isRerun, stubbed } from '../limits/fork-writes.ts'
 import { deadlineOf, graceEndOf, workDeadline } from '../limits/deadlines.ts'
 import { leftOf } from '../limits/budget.ts'
+import { nothingMoreStarts } from '../limits/retry.ts'
 import { childGrant } from '../limits/child-grant.ts'
 import { nextForCallLimits, repeatedResults } from './tool-call-limits.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
@@ -33,11 +34,11 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
 
 /** The next action for the calls of a run that is not cancelled. */
 function nextUnlessCancelled(state: ExecutingState, now: number): Action | undefined {
-  const { metLimit } = state
-  // A limit that a person is asked about holds everything back that it could forbid. A denial begins nothing.
-  if (metLimit?.policy === 'ask' && metLimit.limit !== 'maxToolCalls') return denyExpired(state, now)
+  // A denial begins nothing.
+  if (holdsStarts(state)) return denyExpired(state, now)
   return (
     nextAtDeadline(state, now) ??
+    recordAction('settle_calls', givenUpResults(state)) ??
     nextForCallLimits(state) ??
     recordAction('settle_calls', repeatedResults(state)) ??
     recordAction('settle_calls', stubbedResults(state)) ??
@@ -81,9 +82,26 @@ function cancelledResults(state: ExecutingState, cancelledAt: number, now: numbe
   return state.calls.flatMap((call) => {
     if (call.status === 'settled') return []
     if (isAtWork(call) && (!late || awaitsChildReport(state, call, cancelledAt, now))) return []
+    const failed = givenUpResult(state, call, 'the run was cancelled')
+    if (failed) return [failed]
     const doubtful = call.attempts > 0 && call.status !== 'started'
     return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
   })
+}
+
+/** Calls that wait for another attempt, and get none since a limit was met. */
+function givenUpResults(state: ExecutingState): readonly Fact[] {
+  if (!nothingMoreStarts(state)) return []
+  const why = `the limit ${state.metLimit?.limit} of the run was met`
+  return callsWithStatus(state, 'to_retry').flatMap((call) => givenUpResult(state, call, why) ?? [])
+}
+
+/** The result of a call that waits for another attempt and gets none: that of its last one, with the reason. */
+function givenUpResult(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
+  const { failed } = call.tries ?? {}
+  if (failed === undefined) return undefined
+  const content = [...failed.content, ...textContent(failed.outcome, `It was not tried again: ${why}.`)]
+  return { ...resultFact(state, call, failed.outcome), content }
 }
 
 /** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
@@ -149,7 +167,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
   const { maxApprovalMs } = state.limits
   const facts = calls.map((call): FactOf<'approval_requested'> => {
     const reason =
-      call.attempts > 0
+      call.status === 'in_doubt'
         ? 'It was started before, and nobody knows whether it took effect. Approve to start it again.'
         : (call.askReason ?? (held.includes(call) ? heldBackReason : undefined))
     return {
@@ -169,7 +187,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
 function startFacts(state: ExecutingState, now: number): readonly Fact[] {
   const doubtful = callsToReport(state).map((call) => resultFact(state, call, 'interrupted'))
   if (doubtful.length > 0) return doubtful
-  const chosen = callsToStart(state)
+  const chosen = callsToStart(state, now)
   if (chosen.length === 0) return []
   const allowed = leftOf(state).toolCalls
   let fresh = 0
@@ -180,12 +198,12 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
 }
 
 /** Reads start together up to the limit; writes start one at a time, in request order. */
-function callsToStart(state: ExecutingState): readonly Call[] {
+function callsToStart(state: ExecutingState, now: number): readonly Call[] {
   const { counts, runningReads } = summaryOf(state.calls)
-  if (counts.ready === 0 && counts.in_doubt === 0) return []
+  if (counts.ready === 0 && counts.in_doubt === 0 && counts.to_retry === 0) return []
   const waiting = callsAwaitingEqual(state)
   const isStartable = (call: Call): boolean =>
-    (call.status === 'ready' && !waiting.has(call)) || isRerun(call)
+    (call.status === 'ready' && !waiting.has(call)) || isRerun(call) || isDue(call, now)
   let room = (state.limits.maxConcurrency ?? defaultLimits.maxConcurrency) - runningReads
   let isWriteOpen = false
   const chosen: Call[] = []
@@ -200,6 +218,11 @@ function callsToStart(state: ExecutingState): readonly Call[] {
     }
   }
   return chosen
+}
+
+/** Whether the time for a call's next attempt has come. */
+function isDue({ status, tries }: Call, now: number): boolean {
+  return status === 'to_retry' && now >= (tries?.failed?.retryAt ?? 0)
 }
 
 /** Law 9 for child runs: one that nothing is left for does not start. */
@@ -229,9 +252,25 @@ function waitForResultsCheck(state: ExecutingState, now: number): Action {
 
 /** Nothing to record: something runs, or only a person can continue the run. */
 function waitOrSuspend(state: ExecutingState): Action {
-  if (!requiresEffects(state)) return { kind: 'suspend' }
-  const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
-  return wakeAt === undefined || state.reply.finalizing ? { kind: 'wait' } : { kind: 'wait', wakeAt }
+  const retryAt = nextRetry(state)
+  if (retryAt === undefined && !requiresEffects(state)) return { kind: 'suspend' }
+  const stopAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
+  const wakeAt = Math.min(retryAt ?? Infinity, (state.reply.finalizing ? undefined : stopAt) ?? Infinity)
+  return wakeAt === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt }
+}
+
+/** When the next call is tried again; `undefined` where none waits for that, or a limit is asked about first. */
+function nextRetry(state: ExecutingState): number | undefined {
+  if (holdsStarts(state)) return undefined
+  const waiting = callsWithStatus(state, 'to_retry')
+  return waiting.length === 0
+    ? undefined
+    : Math.min(...waiting.map(({ tries }) => tries?.failed?.retryAt ?? 0))
+}
+
+/** Whether a limit that a person is asked about keeps everything from starting that it could forbid. */
+function holdsStarts({ metLimit }: ExecutingState): boolean {
+  return metLimit?.policy === 'ask' && metLimit.limit !== 'maxToolCalls'
 }
 
 /** When the run stops waiting for tools that were asked to stop; `undefined` if no tool was. */

@@ -38,6 +38,11 @@ export function recoverToolSignal(
       return { type: cause, toolCallId, attempt, externalId: receipt, ...omitUndefined({ deadlineMs }) }
     }
     case 'tool_ended': {
+      if (event.type === 'tool_attempt_failed') {
+        const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs } = event
+        const ended = { type: cause, toolCallId, attempt, outcome, content, durationMs }
+        return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs }) }
+      }
       if (event.type !== 'tool_result') return undefined
       const { toolCallId, outcome, content, durationMs = 0, child, reused } = event
       // Only the attempt that is under way is heard.

@@ -4,6 +4,8 @@ import type {
   AssistantMessage,
   ModelRef,
   Opaque,
+  Outcome,
+  ResultPart,
   ToolResult,
   UserMessage,
 } from '../../vocabulary/model/content.ts'
@@ -197,6 +199,7 @@ export interface FailedAttempt {
  * - `to_settle`: gets the result in `refusal`, without being started
  * - `to_ask`, `awaiting_approval`: a person has to decide; was asked
  * - `ready`: may be started
+ * - `to_retry`: an attempt failed, and the next one starts when its time has come
  * - `started`: its effect may have begun
  * - `in_doubt`: was started by a writer that is gone, and its end was not recorded
  * - `deferred`: continues outside, and is settled later
@@ -208,10 +211,25 @@ export type CallStatus =
   | 'to_ask'
   | 'awaiting_approval'
   | 'ready'
+  | 'to_retry'
   | 'started'
   | 'in_doubt'
   | 'deferred'
   | 'settled'
+
+/** The attempts of a call that may be tried again. */
+export interface Tries {
+  /** When the first one started. */
+  readonly since: number
+  /** Those that failed and were to be followed by another. Not counted: what a dying process interrupted. */
+  readonly failures: number
+  /** How the last one failed, and when the next one starts; present while the call waits for it. */
+  readonly failed?: {
+    readonly outcome: Outcome
+    readonly content: readonly ResultPart[]
+    readonly retryAt: number
+  }
+}
 
 /** A tool call of the current turn. */
 export interface Call {
@@ -226,6 +244,9 @@ export interface Call {
   readonly status: CallStatus
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
+  readonly retry?: RetryPolicy
+  /** Of a call with a retry policy, once it was started. */
+  readonly tries?: Tries
   /** The agent that does the work in a run of its own. */
   readonly child?: string
   /** What that run may use, once it was started. */

@@ -32,6 +32,7 @@ export function countedSummary(calls: readonly Call[]): CallsSummary {
     to_ask: 0,
     awaiting_approval: 0,
     ready: 0,
+    to_retry: 0,
     started: 0,
     in_doubt: 0,
     deferred: 0,

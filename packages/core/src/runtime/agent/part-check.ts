@@ -18,6 +18,7 @@ import {
   type OptionCheck,
   type OptionFault,
 } from '../../vocabulary/options/option.ts'
+import { retry as wholeRetry } from '../../vocabulary/limits/limits-schema.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 import { recoveries, toolEffects } from '../../vocabulary/model/tool-definition.ts'
 
@@ -79,6 +80,8 @@ function toolFault(tool: Tool): string | undefined {
   const fault: OptionFault | undefined =
     oneOf(toolEffects)(effect, 'its effect') ?? oneOf(recoveries)(recovery, 'its recovery')
   if (fault) return `cannot be used: ${fault.path} ${fault.what}`
+  if (tool.retry !== undefined && faultOf(wholeRetry, tool.retry))
+    return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
   return recovery === 'reconcile' && typeof tool.reconcile !== 'function'
     ? 'says recovery reconcile, but has no function for it'
     : undefined

@@ -27,8 +27,8 @@ export function policyOf(
   }
 }
 
-function toolPolicyOf({ name, effect, recovery, timeoutMs, approval, origin }: Tool): ToolPolicy {
-  return { name, effect, recovery, ...omitUndefined({ timeoutMs, approval, origin }) }
+function toolPolicyOf({ name, effect, recovery, timeoutMs, retry, approval, origin }: Tool): ToolPolicy {
+  return { name, effect, recovery, ...omitUndefined({ timeoutMs, retry, approval, origin }) }
 }
 
 function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefined {

@@ -9,7 +9,7 @@ import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
-import type { Reconciliation, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
+import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import { isolated } from '../reading/isolated.ts'
@@ -65,12 +65,15 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     stopTimer?.()
     subscriber.unsubscribe()
   }
-  const end = (outcome: Outcome, content: readonly ResultPart[]): void => {
+  const end = (outcome: Outcome, content: readonly ResultPart[], more: Retryable = {}): void => {
     if (ended) return
     leave()
-    post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: clock.now() - startedAt })
+    const durationMs = clock.now() - startedAt
+    post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs, ...more })
   }
-  const fail = (text: string): void => end('failed', textContent('failed', text))
+  const fail = (text: string, more?: Retryable): void => end('failed', textContent('failed', text), more)
+  /** What is said of an attempt that the tool has not ended as its port asks. */
+  const again: Retryable = call.retry ? { retryable: true } : {}
   const askToStop = (reason: string): void => {
     if (asked) return
     asked = true
@@ -99,17 +102,19 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     if (!reportable.has(signal.outcome)) {
       return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
     }
-    end(timedOut && signal.outcome === 'cancelled' ? 'timed_out' : signal.outcome, signal.content)
+    const { outcome, content, retryable, retryAfterMs } = signal
+    if (timedOut && outcome === 'cancelled') return end('timed_out', content, again)
+    end(outcome, content, omitUndefined({ retryable, retryAfterMs }))
   }
   const subscriber = new GuardedSubscriber<ToolSignal>(
     {
       next: onSignal,
-      error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`),
+      error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`, again),
       complete: () => fail('The tool ended without a result.'),
     },
     (error) => report(error, `The tool ${call.name} threw when it was let go`),
   )
-  const giveUp = (): void => end('timed_out', textContent('timed_out'))
+  const giveUp = (): void => end('timed_out', textContent('timed_out'), again)
   const timeOut = (): void => {
     timedOut = true
     askToStop('The tool took too long.')
@@ -123,7 +128,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   try {
     tool.run({ ...context, ...given, cancelled$: isolated(reason$, threw) }).subscribe(subscriber)
   } catch (error) {
-    fail(`The tool failed: ${textOfError(error)}`)
+    fail(`The tool failed: ${textOfError(error)}`, again)
   }
   return { cancel: askToStop, abandon: leave }
 }

@@ -55,17 +55,20 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
     if (call === undefined || !isUnderWay(call, inputs.get(event.toolCallId))) continue
     const { toolCallId, name } = call
     const { outcome, content, toolCallId: reused } = event
-    if (call.status === 'ready')
-      facts.push({ ...startOf(runId, call, { turn, toolCallId }), recorded: reused })
+    if (isAboutToStart(call)) facts.push({ ...startOf(runId, call, { turn, toolCallId }), recorded: reused })
     facts.push({ type: 'tool_result', turn, toolCallId, name, outcome, content, durationMs: 0, reused })
   }
   return facts
 }
 
+function isAboutToStart({ status }: Pick<Call, 'status'>): boolean {
+  return status === 'ready' || status === 'to_retry'
+}
+
 /** Whether a call is started, or is a write that is about to be, with the input that the other run's record answers. */
 function isUnderWay({ status, input, effect }: Call, recordedInput: JsonObject | undefined): boolean {
   if (status === 'started' || status === 'deferred') return true
-  if (status !== 'ready' || effect === 'read') return false
+  if (!isAboutToStart({ status }) || effect === 'read') return false
   return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
 }
 

@@ -1,8 +1,9 @@
 import { Observable } from 'rxjs'
 import type { Tool, ToolRun } from '../../ports/tool.ts'
 import type { Outcome } from '../../vocabulary/model/content.ts'
+import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
-import type { CallVerdict, Reconciliation } from '../../vocabulary/signals/signal.ts'
+import type { CallVerdict, Reconciliation, Retryable } from '../../vocabulary/signals/signal.ts'
 import type { Recovery, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 
 /** What a test tool is called, declares and does. It is a read that answers its input where nothing is said. */
@@ -11,6 +12,10 @@ export interface TestToolOptions {
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
   readonly timeoutMs?: number
+  /** With it, every throw may be tried again. */
+  readonly retry?: RetryPolicy
+  /** How long a throw asks to wait before the call is tried again, in milliseconds. */
+  readonly retryAfterMs?: () => number
   readonly check?: (input: JsonObject) => CallVerdict | Promise<CallVerdict>
   /** What the tool does. A text is its success; a throw its failure; a promise that never settles hangs. */
   readonly run?: (run: ToolRun, report: TestReport) => string | Promise<string>
@@ -31,7 +36,7 @@ export interface TestTool extends Tool {
 
 /** Makes a tool that keeps what it was run with. */
 export function testTool(options: TestToolOptions): TestTool {
-  const { name, effect = 'read', timeoutMs, reconcile } = options
+  const { name, effect = 'read', timeoutMs, retry, reconcile } = options
   const runs: ToolRun[] = []
   const body = options.run ?? (({ input }) => JSON.stringify(input))
   return {
@@ -42,13 +47,14 @@ export function testTool(options: TestToolOptions): TestTool {
     inputSchema: { type: 'object' },
     recovery: options.recovery ?? (effect === 'read' ? 'rerun' : 'report'),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(retry && { retry }),
     ...(reconcile && { reconcile }),
     check: options.check ?? (() => ({ kind: 'run' })),
     run: (run) =>
       new Observable((subscriber) => {
         runs.push(run)
-        const end = (outcome: Outcome, text: string): void => {
-          subscriber.next({ type: 'tool_ended', outcome, content: [{ type: 'text', text }] })
+        const end = (outcome: Outcome, text: string, more: Retryable = {}): void => {
+          subscriber.next({ type: 'tool_ended', outcome, content: [{ type: 'text', text }], ...more })
           subscriber.complete()
         }
         const progress = (data: Json): void => subscriber.next({ type: 'tool_progressed', data })
@@ -61,10 +67,14 @@ export function testTool(options: TestToolOptions): TestTool {
           subscriber.complete()
         }
         const cancelled = run.cancelled$.subscribe((reason) => end('cancelled', reason))
+        const again: Retryable = {
+          ...(retry && { retryable: true }),
+          ...(options.retryAfterMs && { retryAfterMs: options.retryAfterMs() }),
+        }
         const work = async (): Promise<string> => await body(run, { progress, defer })
         work().then(
           (text) => end('success', text),
-          (error: unknown) => end('failed', String(error)),
+          (error: unknown) => end('failed', String(error), again),
         )
         return () => cancelled.unsubscribe()
       }),

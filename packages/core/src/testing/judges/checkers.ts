@@ -23,6 +23,7 @@ export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[]
     ...deltasAreTheMessage(events),
     ...approvalsAreBound(events),
     ...startsAreApproved(events),
+    ...startsFollowFailures(events),
   ]
 }
 
@@ -224,6 +225,36 @@ function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[
       { law: 13, seq: event.seq, what: `${event.toolCallId} starts with an input that was not approved` },
     ]
   })
+}
+
+/**
+ * Law 10: each further attempt of a call follows a failure whose time to wait is over, or a take-over that found the call
+ * started. All attempts have one key.
+ */
+function startsFollowFailures(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'tool_started').flatMap((start) => {
+    const { toolCallId, attempt, idempotencyKey, seq } = start
+    const mine = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
+    const before = ofType(mine, 'tool_started').at(-1)
+    const found: string[] = []
+    if (attempt !== (before?.attempt ?? 0) + 1) found.push(`attempt ${attempt} after ${before?.attempt ?? 0}`)
+    if (before && before.idempotencyKey !== idempotencyKey) found.push('has another key at another attempt')
+    if (before) found.push(...unexplainedStart(events, start, before.seq))
+    return found.map((what) => ({ law: 10, seq, what: `call ${toolCallId}: ${what}` }))
+  })
+}
+
+/** Why a call may not be started again: nothing has failed, its wait is not over, or no process was lost. */
+function unexplainedStart(
+  events: readonly RuntimeEvent[],
+  { toolCallId, at, seq }: EventOf<'tool_started'>,
+  lastSeq: number,
+): readonly string[] {
+  const between = events.filter((event) => event.seq < seq && event.seq > lastSeq)
+  const failed = ofType(between, 'tool_attempt_failed').find((event) => event.toolCallId === toolCallId)
+  if (failed) return at < failed.retryAt ? [`is tried again ${failed.retryAt - at} ms too early`] : []
+  const isTakenOver = ofType(between, 'run_resumed').some(({ inDoubt }) => inDoubt.includes(toolCallId))
+  return isTakenOver ? [] : ['is started again, and nothing says why']
 }
 
 /**

@@ -23,6 +23,7 @@ type ToolEventType =
   | 'tool_started'
   | 'tool_deferred'
   | 'tool_progress'
+  | 'tool_attempt_failed'
   | 'tool_result'
   | 'tool_results_injected'
 
@@ -77,6 +78,16 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
       child: sampleRunId(77),
       grant: { turns: 3, toolCalls: 4, tokens: 900, durationMs: 60_000 },
     },
+    ...endingFacts(toolCallId),
+    tool_results_injected: { type: 'tool_results_injected', turn: 1, toolCallIds: [toolCallId] },
+  }
+}
+
+function endingFacts(toolCallId: ToolCallId): {
+  readonly [T in 'tool_deferred' | 'tool_progress' | 'tool_attempt_failed' | 'tool_result']: FactOf<T>
+} {
+  const call = { turn: 1, toolCallId, name: 'get_weather', attempt: 1 } as const
+  return {
     tool_deferred: {
       type: 'tool_deferred',
       turn: 1,
@@ -86,6 +97,15 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
       deadlineAt: 1_760_000_060_000,
     },
     tool_progress: { type: 'tool_progress', turn: 1, toolCallId, attempt: 1, data: { done: 0.5 } },
+    tool_attempt_failed: {
+      type: 'tool_attempt_failed',
+      ...call,
+      outcome: 'failed',
+      durationMs: 7,
+      content: [{ type: 'text', text: 'Error: 503' }],
+      retryAt: 1_760_000_001_000,
+      retryAfterMs: 800,
+    },
     tool_result: {
       type: 'tool_result',
       turn: 1,
@@ -100,7 +120,6 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
       child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
       reused: sampleCallId(sampleRunId(0)),
     },
-    tool_results_injected: { type: 'tool_results_injected', turn: 1, toolCallIds: [toolCallId] },
   }
 }
 

@@ -62,5 +62,5 @@ export interface Step {
 /** A call, and what its tool does with it. */
 export interface CallPlan {
   readonly tool: string
-  readonly behaviour: 'succeed' | 'throw' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
+  readonly behaviour: 'succeed' | 'throw' | 'flake' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
 }

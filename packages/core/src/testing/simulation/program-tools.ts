@@ -1,5 +1,6 @@
 import type { Tool } from '../../ports/tool.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { CallVerdict } from '../../vocabulary/signals/signal.ts'
 import { testTool, type TestReport, type TestToolOptions } from '../doubles/test-tool.ts'
@@ -14,12 +15,33 @@ export interface World {
   readonly early: string[]
 }
 
+/** Waits that fall beside the others of a program: its timeouts, its grace time, its deadlines. */
+const retry: RetryPolicy = { maxAttempts: 3, baseMs: 70, capMs: 100, maxRetryAfterMs: 0 }
+
+type Body = NonNullable<TestToolOptions['run']>
+
+/** Tools whose failed calls are tried again: where they read, where a throw has changed nothing, where a call may be repeated. */
+function retriedTools(body: (name: string, writes: boolean) => Body): readonly Tool[] {
+  const shared = { timeoutMs: 1_000, retry }
+  const write = { ...shared, effect: 'write' } as const
+  return [
+    testTool({ ...shared, name: 'retried', run: body('retried', false) }),
+    testTool({ ...write, name: 'retried_write', run: body('retried_write', true) }),
+    testTool({
+      ...write,
+      name: 'retried_rerunnable',
+      recovery: 'rerun',
+      run: body('retried_rerunnable', true),
+    }),
+  ]
+}
+
 /** Tools that misbehave as their input says, and that remember what they did to the world. */
 export function toolsOf(
   world: World,
   durable: (matches: (event: RuntimeEvent) => boolean) => boolean,
 ): readonly Tool[] {
-  const body = (name: string, writes: boolean): NonNullable<TestToolOptions['run']> => {
+  const body = (name: string, writes: boolean): Body => {
     return async (
       run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
       report: TestReport,
@@ -37,6 +59,8 @@ export function toolsOf(
       await Promise.resolve()
       if (doing === 'defer') report.defer('job', 500)
       if (doing === 'throw') throw new Error('broken')
+      // The first attempt of a flaky call fails, before it has an effect.
+      if (doing === 'flake' && run.attempt === 1) throw new Error('busy')
       if (writes) {
         world.effects.set(run.toolCallId, (world.effects.get(run.toolCallId) ?? 0) + 1)
         world.keys.add(run.idempotencyKey)
@@ -59,6 +83,7 @@ export function toolsOf(
       recovery: 'rerun',
       run: body('rerunnable', true),
     }),
+    ...retriedTools(body),
     testTool({
       ...shared,
       name: 'reconciled',

@@ -4,6 +4,7 @@ import type { CallPlan, GuardrailPlan, Program, Step } from './program-plan.ts'
 
 const toolNames = [
   ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'no_such_tool', 'helper', 'helper'] as const),
+  ...(['retried', 'retried_write', 'retried_rerunnable'] as const),
   ...(['transfer_to_second', 'transfer_to_program', 'transfer_to_user'] as const),
 ] as const
 
@@ -11,7 +12,10 @@ const callPlan: fc.Arbitrary<CallPlan> = fc.record({
   tool: fc.constantFrom(...toolNames),
   behaviour: fc.oneof(
     { weight: 4, arbitrary: fc.constant('succeed' as const) },
-    { weight: 1, arbitrary: fc.constantFrom('throw', 'hang', 'progress', 'defer', 'invalid', 'malformed') },
+    {
+      weight: 1,
+      arbitrary: fc.constantFrom('throw', 'flake', 'hang', 'progress', 'defer', 'invalid', 'malformed'),
+    },
   ),
 })
 
@@ -107,3 +111,28 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
   fallback: fc.boolean(),
   randomness: fc.integer({ min: 0, max: 0xffffffff }),
 })
+
+const retriedCall: fc.Arbitrary<CallPlan> = fc.record({
+  tool: fc.constantFrom('retried', 'retried_write', 'retried_rerunnable', 'write'),
+  behaviour: fc.constantFrom('flake', 'flake', 'throw', 'hang', 'succeed'),
+})
+
+/** Programs that mostly call tools with retries, which mostly fail at first, among cancels, limits and crashes. */
+export const retryingProgram: fc.Arbitrary<Program> = fc
+  .record({
+    program: randomProgram,
+    calls: fc.array(retriedCall, { minLength: 1, maxLength: 4 }),
+    limits: fc.record(
+      {
+        maxToolCalls: fc.integer({ min: 1, max: 4 }),
+        maxDurationMs: fc.integer({ min: 20, max: 3_000 }),
+        maxConcurrency: fc.integer({ min: 1, max: 2 }),
+        onLimit: fc.constantFrom('finalize', 'stop', 'ask'),
+      },
+      { requiredKeys: [] },
+    ),
+  })
+  .map(({ program, calls, limits }): Program => {
+    const steps = [{ text: '', reasoning: '', stopReason: undefined, failures: [], calls }]
+    return { ...program, steps, limits, guardrails: [], compaction: undefined }
+  })

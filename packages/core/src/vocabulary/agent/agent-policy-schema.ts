@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './agent-policy.ts'
 import { modelRef } from '../model/content-schema.ts'
-import { limits } from '../limits/limits-schema.ts'
+import { limits, retry as wholeRetry } from '../limits/limits-schema.ts'
 import { amount, jsonObject, objectOf, optional, text } from '../values/schema.ts'
 import { recoveries, toolEffects } from '../model/tool-definition.ts'
 
@@ -17,6 +17,7 @@ const tool = objectOf<ToolPolicy>({
   effect: z.enum(toolEffects),
   recovery: z.enum(recoveries),
   timeoutMs: optional(amount),
+  retry: optional(wholeRetry),
   approval: optional(text),
   origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
 })

@@ -15,6 +15,8 @@ export interface ToolPolicy {
   readonly effect: ToolEffect
   readonly recovery: Recovery
   readonly timeoutMs?: number
+  /** How its failed calls are tried again; not at all where absent. */
+  readonly retry?: RetryPolicy
   /** When a person is asked about its calls, in its own words. */
   readonly approval?: string
   /** Present for a tool of another process, such as an MCP server. */

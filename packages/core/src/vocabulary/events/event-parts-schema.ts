@@ -28,6 +28,7 @@ import {
 } from '../values/schema.ts'
 
 import type { Grant } from '../limits/grant.ts'
+import { retry } from '../limits/limits-schema.ts'
 import { recoveries, toolEffects, type ToolChoice } from '../model/tool-definition.ts'
 import { usageFields, type UsageField } from '../billing/usage.ts'
 
@@ -91,6 +92,7 @@ export const collectedCall: z.ZodType<CollectedCall> = objectOf<CollectedCall>({
   inputDigest: text,
   effect: optional(z.enum(toolEffects)),
   recovery: optional(z.enum(recoveries)),
+  retry: optional(retry),
   reason: optional(text),
   child: optional(text),
   input: optional(jsonObject),

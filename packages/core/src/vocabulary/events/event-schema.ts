@@ -222,6 +222,15 @@ const toolSchemas = {
     deadlineAt: optional(moment),
   }),
   tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
+  tool_attempt_failed: objectOf<EventBodies['tool_attempt_failed']>({
+    name: text,
+    attempt: ordinal,
+    outcome,
+    content: z.array(resultPart),
+    durationMs: amount,
+    retryAt: moment,
+    retryAfterMs: optional(amount),
+  }),
   tool_result: objectOf<EventBodies['tool_result']>({
     name: text,
     outcome,

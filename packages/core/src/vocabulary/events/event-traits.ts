@@ -55,6 +55,7 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
   tool_started: { ...fact, cause: 'controller' },
   tool_progress: { ...delta, modelHistory: 'no', cause: 'tool_progressed' },
   tool_deferred: { ...fact, cause: 'tool_deferred' },
+  tool_attempt_failed: { ...fact, cause: 'tool_ended' },
   // Only a tool's own ending says how long it took.
   tool_result: {
     ...history,

@@ -216,6 +216,17 @@ export interface EventBodies {
   tool_progress: { readonly attempt: number; readonly data: Json }
   /** The call continues outside, under the id `receipt`, and is settled later; at the deadline it counts as timed out. */
   tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
+  /** An attempt of a call failed, and the next one starts at `retryAt`, under the same idempotency key. */
+  tool_attempt_failed: {
+    readonly name: string
+    readonly attempt: number
+    readonly outcome: Outcome
+    readonly content: readonly ResultPart[]
+    readonly durationMs: number
+    readonly retryAt: number
+    /** How long the tool asked to wait, in milliseconds. */
+    readonly retryAfterMs?: number
+  }
   /** How a call ended, and what the model will read: the second half of the tally. */
   tool_result: {
     readonly name: string

@@ -12,7 +12,7 @@ export const limits: z.ZodType<Limits> = objectOf<Limits>({
   onLimit: optional(z.enum(onLimits)),
 })
 
-/** Checks how failed model calls are tried again. */
+/** Checks how failed calls are tried again. */
 export const retry: z.ZodType<RetryPolicy> = objectOf<RetryPolicy>({
   maxAttempts: amount,
   baseMs: amount,

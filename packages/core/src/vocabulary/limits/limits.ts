@@ -93,18 +93,18 @@ export const defaultLimits: Limits & {
 }
 
 /**
- * How failed model calls are retried: after `baseMs * 2^n`, with jitter, or after the time that the provider asks
- * for.
+ * How failed calls of a model, or of a tool, are retried: after `baseMs * 2^n`, with jitter, or after the time that the
+ * provider or the tool asks for.
  */
 export interface RetryPolicy {
-  /** Attempts of one model call in all, the first included. */
+  /** Attempts of one call in all, the first included. */
   readonly maxAttempts: number
   readonly baseMs: number
   /** The longest wait that the runtime chooses. */
   readonly capMs: number
-  /** The longest wait that a provider may ask for; beyond it the call counts as failed. */
+  /** The longest wait that a provider or a tool may ask for; beyond it the call counts as failed. */
   readonly maxRetryAfterMs: number
-  /** The longest time from the first attempt of a turn to the start of its last, in milliseconds. */
+  /** The longest time from the first attempt of a turn, or of a tool call, to the start of its last, in milliseconds. */
   readonly maxTotalMs?: number
 }
 

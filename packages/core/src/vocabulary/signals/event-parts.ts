@@ -1,6 +1,7 @@
 import type { ToolDefinition } from '../model/tool-definition.ts'
 import type { Message, Outcome } from '../model/content.ts'
 import type { Grant } from '../limits/grant.ts'
+import type { RetryPolicy } from '../limits/limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
@@ -48,6 +49,8 @@ export interface CollectedCall {
   /** Of the tool that was found under the name. */
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
+  /** How its failed attempts are tried again. */
+  readonly retry?: RetryPolicy
   /** The agent that does the work, in a run of its own. */
   readonly child?: string
   /** Its success hands the conversation over. */
@@ -189,6 +192,7 @@ export const callEventTypes = [
   'tool_started',
   'tool_progress',
   'tool_deferred',
+  'tool_attempt_failed',
   'tool_result',
 ] as const
 export type CallEventType = (typeof callEventTypes)[number]

@@ -93,6 +93,8 @@ export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
     type: z.literal('tool_ended'),
     outcome,
     content,
+    retryable: optional(z.literal(true)),
+    retryAfterMs: optional(amount),
   }),
 })
 

@@ -9,6 +9,7 @@ import type {
 } from '../model/content.ts'
 import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './event-parts.ts'
 import type { ModelFailure } from '../model/failure.ts'
+import type { RetryPolicy } from '../limits/limits.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 import type { ModelRefusal } from '../model/refusal.ts'
@@ -76,7 +77,18 @@ export type ToolSignal =
   | { readonly type: 'tool_progressed'; readonly data: Json }
   /** The call will be settled later, by `runtime.settle`: this instead of an ending. */
   | { readonly type: 'tool_deferred'; readonly externalId: string; readonly deadlineMs?: number }
-  | { readonly type: 'tool_ended'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
+  | ({
+      readonly type: 'tool_ended'
+      readonly outcome: Outcome
+      readonly content: readonly ResultPart[]
+    } & Retryable)
+
+/** Whether the same call may succeed later. It is tried again only as its tool's retry policy allows. */
+export interface Retryable {
+  readonly retryable?: true
+  /** How long the tool asks to wait, in milliseconds. */
+  readonly retryAfterMs?: number
+}
 
 /** The result of checking a call against its tool, before anything runs. */
 export type CallVerdict =
@@ -94,6 +106,8 @@ export type CheckedCall = {
   /** Absent where no tool of that name was found. */
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
+  /** How a failed attempt is followed by another. */
+  readonly retry?: RetryPolicy
   /** The agent that does the work, where the tool is one. */
   readonly child?: string
   readonly handoff?: Handoff
@@ -147,7 +161,7 @@ export type Signal =
       readonly externalId: string
       readonly deadlineMs?: number
     }
-  | {
+  | ({
       readonly type: 'tool_ended'
       readonly toolCallId: ToolCallId
       readonly attempt: number
@@ -156,7 +170,7 @@ export type Signal =
       readonly durationMs: number
       readonly child?: ChildTotals
       readonly reused?: ToolCallId
-    }
+    } & Retryable)
   /** Guardrails have checked the input of the event `place`, or the result of the turn `place`. */
   | {
       readonly type: 'guardrails_checked'

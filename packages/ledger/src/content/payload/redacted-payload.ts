@@ -58,13 +58,13 @@ function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?
 }
 
 function redactedCall(call: CollectedCall): CollectedCall {
-  const { toolCallId, name, plan, effect, recovery, child, handoff, input, reason, refusal } = call
+  const { toolCallId, name, plan, effect, recovery, retry, child, handoff, input, reason, refusal } = call
   return {
     toolCallId,
     name,
     plan,
     inputDigest: redactedDigest(toolCallId),
-    ...omitUndefined({ effect, recovery, child, handoff, reason: textWhere(reason) }),
+    ...omitUndefined({ effect, recovery, retry, child, handoff, reason: textWhere(reason) }),
     ...(input && { input: {} }),
     ...(refusal && { refusal: { outcome: refusal.outcome, text: redactedText(refusal.text) } }),
   }
@@ -209,6 +209,20 @@ const toolMasks = {
   }),
   tool_progress: ({ attempt }) => ({ attempt, data: null }),
   tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
+  tool_attempt_failed: ({ content, ...event }) => ({
+    ...only<'tool_attempt_failed'>(
+      'name',
+      'attempt',
+      'outcome',
+      'durationMs',
+      'retryAt',
+      'retryAfterMs',
+    )({
+      content,
+      ...event,
+    }),
+    content: redactedParts(content),
+  }),
   tool_result: ({ content, ...event }) => ({
     ...only<'tool_result'>('name', 'outcome', 'durationMs', 'child', 'reused')({ content, ...event }),
     content: redactedParts(content),

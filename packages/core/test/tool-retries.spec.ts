@@ -1,0 +1,175 @@
+import { describe, expect, it } from 'vitest'
+import { type RuntimeEvent, memoryLedger } from '@tallystick/core'
+import type { RetryPolicy } from '@tallystick/core/vocabulary'
+import { manualClock, testTool, type TestToolOptions } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage, type StageOptions } from './stage.ts'
+
+const policy: RetryPolicy = { maxAttempts: 3, baseMs: 100, capMs: 1_000, maxRetryAfterMs: 5_000 }
+
+/** One call of a tool with retries, and what is on record of it. */
+function playing(
+  tool: Partial<TestToolOptions>,
+  options: StageOptions = {},
+): {
+  readonly set: ReturnType<typeof stage>
+  readonly tool: ReturnType<typeof testTool>
+  readonly play: () => Promise<readonly RuntimeEvent[]>
+} {
+  const made = testTool({ name: 'look', retry: policy, ...tool })
+  const steps = [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }]
+  const set = stage({ steps, tools: [made], ...options })
+  const play = async (): Promise<readonly RuntimeEvent[]> => {
+    const result = await set.play()
+    return checkedRun(await set.eventsOf(result.runId))
+  }
+  return { set, tool: made, play }
+}
+
+const failsTimes =
+  (times: number): NonNullable<TestToolOptions['run']> =>
+  ({ attempt }) => {
+    if (attempt <= times) throw new Error(`busy ${attempt}`)
+    return 'found'
+  }
+
+describe('a tool call that fails', () => {
+  it('is tried again after growing waits, each attempt on record under one key', async () => {
+    const { play, tool } = playing({ run: failsTimes(2) })
+    const events = await play()
+    const starts = ofType(events, 'tool_started')
+    const failures = ofType(events, 'tool_attempt_failed')
+    expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+    expect(new Set(starts.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+    expect(new Set(tool.runs.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+    expect(failures.map(({ at, retryAt }) => retryAt - at)).toEqual([100, 200])
+    expect(starts.slice(1).map(({ at }) => at)).toEqual(failures.map(({ retryAt }) => retryAt))
+    expect(failures.map(({ content }) => content)).toEqual([
+      [{ type: 'text', text: 'Error: busy 1' }],
+      [{ type: 'text', text: 'Error: busy 2' }],
+    ])
+    const [result] = ofType(events, 'tool_result')
+    expect(result).toMatchObject({ outcome: 'success', content: [{ text: 'found' }] })
+    expect(ofType(events, 'run_finished')).toMatchObject([{ toolCalls: 1, reason: 'answered' }])
+  })
+
+  it('ends with its last failure when its attempts are used up', async () => {
+    const { play } = playing({ run: failsTimes(9) })
+    const events = await play()
+    expect(ofType(events, 'tool_started')).toHaveLength(3)
+    expect(ofType(events, 'tool_result')).toMatchObject([
+      {
+        outcome: 'failed',
+        content: [{ text: 'Error: busy 3' }, { text: 'All 3 attempts of this call have failed.' }],
+      },
+    ])
+  })
+
+  it('is tried again as soon as it asks, if that is not too long', async () => {
+    const asks = (retryAfterMs: number): Partial<TestToolOptions> => ({
+      run: failsTimes(1),
+      retryAfterMs: () => retryAfterMs,
+    })
+    const [failed] = ofType(await playing(asks(2_000)).play(), 'tool_attempt_failed')
+    expect(failed).toMatchObject({ retryAfterMs: 2_000, retryAt: failed!.at + 2_000 })
+    expect(ofType(await playing(asks(5_001)).play(), 'tool_attempt_failed')).toEqual([])
+  })
+
+  it('is not tried again where the tool declares nothing', async () => {
+    const tool = testTool({ name: 'look', run: failsTimes(1) })
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
+      tools: [tool],
+    })
+    const { runId } = await set.play()
+    const events = checkedRun(await set.eventsOf(runId))
+    expect(ofType(events, 'tool_attempt_failed')).toEqual([])
+    expect(ofType(events, 'tool_result')).toMatchObject([
+      { outcome: 'failed', content: [{ text: 'Error: busy 1' }] },
+    ])
+  })
+
+  it('is tried again after a timeout where it reads or may be made again, and else not', async () => {
+    const hangs: Partial<TestToolOptions> = {
+      timeoutMs: 50,
+      run: ({ attempt }) => (attempt === 1 ? new Promise<string>(() => {}) : 'found'),
+    }
+    const outcomes = async (more: Partial<TestToolOptions>): Promise<readonly string[]> =>
+      (await playing({ ...hangs, ...more }).play()).flatMap((event) =>
+        event.type === 'tool_attempt_failed' || event.type === 'tool_result' ? [event.outcome] : [],
+      )
+    expect(await outcomes({})).toEqual(['timed_out', 'success'])
+    expect(await outcomes({ effect: 'write', recovery: 'rerun' })).toEqual(['timed_out', 'success'])
+    expect(await outcomes({ effect: 'write' })).toEqual(['timed_out'])
+  })
+
+  it('is given up when the run is cancelled while it waits, with what it failed with', async () => {
+    const { set } = playing({ run: failsTimes(9) })
+    const run = set.start()
+    run.events$.subscribe(({ type }) => {
+      if (type === 'tool_attempt_failed') void run.cancel('enough')
+    })
+    expect((await set.untilSettled(run.result)).reason).toBe('cancelled')
+    const events = checkedRun(await set.eventsOf(run))
+    expect(ofType(events, 'tool_started')).toHaveLength(1)
+    const text = 'It was not tried again: the run was cancelled.'
+    expect(ofType(events, 'tool_result')).toMatchObject([
+      { outcome: 'failed', content: [{ text: 'Error: busy 1' }, { text }] },
+    ])
+    expect(set.clock.pending).toBe(0)
+  })
+
+  it('is not tried again after the time of the run, nor waited for', async () => {
+    const limits = { maxDurationMs: 150, onLimit: 'stop' } as const
+    const { play, set } = playing({ run: failsTimes(9) }, { limits })
+    const events = await play()
+    expect(ofType(events, 'tool_started').map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(ofType(events, 'tool_result')).toMatchObject([{ outcome: 'failed' }])
+    expect(set.clock.pending).toBe(0)
+  })
+
+  it('keeps later writes waiting until it has ended', async () => {
+    const order: string[] = []
+    const write = (name: string, fails: boolean): ReturnType<typeof testTool> =>
+      testTool({
+        name,
+        effect: 'write',
+        recovery: 'rerun',
+        retry: policy,
+        run: ({ attempt }) => {
+          order.push(`${name} ${attempt}`)
+          if (fails && attempt === 1) throw new Error('busy')
+          return 'done'
+        },
+      })
+    const toolCalls = [
+      { name: 'first', input: {} },
+      { name: 'second', input: {} },
+    ]
+    const set = stage({
+      steps: [{ toolCalls }, { text: 'Done.' }],
+      tools: [write('first', true), write('second', false)],
+    })
+    await set.play()
+    expect(order).toEqual(['first 1', 'first 2', 'second 1'])
+  })
+
+  it('is tried again by the process that takes the run over, when its time has come', async () => {
+    const ledger = memoryLedger()
+    const clock = manualClock()
+    const first = playing({ run: failsTimes(1) }, { ledger, clock })
+    const run = first.set.start()
+    await new Promise<void>((resolve) => {
+      run.events$.subscribe(({ type }) => type === 'tool_attempt_failed' && resolve())
+    })
+    const second = playing({ run: failsTimes(1) }, { ledger, clock, steps: [{ text: 'Done.' }] })
+    const result = await second.set.untilSettled(second.set.runtime.resume(run.id).result)
+    expect(result.reason).toBe('answered')
+    const events = checkedRun(await second.set.eventsOf(run))
+    expect(ofType(events, 'run_resumed')).toMatchObject([{ inDoubt: [] }])
+    const [failed] = ofType(events, 'tool_attempt_failed')
+    const [, again] = ofType(events, 'tool_started')
+    expect(again).toMatchObject({ attempt: 2, at: failed!.retryAt, epoch: 2 })
+    expect(second.tool.runs.map(({ attempt }) => attempt)).toEqual([2])
+    await run.result.catch(() => {})
+  })
+})

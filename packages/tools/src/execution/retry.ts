@@ -1,0 +1,77 @@
+import { option, type OptionCheck } from '@tallystick/core/kit'
+import { defaultRetryPolicy, type RetryPolicy } from '@tallystick/core/vocabulary'
+import { ToolError } from './tool-error.ts'
+
+/** How the failed calls of a tool are tried again. */
+export interface RetryOptions extends Partial<RetryPolicy> {
+  /** Attempts of one call in all, the first included. */
+  readonly maxAttempts: number
+  /**
+   * Whether the same call may succeed later, and is safe to make again: asked about what `execute` threw. Default: true for
+   * everything but a `ToolError` that is not `retryable`. Where it throws, the call is not tried again.
+   */
+  readonly when?: ((error: unknown) => boolean) | undefined
+}
+
+const { anyFunction, fields, maybe, numberFrom } = option
+const wait = maybe(numberFrom(0))
+
+/** What can be given as `retry`. */
+export const retryOptions: OptionCheck = fields<RetryOptions>(
+  {
+    maxAttempts: numberFrom(1, { whole: true }),
+    baseMs: wait,
+    capMs: wait,
+    maxRetryAfterMs: wait,
+    maxTotalMs: wait,
+    when: maybe(anyFunction),
+  },
+  {
+    attempts: 'maxAttempts',
+    retries: 'maxAttempts',
+    maxRetries: 'maxAttempts',
+    backoffMs: 'baseMs',
+    initialDelayMs: 'baseMs',
+    minTimeout: 'baseMs',
+    maxBackoffMs: 'capMs',
+    maxDelayMs: 'capMs',
+    maxTimeout: 'capMs',
+    retryOn: 'when',
+    shouldRetry: 'when',
+  },
+)
+
+/** The policy that a runtime keeps: data, which the ledger holds. */
+export function retryPolicyOf({ when: _when, ...given }: RetryOptions): RetryPolicy {
+  const { maxAttempts, baseMs, capMs, maxRetryAfterMs, maxTotalMs } = given
+  const { baseMs: base, capMs: cap, maxRetryAfterMs: longest } = defaultRetryPolicy
+  return {
+    maxAttempts,
+    baseMs: baseMs ?? base,
+    capMs: capMs ?? cap,
+    maxRetryAfterMs: maxRetryAfterMs ?? longest,
+    ...(maxTotalMs !== undefined && { maxTotalMs }),
+  }
+}
+
+/** What an attempt says of trying again. */
+export interface Again {
+  readonly retryable?: true
+  readonly retryAfterMs?: number
+}
+
+/** Whether a call may be tried again that threw this. */
+export function againAfter(retry: RetryOptions | undefined, thrown: unknown): Again {
+  if (retry === undefined) return {}
+  try {
+    const own = thrown instanceof ToolError ? thrown : undefined
+    const mayRetry: unknown = retry.when ? retry.when(thrown) : (own?.retryable ?? true)
+    if (mayRetry !== true) return {}
+    const retryAfterMs = own?.retryAfterMs
+    const isWait = Number.isFinite(retryAfterMs) && (retryAfterMs as number) >= 0
+    return { retryable: true, ...(isWait && { retryAfterMs: retryAfterMs as number }) }
+  } catch {
+    // A rule that fails allows nothing: what it would have said is not known.
+    return {}
+  }
+}
