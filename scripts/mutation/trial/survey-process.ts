@@ -56,7 +56,6 @@ function startVitest({ isolate }: { readonly isolate: boolean }): Promise<Vitest
       include: [...(isolate ? inOwnProcess : allTests)],
       exclude: ['**/node_modules/**', ...onPostgres, ...thoroughOnly, ...(isolate ? [] : inOwnProcess)],
       isolate,
-      passWithNoTests: true,
       maxWorkers: 2,
       fsModuleCache: false,
       testTimeout: 60_000,
@@ -80,7 +79,8 @@ function startVitest({ isolate }: { readonly isolate: boolean }): Promise<Vitest
 
 writeFileSync(lines, '')
 const failed: string[] = []
-for (const isolate of [false, true]) {
+const hasOwnProcess = inOwnProcess.some((test) => test.startsWith(`packages/${name}/test/`))
+for (const isolate of hasOwnProcess ? [false, true] : [false]) {
   const vitest = await startVitest({ isolate })
   const { testModules } = await vitest.start([`packages/${name}/test/`])
   await vitest.close()
