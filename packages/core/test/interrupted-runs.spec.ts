@@ -13,8 +13,8 @@ import {
   type RunResult,
 } from '@tallystick/core'
 import { manualClock, mortalLedger, scriptedModel, testTool } from '@tallystick/core/testing'
-import { newProcess } from './conversation.ts'
-import { stage, type Stage } from './stage.ts'
+import { newProcess, readable } from './conversation.ts'
+import { stage, type Stage, type StageOptions } from './stage.ts'
 
 const sessionId = 'chat'
 const quietMs = 60_000
@@ -105,6 +105,36 @@ describe('a run that was interrupted', () => {
     await dying.untilSettled(dying.runtime.resume(asked!.runId).result.catch(() => undefined))
     expect(await listed(first.runtime.interrupted())).toEqual([runId])
     expect(await listed(first.runtime.suspended())).toEqual([runId])
+  })
+
+  it('is listed where the process of its child run died before it had reported the end, and resume finds that end', async () => {
+    const ledger = memoryLedger()
+    const clock = manualClock()
+    const work = testTool({ name: 'work', check: () => ({ kind: 'ask' }) })
+    const workerModel = scriptedModel([{ toolCalls: [{ name: 'work', input: {} }] }, { text: 'Worked.' }])
+    const worker = defineAgent({ name: 'worker', instructions: 'Work.', model: workerModel, tools: [work] })
+    const process = (to: Ledger, steps: NonNullable<StageOptions['steps']>): Stage =>
+      newProcess({
+        ...{ clock, ledger: to, steps },
+        tools: [agentTool(worker, { name: 'delegate', description: 'Delegates.' })],
+      })
+    const first = process(ledger, [{ toolCalls: [{ name: 'delegate', input: { task: 'Do.' } }] }])
+    const { pendingApprovals, runId } = await first.play()
+    const [asked] = pendingApprovals
+    // This process drives the child run to its end, and puts nothing into the inbox of the parent.
+    const put: Ledger['put'] = (id, entry) =>
+      id === runId ? Promise.reject(new Error('The process died here.')) : ledger.put(id, entry)
+    const dying = process({ ...ledger, put }, [])
+    const child = dying.runtime.resume(asked!.runId)
+    expect(await dying.untilSettled(child.approve(asked!.toolCallId, { by: 'me' }))).toMatchObject({
+      accepted: true,
+    })
+    await dying.untilSettled(child.result.catch(() => undefined))
+    expect(await listed(first.runtime.interrupted())).toEqual([runId])
+    const next = process(ledger, [{ text: 'Done.' }])
+    expect(await next.untilSettled(next.runtime.resume(runId).result)).toMatchObject({ text: 'Done.' })
+    expect(readable(next.model.requests[0]!.messages)).toContain('delegate success: Worked.')
+    expect(await listed(first.runtime.interrupted())).toEqual([])
   })
 
   it('counts as one after a while of quiet, where the ledger cannot know; unless asked so, it is left out', async () => {

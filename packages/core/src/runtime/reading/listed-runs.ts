@@ -43,22 +43,33 @@ async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
   }
 }
 
-/** A run that waits for an interrupted run is interrupted, too. */
+/**
+ * A run that waits for an interrupted run is interrupted, too, and so is one whose child run has ended without a report
+ * of it: the process that drove the child run is gone.
+ */
 async function isInterrupted(
   state: RunState,
   waiting: Waiting,
   options: InterruptedOptions,
 ): Promise<boolean> {
-  const { ledger, clock, runs } = waiting
   if (state.phase === 'done') return false
-  if (!isSuspended(state)) {
-    const isDriven = await runs.isDriven(state.runId)
-    if (isDriven !== undefined) return !isDriven
-    return options.quietMs !== undefined && clock.now() - state.at >= options.quietMs
-  }
+  if (!isSuspended(state)) return await isLeft(state, waiting, options)
   for (const { toolCallId } of callsAwaitingChild(state)) {
-    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
-    if (child && (await isInterrupted(child, waiting, options))) return true
+    const child = await stateOf(waiting.ledger, childRunIdOf(state.runId, toolCallId))
+    if (child === undefined) continue
+    const judge = child.phase === 'done' ? isLeft : isInterrupted
+    if (await judge(child, waiting, options)) return true
   }
   return false
+}
+
+/** Whether no process works on a run any more. */
+async function isLeft(
+  { runId, at }: RunState,
+  { clock, runs }: Waiting,
+  { quietMs }: InterruptedOptions,
+): Promise<boolean> {
+  const isDriven = await runs.isDriven(runId)
+  if (isDriven !== undefined) return !isDriven
+  return quietMs !== undefined && clock.now() - at >= quietMs
 }
