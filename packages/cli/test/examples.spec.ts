@@ -18,6 +18,8 @@ interface Expectation {
   readonly before?: string
   /** What is typed after it, to see what it has done. */
   readonly after?: string
+  /** It ends at a signal, which it gets once it has printed this. */
+  readonly stopsAfter?: RegExp
   /** What all of it shows. */
   readonly shows: RegExp
 }
@@ -27,6 +29,7 @@ const expected: Readonly<Record<string, Expectation>> = {
   run: { shows: /^> How warm is it in Seoul\?$/m },
   resume: { at: 'waiting', shows: /was approved by ann \(--yes\)$/m },
   fork: { shows: /^Payment: 5 USD paid$|tallystick approve runs\.db/m },
+  serve: { stopsAfter: /Bearer/, shows: /^http:\/\/127\.0\.0\.1:8080$/m },
   list: { at: 'waiting', shows: /^\S+ +assistant +\d.* suspended on pay call_\w+_2_1_1$/m },
   find: { shows: /^\S+ +\d+ {2}\S+Z {2}pay success \{"usd":5\} 5 USD paid$/m },
   show: { shows: /^phase +\w+, turn 1, event 12 of \d+/m },
@@ -75,7 +78,7 @@ describe.concurrent('what the help shows as an example, typed as it is printed',
     const { stdout: helped } = await tallystickHere(verb, '--help')
     const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(helped) ?? []
     expect(example).toContain(`tallystick ${verb} `)
-    const { at = 'done', before, after, shows }: Expectation = expected[verb] ?? { shows: /./ }
+    const { at = 'done', before, after, stopsAfter, shows }: Expectation = expected[verb] ?? { shows: /./ }
     const { folder, environment } = await folders.open(at)
     const script = [before, example, after].filter((line) => line !== undefined).join(' && ')
     const shell = spawn('bash', ['-c', script], {
@@ -83,6 +86,8 @@ describe.concurrent('what the help shows as an example, typed as it is printed',
       env: environment,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+    if (stopsAfter)
+      shell.stdout.on('data', (data: Buffer) => stopsAfter.test(data.toString()) && shell.kill())
     const ended = new Promise<number | null>((resolve) => shell.once('close', resolve))
     const [stdout, stderr, code] = await Promise.all([text(shell.stdout), text(shell.stderr), ended])
     expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: expect.stringMatching(shows) as string })

@@ -9,3 +9,4 @@ export {
 } from './access/principal.ts'
 export { type Server, createServer } from './server/create-server.ts'
 export type { Admit, ServerOptions } from './server/server-options.ts'
+export { type SuperviseOptions, type Supervisor, supervise } from './supervise/supervise.ts'

@@ -5,8 +5,8 @@ import { type ModelRef } from '@tallystick/core/vocabulary'
 
 /** What a command that starts a run knows before the run is there. */
 export interface NewRunContext {
-  /** `run` asks the model and runs tools. */
-  readonly verb: 'run'
+  /** Both ask models and run tools; `serve` starts and takes up runs of all its agents. */
+  readonly verb: 'run' | 'serve'
   /** Absolute path of the ledger's file, or the connection string of its database without the password. */
   readonly ledgerPath: string
   /** The agent that was named; absent where the configuration's only one is meant. */

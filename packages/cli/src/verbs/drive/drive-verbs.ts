@@ -20,4 +20,10 @@ export const driveVerbs: readonly ListedVerb[] = [
     example: `tallystick fork runs.db latest --input 'Order two.' --reason 'what if'`,
     load: () => import('./fork.ts'),
   },
+  {
+    name: 'serve',
+    summary: 'serve the runs of a ledger over HTTP, and take up those that no process drives',
+    example: 'tallystick serve runs.db --port 8080',
+    load: () => import('./serve.ts'),
+  },
 ]

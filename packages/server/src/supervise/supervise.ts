@@ -1,0 +1,113 @@
+import { LedgerConflictError, type Clock, type Ledger, type RunId, type Runtime } from '@tallystick/core'
+import { defaultHost, option, requireOptions } from '@tallystick/core/kit'
+import { dueRuns } from './due-runs.ts'
+
+/** What a supervisor looks after. */
+export interface SuperviseOptions {
+  /** Drives the runs that it takes up: it has to know their agents. */
+  readonly runtime: Runtime
+  readonly ledger: Ledger
+  /** How often it looks at the ledger, in milliseconds. Default: 5 seconds. */
+  readonly everyMs?: number | undefined
+  /**
+   * If the ledger cannot tell whether a process drives a run, the run counts as interrupted when it has recorded nothing
+   * for so many milliseconds. Without it such runs are left alone. Choose more than your longest tool call takes.
+   */
+  readonly quietMs?: number | undefined
+  /** How many runs it drives at a time; the others wait for the next look. Default: 32. */
+  readonly maxRuns?: number | undefined
+  /** The context that a run receives when it is taken up. */
+  readonly context?: ((runId: RunId) => unknown) | undefined
+  /** Gets what went wrong. Default: the error output of the host. */
+  readonly report?: ((error: unknown, what: string) => void) | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** What looks after the runs of a ledger. */
+export interface Supervisor {
+  /** Looks at once, and returns the runs that it takes up. */
+  look(): Promise<readonly RunId[]>
+  /** Looks no more, and resolves when the look under way has ended. `runtime.drain` stops the runs that it drives. */
+  stop(): Promise<void>
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+const { anyFunction, anyObject, fields, maybe, milliseconds, numberFrom } = option
+
+const superviseOptions = fields<SuperviseOptions>(
+  {
+    runtime: anyObject,
+    ledger: anyObject,
+    everyMs: maybe(milliseconds),
+    quietMs: maybe(milliseconds),
+    maxRuns: maybe(numberFrom(1, { whole: true })),
+    context: maybe(anyFunction),
+    report: maybe(anyFunction),
+    clock: maybe(anyObject),
+  },
+  { intervalMs: 'everyMs', pollIntervalMs: 'everyMs', concurrency: 'maxRuns' },
+)
+
+/**
+ * Takes up the runs of a ledger that would otherwise wait for ever: those whose process is gone, those whose deadline or
+ * approval has expired while they waited, and those with a command in their inbox that no process reads. Several may
+ * look after one ledger: a run is taken up by raising its epoch, so that of two only one drives it.
+ */
+export function supervise(options: SuperviseOptions): Supervisor {
+  requireOptions('supervise', superviseOptions, options)
+  const { everyMs = 5_000, clock = defaultHost.clock } = options
+  const takeUp = takerUp(options)
+  let stopTimer = (): void => {}
+  let isStopped = false
+  let looking: Promise<readonly RunId[]> = Promise.resolve([])
+  const look = (): Promise<readonly RunId[]> => {
+    looking = looking.then(takeUp)
+    return looking
+  }
+  const next = (): void => {
+    if (!isStopped) stopTimer = clock.schedule(everyMs, () => void look().then(next))
+  }
+  void look().then(next)
+  const stop = async (): Promise<void> => {
+    isStopped = true
+    stopTimer()
+    await looking
+  }
+  return { look, stop, [Symbol.asyncDispose]: stop }
+}
+
+/** Takes up what is due at one moment. Never rejects: a ledger that fails now may serve at the next look. */
+function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
+  const { runtime, maxRuns = 32, context, clock = defaultHost.clock, report = defaultHost.report } = options
+  const driving = new Set<RunId>()
+  /** Runs that this process cannot drive, by the event at which it has tried. */
+  const refused = new Map<RunId, number>()
+  const drive = async (runId: RunId, seq: number): Promise<void> => {
+    driving.add(runId)
+    try {
+      await runtime.resume(runId, { context: context?.(runId) }).result
+      refused.delete(runId)
+    } catch (error) {
+      // Another supervisor was first.
+      if (error instanceof LedgerConflictError) return
+      refused.set(runId, seq)
+      report(error, `Run ${runId} could not be taken up`)
+    } finally {
+      driving.delete(runId)
+    }
+  }
+  return async () => {
+    const taken: RunId[] = []
+    try {
+      for await (const { runId, seq } of dueRuns(options.ledger, clock, options.quietMs)) {
+        if (driving.size >= maxRuns) break
+        if (driving.has(runId) || refused.get(runId) === seq) continue
+        taken.push(runId)
+        void drive(runId, seq)
+      }
+    } catch (error) {
+      report(error, 'A supervisor could not read its ledger')
+    }
+    return taken
+  }
+}

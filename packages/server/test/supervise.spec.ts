@@ -1,0 +1,238 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Agent,
+  type Ledger,
+} from '@tallystick/core'
+import {
+  checkLaws,
+  manualClock,
+  scriptedModel,
+  testTool,
+  untilSettled,
+  type ManualClock,
+} from '@tallystick/core/testing'
+import type { RunId } from '@tallystick/core'
+import { supervise, type SuperviseOptions } from '@tallystick/server'
+
+/** A process with a runtime and a supervisor on a ledger that others may share. */
+function process(
+  ledger: Ledger,
+  clock: ManualClock,
+  agents: readonly Agent[],
+  options: Partial<SuperviseOptions> = {},
+) {
+  const reported: unknown[] = []
+  const report = (error: unknown): unknown => reported.push(error)
+  const runtime = createRuntime({ ledger, agents, host: { clock, random: () => 0, report } })
+  const open = (): ReturnType<typeof supervise> => {
+    const supervisor = supervise({ runtime, ledger, clock, report, ...options })
+    onTestFinished(() => supervisor.stop())
+    return supervisor
+  }
+  return { runtime, reported, open }
+}
+
+const agentOf = (name: string, ...steps: Parameters<typeof scriptedModel>[0]): Agent =>
+  defineAgent({ name, instructions: 'Work.', model: scriptedModel(steps) })
+
+async function eventsOf(ledger: Ledger, runId: string) {
+  const events = []
+  for await (const event of ledger.read(runId as RunId)) events.push(event)
+  expect(checkLaws(events)).toEqual([])
+  return events
+}
+
+/** Drives a run up to a point where its process is gone: it hangs, and its runtime is drained. */
+async function interruptedRun(ledger: Ledger, clock: ManualClock): Promise<RunId> {
+  const agent = agentOf('teller', { text: 'I think', hang: true })
+  const { runtime } = process(ledger, clock, [agent])
+  const run = runtime.run(agent, 'Hi.')
+  run.result.catch(() => {})
+  for await (const event of run) if (event.type === 'assistant_started') break
+  await untilSettled(clock, runtime.drain(0))
+  return run.id
+}
+
+describe('a supervisor', () => {
+  it('takes up a run whose process is gone, once', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const runId = await interruptedRun(ledger, clock)
+    const { runtime, open, reported } = process(ledger, clock, [agentOf('teller', { text: 'Done.' })])
+    const supervisor = open()
+    expect(await untilSettled(clock, supervisor.look())).toEqual([])
+    await untilSettled(clock, runtime.idle())
+    expect((await eventsOf(ledger, runId)).at(-1)).toMatchObject({ type: 'run_finished', reason: 'answered' })
+    expect(await untilSettled(clock, supervisor.look())).toEqual([])
+    expect(reported).toEqual([])
+  })
+
+  it('leaves a run alone that a process drives', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const agent = agentOf('teller', { text: 'I think', hang: true })
+    const one = process(ledger, clock, [agent])
+    const run = one.runtime.run(agent, 'Hi.')
+    run.result.catch(() => {})
+    for await (const event of run) if (event.type === 'assistant_started') break
+    const other = process(ledger, clock, [agentOf('teller', { text: 'Done.' })])
+    expect(await other.open().look()).toEqual([])
+    await untilSettled(clock, one.runtime.drain(0))
+  })
+
+  it('counts a run as interrupted after a quiet time, if the ledger cannot tell', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const runId = await interruptedRun(ledger, clock)
+    Reflect.deleteProperty(ledger, 'isDriven')
+    const patient = process(ledger, clock, [agentOf('teller', { text: 'Done.' })]).open()
+    const options = { quietMs: 60_000, everyMs: 2_000_000 }
+    const { open } = process(ledger, clock, [agentOf('teller', { text: 'Done.' })], options)
+    const supervisor = open()
+    expect(await supervisor.look()).toEqual([])
+    clock.advance(59_000)
+    expect(await supervisor.look()).toEqual([])
+    clock.advance(2_000)
+    expect(await supervisor.look()).toEqual([runId])
+    expect(await patient.look()).toEqual([])
+  })
+
+  it('ends the wait for a person whose time is over, at its own rhythm', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const agent = (...steps: Parameters<typeof scriptedModel>[0]): Agent =>
+      defineAgent({
+        name: 'office',
+        instructions: 'Pay.',
+        model: scriptedModel(steps),
+        tools: [pay],
+        limits: { maxApprovalMs: 60_000 },
+      })
+    const first = agent({ toolCalls: [{ name: 'pay', input: {} }] })
+    const { runtime } = process(ledger, clock, [first])
+    const { runId } = await untilSettled(clock, runtime.run(first, 'Pay.').result)
+    const second = agent({ text: 'Not paid.' })
+    const other = process(ledger, clock, [second], { everyMs: 5_000 })
+    const supervisor = other.open()
+    expect(await supervisor.look()).toEqual([])
+    while ((await eventsOf(ledger, runId)).at(-1)?.type !== 'run_finished') {
+      clock.advance(5_000)
+      await supervisor.look()
+      await untilSettled(clock, other.runtime.idle())
+    }
+    const decided = (await eventsOf(ledger, runId)).find(({ type }) => type === 'approval_decided')
+    expect(decided).toMatchObject({ approved: false })
+    expect(pay.runs).toEqual([])
+    expect(other.reported).toEqual([])
+  })
+
+  it('reads a command that was left in an inbox', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const agent = (...steps: Parameters<typeof scriptedModel>[0]): Agent =>
+      defineAgent({ name: 'office', instructions: 'Pay.', model: scriptedModel(steps), tools: [pay] })
+    const first = agent({ toolCalls: [{ name: 'pay', input: {} }] })
+    const { runtime } = process(ledger, clock, [first])
+    const { runId, pendingApprovals } = await untilSettled(clock, runtime.run(first, 'Pay.').result)
+    const command = { type: 'approve', toolCallId: pendingApprovals[0]!.toolCallId, by: 'ada' } as const
+    await ledger.put(runId, { key: 'k1', command, at: clock.now() })
+    const other = process(ledger, clock, [agent({ text: 'Paid.' })])
+    other.open()
+    while ((await eventsOf(ledger, runId)).at(-1)?.type !== 'run_finished') {
+      await untilSettled(clock, other.runtime.idle())
+      await Promise.resolve()
+    }
+    expect(pay.runs).toHaveLength(1)
+  })
+
+  it('takes up the run that an interrupted one works for', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const family = (
+      ask: Parameters<typeof scriptedModel>[0],
+      work: Parameters<typeof scriptedModel>[0],
+    ): Agent => {
+      const worker = defineAgent({
+        name: 'worker',
+        description: 'Works.',
+        instructions: 'Work.',
+        model: scriptedModel(work),
+      })
+      return defineAgent({
+        name: 'boss',
+        instructions: 'Ask.',
+        model: scriptedModel(ask),
+        tools: [agentTool(worker)],
+      })
+    }
+    const asks = { toolCalls: [{ name: 'worker', input: { task: 'Dig.' } }] }
+    const first = family([asks], [{ text: 'I dig', hang: true }])
+    const one = process(ledger, clock, [first])
+    const run = one.runtime.run(first, 'Dig.')
+    run.result.catch(() => {})
+    while ((await runIds(ledger)).length < 2) await Promise.resolve()
+    await untilSettled(clock, one.runtime.drain(0))
+    const other = process(ledger, clock, [family([{ text: 'Dug.' }], [{ text: 'A hole.' }])])
+    other.open()
+    while ((await eventsOf(ledger, run.id)).at(-1)?.type !== 'run_finished') {
+      await untilSettled(clock, other.runtime.idle())
+      await Promise.resolve()
+    }
+    expect(other.reported).toEqual([])
+  })
+
+  it('reports a run that it cannot drive once, and stays there', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const runId = await interruptedRun(ledger, clock)
+    const { open, reported, runtime } = process(ledger, clock, [agentOf('other', { text: 'Done.' })])
+    const supervisor = open()
+    await supervisor.look()
+    await untilSettled(clock, runtime.idle())
+    for (let looks = 0; looks < 3; looks++) await supervisor.look()
+    expect(reported).toMatchObject([
+      { code: 'configuration', message: expect.stringContaining(runId) as string },
+    ])
+  })
+
+  it('survives a ledger that fails', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const runId = await interruptedRun(ledger, clock)
+    const failing = {
+      ...ledger,
+      runs: () => {
+        throw new Error('The disk is gone.')
+      },
+    }
+    const { open, reported } = process(failing, clock, [agentOf('teller', { text: 'Done.' })])
+    expect(await open().look()).toEqual([])
+    expect(reported).toContainEqual(new Error('The disk is gone.'))
+    expect((await eventsOf(ledger, runId)).at(-1)?.type).not.toBe('run_finished')
+  })
+})
+
+describe('two supervisors', () => {
+  it('take a run up together, and only one drives it to its end', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const runId = await interruptedRun(ledger, clock)
+    Reflect.deleteProperty(ledger, 'isDriven')
+    clock.advance(60_000)
+    const options = { quietMs: 1_000, everyMs: 2_000_000 }
+    const both = [1, 2].map(() =>
+      process(ledger, clock, [agentOf('teller', { text: 'Done.' }, { text: 'Done.' })], options),
+    )
+    for (const { open } of both) open()
+    while ((await eventsOf(ledger, runId)).at(-1)?.type !== 'run_finished') {
+      for (const { runtime } of both) await untilSettled(clock, runtime.idle())
+      await Promise.resolve()
+    }
+    const events = await eventsOf(ledger, runId)
+    expect(events.filter(({ type }) => type === 'run_finished')).toHaveLength(1)
+    expect(both.flatMap(({ reported }) => reported)).toEqual([])
+  })
+})
+
+async function runIds(ledger: Ledger): Promise<readonly string[]> {
+  const ids: string[] = []
+  for await (const { runId } of ledger.runs()) ids.push(runId)
+  return ids
+}
