@@ -19,7 +19,7 @@ const { values: options } = parseArgs({
 function show({ step, passed, seconds, output, tally }: Verdict): void {
   const mark = passed ? 'ok    ' : 'FAILED'
   const count = step.countsTests ? ` (${tally.passed} passed, ${tally.failed} failed)` : ''
-  console.log(`${mark} ${step.name.padEnd(9)} ${seconds.toFixed(1).padStart(6)} s  ${step.claim}${count}`)
+  console.log(`${mark} ${step.name.padEnd(11)} ${seconds.toFixed(1).padStart(6)} s  ${step.claim}${count}`)
   if (!passed) console.log(`\n$ ${step.command.join(' ')}\n${output.trimEnd()}\n`)
 }
 

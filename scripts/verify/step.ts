@@ -53,6 +53,11 @@ export const steps: readonly Step[] = [
     ],
   },
   {
+    name: 'conformance',
+    claim: 'the public suite of MCP passes client and server',
+    command: ['node', 'scripts/conformance.ts'],
+  },
+  {
     name: 'locks',
     claim: 'each lock on the architecture refuses what it should',
     command: ['node', 'scripts/prove-locks.ts'],
