@@ -17,6 +17,7 @@ export { handBack, handoff } from './runtime/definition/handoff.ts'
 export type { RunResult } from './runtime/reading/run-result.ts'
 export { createRuntime } from './runtime/run/create-runtime.ts'
 export type { Run } from './runtime/run/run.ts'
+export type { InputMessage, RunInput } from './runtime/session/run-input.ts'
 export type {
   ResumeOptions,
   RunOptions,
@@ -24,6 +25,7 @@ export type {
   RuntimeOptions,
   RuntimeSession,
 } from './runtime/run/runtime.ts'
+export type { RunLabels } from './vocabulary/agent/run-given.ts'
 export type { Usage } from './vocabulary/billing/usage.ts'
 export {
   ConfigurationError,

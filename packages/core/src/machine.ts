@@ -31,7 +31,13 @@ export { definitionTokens, messageTokens } from './machine/messages/token-estima
 export { isSuspended, nextAction } from './machine/next/next-action.ts'
 export { changedInputText } from './machine/prompt/changed-input.ts'
 export { summaryDigest, summaryInstructions } from './machine/prompt/compaction.ts'
-export { modelRequest, requestDigest, settingsOf } from './machine/prompt/model-request.ts'
+export {
+  callsInParallel,
+  modelRequest,
+  requestDigest,
+  settingsOf,
+  writingSettings,
+} from './machine/prompt/model-request.ts'
 export { transcript } from './machine/prompt/transcript.ts'
 export type { Action } from './machine/state/action.ts'
 export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'

@@ -25,6 +25,8 @@ export type {
 } from './vocabulary/agent/agent-definition.ts'
 export type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
 export type { AnyContext } from './vocabulary/agent/any-context.ts'
+export type { GivenModel, RunGiven, RunLabels } from './vocabulary/agent/run-given.ts'
+export { runIdOfKey } from './vocabulary/values/key-run-id.ts'
 export { digested } from './vocabulary/agent/definition-digest.ts'
 export {
   type LongInputRates,

@@ -6,7 +6,14 @@ import { childStopOf, settleCommandOf } from '../src/runtime/children/child-endi
 const runId = sampleRunId(1)
 const base = {
   ...{ runId, agent: 'worker', text: '', output: '', turns: 2, toolCalls: 3, usage: { inputTokens: 7 } },
-  ...{ children: { runs: 1, turns: 10, toolCalls: 20 }, pendingApprovals: [], deferredCalls: [], seq: 9 },
+  ...{
+    children: { runs: 1, turns: 10, toolCalls: 20 },
+    pendingApprovals: [],
+    deferredCalls: [],
+    messages: [],
+    toInput: () => [],
+    seq: 9,
+  },
 }
 const ended = (reason: string, own: Partial<RunResult> = {}): RunResult =>
   ({ ...base, status: 'done', reason, ...own }) as unknown as RunResult

@@ -28,7 +28,7 @@ describe('the time of a run', () => {
     [{ maxDurationMs: 10_000, onLimit: 'stop' }, 0],
     [{ maxDurationMs: 10_000, onLimit: 'ask' }, 0],
   ])('of %o keeps %i ms for the answer', (limits, kept) => {
-    expect(closingMs(limits)).toBe(kept)
+    expect(closingMs({ ...state, limits })).toBe(kept)
   })
 
   it('lets tools that have to stop do so, within it', () => {

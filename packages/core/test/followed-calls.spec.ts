@@ -24,6 +24,7 @@ function followed() {
   const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]), tools: [tool] })
   const effects = new Effects({
     findAgent: () => agent,
+    findGivenModel: () => undefined,
     host: { clock: manualClock(), random: () => 0, report: () => {} },
     context: undefined,
     children: undefined as never,

@@ -35,7 +35,10 @@ describe('the result of a run', () => {
         },
       ],
       deferredCalls: [],
+      messages: rest.messages,
+      toInput: expect.any(Function) as unknown,
     })
+    expect(rest.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
   })
 
   it('after a decision is that of the next rest, for every handle', async () => {

@@ -36,6 +36,7 @@ import {
   unlessSessionBusy,
   type PastOptions,
 } from '../src/runtime/session/session.ts'
+import { messageOf } from '../src/runtime/session/input-message.ts'
 import { startCommand } from '../src/runtime/session/start-command.ts'
 import { defaultRetryPolicy } from '../src/vocabulary/limits/limits.ts'
 import { recorded, stage } from './stage.ts'
@@ -160,7 +161,7 @@ describe('a run that cannot begin', () => {
 
 describe('the command that starts a run', () => {
   const starting = (more: object = {}) =>
-    startCommand(sampleRunId(1), agent, 'Go.', {
+    startCommand(sampleRunId(1), agent, messageOf('Go.'), {
       register: (each) => each,
       context: undefined,
       ...more,
@@ -175,7 +176,7 @@ describe('the command that starts a run', () => {
     })
     const own = {
       limits: { maxTurns: 2, maxToolCalls: undefined },
-      modelSettings: { seed: 1 },
+      given: { modelSettings: { seed: 1 } },
       context: null,
     }
     expect(starting(own)).toStrictEqual({
@@ -186,7 +187,7 @@ describe('the command that starts a run', () => {
       'A run of agent agent: limits.maxTurns is -1',
     )
     const impatient = defineAgent({ name: 'agent', instructions: 'Act.', model, retry: { maxAttempts: 9 } })
-    const { retry } = startCommand(sampleRunId(1), impatient, 'Go.', {
+    const { retry } = startCommand(sampleRunId(1), impatient, messageOf('Go.'), {
       register: (each) => each,
       context: undefined,
     })
@@ -207,7 +208,7 @@ describe('the command that starts a run', () => {
     const whole = { 'scripted-1': price, second: price, small: price }
     const limited = (prices: object, of = spender): void => {
       const { register } = agentRegistry(prices as never)
-      startCommand(sampleRunId(1), register(of), 'Go.', {
+      startCommand(sampleRunId(1), register(of), messageOf('Go.'), {
         limits: { maxCostUsd: 1 },
         register,
         context: undefined,

@@ -51,7 +51,8 @@ function movedTo(
   const { inboxKey: _other, ...said } = renamed
   const moved = { ...said, runId, epoch: 1 } as RuntimeEvent
   if (moved.type === 'run_started') {
-    const { sessionId: _session, sessionPlace: _place, parent: _parent, ...rest } = moved
+    const { sessionId: _session, sessionPlace: _place, parent: _parent, ...others } = moved
+    const { idempotencyKey: _key, ...rest } = others
     return { ...rest, ...omitUndefined(started) }
   }
   // Its results are on the record of the run before that one.

@@ -1,6 +1,13 @@
 import { type ModelRequest, type RunState } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import { currentModel, modelRequest, nextAction, settingsOf, transcript } from '@tallystick/core/machine'
+import {
+  callsInParallel,
+  currentModel,
+  modelRequest,
+  nextAction,
+  transcript,
+  writingSettings,
+} from '@tallystick/core/machine'
 import { type EventOf, type ModelRef } from '@tallystick/core/vocabulary'
 
 /** What a model was sent, or would be sent, in a state of a run. */
@@ -21,7 +28,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
     const { model, requestDigest } = state.attempt
     return { model, requestDigest, request: modelRequest(state) }
   }
-  const { instructions, tools, parallelToolCalls, output } = state.definition
+  const { instructions, tools, output } = state.definition
   const { model, toolChoice, maxOutputTokens } = callToCome(state)
   return {
     model,
@@ -30,8 +37,12 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
       messages: transcript(state),
       tools,
       toolChoice,
-      parallelToolCalls,
-      ...omitUndefined({ maxOutputTokens, outputSchema: output?.schema, modelSettings: settingsOf(state) }),
+      parallelToolCalls: callsInParallel(state),
+      ...omitUndefined({
+        maxOutputTokens,
+        outputSchema: output?.schema,
+        modelSettings: writingSettings(state),
+      }),
     },
   }
 }

@@ -1,5 +1,5 @@
 import { type Agent, type Clock, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { checkCalls, definitionNow } from '@tallystick/core/kit'
+import { checkCalls, definitionInRun, definitionNow } from '@tallystick/core/kit'
 import { chanceOf, recoverMessage, messagesOf, type Stamp } from '@tallystick/core/machine'
 import { causeOf, type Command, type Signal } from '@tallystick/core/vocabulary'
 
@@ -28,7 +28,9 @@ export async function messageAt(place: ReplayPlace): Promise<Command | Signal | 
   if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, place))
   const message = recoverMessage(before, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
-  return { ...message, definition: fields(definitionNow(agent, message.definition), message.definition) }
+  const given = message.type === 'start' ? message.givenModel : before?.givenModel
+  const now = fields(definitionNow(agent, message.definition), message.definition)
+  return { ...message, definition: definitionInRun(now, given) }
 }
 
 /** When the next event was decided, and by what chance. */

@@ -237,7 +237,7 @@ function betweenEvents(
 
 /** Older releases did not record the digest of the input that a call starts with. */
 function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent {
-  if (event.type !== 'tool_started' || !('idempotencyKey' in before) || before.inputDigest !== undefined)
+  if (event.type !== 'tool_started' || before.type !== 'tool_started' || before.inputDigest !== undefined)
     return event
   const { inputDigest: _unrecorded, ...rest } = event
   return rest

@@ -1,6 +1,7 @@
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { ResumeCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { EventOf, EventType, Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { givenOf } from '../../vocabulary/agent/run-given.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { settledUsage } from '../limits/settled-usage.ts'
 import { refusal, type Decision } from '../state/decision.ts'
@@ -12,7 +13,7 @@ import type { RecordedPosition } from './recorded-position.ts'
 export function decideStart(state: RunState | undefined, command: StartCommand): Decision {
   if (state) return refusal('run_exists', `Run ${state.runId} exists already.`)
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
-  const { history = [], edits, uncheckedFrom, modelSettings, withContext } = command
+  const { history = [], edits, uncheckedFrom, withContext } = command
   return {
     facts: [
       {
@@ -22,7 +23,8 @@ export function decideStart(state: RunState | undefined, command: StartCommand):
         definition,
         limits,
         retry,
-        ...omitUndefined({ modelSettings, sessionId, sessionPlace, parent, subject, withContext }),
+        ...givenOf(command),
+        ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
       },
       ...(history.length > 0
         ? [
@@ -93,7 +95,7 @@ export function recoverResume(
 export function recoverStart(position: RecordedPosition): StartCommand | undefined {
   const event = position.recorded[position.index]
   if (event?.type !== 'run_started') return undefined
-  const { runId, agent, definition, limits, retry, modelSettings, withContext } = event
+  const { runId, agent, definition, limits, retry, withContext } = event
   const { sessionId, sessionPlace, parent, subject } = event
   const { message, receipt } = besideStart('input_received', position) ?? {}
   if (message === undefined) return undefined
@@ -107,9 +109,9 @@ export function recoverStart(position: RecordedPosition): StartCommand | undefin
     limits,
     retry,
     input: message,
+    ...givenOf(event),
     ...omitUndefined({
       receipt,
-      modelSettings,
       sessionId,
       sessionPlace,
       parent,

@@ -2,6 +2,7 @@ import { IllegalTransitionError } from '../../vocabulary/errors.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { givenOf } from '../../vocabulary/agent/run-given.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { emptyCallLog } from '../messages/call-log.ts'
 import { isSuspended } from '../next/next-action.ts'
@@ -80,7 +81,8 @@ function firstState(event: RuntimeEvent): RunState {
     limits: event.limits,
     retry: event.retry,
     ...omitUndefined({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
-    ...omitUndefined({ modelSettings: event.modelSettings, withContext: event.withContext }),
+    ...givenOf(event),
+    ...omitUndefined({ withContext: event.withContext }),
     ...omitUndefined({ subject: event.subject, removedFrom: event.removed && event.seq }),
     history: emptyHistory(),
     exchangeFrom: 0,

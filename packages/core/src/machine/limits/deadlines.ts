@@ -18,20 +18,37 @@ export function activeMs(state: RunState, now: number): number {
 
 /** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause. */
 export function deadlineOf(state: RunState): number | undefined {
-  const { maxDurationMs } = state.limits
-  return maxDurationMs === undefined ? undefined : state.startedAt + state.waitedMs + maxDurationMs
+  const { deadlineAt } = state
+  const end = workEnd(state)
+  return deadlineAt === undefined || end === undefined ? (deadlineAt ?? end) : Math.min(deadlineAt, end)
+}
+
+function workEnd({ limits, startedAt, waitedMs }: RunState): number | undefined {
+  return limits.maxDurationMs === undefined ? undefined : startedAt + waitedMs + limits.maxDurationMs
+}
+
+/** Whether it is the moment that the run was given which ends its time, and not the limit on its work. */
+export function isBoundByDeadline(state: RunState): boolean {
+  return state.deadlineAt !== undefined && state.deadlineAt <= (workEnd(state) ?? Infinity)
+}
+
+/** The time that a run has in all, in milliseconds. */
+export function durationOf(state: RunState): number | undefined {
+  if (!isBoundByDeadline(state)) return state.limits.maxDurationMs
+  return Math.max(0, (state.deadlineAt ?? 0) - state.startedAt)
 }
 
 /** When the run has to stop its work, so that time is left to write the answer. */
 export function workDeadline(state: RunState): number | undefined {
   const deadline = deadlineOf(state)
-  return deadline === undefined ? undefined : deadline - closingMs(state.limits)
+  return deadline === undefined ? undefined : deadline - closingMs(state)
 }
 
 /** The time that is held back for the closing call, in milliseconds. */
-export function closingMs(limits: Limits): number {
-  if (limits.maxDurationMs === undefined || onLimitOf(limits) !== 'finalize') return 0
-  return Math.min(MAX_CLOSING_MS, Math.floor(limits.maxDurationMs * CLOSING_SHARE))
+export function closingMs(state: RunState): number {
+  const durationMs = durationOf(state)
+  if (durationMs === undefined || onLimitOf(state.limits) !== 'finalize') return 0
+  return Math.min(MAX_CLOSING_MS, Math.floor(durationMs * CLOSING_SHARE))
 }
 
 /**

@@ -1,6 +1,6 @@
 import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
-import { activeMs, closingMs } from './deadlines.ts'
+import { activeMs, closingMs, durationOf, isBoundByDeadline } from './deadlines.ts'
 import type { Call, RunState } from '../state/state.ts'
 
 /** A limit that prevents a call, and how much of it is used. */
@@ -14,9 +14,10 @@ export interface LimitFinding {
 
 /** The limit on time, as it is met. */
 export function timeLimit(state: RunState, now: number): LimitFinding {
-  const held = closingMs(state.limits)
-  const max = state.limits.maxDurationMs ?? 0
-  return { limit: 'maxDurationMs', max, used: activeMs(state, now), ...(held > 0 && { held }) }
+  const held = closingMs(state)
+  const max = durationOf(state) ?? 0
+  const used = isBoundByDeadline(state) ? now - state.startedAt : activeMs(state, now)
+  return { limit: 'maxDurationMs', max, used, ...(held > 0 && { held }) }
 }
 
 /** Whether a call may have met the limit on repeats: one that may not need not be looked for. */

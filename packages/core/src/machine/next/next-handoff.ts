@@ -1,4 +1,5 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Action } from '../state/action.ts'
 import { finish } from './finish-run.ts'
@@ -21,7 +22,8 @@ export function nextHandoff(
         'more. Put it back among its handoffs and resume the run; nothing is lost.',
     )
   }
-  const { definition, messages } = taking
+  const { messages } = taking
+  const definition = definitionInRun(taking.definition, state.givenModel)
   requireShown(messages, `The filter of the handoff from ${state.agent} to ${to}`)
   return {
     kind: 'hand_off',

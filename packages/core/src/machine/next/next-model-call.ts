@@ -6,7 +6,7 @@ import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { onLimitOf } from '../limits/deadlines.ts'
 import { grantModelCall, isLimitFinding, type PlannedCall } from '../limits/model-call-limits.ts'
 import type { LimitFinding } from '../limits/limit-finding.ts'
-import { modelsOf, namesModel, requestDigest, sameModel } from '../prompt/model-request.ts'
+import { modelsOf, namesModel, requestDigest, sameModel, settingsOf } from '../prompt/model-request.ts'
 import type { TurnChange } from '../state/rules.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 import { currentModel, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
@@ -35,7 +35,7 @@ type CallFact = FactOf<'model_call_started'>
 export function nextModelCall(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
   const again = state.phase === 'streaming'
   const { finalizing = false, change = {} } = planning
-  const { model: changedModel, toolChoice: wanted = { type: 'auto' }, ...rest } = change
+  const { model: changedModel, toolChoice: wanted = toolChoiceOf(state), ...rest } = change
   const shown = omitUndefined(rest)
   const model = planning.model ?? changedModel ?? currentModel(state)
   const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
@@ -44,7 +44,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     maxWebSearches: maxWebSearchesOf(state, { model, toolChoice }),
     inputTokens: inputTokensOf(state, shown),
     startsTurn: !again,
-    maxOutputTokens: shown.maxOutputTokens ?? state.definition.maxOutputTokens,
+    maxOutputTokens: shown.maxOutputTokens ?? maxOutputTokensOf(state),
     closes: finalizing,
     keepsClosing: leavesClosingCall(state, toolChoice, shown),
   })
@@ -66,6 +66,21 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     finalizing,
     grant,
   }
+}
+
+/** What a reply may hold at most, as the run says or its agent. */
+function maxOutputTokensOf(state: RunState): number | undefined {
+  return settingsOf(state)?.maxOutputTokens ?? state.definition.maxOutputTokens
+}
+
+/**
+ * The choice of tools that the run was given. That a tool is called is asked of its first turn alone: asked of each, it
+ * would never end.
+ */
+function toolChoiceOf({ toolChoice, turn }: RunState): ToolChoice {
+  const auto = { type: 'auto' } as const
+  if (toolChoice === undefined) return auto
+  return toolChoice.type === 'none' || turn === 0 ? toolChoice : auto
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */

@@ -24,9 +24,19 @@ export function settingsOf({ definition, modelSettings }: RunState): ModelSettin
   return mergedSettings(definition.modelSettings, modelSettings)
 }
 
+/** The same as a request carries them: how much a reply may hold is a field of its own there, held to what is granted. */
+export function writingSettings(state: RunState): ModelSettings | undefined {
+  const { maxOutputTokens: _granted, ...settings } = settingsOf(state) ?? {}
+  return Object.keys(settings).length === 0 ? undefined : settings
+}
+
+/** Whether the model may ask for several tools in one reply. */
+export function callsInParallel({ definition, parallelToolCalls }: RunState): boolean {
+  return parallelToolCalls ?? definition.parallelToolCalls
+}
+
 /** The request of the attempt that is under way. */
 export function modelRequest(state: StreamingState): ModelRequest {
-  const { parallelToolCalls } = state.definition
   const { toolChoice, maxOutputTokens, change = {} } = state.attempt
   const { instructions = state.definition.instructions, messages = messagesOf(state.history) } = change
   return {
@@ -34,9 +44,9 @@ export function modelRequest(state: StreamingState): ModelRequest {
     messages,
     tools: offeredTools(state, change.tools),
     toolChoice,
-    parallelToolCalls,
+    parallelToolCalls: callsInParallel(state),
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
-    ...omitUndefined({ modelSettings: settingsOf(state) }),
+    ...omitUndefined({ modelSettings: writingSettings(state) }),
   }
 }
 
@@ -54,6 +64,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     history: historyDigest(state.history),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(state.modelSettings && { modelSettings: state.modelSettings as Json }),
+    ...(state.parallelToolCalls !== undefined && { parallelToolCalls: state.parallelToolCalls }),
     ...(change !== undefined && { change: change as unknown as Json }),
     ...(sourced !== undefined && { sourced }),
   })

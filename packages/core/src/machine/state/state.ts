@@ -22,7 +22,7 @@ import type { Grant } from '../../vocabulary/limits/grant.ts'
 import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../../vocabulary/limits/limits.ts'
-import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { RunGiven } from '../../vocabulary/agent/run-given.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 import type { CallLog } from '../messages/call-log.ts'
@@ -51,7 +51,7 @@ export interface ForkProgress {
 }
 
 /** What is true of a run in every phase. */
-export interface RunBase {
+export interface RunBase extends RunGiven {
   readonly runId: RunId
   /** The last event's number, epoch and time. */
   readonly seq: number
@@ -65,8 +65,6 @@ export interface RunBase {
   readonly sourced?: SourcedTools
   readonly limits: Limits
   readonly retry: RetryPolicy
-  /** Of this run, over those of whichever agent is active. */
-  readonly modelSettings?: ModelSettings
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef

@@ -1,9 +1,10 @@
-import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import { reasoningEfforts, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import {
   fields,
   listOf,
   maybe,
   numberFrom,
+  oneOf,
   recordOf,
   valueThat,
   type OptionCheck,
@@ -30,6 +31,8 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
       listOf(valueThat('a text that is not empty', (text) => typeof text === 'string' && text !== '')),
     ),
     seed: maybe(valueThat('a whole number', Number.isSafeInteger)),
+    maxOutputTokens: maybe(numberFrom(1, { whole: true })),
+    reasoningEffort: maybe(oneOf(reasoningEfforts)),
     providerOptions: maybe(recordOf(optionsOfProvider)),
   },
   {
@@ -41,6 +44,11 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
     providerMetadata: 'providerOptions',
     extraBody: 'providerOptions',
     topK: 'providerOptions',
+    maxTokens: 'maxOutputTokens',
+    max_tokens: 'maxOutputTokens',
+    reasoning: 'reasoningEffort',
+    effort: 'reasoningEffort',
+    reasoning_effort: 'reasoningEffort',
   },
 )
 

@@ -48,7 +48,7 @@ export class ChildRuns {
     let begun: Promise<unknown> | undefined
     const begin = async (): Promise<void> => {
       if (await ledger.head(childId)) child.drive({ takeOver: true })
-      else child.start(() => Promise.resolve(childStartCommand(state, call, agents, context)))
+      else child.start({ prepare: () => Promise.resolve(childStartCommand(state, call, agents, context)) })
     }
     return {
       begin: async () => {

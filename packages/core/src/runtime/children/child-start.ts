@@ -5,6 +5,7 @@ import type { StartCommand } from '../../vocabulary/events/command.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { isAgentTool, taskOf } from '../definition/agent-tool.ts'
 import type { AgentRegistry } from '../definition/registered-agents.ts'
+import { messageOf } from '../session/input-message.ts'
 import { startCommand } from '../session/start-command.ts'
 
 /** The command that starts the child run of a call. */
@@ -21,7 +22,7 @@ export function childStartCommand(
   }
   const agent = register(tool.agent)
   const limits = childLimits(call.grant ?? {}, agent.limits, state.limits)
-  const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', {
+  const command = startCommand(childId, agent, messageOf(taskOf(call.input) ?? 'Go on.'), {
     limits,
     register,
     context,
@@ -34,5 +35,6 @@ export function childStartCommand(
     relation: 'child' as const,
     ...omitUndefined({ writes, grant }),
   }
-  return { ...command, limits, parent, ...omitUndefined({ subject: state.subject }) }
+  const { subject, labels } = state
+  return { ...command, limits, parent, ...omitUndefined({ subject, labels }) }
 }

@@ -14,7 +14,7 @@ export interface RelatedRun {
   readonly reported: Promise<void>
   /** Takes what the application gives the run from here on. */
   setContext(context: unknown): void
-  start(prepare: () => Promise<StartCommand>): void
+  start(run: { readonly prepare: () => Promise<StartCommand> }): void
   drive(options: { readonly takeOver: boolean }): void
   resume(options: { readonly takeOver: boolean }): Promise<RunResult>
   send(command: OutsideCommand): Promise<CommandAcknowledgement>

@@ -1,9 +1,18 @@
 import type { RunState } from '../../machine/state/state.ts'
-import type { StartCommand } from '../../vocabulary/events/command.ts'
+import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { RunLoop } from '../drive/run-loop.ts'
 import { isPlaceTaken } from '../session/session.ts'
 import type { HeldRun } from './held-run.ts'
+
+/** How a run begins. */
+export interface BegunRun {
+  readonly prepare: () => Promise<StartCommand>
+  /** Whether to ask anew where another run takes its place in the session. */
+  readonly again?: boolean
+  /** What is asked of it in the moment in which it begins. */
+  readonly asked?: () => OutsideCommand | undefined
+}
 
 /**
  * One drive session of a run: from the moment in which this process begins to drive it, until it has stopped and was
@@ -72,12 +81,12 @@ export class DriveSession {
    * Starts the run with what `prepare` answers. Where another run takes the place in the session that it names, and
    * `again` says so, it is asked anew.
    */
-  async start(prepare: () => Promise<StartCommand>, again: boolean | undefined): Promise<RunState> {
+  async start({ prepare, again, asked }: BegunRun): Promise<RunState> {
     const { runId, parts } = this.#run
     for (;;) {
       const command = await prepare()
       try {
-        return await this.#loop.start(command)
+        return await this.#loop.start(command, asked?.())
       } catch (error) {
         if (!again || !isPlaceTaken(error) || (await parts.ledger.head(runId))) throw error
         this.#loop = new RunLoop(this.#run.drive)

@@ -1,4 +1,5 @@
 import { Subject } from 'rxjs'
+import type { Model } from '../../ports/model.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
@@ -18,6 +19,8 @@ export class HeldRun {
   readonly left: LeftCommands
   /** What the application gives the run from here on. */
   context: unknown
+  /** The model that the application gives it. */
+  model: Model | undefined
 
   constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
     this.runId = runId
@@ -30,7 +33,7 @@ export class HeldRun {
 
   /** What the run is driven with from here on: a loop keeps the context that it began with. */
   get drive(): Drive {
-    const { runId, parts, runs, acknowledgements, live, context } = this
-    return { runId, parts, children: runs.children, acknowledgements, live, context }
+    const { runId, parts, runs, acknowledgements, live, context, model } = this
+    return { runId, parts, children: runs.children, acknowledgements, live, context, model }
   }
 }

@@ -1,6 +1,9 @@
 import { firstValueFrom, type Subject } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
-import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { Model } from '../../ports/model.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { RelatedRun } from '../children/related-runs.ts'
@@ -14,7 +17,7 @@ import { StoppedElsewhere } from '../reading/stopped-elsewhere.ts'
 import { unlessSessionBusy } from '../session/session.ts'
 import { CommandDelivery, type Recipient } from './command-delivery.ts'
 import type { Coordinators, DrivenRun } from './coordinators.ts'
-import { DriveSession } from './drive-session.ts'
+import { DriveSession, type BegunRun } from './drive-session.ts'
 import { FailureNotice } from './failure-notice.ts'
 import { HeldRun } from './held-run.ts'
 
@@ -53,6 +56,11 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
   setContext(context: unknown): void {
     if (context !== undefined) this.#run.context = context
+  }
+
+  /** Takes the model that the application gives the run. */
+  setModel(model: Model | undefined): void {
+    if (model !== undefined) this.#run.model = model
   }
 
   /** Resolves when the run is there. */
@@ -118,10 +126,58 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     return wholeResult(state, ledger, agents.find(state.agent))
   }
 
-  /** Starts the run; `again` says whether to ask anew where another run takes its place in the session. */
-  start(prepare: () => Promise<StartCommand>, again?: boolean): void {
+  /** Starts the run. */
+  start(run: BegunRun): void {
     this.#awaitFirstEvent()
-    void this.#beginDrive((session) => session.start(prepare, again))
+    void this.#beginDrive((session) => session.start(run))
+  }
+
+  /**
+   * Starts the run, unless it was begun already, here or in another process: then joins it, and takes it up if no process
+   * drives it any more. `requireSame` refuses another run of the same id.
+   */
+  startOnce(run: BegunRun, requireSame: () => Promise<void>): void {
+    if (this.#session || this.#stopped) return
+    const found = Promise.withResolvers<void>()
+    this.#created = Promise.race([firstValueFrom(this.live), found.promise])
+    this.#created.catch(() => {})
+    const result = this.#startedOnce(run, requireSame, found.resolve)
+    result.catch((error: unknown) => {
+      if (this.#failure === undefined) void this.#onFailure(error)
+    })
+    this.#stopped = result
+  }
+
+  async #startedOnce(
+    run: BegunRun,
+    requireSame: () => Promise<void>,
+    onFound: () => void,
+  ): Promise<RunResult> {
+    const { ledger } = this.#run.parts
+    let there = await stateOf(ledger, this.runId)
+    if (there === undefined) {
+      let found: RunState | undefined
+      const result = await this.#beginDrive(async (session) => {
+        try {
+          return await session.start(run)
+        } catch (error) {
+          found = error instanceof LedgerConflictError ? await stateOf(ledger, this.runId) : undefined
+          if (found === undefined) throw error
+          return found
+        }
+      })
+      if (found === undefined) return result
+      there = found
+    }
+    await requireSame()
+    onFound()
+    this.#isDone = there.phase === 'done'
+    if (this.#isDone || isSuspended(there)) {
+      this.elsewhere.stoppedAt(this.#isDone ? undefined : there)
+      return await this.#resultOf(there)
+    }
+    if ((await this.#run.runs.isDriven(this.runId)) === false) return await this.#ensureDriven(true)
+    return await this.#follow(there, undefined)
   }
 
   /** Makes the run of the first events of another, and drives it from there. */
@@ -169,13 +225,18 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Waits until the run stops in another process, which drives it. Joins a drive session of this process. */
   follow(from: RunState, quietMs: number | undefined): void {
-    if (this.#session) return
+    if (this.#session === undefined) void this.#follow(from, quietMs)
+  }
+
+  #follow(from: RunState, quietMs: number | undefined): Promise<RunResult> {
     const stopped = untilStopped(from, { ...this.#waiting, quietMs }, (event) => this.live.next(event))
-    this.#stopped = stopped.then((state) => {
+    const result = stopped.then((state) => {
       this.elsewhere.stoppedAt(state)
       return this.#resultOf(state)
     })
+    this.#stopped = result
     stopped.catch((error: unknown) => this.#onFailure(error))
+    return result
   }
 
   /** A new id for input, unique for ever. */

@@ -19,6 +19,9 @@ export interface AgentRegistry {
    */
   readonly register: (agent: Agent<unknown>) => Agent<unknown>
   readonly find: (name: string) => Agent<unknown> | undefined
+  readonly all: () => readonly Agent<unknown>[]
+  /** What a model costs, where that is known. */
+  readonly priceOf: (model: ModelRef) => Price | undefined
   /** An agent with what its models cost, which need not be known: one fork's own. */
   readonly priced: (agent: Agent<unknown>) => Agent<unknown>
 }
@@ -52,7 +55,13 @@ export function agentRegistry(prices: Prices, approval?: ApprovalPolicy): AgentR
     for (const next of neighbours(agent)) register(next)
     return own
   }
-  return { register, priced, find: (name) => known.get(name) }
+  return {
+    register,
+    priced,
+    find: (name) => known.get(name),
+    all: () => [...known.values()],
+    priceOf: (model) => checkedPrice(prices, model),
+  }
 }
 
 function twoOfOneName(name: string, isSaidTheSame: boolean): ConfigurationError {
@@ -83,11 +92,25 @@ function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown
 
 /** An agent, and all that may come to work in its runs. */
 export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  return agentsFrom(agent, neighbours)
+}
+
+/** An agent, and all that may take the conversation over in its run: without those that have runs of their own. */
+export function agentsInRun(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  return agentsFrom(agent, ({ handoffs }) =>
+    handoffs.flatMap((target) => (target.agent ? [target.agent] : [])),
+  )
+}
+
+function agentsFrom(
+  agent: Agent<unknown>,
+  nextOf: (agent: Agent<unknown>) => readonly Agent<unknown>[],
+): readonly Agent<unknown>[] {
   const found = new Map<string, Agent<unknown>>()
   const visit = (each: Agent<unknown>): void => {
     if (found.has(each.name)) return
     found.set(each.name, each)
-    neighbours(each).forEach(visit)
+    nextOf(each).forEach(visit)
   }
   visit(agent)
   return [...found.values()]

@@ -1,7 +1,11 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { Rules } from '../../machine/state/rules.ts'
+import { sameModel } from '../../machine/prompt/model-request.ts'
 import type { RunState } from '../../machine/state/state.ts'
+import type { Model } from '../../ports/model.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definitionNow, requireContext, rulesIn } from '../definition/run-context.ts'
@@ -29,11 +33,36 @@ export function drivingRules(drive: Drive): (name: string) => Rules {
 /** Refuses a run that this runtime cannot drive, or is not to drive. */
 export function requireDrivable(state: RunState, drive: Drive): void {
   const { agent, definition } = state
-  const own = definitionNow(drivingAgent(agent, drive), definition)
+  const own = ownDefinition(state, drive)
   requireContext(state, drive.context)
+  if (state.givenModel) requireGivenModel(state.givenModel.model, drive)
   if (drive.parts.onDrift === 'continue' || own.digest === definition.digest) return
   throw new ConfigurationError(
     `Run ${drive.runId} was started with another definition of the agent ${agent}, and onDrift is refuse. What differs: ${driftOf(definition, own).join(', ')}. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
+  )
+}
+
+/** What the code of the active agent says now, in this run. */
+export function ownDefinition({ agent, definition, givenModel }: RunState, drive: Drive): AgentDefinition {
+  return definitionInRun(definitionNow(drivingAgent(agent, drive), definition), givenModel)
+}
+
+/** The model that a run is given: as this process was handed it with the run, or as its runtime knows it. */
+export function givenModelOf(ref: ModelRef, { model, parts }: Drive): Model | undefined {
+  return model && sameModel(model, ref) ? model : parts.models.find(ref)
+}
+
+function requireGivenModel(ref: ModelRef, drive: Drive): void {
+  const { runId, model } = drive
+  const name = `${ref.provider} ${ref.api} ${ref.modelId}`
+  if (model && !sameModel(model, ref)) {
+    throw new ConfigurationError(
+      `Run ${runId} was started with the model ${name}, and ${model.provider} ${model.api} ${model.modelId} was given to continue with. Give the model of its start, or none.`,
+    )
+  }
+  if (givenModelOf(ref, drive)) return
+  throw new ConfigurationError(
+    `Run ${runId} was started with the model ${name}, which this runtime does not know. Give it to createRuntime in models, or to resume as model.`,
   )
 }
 

@@ -1,4 +1,5 @@
 import type { Subject } from 'rxjs'
+import type { Model } from '../../ports/model.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
@@ -15,4 +16,6 @@ export interface Drive {
   readonly live: Subject<RuntimeEvent>
   /** What the application gave this run. */
   readonly context: unknown
+  /** The model that the run is given, where this process was handed it. */
+  readonly model: Model | undefined
 }

@@ -7,14 +7,14 @@ import { audit } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
-import type { StartCommand } from '../../vocabulary/events/command.ts'
+import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { isUnreadInbox } from '../../memory-ledger/append-rules.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
-import { drivingAgent, drivingRules, requireDrivable } from './drivable.ts'
+import { drivingAgent, drivingRules, givenModelOf, requireDrivable } from './drivable.ts'
 import type { Drive } from './drive.ts'
 import { Mailbox, type Mail } from './mailbox.ts'
 import { RunInbox } from './run-inbox.ts'
@@ -74,11 +74,21 @@ export class RunLoop {
     return this.#drainUntil < Infinity
   }
 
-  /** Starts a run that does not exist yet, and drives it. Returns the state in which it stops. */
-  async start(command: StartCommand): Promise<RunState> {
+  /**
+   * Starts a run that does not exist yet, and drives it; what is asked with its start is decided with it. Returns the
+   * state in which it stops.
+   */
+  async start(command: StartCommand, asked?: OutsideCommand): Promise<RunState> {
     this.isWriter = true
     this.#mailbox.post({ message: command })
-    return await this.#run()
+    if (asked) this.#mailbox.post({ message: asked })
+    try {
+      return await this.#run()
+    } catch (error) {
+      // Another writer has begun the run: it holds it, and this one lets go of nothing.
+      if (this.#state === undefined && error instanceof LedgerConflictError) this.isWriter = false
+      throw error
+    }
   }
 
   /** Makes a fork of its first events, all at once, and drives it. Returns the state in which it stops. */
@@ -128,6 +138,7 @@ export class RunLoop {
       context,
       host: { ...parts.host, clock: this.#clock },
       findAgent: (name) => drivingAgent(name, this.#drive),
+      findGivenModel: (ref) => givenModelOf(ref, this.#drive),
       post: (signal) => this.#mailbox.post({ message: signal }),
     })
     const rulesOf = drivingRules(this.#drive)

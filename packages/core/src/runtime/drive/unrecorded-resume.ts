@@ -3,8 +3,7 @@ import { isSuspended } from '../../machine/next/next-action.ts'
 import { requiredEffects } from '../../machine/state/required-effects.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { ResumeCommand } from '../../vocabulary/events/command.ts'
-import { definitionNow } from '../definition/run-context.ts'
-import { drivingAgent } from './drivable.ts'
+import { ownDefinition } from './drivable.ts'
 import type { Drive } from './drive.ts'
 import type { Mail } from './mailbox.ts'
 
@@ -14,7 +13,7 @@ export class UnrecordedResume {
   #isHeldBack = false
 
   begin(state: RunState, drive: Drive): void {
-    const definition = definitionNow(drivingAgent(state.agent, drive), state.definition)
+    const definition = ownDefinition(state, drive)
     this.#command = {
       type: 'resume',
       why: requiredEffects(state).length > 0 ? 'crash' : 'command',

@@ -35,6 +35,8 @@ interface InFlight {
 /** Whose effects they are, and what they may use. */
 export interface EffectOptions {
   readonly findAgent: (name: string) => Agent<unknown>
+  /** The model that the run is given. */
+  readonly findGivenModel: (ref: ModelRef) => Model | undefined
   readonly host: Host
   /** What the application gave this run. */
   readonly context: unknown
@@ -148,6 +150,10 @@ export class Effects {
     }
   }
 
+  #givenModel({ givenModel }: RunState, ref: ModelRef): Model | undefined {
+    return givenModel && sameModel(givenModel.model, ref) ? this.#options.findGivenModel(ref) : undefined
+  }
+
   #begin(
     effect: Effect,
     post: (signal: Signal) => void,
@@ -160,7 +166,8 @@ export class Effects {
       case 'model_call': {
         const { state } = effect
         const { attempt } = state
-        const call = { model: modelOf(agent, attempt.model), request: modelRequest(state), turn }
+        const given = this.#givenModel(state, attempt.model)
+        const call = { model: given ?? modelOf(agent, attempt.model), request: modelRequest(state), turn }
         const { timeouts } = agent
         return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, host, post) }
       }

@@ -5,9 +5,11 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { LimitName } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
+import type { Message, UserPart } from '../../vocabulary/model/content.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
+import { transcript } from '../../machine/prompt/transcript.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import {
@@ -47,6 +49,16 @@ export interface StoppedRun {
   readonly deferredCalls: readonly DeferredCall[]
   /** The last event's number. */
   readonly seq: number
+  /** The conversation up to here, as a model can be shown it: every call in it has its result. */
+  readonly messages: readonly Message[]
+  /** `messages`, with another message of the user if given: input for another run, of any agent. */
+  toInput(next?: string | readonly UserPart[]): readonly Message[]
+}
+
+function toInput(this: StoppedRun, next?: string | readonly UserPart[]): readonly Message[] {
+  if (next === undefined) return this.messages
+  const parts = typeof next === 'string' ? [{ type: 'text' as const, text: next }] : next
+  return [...this.messages, { role: 'user', parts }]
 }
 
 /** A run that ended with the answer that its agent was asked for. */
@@ -109,6 +121,8 @@ export function resultOf(state: RunState): RunResult<Json> {
     pendingApprovals: pendingApprovals(state),
     deferredCalls: deferredCalls(state),
     seq: state.seq,
+    messages: transcript(state),
+    toInput,
   }
   if (state.phase !== 'done') {
     const status = isSuspended(state) ? 'suspended' : 'interrupted'

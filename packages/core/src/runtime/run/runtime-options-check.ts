@@ -24,7 +24,9 @@ import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import { someSettings } from '../agent/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
-import { definedAgent, someLimits } from '../agent/part-check.ts'
+import { calledModel, definedAgent, someLimits } from '../agent/part-check.ts'
+import { someMetadata, someTags, someToolChoice } from '../definition/given-labels.ts'
+import { someSignal } from './cancel-signal.ts'
 import type {
   InContext,
   ResumeOptions,
@@ -52,6 +54,7 @@ const runtimeOptions = fields<RuntimeOptions>({
   ledger,
   agents: maybe(listOf(definedAgent)),
   prices: maybe(functionOr(recordOf(modelPrice))),
+  models: maybe(listOf(calledModel)),
   approval: maybe(anyFunction),
   onDrift: maybe(oneOf(['continue', 'refuse'])),
   host: maybe(
@@ -73,11 +76,34 @@ const edit = fields<PastEdits>({
 
 const from = fields<NonNullable<PastOptions['from']>>({ runId: filledText, atSeq: maybe(numberFrom(0)) })
 
+/** The latest moment that a `Date` can say. */
+const MAX_MOMENT = 8.64e15
+
+const moment = valueThat(
+  'a Date, or a whole number of milliseconds since 1970 UTC',
+  (value) =>
+    (value instanceof Date || typeof value === 'number') &&
+    Number.isSafeInteger(Number(value)) &&
+    Number(value) >= 0 &&
+    Number(value) <= MAX_MOMENT,
+)
+
 const ownOptions = {
   from: maybe(from),
   edit: maybe(edit),
   limits: maybe(someLimits),
+  model: maybe(calledModel),
   modelSettings: maybe(someSettings),
+  toolChoice: maybe(someToolChoice),
+  parallelToolCalls: maybe(trueOrFalse),
+  signal: maybe(someSignal),
+  idempotencyKey: maybe(filledText),
+  deadline: maybe(moment),
+  workflowName: maybe(filledText),
+  traceId: maybe(filledText),
+  groupId: maybe(filledText),
+  tags: maybe(someTags),
+  metadata: maybe(someMetadata),
   subject: maybe(filledText),
   quietMs: maybe(milliseconds),
   context: maybe(anyValue),
@@ -98,6 +124,14 @@ const runNames = {
   seed: 'modelSettings.seed',
   stop: 'modelSettings.stop',
   providerOptions: 'modelSettings.providerOptions',
+  abortSignal: 'signal',
+  traceMetadata: 'metadata',
+  runName: 'workflowName',
+  runId: 'idempotencyKey',
+  run_id: 'idempotencyKey',
+  configurable: 'context',
+  experimental_context: 'context',
+  recursionLimit: 'limits.maxTurns',
 }
 
 const runOptions = fields<InContext<RunOptions>>(
@@ -171,7 +205,11 @@ export function requireForkOptions(options: ForkOptions): void {
   requireOptions('fork', forkOptions, options)
 }
 
-const resumeOptions = fields<ResumeOptions>({ agent: maybe(definedAgent), context: maybe(anyValue) })
+const resumeOptions = fields<ResumeOptions>({
+  agent: maybe(definedAgent),
+  context: maybe(anyValue),
+  model: maybe(calledModel),
+})
 
 /** Refuses options of which no run could be taken up. */
 export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown): void {

@@ -1,19 +1,23 @@
 import { ConfigurationError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
-import type { UserPart } from '../../vocabulary/model/content.ts'
-import { parseRunId } from '../../vocabulary/values/ids.ts'
+import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
+import { runIdOfKey } from '../../vocabulary/values/key-run-id.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
 import { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
+import { KnownModels } from '../definition/known-models.ts'
 import { agentRegistry } from '../definition/registered-agents.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { forkOf, type ForkOptions } from '../fork/fork.ts'
 import type { Waiting } from '../reading/follow-run.ts'
 import { interruptedRuns, type InterruptedOptions } from '../reading/listed-runs.ts'
+import { givenInput, withGiven, type RunInput } from '../session/run-input.ts'
 import { pastOf } from '../session/session.ts'
+import { givenIn, requireSameRun } from '../session/recorded-options.ts'
 import { startCommand } from '../session/start-command.ts'
+import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
 import { defaultHost } from './host.ts'
 import { runIdMaker } from './run-ids.ts'
 import { runOf, type Run } from './run.ts'
@@ -32,38 +36,45 @@ export class RuntimeRuns {
     prices = {},
     approval,
     onDrift = 'continue',
-    host: given = {},
+    host: own = {},
+    models: given = [],
   }: RuntimeOptions) {
-    const host = { ...defaultHost, ...omitUndefined({ ...given }) }
+    const host = { ...defaultHost, ...omitUndefined({ ...own }) }
     const agents = agentRegistry(prices, approval)
     for (const agent of known) agents.register(agent)
-    this.#parts = { ledger, host, agents, onDrift, newId: runIdMaker(host) }
+    const models = new KnownModels(agents, given)
+    this.#parts = { ledger, host, agents, models, onDrift, newId: runIdMaker(host) }
     this.coordinators = new CoordinatorRegistry(this.#parts)
     this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
   }
 
   start(
     agent: Agent<unknown>,
-    input: string | readonly UserPart[],
+    input: RunInput,
     options: InContext<RunOptions>,
     inputId?: string,
   ): RunCoordinator {
     this.requireOpen()
-    const { agents, newId } = this.#parts
+    const { agents, newId, ledger } = this.#parts
     const { register } = agents
-    const { limits, modelSettings, whenBusy, subject, context } = options
-    const coordinator = this.coordinators.coordinatorOf(newId())
-    coordinator.setContext(context)
-    const own = { ...omitUndefined({ limits, modelSettings }), register, context }
-    const command = deepFreeze(startCommand(coordinator.runId, register(agent), input, own))
+    const { limits, whenBusy, subject, context, idempotencyKey, signal, model } = options
+    const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
+    const coordinator = this.#coordinatorOf(runId, { context, model })
+    const given = givenIn(register(agent), options, agents)
+    const own = { ...omitUndefined({ limits }), given, register, context }
+    const { message, before } = givenInput(input)
+    const command = deepFreeze(startCommand(coordinator.runId, register(agent), message, own))
     const { sessionId, from, edit, quietMs } = options
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs }))
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
-      ...(await pastOf(this.waiting, past)),
+      ...withGiven(await pastOf(this.waiting, past), before),
       ...omitUndefined({ subject, receipt: inputId }),
     })
-    coordinator.start(prepare, whenBusy === 'wait')
+    const begun = { prepare, again: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
+    if (idempotencyKey === undefined) coordinator.start(begun)
+    else coordinator.startOnce(begun, () => requireSameRun(ledger, runId, { agent: agent.name, message }))
+    if (signal) cancelWith(signal, coordinator)
     return coordinator
   }
 
@@ -91,13 +102,20 @@ export class RuntimeRuns {
     return interruptedRuns(this.waiting, options)
   }
 
-  coordinatorFor(text: string, { agent, context }: ResumeOptions): RunCoordinator {
+  coordinatorFor(text: string, { agent, context, model }: ResumeOptions): RunCoordinator {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
     if (agent) this.#parts.agents.register(agent)
+    return this.#coordinatorOf(runId, { context, model })
+  }
+
+  /** The coordinator of a run, with what the application gives it and no ledger holds. */
+  #coordinatorOf(runId: RunId, { context, model }: Pick<ResumeOptions, 'context' | 'model'>): RunCoordinator {
     const coordinator = this.coordinators.coordinatorOf(runId)
+    if (model) this.#parts.models.add(model)
     coordinator.setContext(context)
+    coordinator.setModel(model)
     return coordinator
   }
 

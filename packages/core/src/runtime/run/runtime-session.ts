@@ -1,9 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { Ledger } from '../../ports/ledger.ts'
-import type { UserPart } from '../../vocabulary/model/content.ts'
-import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
-import { messageOf } from '../session/input-message.ts'
+import { givenInput, type RunInput } from '../session/run-input.ts'
 import { sessionView } from '../session/session.ts'
 import { joinedRun } from './join-run.ts'
 import { requireSessionRunOptions } from './runtime-options-check.ts'
@@ -21,7 +19,7 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
     ...sessionView(ledger, id),
     async run<Output, Context>(
       agent: Agent<Output, Context>,
-      input: string | readonly UserPart[],
+      input: RunInput,
       ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
     ) {
       requireSessionRunOptions(given)
@@ -29,7 +27,12 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
       runs.requireOpen()
       if (whenBusy !== 'join')
         return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
-      const message = deepFreeze(messageOf(input))
+      const { message, before } = givenInput(input)
+      if (before.length > 0) {
+        throw new ConfigurationError(
+          `Only one message can join a run of session ${id}, and ${before.length + 1} were given: the run has its own past. Give the last one alone, or another whenBusy.`,
+        )
+      }
       for (;;) {
         const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
         const joining = { message, inputId, quietMs: given.quietMs, beginNext }

@@ -1,8 +1,9 @@
 import type { Host } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
+import type { Model } from '../../ports/model.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
+import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -10,10 +11,13 @@ import type { ApprovalPolicy } from '../agent/approval-policy.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import type { Prices } from '../agent/price-check.ts'
+import type { GivenToolChoice, LabelOptions } from '../definition/given-labels.ts'
 import type { ContextOption } from '../definition/run-context.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunResult } from '../reading/run-result.ts'
+import type { CancelSignal } from './cancel-signal.ts'
 import type { Run } from './run.ts'
+import type { RunInput } from '../session/run-input.ts'
 import type { PastOptions, Session } from '../session/session.ts'
 
 /** The parts of a runtime. */
@@ -28,6 +32,8 @@ export interface RuntimeOptions {
    * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
    */
   readonly approval?: ApprovalPolicy | undefined
+  /** Models that runs are given as `model`, for a resume in this process to find them by the names on record. */
+  readonly models?: readonly Model[] | undefined
   /**
    * What a resume does when the agent's code differs from the recorded definition: `continue` with the code, and
    * record it (the default), or `refuse`.
@@ -37,12 +43,37 @@ export interface RuntimeOptions {
   readonly host?: { readonly [Part in keyof Host]?: Host[Part] | undefined } | undefined
 }
 
-/** Options of one run. */
-export interface RunOptions extends PastOptions {
+/** Options of one run. What it says of models and tools holds for the agents that take over in it, too. */
+export interface RunOptions extends PastOptions, LabelOptions {
   /** Limits of this run, over those of the agent. */
   readonly limits?: GivenLimits | undefined
-  /** Model settings of this run; each overrides the agent's. They also apply to agents that take over. */
+  /**
+   * The model of this run, in place of that of each of its agents; their fallbacks stay. Its name is on record: a resume
+   * finds it among the `models` of its runtime or those of its agents, or is given it.
+   */
+  readonly model?: Model | undefined
+  /** Model settings of this run; each overrides the agent's. */
   readonly modelSettings?: ModelSettings | undefined
+  /**
+   * Whether the model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. That one is called
+   * is asked of the first turn alone. `prepareTurn` may say otherwise for a turn.
+   */
+  readonly toolChoice?: GivenToolChoice | undefined
+  /** Whether the model may ask for several tools in one reply, whatever its agent says. */
+  readonly parallelToolCalls?: boolean | undefined
+  /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */
+  readonly signal?: CancelSignal | undefined
+  /**
+   * When its time is up, as a `Date` or in milliseconds since 1970 UTC: it ends as `time_limit`, with an answer if
+   * `onLimit` says so. Waiting for a person counts, unlike for `limits.maxDurationMs`; a run that waits then ends when a
+   * process continues it.
+   */
+  readonly deadline?: Date | number | undefined
+  /**
+   * Begins the run once: the same key, in this process or any other on the same ledger, gives the run that it began, which
+   * is continued if no process drives it. It must come with the same agent and input.
+   */
+  readonly idempotencyKey?: string | undefined
   /**
    * Whom the run is about, such as a customer, by a name that reveals nothing about them: the ledger stores it in the
    * clear. A ledger with keys encrypts what is said in the run for this subject, so that destroying the key erases
@@ -66,6 +97,8 @@ export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
   readonly agent?: Agent<Output, Context> | undefined
   /** What the application passes to the run. It is not recorded, so pass it again. */
   readonly context?: unknown
+  /** The model that the run was started with, if it was given one and `createRuntime` does not know it. */
+  readonly model?: Model | undefined
 }
 
 /** Options for sending a command. */
@@ -102,7 +135,7 @@ export interface RuntimeSession extends Session {
   /** Starts its next run, or joins the one that is under way. Rejects as the result of a run does. */
   run<Output, Context>(
     agent: Agent<Output, Context>,
-    input: string | readonly UserPart[],
+    input: RunInput,
     ...options: Given<SessionRunOptions, Context>
   ): Promise<Run<Output>>
 }
@@ -114,12 +147,15 @@ export interface Runtime {
    * another process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or
    * waits.
    *
+   * The input is a text, message parts, or a conversation: messages in order, of which the user said the last. Those
+   * before it are recorded as the past of the run, after the history of its session, and input guardrails check them.
+   *
    * `context` is what the application passes to the run: its tools, hooks, guardrails, policies and instruction
    * functions receive it, and so do those of the agents that take over or run as its tools. It is never recorded.
    */
   run<Output, Context>(
     agent: Agent<Output, Context>,
-    input: string | readonly UserPart[],
+    input: RunInput,
     ...options: Given<RunOptions, Context>
   ): Run<Output>
   /**
@@ -144,9 +180,9 @@ export interface Runtime {
    */
   resume<Output, Context>(
     runId: string,
-    options: { readonly agent: Agent<Output, Context> } & ContextOption<Context>,
+    options: { readonly agent: Agent<Output, Context>; readonly model?: Model } & ContextOption<Context>,
   ): Run<Output>
-  resume<Output = unknown>(runId: string, options?: InContext<object>): Run<Output>
+  resume<Output = unknown>(runId: string, options?: InContext<{ readonly model?: Model }>): Run<Output>
   /**
    * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
    * runtime takes the run over. `resume` would interrupt what the other process has under way. A command that the run
@@ -166,7 +202,7 @@ export interface Runtime {
     runId: string,
     toolCallId: string,
     result: SettledResult,
-    options?: InContext<object>,
+    options?: InContext<{ readonly model?: Model }>,
   ): Promise<CommandAcknowledgement>
   /**
    * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its

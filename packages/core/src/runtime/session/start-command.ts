@@ -1,48 +1,47 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
-import type { UserPart } from '../../vocabulary/model/content.ts'
+import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
 import { searchesCost } from '../../vocabulary/billing/price.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { defaultRetryPolicy, type GivenLimits } from '../../vocabulary/limits/limits.ts'
-import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
+import type { RunGiven } from '../../vocabulary/agent/run-given.ts'
 import type { Agent } from '../agent/agent.ts'
 import { requireLimits } from '../agent/agent-check.ts'
-import { messageOf } from './input-message.ts'
-import { recordedSettings } from '../agent/model-settings-check.ts'
-import { reachableAgents } from '../definition/registered-agents.ts'
+import { agentsInRun, reachableAgents } from '../definition/registered-agents.ts'
 import { definitionIn } from '../definition/run-context.ts'
 
 /** The command that starts a run of an agent, without a past. Throws a `ConfigurationError` for what could not work. */
 export function startCommand(
   runId: RunId,
   agent: Agent<unknown>,
-  input: string | readonly UserPart[],
+  input: UserMessage,
   {
     limits: own,
-    modelSettings,
+    given = {},
     register,
     context,
   }: {
     readonly limits?: GivenLimits
-    readonly modelSettings?: ModelSettings
+    readonly given?: RunGiven
     readonly register: (agent: Agent<unknown>) => Agent<unknown>
     readonly context: unknown
   },
 ): StartCommand {
   if (own) requireLimits(agent.name, own)
   const limits = { ...agent.limits, ...omitUndefined({ ...own }) }
-  if (limits.maxCostUsd !== undefined) requirePrices(agent, limits.maxCostUsd, register)
+  if (limits.maxCostUsd !== undefined) requirePrices(agent, limits.maxCostUsd, { register, given })
   return {
     type: 'start',
     runId,
     agent: agent.name,
-    definition: definitionIn(agent, context),
+    definition: definitionInRun(definitionIn(agent, context), given.givenModel),
     limits,
     retry: { ...defaultRetryPolicy, ...agent.retry },
-    ...omitUndefined({ modelSettings: recordedSettings(modelSettings) }),
-    input: messageOf(input),
+    ...given,
+    input,
     ...(context !== undefined && { withContext: true as const }),
   }
 }
@@ -51,9 +50,15 @@ export function startCommand(
 function requirePrices(
   agent: Agent<unknown>,
   maxCostUsd: number,
-  register: (agent: Agent<unknown>) => Agent<unknown>,
+  {
+    register,
+    given,
+  }: { readonly register: (agent: Agent<unknown>) => Agent<unknown>; readonly given: RunGiven },
 ): void {
-  for (const { definition } of reachableAgents(agent).map(register)) {
+  const agentsOfRun = new Set(agentsInRun(agent).map((each) => each.name))
+  for (const { name, definition: own } of reachableAgents(agent).map(register)) {
+    // Agents that work as tools have runs of their own, with their own models.
+    const definition = agentsOfRun.has(name) ? definitionInRun(own, given.givenModel) : own
     const { fallbacks = [], summarizer } = definition
     const models = [definition, ...fallbacks, ...(summarizer ? [summarizer] : [])]
     const unknown = models.find(({ price }) => price === undefined)

@@ -1,3 +1,4 @@
+import { runIdOfKey } from '../../vocabulary/values/key-run-id.ts'
 import type { Fact } from '../../vocabulary/events/event.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleCallId, stamped } from '../samples/sample-ids.ts'
@@ -62,6 +63,36 @@ export const onceCases: readonly LedgerContractCase[] = [
         'unique',
       )
       await requireRecord(ledger, before)
+    },
+  },
+  {
+    promise: 'a run of an idempotency key begins once, of several writers at the same moment',
+    async run(open) {
+      const ledger = await open()
+      const runId = runIdOfKey('order 7')
+      const begin = (agent: string): Promise<unknown> => {
+        const started = { ...everyFact(runId).run_started, agent, idempotencyKey: 'order 7' }
+        const { sessionId: _session, sessionPlace: _place, ...alone } = started
+        return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [alone]), {
+          durability: 'barrier',
+        })
+      }
+      const begun = await Promise.allSettled([begin('one'), begin('two'), begin('three')])
+      requireEqual(
+        begun.map(({ status }) => status).toSorted(),
+        ['fulfilled', 'rejected', 'rejected'],
+        'how the beginnings of one run end',
+      )
+      const events = await collect(ledger.read(runId))
+      requireEqual(events.length, 1, 'the events of the run')
+      const first = begun.findIndex(({ status }) => status === 'fulfilled')
+      const [started] = events
+      requireEqual(
+        started?.type === 'run_started' && started.agent,
+        ['one', 'two', 'three'][first],
+        'the agent of the run',
+      )
+      requireEqual(started?.type === 'run_started' && started.idempotencyKey, 'order 7', 'the key of the run')
     },
   },
   {

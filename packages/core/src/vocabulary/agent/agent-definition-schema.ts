@@ -14,6 +14,7 @@ import { amount, count, flag, jsonObject, objectOf, optional, text } from '../va
 import { agentPolicy } from './agent-policy-schema.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusalPolicy } from '../model/refusal-schema.ts'
+import type { GivenModel } from './run-given.ts'
 import type { ToolDefinition } from '../model/tool-definition.ts'
 
 /** Checks what a model is shown of a tool. */
@@ -27,6 +28,12 @@ const pricedModel = {
   price: optional(price),
   maxWebSearches: optional(maxWebSearches),
 }
+
+/** The model of a run, as a ledger records it. */
+export const givenModel: z.ZodType<GivenModel> = objectOf<GivenModel>({
+  ...pricedModel,
+  options: optional(jsonObject),
+})
 
 /** An agent as a ledger records it. */
 export const agentDefinition: z.ZodType<AgentDefinition> = objectOf<AgentDefinition>({

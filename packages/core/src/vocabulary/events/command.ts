@@ -3,7 +3,7 @@ import type { Message, ResultPart, UserMessage } from '../model/content.ts'
 import type { RunId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
 import { limitNames, type LimitName, type Limits, type RetryPolicy } from '../limits/limits.ts'
-import type { ModelSettings } from '../model/model-settings.ts'
+import type { RunGiven } from '../agent/run-given.ts'
 import type { AgentDefinition } from '../agent/agent-definition.ts'
 import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from '../signals/event-parts.ts'
 import { resultPart, userMessage } from '../model/content-schema.ts'
@@ -11,14 +11,13 @@ import { amount, jsonObject, objectOf, optional, ordinal, text, variantOf } from
 import { childTotals } from './event-parts-schema.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
-export interface StartCommand {
+export interface StartCommand extends RunGiven {
   readonly type: 'start'
   readonly runId: RunId
   readonly agent: string
   readonly definition: AgentDefinition
   readonly limits: Limits
   readonly retry: RetryPolicy
-  readonly modelSettings?: ModelSettings
   readonly input: UserMessage
   /** What the sender names the input by, so that a retry is recognised. */
   readonly receipt?: string

@@ -28,10 +28,11 @@ import {
 import { limitNames, onLimits } from '../limits/limits.ts'
 import { amount, count, flag, json, jsonObject, objectOf, optional, ordinal, text } from '../values/schema.ts'
 import { limits, retry } from '../limits/limits-schema.ts'
+import type { RunLabels } from '../agent/run-given.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { toolEffects } from '../model/tool-definition.ts'
-import { agentDefinition, toolDefinition } from '../agent/agent-definition-schema.ts'
+import { agentDefinition, givenModel, toolDefinition } from '../agent/agent-definition-schema.ts'
 import {
   runId,
   moment,
@@ -71,9 +72,23 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
 /** The fields of every event that always concerns one tool call. */
 export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
 
+const runLabels = objectOf<RunLabels>({
+  workflowName: optional(text),
+  traceId: optional(text),
+  groupId: optional(text),
+  tags: optional(z.array(text)),
+  metadata: optional(jsonObject),
+})
+
 const runSchemas = {
   run_started: objectOf<EventBodies['run_started']>({
+    givenModel: optional(givenModel),
     modelSettings: optional(modelSettings),
+    toolChoice: optional(toolChoice),
+    parallelToolCalls: optional(flag),
+    labels: optional(runLabels),
+    deadlineAt: optional(moment),
+    idempotencyKey: optional(text),
     agent: text,
     definition: agentDefinition,
     limits,

@@ -31,7 +31,7 @@ import type { Grant } from '../limits/grant.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../limits/limits.ts'
-import type { ModelSettings } from '../model/model-settings.ts'
+import type { RunGiven } from '../agent/run-given.ts'
 import type { Price } from '../billing/price.ts'
 import type { ModelRefusal } from '../model/refusal.ts'
 import type { ToolChoice, ToolEffect } from '../model/tool-definition.ts'
@@ -46,13 +46,11 @@ export * from '../signals/event-parts.ts'
  */
 export interface EventBodies {
   /** The run exists. Nothing was sent yet. */
-  run_started: {
+  run_started: RunGiven & {
     readonly agent: string
     readonly definition: AgentDefinition
     readonly limits: Limits
     readonly retry: RetryPolicy
-    /** Model settings of this run; each overrides the agent's. */
-    readonly modelSettings?: ModelSettings
     /** The conversation that the run belongs to, and which of its runs it is: 1, 2, 3 …, each place taken once. */
     readonly sessionId?: string
     readonly sessionPlace?: number

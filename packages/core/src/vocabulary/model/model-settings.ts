@@ -14,6 +14,10 @@ export interface ModelSettings {
   readonly stop?: readonly string[] | undefined
   /** A whole number: the same one gives the same words, as far as the vendor can hold to that. */
   readonly seed?: number | undefined
+  /** Output tokens of one reply at most; over `maxOutputTokens` of the agent. */
+  readonly maxOutputTokens?: number | undefined
+  /** How much a model that reasons is to reason. Which of the words a model takes is its vendor's own. */
+  readonly reasoningEffort?: ReasoningEffort | undefined
   /**
    * What only one vendor knows, by the `provider` of its models, in the vendor's own words, such as
    * `{ openai: { service_tier: 'flex' } }`. Models of other providers, a fallback say, are not told. It is recorded with
@@ -21,6 +25,10 @@ export interface ModelSettings {
    */
   readonly providerOptions?: ProviderOptions | undefined
 }
+
+/** How much a model reasons, from not at all to as much as it can. */
+export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+export type ReasoningEffort = (typeof reasoningEfforts)[number]
 
 /** Options by the name of the provider. */
 export interface ProviderOptions {

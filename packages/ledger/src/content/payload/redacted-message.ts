@@ -87,8 +87,9 @@ function numbersOf<Value extends object>(value: Value): Value {
 }
 
 /** How models write, without what may say something: the texts that end a reply, and the options of one provider. */
-export function redactedSettings({ temperature, topP, seed }: ModelSettings): ModelSettings {
-  return omitUndefined({ temperature, topP, seed })
+export function redactedSettings(settings: ModelSettings): ModelSettings {
+  const { temperature, topP, seed, maxOutputTokens, reasoningEffort } = settings
+  return omitUndefined({ temperature, topP, seed, maxOutputTokens, reasoningEffort })
 }
 
 /** How a model call failed, without the vendor's words. */

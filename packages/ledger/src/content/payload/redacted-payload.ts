@@ -6,7 +6,9 @@ import {
   type EventBodies,
   type EventOf,
   type EventType,
+  type GivenModel,
   type ModelRefusal,
+  type RunLabels,
 } from '@tallystick/core/vocabulary'
 import {
   redactedDefinition,
@@ -19,6 +21,16 @@ import {
   redactedText,
   redactedUserMessage,
 } from './redacted-message.ts'
+
+/** What its adapter is set to may say something. */
+function redactedGivenModel({ options: _options, ...model }: GivenModel): GivenModel {
+  return model
+}
+
+/** Ids stay, as that of the session does. */
+function redactedLabels({ workflowName, traceId, groupId }: RunLabels): RunLabels {
+  return omitUndefined({ workflowName, traceId, groupId })
+}
 
 type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] }
 
@@ -80,8 +92,13 @@ const runMasks = {
       'sessionPlace',
       'parent',
       'subject',
+      'toolChoice',
+      'parallelToolCalls',
+      'deadlineAt',
     )(event),
     definition: redactedDefinition(event.definition),
+    ...(event.givenModel && { givenModel: redactedGivenModel(event.givenModel) }),
+    ...(event.labels && { labels: redactedLabels(event.labels) }),
     ...(event.modelSettings && { modelSettings: redactedSettings(event.modelSettings) }),
   }),
   // With a marker for each message, the runs of a session would grow with its past.

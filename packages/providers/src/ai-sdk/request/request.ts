@@ -69,8 +69,9 @@ export function callOf(
   return { call: call as unknown as WireCall, names }
 }
 
-function samplingOf({ temperature, topP, stop, seed }: ModelSettings): object {
+function samplingOf({ temperature, topP, stop, seed, reasoningEffort }: ModelSettings): object {
   return {
+    ...(reasoningEffort !== undefined && { reasoning: reasoningEffort }),
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
     ...(stop && stop.length > 0 && { stopSequences: [...stop] }),

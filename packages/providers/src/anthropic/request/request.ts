@@ -1,5 +1,5 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import type { JsonObject } from '@tallystick/core/vocabulary'
+import type { ModelSettings, JsonObject } from '@tallystick/core/vocabulary'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
@@ -94,7 +94,7 @@ function renderRequest(
       settings.promptCache,
     ),
     ...(thinking && { thinking }),
-    ...outputConfig(settings, answer),
+    ...outputConfig(effortOf(request.modelSettings, settings), answer),
     ...serverFields(settings, renderedMessages, now),
     ...settings.extraBody,
     ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
@@ -117,8 +117,22 @@ function instructionsOf(
   return outputSchema && !answer ? withAnswerSchema(instructions, outputSchema) : instructions
 }
 
+/** How much the model is to reason: the vendor knows fewer words. */
+function effortOf(
+  { reasoningEffort }: ModelSettings = {},
+  { effort, warn }: RenderSettings,
+): string | undefined {
+  if (reasoningEffort === undefined) return effort
+  if (!['none', 'minimal'].includes(reasoningEffort)) return reasoningEffort
+  warn({
+    what: 'model_settings',
+    message: `The reasoning effort ${reasoningEffort} was left out: the vendor knows none below low.`,
+  })
+  return effort
+}
+
 function outputConfig(
-  { effort }: RenderSettings,
+  effort: string | undefined,
   answer: FittedSchema | undefined,
 ): Pick<WireRequest, 'output_config'> {
   if (effort === undefined && answer === undefined) return {}

@@ -63,7 +63,7 @@ function renderRequest(
     truncate: false,
     shift: false,
     ...(tools.length > 0 && { tools }),
-    ...(settings.thinking !== undefined && { think: settings.thinking }),
+    ...thinkingOf(request.modelSettings, settings),
     ...(format && { format }),
     ...(settings.keepAlive !== undefined && { keep_alive: settings.keepAlive }),
     options: {
@@ -82,6 +82,23 @@ function renderRequest(
 
 /** Without these fields, as the adapter writes them, no reply could be read. */
 const heldFields = ['model', 'messages', 'stream', 'tools', 'truncate', 'shift']
+
+/** How much the model is to think: the vendor knows fewer words. */
+function thinkingOf(
+  { reasoningEffort }: ModelSettings = {},
+  { thinking, warn }: RenderSettings,
+): Pick<WireRequest, 'think'> {
+  if (reasoningEffort === 'none') return { think: false }
+  if (reasoningEffort === 'low' || reasoningEffort === 'medium' || reasoningEffort === 'high')
+    return { think: reasoningEffort }
+  if (reasoningEffort !== undefined) {
+    warn({
+      what: 'model_settings',
+      message: `The reasoning effort ${reasoningEffort} was left out: the server knows none, low, medium and high.`,
+    })
+  }
+  return thinking === undefined ? {} : { think: thinking }
+}
 
 function samplingOf({ temperature, topP, stop, seed }: ModelSettings): JsonObject {
   return {

@@ -73,7 +73,11 @@ function renderRequest(
     ...(Number.isFinite(maxTokens) && { [quirks.maxTokensField]: maxTokens }),
     ...optionFields(settings),
     ...settings.extraBody,
-    ...samplingFields(request.modelSettings ?? {}, quirks, { ...settings, refused }),
+    ...samplingFields(
+      request.modelSettings ?? {},
+      { ...quirks, effortField: 'reasoning_effort' },
+      { ...settings, refused },
+    ),
   }
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),

@@ -1,7 +1,7 @@
 import { type ModelRequest } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import { type JsonObject } from '@tallystick/core/vocabulary'
-import { samplingFields } from '../../openai/request/sampling.ts'
+import { type JsonObject, type ModelSettings } from '@tallystick/core/vocabulary'
+import { effortName, refusedMessage, samplingFields } from '../../openai/request/sampling.ts'
 import type { FallbackChanges, RenderSettings } from './request-settings.ts'
 
 // The vendor refuses to write less.
@@ -22,9 +22,25 @@ export function writingFields(
     ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
     ...optionFields(settings),
     ...extraBody,
+    ...reasoningFields(modelSettings, settings, refused),
     ...(include.length > 0 && { include }),
     ...samplingFields(modelSettings, ways, { ...settings, refused }),
   }
+}
+
+/** How much the model is to reason, over what the options and the body say of that. */
+function reasoningFields(
+  { reasoningEffort: effort }: ModelSettings,
+  { reasoning, extraBody, warn }: RenderSettings,
+  refused: readonly string[],
+): JsonObject {
+  if (effort === undefined) return {}
+  if (refused.includes(effortName)) {
+    warn({ what: 'model_settings', message: refusedMessage(effortName) })
+    return {}
+  }
+  const given = extraBody?.['reasoning'] ?? reasoning
+  return { reasoning: { ...(given as JsonObject | undefined), effort } }
 }
 
 /** Fields that the options of the model say word for word. */

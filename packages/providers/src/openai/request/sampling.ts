@@ -1,4 +1,5 @@
 import type { ProviderError } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import type { OpenAIWarning } from '../options/options.ts'
 
@@ -8,11 +9,13 @@ export interface SamplingWays {
   readonly maxStop: number
   /** The field of the seed. */
   readonly seedField: 'seed' | 'random_seed' | 'none'
+  /** The field of how much the model reasons, where it is one of the body. */
+  readonly effortField?: 'reasoning_effort'
 }
 
 /** The fields of a body that say how the model is to write, without those that the model is known to refuse. */
 export function samplingFields(
-  { temperature, topP, stop = [], seed }: ModelSettings,
+  { temperature, topP, stop = [], seed, reasoningEffort }: ModelSettings,
   ways: SamplingWays,
   { refused, warn }: { readonly refused: readonly string[]; readonly warn: (warning: OpenAIWarning) => void },
 ): JsonObject {
@@ -21,8 +24,11 @@ export function samplingFields(
     warnOf(warn, 'The server takes no seed, so none was sent.')
   const taken = stop.slice(0, ways.maxStop)
   const fields: JsonObject = {
-    ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
+    ...omitUndefined({
+      temperature,
+      top_p: topP,
+      reasoning_effort: ways.effortField && reasoningEffort,
+    }),
     ...(taken.length > 0 && { stop: taken }),
     ...(seed !== undefined && ways.seedField !== 'none' && { [ways.seedField]: seed }),
   }
@@ -37,15 +43,19 @@ function stopMessage(max: number): string {
     : `The server takes ${max} texts that end a reply, so only the first ${max} were sent.`
 }
 
-function refusedMessage(field: string): string {
+/** Says that a model takes no such field. */
+export function refusedMessage(field: string): string {
   return `The model takes no ${field}, so it was left out.`
 }
+
+/** The field of the reasoning effort within `reasoning`. */
+export const effortName = 'reasoning.effort'
 
 function warnOf(warn: (warning: OpenAIWarning) => void, message: string): void {
   warn({ what: 'model_settings', message })
 }
 
-const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed']
+const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed', 'reasoning_effort']
 
 /**
  * The field of a body for which a request was refused, where that is one of how the model is to write: reasoning models
@@ -54,5 +64,6 @@ const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed']
 export function refusedSampling(failure: ProviderError, body: object): string | undefined {
   if (failure.class !== 'invalid_request') return undefined
   if (!/unsupported|not supported|does not support/i.test(failure.message)) return undefined
+  if ('reasoning' in body && failure.message.includes(`'${effortName}'`)) return effortName
   return samplingNames.find((field) => field in body && failure.message.includes(`'${field}'`))
 }

@@ -1,0 +1,89 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { GivenModel, RunGiven } from '../../vocabulary/agent/run-given.ts'
+import type { UserMessage } from '../../vocabulary/model/content.ts'
+import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { Model } from '../../ports/model.ts'
+import type { Agent } from '../agent/agent.ts'
+import { recordedSettings } from '../agent/model-settings-check.ts'
+import {
+  recordedChoice,
+  recordedLabels,
+  type GivenToolChoice,
+  type LabelOptions,
+} from '../definition/given-labels.ts'
+import type { AgentRegistry } from '../definition/registered-agents.ts'
+
+/** Options of a run that its first event records, over whatever its agents say. */
+export interface RecordedOptions extends LabelOptions {
+  readonly model?: Model | undefined
+  readonly modelSettings?: ModelSettings | undefined
+  readonly toolChoice?: GivenToolChoice | undefined
+  readonly parallelToolCalls?: boolean | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly deadline?: Date | number | undefined
+}
+
+/** What the first event of a run records of its options. Throws a `ConfigurationError` for what could not work. */
+export function givenIn(
+  agent: Agent<unknown>,
+  options: RecordedOptions,
+  { priceOf }: Pick<AgentRegistry, 'priceOf'>,
+): RunGiven {
+  const { model, modelSettings, toolChoice, parallelToolCalls, idempotencyKey, deadline } = options
+  if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
+  return omitUndefined({
+    givenModel: model && givenModel(model, priceOf),
+    modelSettings: recordedSettings(modelSettings),
+    toolChoice: toolChoice && recordedChoice(toolChoice),
+    parallelToolCalls,
+    labels: recordedLabels(options),
+    deadlineAt: deadline === undefined ? undefined : Number(deadline),
+    idempotencyKey,
+  })
+}
+
+function givenModel(
+  { provider, api, modelId, maxWebSearches = 0, pinnedOptions = {} }: Model,
+  priceOf: AgentRegistry['priceOf'],
+): GivenModel {
+  const model = { provider, api, modelId }
+  return {
+    model,
+    ...omitUndefined({ price: priceOf(model) }),
+    ...(maxWebSearches !== 0 && { maxWebSearches }),
+    ...(Object.keys(pinnedOptions).length > 0 && { options: pinnedOptions }),
+  }
+}
+
+/** A source may bring a tool of any name later; without one, a tool that is not there is never called. */
+function requireTool({ name: agent, tools, toolSource }: Agent<unknown>, name: string): void {
+  if (toolSource !== undefined || tools.some((tool) => tool.name === name)) return
+  const known = tools.map((tool) => tool.name).join(', ') || 'it has none'
+  throw new ConfigurationError(
+    `The toolChoice of a run names the tool ${name}, which the agent ${agent} does not have (${known}). Name one of its tools.`,
+  )
+}
+
+/** Refuses a run that an idempotency key has begun with another agent or another input: one of the two is a mistake. */
+export async function requireSameRun(
+  ledger: Ledger,
+  runId: RunId,
+  { agent, message }: { readonly agent: string; readonly message: UserMessage },
+): Promise<void> {
+  for await (const event of ledger.read(runId, { toSeq: 4 })) {
+    if (event.removed) return
+    const isOther =
+      (event.type === 'run_started' && event.agent !== agent) ||
+      (event.type === 'input_received' &&
+        event.delivery === 'start' &&
+        canonicalJson(event.message as unknown as Json) !== canonicalJson(message as unknown as Json))
+    if (!isOther) continue
+    throw new ConfigurationError(
+      `The idempotencyKey of this run began run ${runId} before, with another ${event.type === 'run_started' ? 'agent' : 'input'}. Nothing was started. Give each order a key of its own, and the same agent and input for a retry.`,
+    )
+  }
+}

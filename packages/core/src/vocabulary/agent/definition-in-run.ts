@@ -1,0 +1,51 @@
+import { omitUndefined } from '../values/omit-undefined.ts'
+import { canonicalJson, type Json } from '../values/json.ts'
+import type { ModelRef } from '../model/content.ts'
+import type { AgentDefinition } from './agent-definition.ts'
+import type { AgentPolicy } from './agent-policy.ts'
+import { digested } from './definition-digest.ts'
+import type { GivenModel } from './run-given.ts'
+
+/**
+ * The definition of an agent in a run that was given a model: that model in place of the agent's own, which takes over no
+ * more where it was a fallback as well. The same definition where nothing changes.
+ */
+export function definitionInRun(definition: AgentDefinition, given: GivenModel | undefined): AgentDefinition {
+  if (given === undefined) return definition
+  const { price: _price, maxWebSearches: _searches, fallbacks = [], policy, ...rest } = definition
+  const others = fallbacks.filter(({ model }) => !isSame(model, given.model))
+  const { fallbacks: _fallbacks, ...withoutFallbacks } = rest as AgentDefinition
+  const changed = digested({
+    ...withoutFallbacks,
+    model: given.model,
+    ...omitUndefined({ price: given.price, maxWebSearches: given.maxWebSearches || undefined }),
+    ...(others.length > 0 && { fallbacks: others }),
+    ...(policy && { policy: policyInRun(policy, definition, given) }),
+  })
+  return isEqual(changed, definition) ? definition : changed
+}
+
+/** What the adapters of the models that are still called are set to. */
+function policyInRun(
+  { models = [], ...policy }: AgentPolicy,
+  { model, fallbacks = [], summarizer }: AgentDefinition,
+  given: GivenModel,
+): AgentPolicy {
+  const kept = [...fallbacks.map((fallback) => fallback.model), ...(summarizer ? [summarizer.model] : [])]
+  const isCalled = (ref: ModelRef): boolean =>
+    !isSame(ref, given.model) && (!isSame(ref, model) || kept.some((other) => isSame(other, ref)))
+  const pinned = [
+    ...(given.options ? [{ model: given.model, options: given.options }] : []),
+    ...models.filter((each) => isCalled(each.model)),
+  ]
+  return { ...policy, ...(pinned.length > 0 && { models: pinned }) }
+}
+
+function isSame(one: ModelRef, other: ModelRef): boolean {
+  return one.provider === other.provider && one.api === other.api && one.modelId === other.modelId
+}
+
+function isEqual(one: AgentDefinition, other: AgentDefinition): boolean {
+  const [{ digest: _one, ...says }, { digest: _other, ...said }] = [one, other]
+  return canonicalJson(says as unknown as Json) === canonicalJson(said as unknown as Json)
+}

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
+
+it('of what a run was given stay the names and ids, and nothing that says something', () => {
+  const runId = sampleRunId(1)
+  const model = { provider: 'p', api: 'a', modelId: 'm' }
+  const [event] = stamped(runId, [
+    {
+      ...everyFact(runId).run_started,
+      givenModel: { model, options: { user: 'ada' } },
+      toolChoice: { type: 'any' },
+      parallelToolCalls: false,
+      labels: { workflowName: 'w', traceId: 't', groupId: 'g', tags: ['secret'], metadata: { a: 'secret' } },
+      idempotencyKey: 'order of ada',
+    },
+  ])
+  const kept = redactedPayload(event!)
+  expect(kept).toMatchObject({
+    givenModel: { model },
+    toolChoice: { type: 'any' },
+    parallelToolCalls: false,
+    labels: { workflowName: 'w', traceId: 't', groupId: 'g' },
+  })
+  expect(JSON.stringify(kept)).not.toMatch(/ada|secret/)
+})
