@@ -1,9 +1,17 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { join } from 'node:path'
 import type { Outcome, Report, Trial } from './message.ts'
+import { processorMsOf } from './processor-time.ts'
 
-/** A mutant counts as hung when no test has ended for so many milliseconds. Nothing else is judged by this clock. */
+/**
+ * A mutant counts as hung when no test has ended for so many milliseconds, in which its processes have taken a third of
+ * one processor: on a machine that gives them less, they wait for it. Nothing else is judged by this clock.
+ */
 const silenceMs = 75_000
+const busyShare = 1 / 3
+
+/** After so many of these times it counts as hung, however little it was given. */
+const maxSilences = 6
 
 /** Runs one trial after the other in a process of its own, which is replaced when it hangs. */
 export class Tester {
@@ -23,8 +31,11 @@ export class Tester {
         child.removeAllListeners()
         settle()
       }
-      const watch = (): void => {
+      const watch = (silences = 1): void => {
+        const before = processorMsOf(child.pid ?? 0)
         guard = setTimeout(() => {
+          const taken = (processorMsOf(child.pid ?? 0) ?? Infinity) - (before ?? 0)
+          if (taken < silenceMs * busyShare && silences < maxSilences) return watch(silences + 1)
           this.close()
           end(() => resolve({ kind: 'hung', how: `no test has ended for ${silenceMs / 1000} s` }))
         }, silenceMs)

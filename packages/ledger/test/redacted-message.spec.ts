@@ -1,0 +1,50 @@
+import type { Message } from '@tallystick/core'
+import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
+import { removedText } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import { redactedMessage, redactedReply } from '../src/content/payload/redacted-message.ts'
+
+const toolCallId = sampleCallId(sampleRunId(1))
+const gone = { type: 'text', text: removedText } as const
+
+describe('what is left of a message', () => {
+  it('given what a user said, when its content is removed, then as many texts are left, and an empty one stays empty', () => {
+    expect(redactedMessage(sampleMessage('secret'))).toEqual({ role: 'user', parts: [gone] })
+    const parts = [
+      { type: 'text', text: '' },
+      { type: 'image', mediaType: 'image/png', data: 'aGVs' },
+    ] as const
+    expect(redactedMessage({ role: 'user', parts })).toEqual({
+      role: 'user',
+      parts: [{ type: 'text', text: '' }, gone],
+    })
+  })
+
+  it('given results, when their content is removed, then each still has its call, its tool and its outcome', () => {
+    const result = { toolCallId, name: 'pay', outcome: 'failed' as const, durationMs: 5 }
+    const message = {
+      role: 'tool',
+      results: [{ ...result, content: [{ type: 'text', text: 'no money' }] }],
+    } as unknown as Message
+    expect(redactedMessage(message)).toEqual({
+      role: 'tool',
+      results: [{ toolCallId, name: 'pay', outcome: 'failed', content: [gone] }],
+    })
+  })
+
+  it('given a reply, when its content is removed, then its calls are left without their input, and its reasoning is not', () => {
+    const call = { type: 'tool_call', toolCallId, providerCallId: 'c1', name: 'pay' } as const
+    const opaque = { provider: 'scripted', api: 'script', data: { signature: 'x' } }
+    const parts = [
+      { type: 'reasoning', text: 'why', opaque },
+      { type: 'text', text: 'I pay.' },
+      { ...call, input: { usd: 5 }, opaque },
+    ] as never
+    const about = { model: { provider: 'a', api: 'b', modelId: 'c' }, stopReason: 'tool_use', partial: true }
+    expect(redactedMessage({ role: 'assistant', parts, ...about } as Message)).toEqual({
+      ...{ role: 'assistant', ...about, parts: [gone, { ...call, input: {} }] },
+    })
+    expect(redactedReply([{ type: 'reasoning', text: 'why' }])).toEqual([gone])
+    expect(redactedReply([])).toEqual([])
+  })
+})

@@ -1,0 +1,85 @@
+import {
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { manualClock, scriptedModel, seededRandom } from '@tallystick/core/testing'
+import { foldTo, verifyRun } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { eventsToFold } from '../src/projection/snapshot/fold-to.ts'
+import { tamper, withRaw } from './support/raw-database.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+/** A ledger with a run whose one answer is of 600 deltas, of which a row holds up to 256. */
+async function answered(): Promise<{
+  readonly path: string
+  readonly ledger: Ledger
+  readonly runId: RunId
+}> {
+  const path = temporaryFile()
+  const ledger = sqliteLedger(path)
+  onTestFinished(() => ledger.close())
+  const words = Array.from({ length: 600 }, (_, index) => `word${index} `)
+  const model = scriptedModel([{ text: words.join('') }])
+  const agent = defineAgent({ name: 'teller', instructions: '', model, tools: [] })
+  const host = { clock: manualClock(), random: seededRandom(1) }
+  const live = memoryLedger()
+  const { id: runId, result } = createRuntime({ ledger: live, agents: [agent], host }).run(agent, 'Tell.')
+  await result
+  const recorded = await Array.fromAsync(live.read(runId))
+  const first = recorded.find(({ type }) => type === 'assistant_text_delta')
+  // The same run, as a wire with more and smaller pieces would have brought it.
+  const events = recorded
+    .flatMap((event): readonly RuntimeEvent[] => {
+      if (event.type !== 'assistant_text_delta') return [event]
+      return event === first ? words.map((text) => ({ ...event, text })) : []
+    })
+    .map((event, index) => ({ ...event, seq: index + 1 }))
+  await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+  return { path, ledger, runId }
+}
+
+/** An event that is the first of no row and the last of none, after the first 200. */
+function withinRow(path: string): number {
+  const rows = withRaw(path, (database) =>
+    database
+      .prepare<[], { first_seq: number; seq: number }>(
+        'select first_seq, seq from event where seq - first_seq > 3 order by seq',
+      )
+      .all(),
+  )
+  const row = rows.find(({ seq }) => seq > 202)
+  return row === undefined ? 0 : Math.max(row.first_seq + 1, 201)
+}
+
+describe('a snapshot after an event within a row of several', () => {
+  it('given another state in it, when the run is verified, then verify finds it', async () => {
+    const { path, ledger, runId } = await answered()
+    const seq = withinRow(path)
+    expect(seq).toBeGreaterThan(200)
+    await foldTo(ledger, runId, seq)
+    expect((await verifyRun(ledger, runId)).differs).toBeUndefined()
+    tamper(path, (database) => database.exec('update snapshot set state = seal'))
+    expect(await verifyRun(ledger, runId)).toMatchObject({
+      ...{ ok: true, differs: { what: `snapshot at event ${seq}` } },
+    })
+  })
+})
+
+describe('how many events a fold reads', () => {
+  it('given snapshots, when they are counted, then from the nearest one before the event on', async () => {
+    const { path, ledger, runId } = await answered()
+    expect(await eventsToFold(ledger, runId, 300)).toBe(300)
+    await foldTo(ledger, runId, 250)
+    expect(await eventsToFold(ledger, runId, 300)).toBe(50)
+    expect(await eventsToFold(ledger, runId, 250)).toBe(0)
+    expect(await eventsToFold(ledger, runId, 249)).toBe(249)
+    tamper(path, (database) => database.exec('drop table snapshot'))
+    expect(await eventsToFold(ledger, runId, 300)).toBe(300)
+    expect(await eventsToFold(memoryLedger(), runId, 300)).toBeUndefined()
+  })
+})
