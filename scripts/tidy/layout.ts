@@ -164,7 +164,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'mcp/manager',
     'mcp/serve',
   ],
-  server: ['http', 'access', 'stream', 'runs', 'routes', 'supervise', 'server', 'node'],
+  server: ['http', 'access', 'stream', 'runs', 'protocols', 'routes', 'supervise', 'server', 'node'],
   cli: [
     'terminal',
     'command',

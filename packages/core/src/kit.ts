@@ -55,7 +55,7 @@ export {
   withChildren,
 } from './runtime/reading/run-result.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
-export type { TextUpdate } from './runtime/reading/text-updates.ts'
+export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'
 export { defaultHost } from './runtime/run/host.ts'
 export type {
   Given,

@@ -41,7 +41,7 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
 }
 
 /** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
-async function startRun(served: Served, principal: Principal, body: StartBody): Promise<Run> {
+export async function startRun(served: Served, principal: Principal, body: StartBody): Promise<Run> {
   const { runtime, ledger } = served
   const { input, sessionId, whenBusy, from } = body
   const agent = requireAgent(served, principal, body.agent)

@@ -7,6 +7,7 @@ import { crossOriginHeaders, isPreflight } from '../http/cross-origin.ts'
 import { newToken, tokenOwner } from '../access/own-token.ts'
 import { requirePrincipal } from '../access/principal.ts'
 import { addAgents } from '../routes/agents.ts'
+import { addChat } from '../routes/chat.ts'
 import { addCommands } from '../routes/run-commands.ts'
 import { addEvents } from '../routes/run-events.ts'
 import { addReads } from '../routes/run-reads.ts'
@@ -106,6 +107,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addReads(app, served)
   addEvents(app, served)
   addCommands(app, served)
+  addChat(app, served)
   return app
 }
 

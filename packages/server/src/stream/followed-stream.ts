@@ -9,6 +9,8 @@ export interface Followed<Item> {
   readonly textOf: (item: Item) => string | Promise<string>
   /** Whether nothing follows an item. */
   readonly isLast: (item: Item) => boolean
+  /** Called when every recorded item was read: the text with which the stream ends there, if it does. */
+  readonly atRest?: () => string | undefined
 }
 
 /** What every stream of a server shares. */
@@ -28,7 +30,7 @@ const maxChunk = 65_536
  * so that a slow reader costs one chunk of memory, and one that is gone costs nothing.
  */
 export function followedStream<Item>(
-  { changes, textOf, isLast }: Followed<Item>,
+  { changes, textOf, isLast, atRest }: Followed<Item>,
   { clock, heartbeatMs, stopping, report }: StreamHost,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
@@ -49,6 +51,8 @@ export function followedStream<Item>(
       next = undefined
       if (item.done) return { text, ends: true }
       if (item.value === caughtUp) {
+        const last = atRest?.()
+        if (last !== undefined) return { text: text + last, ends: true }
         if (text !== '' || stopping.aborted) return { text, ends: stopping.aborted }
         continue
       }

@@ -25,28 +25,31 @@ export interface FoldedEvent {
   readonly state: RunState
 }
 
-/** What is shown of a turn's reply. */
-interface Shown {
+/** The text of a turn's reply that a reader is shown, and how it changed last. */
+export interface ShownText {
   readonly text: string
   /** The reply is a message: what is shown of it is not lost any more. */
   readonly isMessage: boolean
   readonly updates: readonly TextUpdate[]
 }
 
+/** Before the first reply. */
+export const noText: ShownText = { text: '', isMessage: false, updates: [] }
+
 /** The model's text as it is written, and text that is taken back. */
 export function textUpdatesOf(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
-  const nothing: Shown = { text: '', isMessage: false, updates: [] }
   return folded$.pipe(
-    scan(nextShown, nothing),
+    scan(nextShownText, noText),
     concatMap(({ updates }) => from(updates)),
   )
 }
 
-function nextShown(before: Shown, { event, state }: FoldedEvent): Shown {
+/** Returns what a reader is shown after an event. */
+export function nextShownText(before: ShownText, { event, state }: FoldedEvent): ShownText {
   const { turn, seq } = event
   const change = (type: TextUpdate['type'], text: string): readonly TextUpdate[] =>
     text === '' ? [] : [{ type, text, turn, seq }]
-  const show = (text: string, isMessage: boolean): Shown => {
+  const show = (text: string, isMessage: boolean): ShownText => {
     const goesOn = text.startsWith(before.text)
     const updates = goesOn
       ? change('text', text.slice(before.text.length))

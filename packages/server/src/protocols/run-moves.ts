@@ -1,0 +1,236 @@
+import type { RunState, RuntimeEvent, Usage } from '@tallystick/core'
+import { nextShownText, noText, omitUndefined, type ShownText } from '@tallystick/core/kit'
+import { evolve } from '@tallystick/core/machine'
+import type { EventOf, FinishReason, JsonObject, Outcome, ResultPart } from '@tallystick/core/vocabulary'
+
+/** What a run does, as a chat shows it: the one source of every protocol, so that all of them show the same text. */
+export type RunMove =
+  | {
+      readonly type: 'run_started'
+      readonly runId: string
+      readonly sessionId?: string
+      readonly parentRunId?: string
+    }
+  | { readonly type: 'step_started' }
+  /** A part of the reply begins, and has to end before another one begins. */
+  | { readonly type: 'part_started'; readonly kind: 'text' | 'reasoning'; readonly partId: string }
+  | {
+      readonly type: 'part_added'
+      readonly kind: 'text' | 'reasoning'
+      readonly partId: string
+      readonly text: string
+    }
+  | { readonly type: 'part_ended'; readonly kind: 'text' | 'reasoning'; readonly partId: string }
+  | { readonly type: 'call_started'; readonly toolCallId: string; readonly name: string }
+  | { readonly type: 'call_input_added'; readonly toolCallId: string; readonly text: string }
+  | {
+      readonly type: 'call_requested'
+      readonly toolCallId: string
+      readonly name: string
+      readonly input: JsonObject
+    }
+  /** All of the step so far is void: its attempt failed, or its answer was replaced. What still holds follows anew. */
+  | { readonly type: 'step_withdrawn' }
+  | {
+      readonly type: 'approval_requested'
+      readonly toolCallId: string
+      readonly attempt: number
+      readonly inputDigest: string
+      readonly reason?: string
+    }
+  | {
+      readonly type: 'approval_decided'
+      readonly toolCallId: string
+      readonly attempt: number
+      readonly inputDigest: string
+      readonly approved: boolean
+      readonly reason?: string
+    }
+  | { readonly type: 'call_progressed'; readonly toolCallId: string; readonly data: unknown }
+  | {
+      readonly type: 'call_ended'
+      readonly toolCallId: string
+      readonly name: string
+      readonly outcome: Outcome
+      readonly content: readonly ResultPart[]
+    }
+  | { readonly type: 'step_ended' }
+  | {
+      readonly type: 'run_finished'
+      readonly runId: string
+      readonly reason: FinishReason
+      readonly detail?: string
+      readonly text: string
+      readonly usage: Usage
+      readonly costUsd?: number
+    }
+
+/** The move of a type. */
+export type MoveOf<T extends RunMove['type']> = Extract<RunMove, { readonly type: T }>
+
+/** What each move is to a protocol. */
+export type MoveTable<Out> = { readonly [T in RunMove['type']]: (move: MoveOf<T>) => readonly Out[] }
+
+/** Returns what a move is to a protocol. */
+export function outOf<Out>(table: MoveTable<Out>, move: RunMove): readonly Out[] {
+  return (table[move.type] as (given: RunMove) => readonly Out[])(move)
+}
+
+/** Moves of the step that hold even if its text is replaced. */
+type KeptMove = Extract<RunMove, { type: 'call_started' | 'call_requested' }>
+
+interface OpenPart {
+  readonly kind: 'text' | 'reasoning'
+  readonly part: number
+  readonly partId: string
+}
+
+/**
+ * Reads the events of one run, from its first, and tells what each means to a chat. The same events give the same
+ * moves: a reader that reconnects has the earlier events read again, and misses nothing.
+ */
+export class RunMoves {
+  #state: RunState | undefined
+  #shown: ShownText = noText
+  #open: OpenPart | undefined
+  #kept: KeptMove[] = []
+  /** Whether the step has shown anything that a withdrawal takes back. */
+  #hasContent = false
+  #isInStep = false
+  #parts = 0
+  #started = new Set<string>()
+
+  /** The state after the last event. */
+  get state(): RunState | undefined {
+    return this.#state
+  }
+
+  /** Returns what the next event means. */
+  next(event: RuntimeEvent): readonly RunMove[] {
+    const state = evolve(this.#state, event)
+    this.#state = state
+    this.#shown = nextShownText(this.#shown, { event, state })
+    return [...this.#movesBefore(event), ...this.#textMoves(event), ...this.#movesOf(event)]
+  }
+
+  /** The moves that come before the text that an event shows. */
+  #movesBefore(event: RuntimeEvent): readonly RunMove[] {
+    if (event.type === 'run_started') {
+      const { runId, sessionId, parent } = event
+      return [{ type: 'run_started', runId, ...omitUndefined({ sessionId, parentRunId: parent?.runId }) }]
+    }
+    if (event.type === 'model_call_started') {
+      return event.attempt === 1 ? [...this.#endStep(), ...this.#beginStep()] : this.#withdrawAttempt()
+    }
+    return event.type === 'run_finished' && !this.#shown.isMessage ? this.#withdrawAttempt() : []
+  }
+
+  #textMoves(event: RuntimeEvent): readonly RunMove[] {
+    const part = event.type === 'assistant_text_delta' ? event.part : 0
+    return this.#shown.updates.flatMap(({ type, text }) => {
+      if (type === 'text') return this.#addTo('text', part, text)
+      // The attempt was withdrawn whole already.
+      return this.#hasContent ? [...this.#withdraw(), ...this.#kept] : []
+    })
+  }
+
+  #movesOf(event: RuntimeEvent): readonly RunMove[] {
+    if (event.type === 'assistant_reasoning_delta') return this.#addTo('reasoning', event.part, event.text)
+    if (event.type === 'tool_input_delta') {
+      const { toolCallId, text } = event
+      return [...this.#startCall(toolCallId, event.name), { type: 'call_input_added', toolCallId, text }]
+    }
+    if (event.type === 'tool_request_ready') return this.#requestCall(event)
+    if (event.type === 'tool_requests_collected') return this.#endPart()
+    if (event.type === 'run_finished') return [...this.#endStep(), this.#finish(event)]
+    return callMoves(event)
+  }
+
+  #addTo(kind: OpenPart['kind'], part: number, text: string): readonly RunMove[] {
+    const moves: RunMove[] = []
+    if (this.#open?.kind !== kind || this.#open.part !== part) {
+      moves.push(...this.#endPart())
+      this.#open = { kind, part, partId: `${this.#state?.runId}.${++this.#parts}` }
+      moves.push({ type: 'part_started', kind, partId: this.#open.partId })
+    }
+    this.#hasContent = true
+    moves.push({ type: 'part_added', kind, partId: this.#open.partId, text })
+    return moves
+  }
+
+  #endPart(): readonly RunMove[] {
+    if (this.#open === undefined) return []
+    const { kind, partId } = this.#open
+    this.#open = undefined
+    return [{ type: 'part_ended', kind, partId }]
+  }
+
+  #startCall(toolCallId: string, name: string): readonly RunMove[] {
+    if (this.#started.has(toolCallId)) return []
+    this.#started.add(toolCallId)
+    this.#hasContent = true
+    const move = { type: 'call_started', toolCallId, name } as const
+    this.#kept.push(move)
+    return [...this.#endPart(), move]
+  }
+
+  #requestCall({ toolCallId, name, input }: EventOf<'tool_request_ready'>): readonly RunMove[] {
+    const started = this.#startCall(toolCallId, name)
+    const move = { type: 'call_requested', toolCallId, name, input } as const
+    this.#kept.push(move)
+    return [...started, move]
+  }
+
+  #withdrawAttempt(): readonly RunMove[] {
+    this.#kept = []
+    return this.#hasContent ? this.#withdraw() : []
+  }
+
+  #withdraw(): readonly RunMove[] {
+    const ended = this.#endPart()
+    this.#hasContent = this.#kept.length > 0
+    return [...ended, { type: 'step_withdrawn' }]
+  }
+
+  #beginStep(): readonly RunMove[] {
+    this.#isInStep = true
+    return [{ type: 'step_started' }]
+  }
+
+  #endStep(): readonly RunMove[] {
+    const ended = this.#endPart()
+    this.#kept = []
+    this.#hasContent = false
+    if (!this.#isInStep) return ended
+    this.#isInStep = false
+    return [...ended, { type: 'step_ended' }]
+  }
+
+  #finish({ runId, reason, detail, usage, costUsd }: EventOf<'run_finished'>): RunMove {
+    const text = this.#state?.lastText ?? ''
+    return { type: 'run_finished', runId, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
+  }
+}
+
+/** What becomes of calls after the reply that asks for them. */
+function callMoves(event: RuntimeEvent): readonly RunMove[] {
+  if (event.type === 'approval_requested') {
+    const { type, toolCallId, attempt, inputDigest, reason } = event
+    return [{ type, toolCallId, attempt, inputDigest, ...omitUndefined({ reason }) }]
+  }
+  if (event.type === 'approval_decided') {
+    const { type, toolCallId, attempt, inputDigest, approved, reason } = event
+    return [{ type, toolCallId, attempt, inputDigest, approved, ...omitUndefined({ reason }) }]
+  }
+  if (event.type === 'tool_progress') {
+    return [{ type: 'call_progressed', toolCallId: event.toolCallId, data: event.data }]
+  }
+  if (event.type !== 'tool_result') return []
+  const { toolCallId, name, outcome, content } = event
+  return [{ type: 'call_ended', toolCallId, name, outcome, content }]
+}
+
+/** The text of a result. */
+export function resultText(content: readonly ResultPart[]): string {
+  return content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+}

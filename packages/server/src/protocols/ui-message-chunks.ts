@@ -1,0 +1,101 @@
+import { omitUndefined } from '@tallystick/core/kit'
+import type { FinishReason } from '@tallystick/core/vocabulary'
+import { resultText, type MoveOf, type MoveTable } from './run-moves.ts'
+
+/** A chunk of the AI SDK's UI message stream, version 1. */
+export type UiMessageChunk = { readonly type: string; readonly [field: string]: unknown }
+
+const finishReasons: Partial<Record<FinishReason, string>> = {
+  answered: 'stop',
+  output_truncated: 'length',
+  refused: 'content-filter',
+  guardrail: 'content-filter',
+  model_failed: 'error',
+}
+
+/** A question names the start of the call and its input, so that an answer to an older one decides nothing. */
+function approvalIdOf(question: {
+  readonly toolCallId: string
+  readonly attempt: number
+  readonly inputDigest: string
+}): string {
+  return `${question.attempt}.${question.inputDigest}.${question.toolCallId}`
+}
+
+/** Returns the question of an approval id; `undefined` if this server made no such id. */
+export function questionOf(
+  approvalId: string,
+): { readonly toolCallId: string; readonly attempt: number; readonly inputDigest: string } | undefined {
+  const [, attempt, inputDigest, toolCallId] =
+    /^(\d{1,6})\.([^.]{1,200})\.([^.]{1,200})$/.exec(approvalId) ?? []
+  if (attempt === undefined || inputDigest === undefined || toolCallId === undefined) return undefined
+  return { attempt: Number(attempt), inputDigest, toolCallId }
+}
+
+/** Begins a message, or continues the one of that run. */
+export function startChunk(runId: string): UiMessageChunk {
+  return { type: 'start', messageId: runId, messageMetadata: { runId } }
+}
+
+/** Each move as the AI SDK reads it. A message is a run, and its steps are the turns. */
+export const uiMessageTable: MoveTable<UiMessageChunk> = {
+  run_started: ({ runId }) => [startChunk(runId)],
+  step_started: () => [{ type: 'start-step' }],
+  part_started: ({ kind, partId }) => [{ type: `${kind}-start`, id: partId }],
+  part_added: ({ kind, partId, text }) => [{ type: `${kind}-delta`, id: partId, delta: text }],
+  part_ended: ({ kind, partId }) => [{ type: `${kind}-end`, id: partId }],
+  step_withdrawn: () => [{ type: 'reset-step' }],
+  call_started: ({ toolCallId, name: toolName }) => [
+    { type: 'tool-input-start', toolCallId, toolName, dynamic: true },
+  ],
+  call_input_added: ({ toolCallId, text }) => [
+    { type: 'tool-input-delta', toolCallId, inputTextDelta: text },
+  ],
+  call_requested: ({ toolCallId, name: toolName, input }) => [
+    { type: 'tool-input-available', toolCallId, toolName, input, dynamic: true },
+  ],
+  approval_requested: ({ reason, ...question }) => [
+    {
+      type: 'tool-approval-request',
+      toolCallId: question.toolCallId,
+      approvalId: approvalIdOf(question),
+      ...omitUndefined({ reason }),
+    },
+  ],
+  approval_decided: ({ approved, reason, ...question }) => [
+    {
+      type: 'tool-approval-response',
+      approvalId: approvalIdOf(question),
+      approved,
+      ...omitUndefined({ reason }),
+    },
+  ],
+  call_progressed: ({ toolCallId, data }) => [
+    { type: 'data-progress', data: { toolCallId, progress: data }, transient: true },
+  ],
+  call_ended: (move) => [endOfCall(move)],
+  step_ended: () => [{ type: 'finish-step' }],
+  run_finished: endOfRun,
+}
+
+function endOfCall({ toolCallId, outcome, content }: MoveOf<'call_ended'>): UiMessageChunk {
+  const text = resultText(content)
+  if (outcome === 'denied') return { type: 'tool-output-denied', toolCallId }
+  if (outcome !== 'success') return { type: 'tool-output-error', toolCallId, errorText: text }
+  const isText = content.every(({ type }) => type === 'text')
+  return { type: 'tool-output-available', toolCallId, output: isText ? text : content }
+}
+
+function endOfRun({
+  runId,
+  reason,
+  detail,
+  usage,
+  costUsd,
+}: MoveOf<'run_finished'>): readonly UiMessageChunk[] {
+  const messageMetadata = { runId, reason, usage, ...omitUndefined({ detail, costUsd }) }
+  const finish = { type: 'finish', finishReason: finishReasons[reason] ?? 'other', messageMetadata }
+  if (reason === 'cancelled') return [{ type: 'abort', ...omitUndefined({ reason: detail }) }, finish]
+  if (reason !== 'model_failed') return [finish]
+  return [{ type: 'error', errorText: 'The model did not answer.' }, finish]
+}

@@ -1,0 +1,108 @@
+import * as z from 'zod'
+import type { UserPart } from '@tallystick/core/vocabulary'
+import { RefusedRequestError } from '../http/problem.ts'
+import { streamHeaders } from '../stream/sse-frame.ts'
+import type { RunProtocol } from './protocol-stream.ts'
+import { startChunk, uiMessageTable, type UiMessageChunk } from './ui-message-chunks.ts'
+
+/** The AI SDK's UI message stream, version 1. */
+export const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
+  newTable: () => uiMessageTable,
+  opening: ({ runId }) => [startChunk(runId)],
+  waiting: () => [{ type: 'finish-step' }, { type: 'finish', finishReason: 'tool-calls' }],
+  textOf: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
+  ending: 'data: [DONE]\n\n',
+}
+
+/** The headers by which the AI SDK knows its stream. */
+export const uiMessageHeaders: Readonly<Record<string, string>> = {
+  ...streamHeaders,
+  'x-vercel-ai-ui-message-stream': 'v1',
+}
+
+/** A message of the chat, as far as a server reads it. */
+interface UiMessage {
+  readonly id: string
+  readonly role: string
+  readonly parts: readonly UiPart[]
+}
+
+/** A part of it. Fields of other parts are not read. */
+interface UiPart {
+  readonly type: string
+  readonly text?: string | undefined
+  readonly state?: string | undefined
+  readonly mediaType?: string | undefined
+  readonly filename?: string | undefined
+  readonly url?: string | undefined
+  readonly approval?:
+    | { readonly id: string; readonly approved?: boolean | undefined; readonly reason?: string | undefined }
+    | undefined
+}
+
+/** What `useChat` sends. */
+export interface ChatBody {
+  /** Of the chat: the session of its runs. */
+  readonly id: string
+  readonly messages: readonly UiMessage[]
+  readonly trigger?: 'submit-message' | 'regenerate-message' | undefined
+}
+
+const part: z.ZodType<UiPart> = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  state: z.string().optional(),
+  mediaType: z.string().optional(),
+  filename: z.string().optional(),
+  url: z.string().optional(),
+  approval: z
+    .looseObject({ id: z.string(), approved: z.boolean().optional(), reason: z.string().optional() })
+    .optional(),
+})
+
+/** The check of it. A client may send fields of its own beside these. */
+export const chatBody: z.ZodType<ChatBody> = z.looseObject({
+  id: z.string().regex(/\S/, 'is empty').max(200),
+  messages: z.array(z.looseObject({ id: z.string(), role: z.string(), parts: z.array(part) })).min(1),
+  trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
+})
+
+/** Returns what a user says in a message of the chat. */
+export function inputOf({ parts }: UiMessage): readonly UserPart[] {
+  const input = parts.flatMap((each): readonly UserPart[] => {
+    if (each.type === 'text' && each.text) return [{ type: 'text', text: each.text }]
+    return each.type === 'file' ? [fileOf(each)] : []
+  })
+  if (input.length > 0) return input
+  throw new RefusedRequestError(400, 'malformed', 'The last message has neither a text nor a file.')
+}
+
+function fileOf({ mediaType = '', filename, url = '' }: UiPart): UserPart {
+  const [, data] = /^data:[^,]*;base64,([A-Za-z0-9+/=]*)$/.exec(url) ?? []
+  if (data === undefined && !/^https?:\/\//.test(url)) {
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'A file of the last message has no URL of http, https or data.',
+    )
+  }
+  const content = data === undefined ? { mediaType, url } : { mediaType, data }
+  if (mediaType.startsWith('image/')) return { type: 'image', ...content }
+  return { type: 'file', ...content, ...(filename !== undefined && { name: filename }) }
+}
+
+/** A decision about a call that a person took in the chat. */
+export interface ChatDecision {
+  readonly approvalId: string
+  readonly approved: boolean
+  readonly reason: string
+}
+
+/** Returns the decisions in a message of the chat that the run has not answered yet. */
+export function decisionsOf({ parts }: UiMessage): readonly ChatDecision[] {
+  return parts.flatMap(({ state, approval }) =>
+    state === 'approval-responded' && approval?.approved !== undefined
+      ? [{ approvalId: approval.id, approved: approval.approved, reason: approval.reason ?? 'Denied.' }]
+      : [],
+  )
+}

@@ -1,0 +1,126 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import type { Hono } from 'hono'
+import { RefusedRequestError } from '../http/problem.ts'
+import { readBody } from '../http/read-body.ts'
+import type { Principal } from '../access/principal.ts'
+import { isVisible, requireVisible } from '../access/visible-run.ts'
+import { protocolStream } from '../protocols/protocol-stream.ts'
+import { questionOf } from '../protocols/ui-message-chunks.ts'
+import {
+  chatBody,
+  decisionsOf,
+  inputOf,
+  uiMessageHeaders,
+  uiMessageProtocol,
+  type ChatBody,
+  type ChatDecision,
+} from '../protocols/ui-messages.ts'
+import { stateAt, statusOf } from '../runs/run-view.ts'
+import { startRun } from './run-start.ts'
+import { requireAgent, requirePermission, type RequestScope, type Served } from './served.ts'
+
+/** Adds the chat of an agent as `useChat` of the AI SDK speaks it: a message starts a run, or decides about its calls. */
+export function addChat(app: Hono<RequestScope>, served: Served): void {
+  app.post('/chat/:agent', async (context) => {
+    const principal = context.get('principal')
+    const { name } = requireAgent(served, principal, context.req.param('agent'))
+    const body = await readBody(context.req.raw, chatBody, served.body)
+    const run =
+      body.messages.at(-1)?.role === 'assistant'
+        ? await decide(served, principal, body)
+        : await begin(served, principal, name, body)
+    return chatStream(served, run)
+  })
+  app.get('/chat/:agent/:chat/stream', async (context) => {
+    const principal = context.get('principal')
+    requireAgent(served, principal, context.req.param('agent'))
+    const runId = await lastRun(served.ledger, context.req.param('chat'))
+    if (runId === undefined || !(await isVisible(served.ledger, principal, runId))) return nothing()
+    const status = await statusOf(served.ledger, await stateAt(served.ledger, runId))
+    return status === 'done' || status === 'suspended' ? nothing() : chatStream(served, { runId, after: 0 })
+  })
+}
+
+/** A run of the chat, and the event after which its stream begins. */
+interface ChatRun {
+  readonly runId: RunId
+  readonly after: number
+}
+
+/** No run is under way: the client has all of the chat. */
+function nothing(): Response {
+  return new Response(null, { status: 204 })
+}
+
+function chatStream({ ledger, stream }: Served, run: ChatRun): Response {
+  return new Response(protocolStream(ledger, run, uiMessageProtocol, stream), { headers: uiMessageHeaders })
+}
+
+async function lastRun(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
+  for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) return runId
+  return undefined
+}
+
+/** Starts the run that answers the last message of the user. */
+async function begin(served: Served, principal: Principal, agent: string, body: ChatBody): Promise<ChatRun> {
+  requirePermission(principal, 'start')
+  const last = body.messages.at(-1)
+  if (last?.role !== 'user') {
+    throw new RefusedRequestError(400, 'malformed', 'The last message has to be one of the user.')
+  }
+  const again = body.trigger === 'regenerate-message' ? await stepBack(served, principal, body.id) : {}
+  const { id } = await startRun(served, principal, {
+    agent,
+    input: inputOf(last),
+    sessionId: body.id,
+    ...again,
+  })
+  return { runId: id, after: 0 }
+}
+
+/** Where the session was before its last run: the answer to the same message is written anew from there. */
+async function stepBack(
+  { ledger }: Served,
+  principal: Principal,
+  sessionId: string,
+): Promise<{ readonly from?: { readonly runId: string; readonly atSeq: number } }> {
+  const runId = await lastRun(ledger, sessionId)
+  if (runId === undefined) return {}
+  await requireVisible(ledger, principal, runId)
+  for await (const { type, seq } of ledger.read(runId)) {
+    if (type === 'input_received') return { from: { runId, atSeq: seq - 1 } }
+  }
+  return {}
+}
+
+/** Sends the decisions of the last message to its run. */
+async function decide(served: Served, principal: Principal, { messages }: ChatBody): Promise<ChatRun> {
+  const { ledger } = served
+  const last = messages.at(-1)
+  const decisions = last ? decisionsOf(last) : []
+  if (last === undefined || decisions.length === 0) {
+    throw new RefusedRequestError(400, 'malformed', 'The last message decides about no call of a tool.')
+  }
+  const runId = await requireVisible(ledger, principal, last.id)
+  const after = (await ledger.head(runId))?.seq ?? 0
+  for (const decision of decisions) await send(served, principal, runId, decision)
+  return { runId, after }
+}
+
+async function send(
+  { runtime, contextOf }: Served,
+  principal: Principal,
+  runId: RunId,
+  { approvalId, approved, reason }: ChatDecision,
+): Promise<void> {
+  requirePermission(principal, approved ? 'approve' : 'deny')
+  const question = questionOf(approvalId)
+  if (question === undefined)
+    throw new RefusedRequestError(400, 'malformed', 'The approval has no id of this server.')
+  const { name: by } = principal
+  const command = approved
+    ? ({ type: 'approve', ...question, by, via: 'chat' } as const)
+    : ({ type: 'deny', ...question, by, via: 'chat', reason } as const)
+  const answer = await runtime.send(runId, command, { context: contextOf(principal) })
+  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
+}

@@ -1,0 +1,194 @@
+import { AbstractChat, DefaultChatTransport, type ChatState, type ChatStatus, type UIMessage } from 'ai'
+import { describe, expect, it } from 'vitest'
+import { defineAgent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
+
+/** What a chat of a page keeps. */
+class PlainState implements ChatState<UIMessage> {
+  status: ChatStatus = 'ready'
+  error: Error | undefined
+  messages: UIMessage[]
+  constructor(messages: UIMessage[] = []) {
+    this.messages = messages
+  }
+  pushMessage = (message: UIMessage): void => void this.messages.push(structuredClone(message))
+  popMessage = (): void => void this.messages.pop()
+  replaceMessage = (index: number, message: UIMessage): void => {
+    this.messages[index] = structuredClone(message)
+  }
+  snapshot = <T>(value: T): T => structuredClone(value)
+}
+
+/** A chat as `useChat` keeps it, with the transport that it uses by default. */
+class PageChat extends AbstractChat<UIMessage> {}
+
+function chatOf(
+  office: Office,
+  [agent, id]: readonly [agent: string, id: string],
+  as = 'ada',
+  messages: UIMessage[] = [],
+): PageChat {
+  const transport = new DefaultChatTransport({
+    api: `${office.listening.url}/chat/${agent}`,
+    headers: { authorization: `Bearer ${as}` },
+  })
+  return new PageChat({ id, transport, state: new PlainState(messages) })
+}
+
+const textIn = (message: UIMessage | undefined): string =>
+  (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('|')
+
+describe('a chat of the AI SDK', () => {
+  it('gets answers, one run a message, in one session', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
+    const chat = chatOf(office, ['teller', 'c1'])
+    await chat.sendMessage({ text: 'First?' })
+    await chat.sendMessage({ text: 'Second?' })
+    expect([chat.status, chat.error]).toEqual(['ready', undefined])
+    expect(chat.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant'])
+    expect(chat.messages.map(textIn)).toEqual(['First?', 'One.', 'Second?', 'Two.'])
+    const { runs } = (await answerOf(await office.send('/runs?sessionId=c1'))) as unknown as {
+      runs: { runId: string }[]
+    }
+    expect(runs.map(({ runId }) => runId)).toEqual([chat.messages[3]?.id, chat.messages[1]?.id])
+    expect(chat.messages[3]?.metadata).toMatchObject({ reason: 'answered', runId: runs[0]?.runId })
+  })
+
+  it('decides about a call, and the run continues in the same message', async () => {
+    const office = await openOffice()
+    const chat = chatOf(office, ['office', 'c1'])
+    await chat.sendMessage({ text: 'Pay.' })
+    const asked = chat.messages[1]?.parts.find((part) => part.type === 'dynamic-tool')
+    expect(asked).toMatchObject({
+      toolName: 'pay',
+      state: 'approval-requested',
+      input: { usd: 5 },
+      approval: { requestReason: 'it is money' },
+    })
+    await chat.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: true })
+    await chat.sendMessage()
+    expect([chat.status, chat.error]).toEqual(['ready', undefined])
+    expect(chat.messages).toHaveLength(2)
+    expect(chat.messages[1]?.parts.find((part) => part.type === 'dynamic-tool')).toMatchObject({
+      state: 'output-available',
+      output: '5 USD paid',
+    })
+    expect(textIn(chat.messages[1])).toBe('I pay. |Payment: 5 USD paid')
+    const events = (await answerOf(await office.send(`/runs/${chat.messages[1]?.id}/events`)))['events']
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'approval_decided', by: 'ada', via: 'chat' }),
+    )
+  })
+
+  it('denies a call, and the model reads why', async () => {
+    const office = await openOffice()
+    const chat = chatOf(office, ['office', 'c1'])
+    await chat.sendMessage({ text: 'Pay.' })
+    const asked = chat.messages[1]?.parts.find((part) => part.type === 'dynamic-tool')
+    await chat.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: false, reason: 'too dear' })
+    await chat.sendMessage()
+    expect(chat.messages[1]?.parts.find((part) => part.type === 'dynamic-tool')).toMatchObject({
+      state: 'output-denied',
+    })
+    expect(textIn(chat.messages[1])).toContain('too dear')
+  })
+
+  it('is taken up by a page that was loaded anew, while its run is under way', async () => {
+    const end = Promise.withResolvers<void>()
+    const model = scriptedModel([{ text: 'Slowly told.', until: end.promise }])
+    const agents = [defineAgent({ name: 'teller', instructions: 'Answer.', model })]
+    const office = await openOffice({ agents })
+    const first = chatOf(office, ['teller', 'c1'])
+    const sending = first.sendMessage({ text: 'Well?' })
+    while (textIn(first.messages[1]) === '') await new Promise(setImmediate)
+    const second = chatOf(office, ['teller', 'c1'], 'ada', [first.messages[0]!])
+    const resuming = second.resumeStream()
+    while (textIn(second.messages[1]) === '') await new Promise(setImmediate)
+    end.resolve()
+    await Promise.all([sending, resuming])
+    expect(second.messages).toEqual(first.messages)
+    expect(textIn(second.messages[1])).toBe('Slowly told.')
+    // Nothing is under way any more.
+    await second.resumeStream()
+    expect([second.status, second.messages.length]).toEqual(['ready', 2])
+  })
+
+  it('has an answer written anew, from where it was before', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Another two.')] })
+    const chat = chatOf(office, ['teller', 'c1'])
+    await chat.sendMessage({ text: 'First?' })
+    await chat.sendMessage({ text: 'Second?' })
+    await chat.regenerate()
+    expect(chat.messages.map(textIn)).toEqual(['First?', 'One.', 'Second?', 'Another two.'])
+    const transcript = await answerOf(await office.send(`/runs/${chat.messages[3]?.id}/transcript`))
+    expect(JSON.stringify(transcript)).not.toContain('"Two."')
+    expect(transcript['messages']).toHaveLength(4)
+  })
+
+  it('takes back the text of an attempt that failed', async () => {
+    const model = scriptedModel([
+      { text: 'Half of it', fail: 'overloaded', retryAfterMs: 1 },
+      { text: 'All of it.' },
+    ])
+    const agents = [defineAgent({ name: 'teller', instructions: 'Answer.', model })]
+    const office = await openOffice({ agents })
+    const chat = chatOf(office, ['teller', 'c1'])
+    await chat.sendMessage({ text: 'Well?' })
+    expect(textIn(chat.messages[1])).toBe('All of it.')
+  })
+
+  it('sends files along, and no URL of another kind', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'Seen.')] })
+    const chat = chatOf(office, ['teller', 'c1'])
+    const files = [{ type: 'file', mediaType: 'image/png', url: 'data:image/png;base64,aGk=' }] as const
+    await chat.sendMessage({ text: 'Look.', files: [...files] })
+    const { messages } = (await answerOf(
+      await office.send(`/runs/${chat.messages[1]?.id}/transcript`),
+    )) as unknown as { messages: { parts: unknown[] }[] }
+    expect(messages[0]?.parts).toContainEqual({ type: 'image', mediaType: 'image/png', data: 'aGk=' })
+    const parts = [{ type: 'file', mediaType: 'image/png', url: 'file:///etc/passwd' }]
+    const body = { id: 'c2', messages: [{ id: 'm', role: 'user', parts }] }
+    expect(await answerOf(await office.send('/chat/teller', 'ada', body))).toMatchObject({ status: 400 })
+  })
+})
+
+describe('a chat of another caller', () => {
+  it('is neither continued, decided nor followed', async () => {
+    const office = await openOffice({ agents: [payingAgent()] })
+    const adas = chatOf(office, ['office', 'c1'])
+    await adas.sendMessage({ text: 'Pay.' })
+    const asked = adas.messages[1]?.parts.find((part) => part.type === 'dynamic-tool')
+    const bobs = chatOf(office, ['office', 'c1'], 'bob', structuredClone(adas.messages))
+    await bobs.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: true })
+    await bobs.sendMessage()
+    expect(bobs.error?.message).toContain('run_not_found')
+    const said = { id: 'c1', messages: [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hi.' }] }] }
+    expect(await answerOf(await office.send('/chat/office', 'bob', said))).toMatchObject({
+      status: 403,
+      code: 'out_of_scope',
+    })
+    expect((await office.send('/chat/office/c1/stream', 'bob')).status).toBe(204)
+    const events = (await answerOf(await office.send(`/runs/${adas.messages[1]?.id}/events`)))['events']
+    expect(JSON.stringify(events)).not.toContain('approval_decided')
+  })
+
+  it('and a decision of another question are refused', async () => {
+    const office = await openOffice()
+    const chat = chatOf(office, ['office', 'c1'])
+    await chat.sendMessage({ text: 'Pay.' })
+    const message = structuredClone(chat.messages[1]!)
+    const asked = message.parts.find((part) => part.type === 'dynamic-tool')
+    const id = asked?.approval?.id ?? ''
+    for (const [forged, code] of [
+      [id.replace(/^1\./, '2.'), 'not_awaiting_approval'],
+      [id.replace(/\.[0-9a-f]/, '.x'), 'not_awaiting_approval'],
+      ['approval', 'malformed'],
+    ] as const) {
+      const part = { ...asked, state: 'approval-responded', approval: { id: forged, approved: true } }
+      const body = { id: 'c1', messages: [{ ...message, parts: [part] }] }
+      const answer = await answerOf(await office.send('/chat/office', 'ada', body))
+      expect({ forged, ...answer }).toMatchObject({ forged, code })
+    }
+  })
+})
