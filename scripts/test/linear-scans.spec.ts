@@ -7,6 +7,7 @@ import { SecretMask } from '../../packages/replay/src/regression/secret-mask.ts'
 import { failureText } from '../../packages/providers/src/shared/failure/failure-text.ts'
 import { globOf } from '../../packages/tools/src/built-in/files/names/glob.ts'
 import { linesWith } from '../../packages/tools/src/built-in/files/text/places-of.ts'
+import { markdownOfHtml } from '../../packages/tools/src/built-in/http-fetch/markdown/markdown-of-html.ts'
 import { visibleText } from '../../packages/tools/src/content/visible-text.ts'
 import { refusalOf } from '../../packages/tools/src/built-in/sql-query/sqlite/statement-kind.ts'
 import { effort } from '../testing/effort.ts'
@@ -25,6 +26,11 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
   ['the lines with a text', (text) => linesWith(`${'a'.repeat(50)}b`, text.replaceAll('\n', 'a'), Infinity)],
   ['the output of a program', visibleText],
   ['the paths of a glob', globOf('*a*a*a*{a,*a}**/*a*b')],
+  ['a page', (text) => markdownOfHtml(text, 'https://a.example/', Infinity)],
+  [
+    'the tags of a page',
+    (text) => markdownOfHtml(text.replaceAll('a', '<a b=c>'), 'https://a.example/', Infinity),
+  ],
   ['a history as plain text', (text) => asPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
 ]
 

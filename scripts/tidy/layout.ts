@@ -143,6 +143,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'definition',
     'built-in',
     'built-in/calculator',
+    'built-in/http-fetch/markdown',
     'built-in/http-fetch',
     'built-in/sql-query/answer',
     'built-in/sql-query/sqlite',

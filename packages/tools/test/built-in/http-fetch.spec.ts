@@ -155,7 +155,10 @@ describe('a request', () => {
     const writing = httpFetch({ methods: ['GET', 'POST'] })
     expect([httpFetch().effect, reading.effect, writing.effect]).toEqual(['read', 'read', 'write'])
     expect([httpFetch().recovery, writing.recovery]).toEqual(['rerun', 'report'])
-    expect(httpFetch().inputSchema.properties).toEqual({ url: expect.anything() as object })
+    expect(httpFetch().inputSchema.properties).toEqual({
+      raw: expect.anything() as unknown,
+      url: expect.anything() as object,
+    })
     const verdict = await reading.check({ url: 'http://a.example', method: 'POST' }, callContext)
     expect(verdict).toMatchObject({
       outcome: 'invalid_input',

@@ -16,7 +16,7 @@ beforeAll(() => {
   // Node reads no types below node_modules: the package is beside it, and finds its own name.
   for (const name of ['src', 'package.json'])
     cpSync(join(home, name), join(folder, name), { recursive: true })
-  for (const name of ['@tallystick/core', 'rxjs', 'ipaddr.js', '@cfworker/json-schema']) {
+  for (const name of ['@tallystick/core', 'rxjs', 'ipaddr.js', '@cfworker/json-schema', 'htmlparser2']) {
     const link = join(folder, 'node_modules', name)
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(realpathSync(join(home, 'node_modules', name)), link)

@@ -21,6 +21,22 @@ export function isShown(contentType: string | null, shown: readonly string[]): b
   })
 }
 
+/** Whether a media type is that of a page. */
+export function isPage(contentType: string | null): boolean {
+  return isShown(contentType ?? '', ['text/html', 'application/xhtml+xml'])
+}
+
+/** The content type of a page with the character set that it names itself, where its server names none. */
+export function pageType(bytes: Buffer, contentType: string | null): string {
+  const type = contentType ?? ''
+  if (/charset=/i.test(type)) return type
+  const head = bytes.toString('latin1', 0, 1_024).toLowerCase()
+  const meta = head.indexOf('<meta')
+  const place = meta === -1 ? -1 : head.indexOf('charset', meta)
+  const charset = /^charset\s*=\s*["']?([\w-]{1,40})/.exec(place === -1 ? '' : head.slice(place))?.[1]
+  return charset === undefined ? type : `${type}; charset=${charset}`
+}
+
 /** The first bytes of a body, unpacked, and whether there are more. Reads no further than it has to. */
 export async function readBytes(
   response: Response,

@@ -2,9 +2,10 @@ import type { Agent, Headers, Response } from 'undici'
 import { boundedText } from '../../content/bounded-text.ts'
 import { ToolError } from '../../execution/tool-error.ts'
 import type { Timers } from '../timers.ts'
-import { decoded, isShown, readBytes, textWithin } from './body.ts'
+import { decoded, isPage, isShown, pageType, readBytes, textWithin } from './body.ts'
 import { failureOf } from './failure.ts'
 import { guardedAgent } from './guarded-agent.ts'
+import { markdownOfHtml } from './markdown/markdown-of-html.ts'
 import type { Method } from './method.ts'
 import { type HeaderPolicy, masked } from './origin-headers.ts'
 import { type ReachPolicy, readUrl } from './reach.ts'
@@ -16,6 +17,8 @@ export interface HttpRequest {
   readonly method: Method
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
+  /** Shows the source of a page instead of Markdown. */
+  readonly raw: boolean
 }
 
 /** The rules of every exchange of one tool. */
@@ -36,12 +39,16 @@ export type HttpAnswer = {
   readonly url: string
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
+  /** Of a page that is shown as Markdown. */
+  readonly title?: string
   readonly body: string
   readonly note?: string
 }
 
 const shownHeaders = ['content-type', 'etag', 'last-modified', 'link', 'location', 'retry-after']
 const maxHeaderCharacters = 1_000
+/** Bytes of a page that become Markdown: far more than is shown, since most of a page is not text. */
+const maxPageBytes = 2_000_000
 
 /**
  * Sends a request, follows redirects, and reads as much of the answer as may be shown. Throws `ToolError`, with the
@@ -66,7 +73,7 @@ export async function exchange(
       send: (target, init) =>
         undici.fetch(target, { ...init, redirect: 'manual', dispatcher, signal: either }),
     })
-    return await answerOf(response, url, rules)
+    return await answerOf(response, { url, raw: request.raw }, rules)
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (deadline.signal.aborted) {
@@ -143,7 +150,11 @@ function nextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): H
   return reads || url.origin === hop.url.origin ? { ...hop, url } : undefined
 }
 
-async function answerOf(response: Response, url: URL, rules: Exchange): Promise<HttpAnswer> {
+async function answerOf(
+  response: Response,
+  { url, raw }: { readonly url: URL; readonly raw: boolean },
+  rules: Exchange,
+): Promise<HttpAnswer> {
   const { headers, contentTypes, maxBytes } = rules
   const show = (text: string): string => masked(text, headers)
   const shown = shownHeaders.flatMap((name) => {
@@ -160,13 +171,32 @@ async function answerOf(response: Response, url: URL, rules: Exchange): Promise<
       note: `The body is not shown: it is ${boundedText(show(contentType ?? ''), 100)}.`,
     }
   }
+  if (!raw && isPage(contentType)) return { ...answer, ...(await shownPage(response, url, rules)) }
   // A secret that the limit cuts in two has to be read whole to be known, and masked before it is cut.
   const { bytes, more } = await readBytes(response, maxBytes + headers.secrets.maxFormLength)
-  const text = show(decoded(bytes, contentType))
-  const body = textWithin(text, maxBytes)
-  if (!more && body === text) return { ...answer, body }
+  return { ...answer, ...cut(show(decoded(bytes, contentType)), more, maxBytes) }
+}
+
+/** A page as Markdown, whose texts are masked, and the Markdown that is made of them as well. */
+async function shownPage(
+  response: Response,
+  url: URL,
+  { headers, maxBytes }: Exchange,
+): Promise<Pick<HttpAnswer, 'title' | 'body' | 'note'>> {
+  const { bytes, more } = await readBytes(response, Math.max(maxBytes, maxPageBytes))
+  const show = (text: string): string => masked(text, headers)
+  const source = decoded(bytes, pageType(bytes, response.headers.get('content-type')))
+  const page = markdownOfHtml(source, url.href, maxBytes + headers.secrets.maxFormLength, show)
   return {
-    ...answer,
+    ...(page.title !== undefined && { title: show(page.title) }),
+    ...cut(show(page.markdown), more || page.more, maxBytes),
+  }
+}
+
+function cut(text: string, more: boolean, maxBytes: number): Pick<HttpAnswer, 'body' | 'note'> {
+  const body = textWithin(text, maxBytes)
+  if (!more && body === text) return { body }
+  return {
     body,
     note: `The body is cut after ${maxBytes} bytes. Ask for a smaller part if it can be had.`,
   }

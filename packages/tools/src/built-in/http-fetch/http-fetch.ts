@@ -58,7 +58,8 @@ export interface HttpFetchOptions {
 }
 
 /**
- * A tool that fetches over HTTP and answers `{ url, status, headers, body, note? }` as JSON. Needs the package undici.
+ * A tool that fetches over HTTP and answers `{ url, status, headers, title?, body, note? }` as JSON, where the body of a web
+ * page is Markdown. Needs the package undici.
  *
  * It is guarded against being led into the machine's own networks: every address that a name has, or that a URL or a
  * redirect names, has to be public (or allowed by host and port), and the connection goes to the very address that
@@ -128,18 +129,25 @@ function requestOf(
   { idempotencyKey }: ToolContext,
 ): HttpRequest {
   // The schema has been checked.
-  const input = given as { url: string; method?: Method; body?: string; contentType?: string }
+  const input = given as {
+    url: string
+    method?: Method
+    body?: string
+    contentType?: string
+    raw?: boolean
+  }
   const method = input.method ?? defaultMethod
   const headers: Record<string, string> = {}
   if (input.body !== undefined) headers['content-type'] = input.contentType ?? 'application/json'
   if (writes([method])) headers['idempotency-key'] = idempotencyKey
-  return { url: input.url, method, headers, ...(input.body !== undefined && { body: input.body }) }
+  const { url, body, raw = false } = input
+  return { url, method, headers, raw, ...(body !== undefined && { body }) }
 }
 
 function descriptionOf(methods: readonly Method[], origins: readonly string[] | undefined): string {
   const where = origins ? ` Only ${origins.join(', ')} can be reached.` : ''
   return (
-    `Sends an HTTP request (${methods.join(', ')}) and answers { url, status, headers, body } as JSON. ` +
+    `Sends an HTTP request (${methods.join(', ')}) and answers { url, status, headers, body } as JSON; a web page is shown as Markdown. ` +
     `Use it to read what is at a URL, or to ask an HTTP API.${where} An answer of status 400 or more is an answer too.`
   )
 }
@@ -162,6 +170,7 @@ function inputOf(methods: readonly Method[]): JsonObject {
         maxLength: 8_000,
         description: 'An http: or https: URL, without user and password.',
       },
+      raw: { type: 'boolean', description: 'Shows the HTML of a page instead of Markdown. Default false.' },
       ...(methods.length > 1 && { method }),
       ...(writes(methods) && { body, contentType }),
     },
