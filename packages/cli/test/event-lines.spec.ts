@@ -159,14 +159,17 @@ describe('what a person sees of a run', () => {
     ],
     [
       sample('tool_result'),
-      `<cyan └ result > <bold get_weather> <dim ${callId}> <green success>, as on record: nothing ran\n  21 °C [image/png]\n`,
+      `<cyan └ result > <bold get_weather> <dim ${callId}> <green success>, as on record: nothing ran\n  21 °C [image/png]\n  the model read: 21 °C … from the south\n`,
     ],
     [
-      sample('tool_result', { reused: undefined, outcome: 'failed' }),
-      `<cyan └ result > <bold get_weather> <dim ${callId}> <red failed> in 12 ms\n  21 °C [image/png]\n`,
+      sample('tool_result', { reused: undefined, outcome: 'failed', shown: undefined }),
+      `<cyan └ result > <bold get_weather> <dim ${callId}> <red failed> in 12 ms\n  21 °C [image/png]\n  the model read: 21 °C, dry, light wind from the south\n`,
     ],
     [
-      sample('tool_result', { reused: undefined, durationMs: undefined, content: [] }),
+      sample('tool_result', {
+        ...{ reused: undefined, durationMs: undefined, projected: undefined, shown: undefined },
+        content: [],
+      }),
       `<cyan └ result > <bold get_weather> <dim ${callId}> <green success>\n  \n`,
     ],
     [sample('compaction_started'), note('sample-1 sums up 3 older messages')],

@@ -128,6 +128,7 @@ export {
   type RetryPolicy,
   defaultLimits,
   defaultRetryPolicy,
+  leastResultChars,
   limitNames,
   onLimits,
 } from './vocabulary/limits/limits.ts'
@@ -170,6 +171,7 @@ export type { ModelRequest } from './vocabulary/model/model-request.ts'
 export type { ModelSettings, ProviderOptions } from './vocabulary/model/model-settings.ts'
 export type { ModelRefusal, RefusalPolicy } from './vocabulary/model/refusal.ts'
 export {
+  readResultName,
   type Recovery,
   type ToolChoice,
   type ToolDefinition,

@@ -1,6 +1,11 @@
 // Defining tools.
 export { defineTool } from './definition/define-tool.ts'
-export type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './definition/tool-specification.ts'
+export type {
+  ReconcileAnswer,
+  ReconcileContext,
+  ResultOf,
+  ToolSpecification,
+} from './definition/tool-specification.ts'
 export type { ToolContext } from './execution/executor.ts'
 export type { InputOf, InputSchema } from './input/schema.ts'
 
@@ -21,3 +26,7 @@ export type {
   ApprovalFunction,
   ApprovalPolicy,
 } from './approval/approval.ts'
+
+// Around tools.
+export { readResult } from './toolkit/read-result.ts'
+export type { ReadResultOptions } from './toolkit/read-result.ts'

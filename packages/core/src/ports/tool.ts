@@ -51,6 +51,12 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
    * recovery is `rerun`.
    */
   readonly retry?: RetryPolicy
+  /** The most characters of text that the model reads of a result; instead of those of the agent. */
+  readonly maxResultChars?: number
+  /** Calls of one run that share this key run one at a time, in the order of the requests, also where they are reads. */
+  readonly serial?: string
+  /** How many calls of this tool run at the same time in a run, within the run's `maxConcurrency`. */
+  readonly maxConcurrency?: number
   /**
    * When a person is asked about its calls, in a few words for the record: `always`, `never`, `by code`. `check`
    * decides.

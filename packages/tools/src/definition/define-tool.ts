@@ -1,11 +1,12 @@
 import type { Tool } from '@tallystick/core'
-import type { Reconciliation, Recovery, ToolEffect } from '@tallystick/core/vocabulary'
+import { omitUndefined } from '@tallystick/core/kit'
+import type { JsonObject, Reconciliation, Recovery, ToolEffect } from '@tallystick/core/vocabulary'
 import { judge } from '../approval/approval.ts'
 import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
 import { retryPolicyOf } from '../execution/retry.ts'
 import { explainIssues } from '../input/arguments.ts'
-import { type InputOf, type InputSchema, type ReadSchema, readSchema } from '../input/schema.ts'
+import { type InputOf, type InputSchema, type ReadSchema, readOutput, readSchema } from '../input/schema.ts'
 import { assertSpecification } from './specification-check.ts'
 import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './tool-specification.ts'
 
@@ -15,27 +16,35 @@ import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './too
  * A call's input is checked against the schema when the call is collected and again when it is run (an approver may
  * have edited it), so a schema's own conversions must not have effects.
  */
-export function defineTool<Schema extends InputSchema, Context = unknown>(
-  specification: ToolSpecification<Schema, Context>,
-): Tool<Context> {
+export function defineTool<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = InputSchema,
+>(specification: ToolSpecification<Schema, Context, Output>): Tool<Context> {
   assertSpecification(specification)
   return Object.freeze(toolOf(specification, readSchema(specification.name, specification.input)))
 }
 
 /** A tool of a definition that was checked, with a schema that was read. */
-export function toolOf<Schema extends InputSchema, Context = unknown>(
-  specification: Omit<ToolSpecification<Schema, Context>, 'input'>,
+export function toolOf<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = InputSchema,
+>(
+  specification: Omit<ToolSpecification<Schema, Context, Output>, 'input'>,
   schema: ReadSchema<InputOf<Schema>>,
 ): Tool<Context> {
-  const { name, description, effect, timeoutMs, retry, approval = 'never', reconcile } = specification
-  const body = { name, effect, schema, execute: specification.execute, retry }
+  const { name, description, effect, retry, approval = 'never', reconcile } = specification
+  const { timeoutMs, serial, maxConcurrency, maxResultChars, output, toModel } = specification
+  const results = { toModel, output: output === undefined ? undefined : readOutput(name, output) }
+  const body = { name, effect, schema, execute: specification.execute, retry, ...results }
   return {
     name,
     description,
     inputSchema: schema.jsonSchema,
     effect,
     recovery: recoveryOf(specification),
-    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...omitUndefined({ timeoutMs, serial, maxConcurrency, maxResultChars }),
     ...(retry && { retry: retryPolicyOf(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
     async check(input, context) {
@@ -77,8 +86,10 @@ async function askOutside<Input, Context>(
   }
 }
 
-function recoveryOf<Schema extends InputSchema, Context>(
-  specification: Omit<ToolSpecification<Schema, Context>, 'input'>,
+function recoveryOf(
+  specification: Pick<ToolSpecification<JsonObject>, 'effect' | 'recovery'> & {
+    readonly reconcile?: unknown
+  },
 ): Recovery {
   if (specification.recovery !== undefined) return specification.recovery
   if (specification.reconcile) return 'reconcile'

@@ -1,12 +1,12 @@
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
-import { type JsonObject, recoveries, toolEffects } from '@tallystick/core/vocabulary'
+import { leastResultChars, type JsonObject, recoveries, toolEffects } from '@tallystick/core/vocabulary'
 import { approvalPolicy } from '../approval/approval.ts'
 import { retryOptions } from '../execution/retry.ts'
 import type { InputSchema } from '../input/schema.ts'
 import type { ToolSpecification } from './tool-specification.ts'
 
-const { anyFunction, fields, filledText, maybe, milliseconds, oneOf, valueThat } = option
+const { anyFunction, fields, filledText, maybe, milliseconds, numberFrom, oneOf, valueThat } = option
 
 const toolOptions = fields<ToolSpecification<JsonObject>>(
   {
@@ -24,6 +24,13 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     recovery: maybe(oneOf(recoveries)),
     timeoutMs: maybe(milliseconds),
     retry: maybe(retryOptions),
+    serial: maybe(filledText),
+    maxConcurrency: maybe(numberFrom(1, { whole: true })),
+    output: maybe(
+      valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
+    ),
+    toModel: maybe(anyFunction),
+    maxResultChars: maybe(numberFrom(leastResultChars, { whole: true })),
     reconcile: maybe(anyFunction),
   },
   {
@@ -39,12 +46,16 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     needsApproval: 'approval',
     requireApproval: 'approval',
     requiresApproval: 'approval',
+    outputSchema: 'output',
+    toModelOutput: 'toModel',
+    maxResultSize: 'maxResultChars',
+    maxResultSizeChars: 'maxResultChars',
   },
 )
 
 /** A definition comes from code that may be JavaScript, so nothing about it is believed. */
-export function assertSpecification<Schema extends InputSchema, Context>(
-  specification: ToolSpecification<Schema, Context>,
+export function assertSpecification<Schema extends InputSchema, Context, Output extends InputSchema>(
+  specification: ToolSpecification<Schema, Context, Output>,
 ): void {
   const { name } = Object(specification) as { readonly name?: unknown }
   requireOptions(
@@ -56,8 +67,8 @@ export function assertSpecification<Schema extends InputSchema, Context>(
   if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
 }
 
-function faultOfRecovery<Schema extends InputSchema, Context>(
-  specification: ToolSpecification<Schema, Context>,
+function faultOfRecovery<Schema extends InputSchema, Context, Output extends InputSchema>(
+  specification: ToolSpecification<Schema, Context, Output>,
 ): string | undefined {
   const { recovery, reconcile } = specification
   if (recovery === undefined) return undefined
@@ -68,11 +79,11 @@ function faultOfRecovery<Schema extends InputSchema, Context>(
   return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
 }
 
-function faultOfRetry<Schema extends InputSchema, Context>({
+function faultOfRetry<Schema extends InputSchema, Context, Output extends InputSchema>({
   retry,
   effect,
   recovery,
-}: ToolSpecification<Schema, Context>): string | undefined {
+}: ToolSpecification<Schema, Context, Output>): string | undefined {
   if (retry === undefined || effect === 'read' || recovery === 'rerun' || retry.when) return undefined
   return (
     'is a write with retry, and a failed write may have taken effect. ' +

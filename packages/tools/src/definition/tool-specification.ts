@@ -1,9 +1,16 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { RunId } from '@tallystick/core'
 import type { Recovery, ToolCallId, ToolEffect } from '@tallystick/core/vocabulary'
 import type { ApprovalPolicy } from '../approval/approval.ts'
 import type { ToolContext } from '../execution/executor.ts'
 import type { RetryOptions } from '../execution/retry.ts'
 import type { InputOf, InputSchema } from '../input/schema.ts'
+
+/** What `toModel` gets: what the output schema gives out, or anything without one. */
+export type ResultOf<Output extends InputSchema> = Output extends StandardSchemaV1
+  ? StandardSchemaV1.InferOutput<Output>
+  : // oxlint-disable-next-line typescript/no-explicit-any -- without a schema only the author knows the type
+    any
 
 /** Which call in doubt is asked about. */
 export interface ReconcileContext<Context = unknown> {
@@ -24,8 +31,15 @@ export type ReconcileAnswer =
   | { readonly happened: false }
   | 'unknown'
 
-/** What `defineTool` makes a tool from. `Context` is what it needs of the run's context. */
-export interface ToolSpecification<Schema extends InputSchema, Context = unknown> {
+/**
+ * What `defineTool` makes a tool from. `Context` is what it needs of the run's context, `Output` the schema of what
+ * `execute` returns.
+ */
+export interface ToolSpecification<
+  Schema extends InputSchema,
+  Context = unknown,
+  Output extends InputSchema = InputSchema,
+> {
   /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
   readonly name: string
   /** For the model: what the tool does, and when to use it. */
@@ -41,6 +55,17 @@ export interface ToolSpecification<Schema extends InputSchema, Context = unknown
    * throw a `ToolError` to choose the words. After `context.signal` aborts it may still return what it has.
    */
   readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => unknown
+  /**
+   * Checks what `execute` returned: what does not fit becomes `failed`, and what it was stays on record. The checked value
+   * (with defaults and conversions) is the result. A Standard Schema, or a JSON Schema.
+   */
+  readonly output?: Output | undefined
+  /** Makes what the model reads of a result, in the same forms as `execute` returns it. The ledger holds both. */
+  readonly toModel?: ((result: ResultOf<Output>) => unknown) | undefined
+  /**
+   * The most characters of text that the model reads of a result; the ledger holds all of it. Default: that of the agent.
+   */
+  readonly maxResultChars?: number | undefined
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
   /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */
@@ -52,6 +77,13 @@ export interface ToolSpecification<Schema extends InputSchema, Context = unknown
    * it, where it may always be made again, or `when`, which knows the failures that changed nothing. Default: one attempt.
    */
   readonly retry?: RetryOptions | undefined
+  /**
+   * A key that tools share which use the same thing, such as a browser or a device: their calls in a run take place one at a
+   * time, in the order of the requests, also where they are reads.
+   */
+  readonly serial?: string | undefined
+  /** How many calls of the tool run at the same time in a run. Default: as many as the run's `maxConcurrency` lets. */
+  readonly maxConcurrency?: number | undefined
   /** Asks the outside world whether a call in doubt took place. What it throws counts as `'unknown'`. */
   readonly reconcile?:
     | ((

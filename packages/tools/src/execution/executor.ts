@@ -5,15 +5,9 @@ import { jsonOf } from '../content/json-value.ts'
 import { explainIssues } from '../input/arguments.ts'
 import type { ReadSchema } from '../input/schema.ts'
 import { type Deferral, isDeferral } from './deferral.ts'
+import { resultEnding, type ResultRules } from './result.ts'
 import { againAfter, type Again, type RetryOptions } from './retry.ts'
-import {
-  cancellationOf,
-  cancelledUnstarted,
-  type Ending,
-  endingOf,
-  failureOf,
-  textEnding,
-} from './outcome.ts'
+import { cancellationOf, cancelledUnstarted, type Ending, failureOf, textEnding } from './outcome.ts'
 
 /** What a running tool is lent. */
 export interface ToolContext<Context = unknown> {
@@ -39,6 +33,8 @@ export interface ToolBody<Input, Context> {
   readonly schema: ReadSchema<Input>
   readonly execute: (input: Input, context: ToolContext<Context>) => unknown
   readonly retry?: RetryOptions | undefined
+  readonly output?: ResultRules['output']
+  readonly toModel?: ResultRules['toModel']
 }
 
 /**
@@ -87,7 +83,7 @@ export function runTool<Input, Context>(
         }
         if (abort.signal.aborted) return cancelledUnstarted(cancelReason)
         const returned = await body.execute(parsed.value, context)
-        return isDeferral(returned) ? returned : endingOf(returned, body.effect)
+        return isDeferral(returned) ? returned : await resultEnding(returned, body)
       } catch (thrown) {
         if (abort.signal.aborted) return cancellationOf(cancelReason, body.effect, thrown)
         return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }

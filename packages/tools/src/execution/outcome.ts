@@ -10,6 +10,8 @@ const maxMessageCharacters = 16_000
 export interface Ending {
   readonly outcome: Outcome
   readonly content: readonly ResultPart[]
+  /** What the model reads in the place of `content`. */
+  readonly projected?: readonly ResultPart[]
 }
 
 /** An ending that is one text. */
@@ -62,7 +64,8 @@ function ownWords(thrown: unknown): ToolError | undefined {
   }
 }
 
-function describeError(thrown: unknown): string {
+/** The name and the message of what was thrown. */
+export function describeError(thrown: unknown): string {
   try {
     if (thrown instanceof Error) {
       return thrown.message === ''

@@ -19,6 +19,22 @@ export interface ReadSchema<Input> {
   readonly parse: Parse<Input>
 }
 
+/** Checks what a tool returned. Rejects only where the schema itself is at fault. */
+export type OutputCheck = (value: unknown) => Promise<Parsed<unknown>>
+
+/** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
+export function readOutput(toolName: string, output: InputSchema): OutputCheck {
+  if (isStandard(output)) return standardParse(output)
+  if (typeof output !== 'object' || output === null || Array.isArray(output)) {
+    throw new ConfigurationError(
+      `The output of the tool ${toolName} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema object.`,
+    )
+  }
+  const parse = jsonSchemaParse(toolName, output)
+  // As JSON, since that is what the schema speaks of, and what is recorded.
+  return async (value) => await parse(jsonOf(value) as JsonObject)
+}
+
 interface JsonSchemaConverter {
   readonly input: (options: { readonly target: 'draft-2020-12' }) => unknown
 }
@@ -93,7 +109,7 @@ function jsonSchemaObject(toolName: string, raw: unknown): JsonObject & { readon
   )
 }
 
-function standardParse(schema: StandardSchemaV1): Parse<unknown> {
+function standardParse(schema: StandardSchemaV1): OutputCheck {
   return async (input): Promise<Parsed<unknown>> => {
     const result = await schema['~standard'].validate(input)
     return result.issues

@@ -84,7 +84,7 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
       `attempt ${attempt} of ${name} ${toolCallId} ${outcome === 'failed' ? 'failed' : `ended as ${outcome}`}, and is tried again in ${retryAt - at} ms: ${oneLine(contentText(content), cutAt)}`,
     ),
   tool_result: (event, { line, paint, cutAt }) => {
-    const { name, toolCallId, outcome, durationMs, content, reused } = event
+    const { name, toolCallId, outcome, durationMs, content, projected, shown, reused } = event
     const outcomeText = paint(outcome === 'success' ? 'green' : 'red', outcome)
     const time = durationMs === undefined ? '' : ` in ${durationMs} ms`
     const how = reused === undefined ? time : ', as on record: nothing ran'
@@ -92,6 +92,8 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
       `${paint('cyan', '└ result ')} ${paint('bold', name)} ${paint('dim', toolCallId)} ${outcomeText}${how}`,
     )
     line(`  ${oneLine(contentText(content), cutAt)}`)
+    const read = shown ?? projected
+    if (read) line(`  the model read: ${oneLine(contentText(read), cutAt)}`)
   },
   tool_results_injected: silent,
   compaction_started: ({ model, replacedMessages }, { note }) =>

@@ -76,15 +76,15 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
       }
     }
     case 'tool_ended': {
-      const { attempt, outcome, content, durationMs, child, reused, retryAfterMs } = signal
+      const { attempt, outcome, content, durationMs, projected, shown, child, reused, retryAfterMs } = signal
       const retryAt = retryTime(state, call, signal, stamp)
       if (retryAt !== undefined) {
         const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
         return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs }) }] }
       }
-      const shown = signal.retryable && call.tries ? [...content, ...usedUp(call.tries)] : content
-      const result = { type: 'tool_result' as const, ...here, name, outcome, content: shown, durationMs }
-      return { facts: [{ ...result, ...omitUndefined({ child, reused }) }] }
+      const told = signal.retryable && call.tries ? [...content, ...usedUp(call.tries)] : content
+      const result = { type: 'tool_result' as const, ...here, name, outcome, content: told, durationMs }
+      return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused }) }] }
     }
   }
 }
@@ -106,20 +106,26 @@ function retryTime(
   return retryAt !== undefined && retryAt < (workDeadline(state) ?? Infinity) ? retryAt : undefined
 }
 
+/** What the check found out about the tool and the input of a call. */
+function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
+  if (check === undefined) return {}
+  const { effect, recovery, retry, serial, maxConcurrency, child, handoff, input, recorded } = check
+  return omitUndefined({ effect, recovery, retry, serial, maxConcurrency, child, handoff, input, recorded })
+}
+
 function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
-  const { toolCallId, name, input } = call
-  const { effect, recovery, retry, child, handoff, input: replaced, recorded } = check ?? {}
+  const { input: replaced } = check ?? {}
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.
-    toolCallId,
-    name,
-    inputDigest: digestOf(replaced ?? input),
-    ...omitUndefined({ effect, recovery, retry, child, handoff, input: replaced, recorded }),
+    toolCallId: call.toolCallId,
+    name: call.name,
+    inputDigest: digestOf(replaced ?? call.input),
+    ...knownOf(check),
   }
   const verdict = check?.verdict ?? {
     kind: 'refuse',
     outcome: 'unknown_tool',
-    text: `There is no tool ${name}.`,
+    text: `There is no tool ${call.name}.`,
   }
   if (verdict.kind !== 'refuse' && isHeldBack(state, base)) {
     if (heldBackPlan(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }

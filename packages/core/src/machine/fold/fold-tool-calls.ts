@@ -162,8 +162,9 @@ const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   skipped: unstarted,
 }
 
-function resultOf({ toolCallId, name, outcome, content }: EventOf<'tool_result'>): ToolResult {
-  return { toolCallId, name, outcome, content }
+/** A result as the model reads it: the history, guardrails and later calls see no other. */
+function resultOf({ toolCallId, name, outcome, ...told }: EventOf<'tool_result'>): ToolResult {
+  return { toolCallId, name, outcome, content: told.shown ?? told.projected ?? told.content }
 }
 
 function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
@@ -176,23 +177,15 @@ function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_c
 }
 
 function withPlan(call: Call, plan: CollectedCall): Call {
-  const { effect, recovery, retry, inputDigest, reason, refusal, child, handoff, input, recorded } = plan
+  const { effect, recovery, retry, serial, maxConcurrency, inputDigest, reason: askReason } = plan
+  const { refusal, child, handoff, input, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
-    ...omitUndefined({
-      effect,
-      recovery,
-      retry,
-      askReason: reason,
-      refusal,
-      child,
-      handoff,
-      input,
-      recorded,
-    }),
+    ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, askReason }),
+    ...omitUndefined({ refusal, child, handoff, input, recorded }),
   }
 }
 

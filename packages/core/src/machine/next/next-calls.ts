@@ -12,6 +12,7 @@ import { leftOf } from '../limits/budget.ts'
 import { nothingMoreStarts } from '../limits/retry.ts'
 import { childGrant } from '../limits/child-grant.ts'
 import { nextForCallLimits, repeatedResults } from './tool-call-limits.ts'
+import { ToolTurns } from '../limits/tool-turns.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
 import { timeLimit } from '../limits/limit-finding.ts'
 import { withheldResults } from './withheld.ts'
@@ -200,24 +201,31 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
 /** Reads start together up to the limit; writes start one at a time, in request order. */
 function callsToStart(state: ExecutingState, now: number): readonly Call[] {
   const { counts, runningReads } = summaryOf(state.calls)
-  if (counts.ready === 0 && counts.in_doubt === 0 && counts.to_retry === 0) return []
-  const waiting = callsAwaitingEqual(state)
-  const isStartable = (call: Call): boolean =>
-    (call.status === 'ready' && !waiting.has(call)) || isRerun(call) || isDue(call, now)
+  if (counts.ready + counts.in_doubt + counts.to_retry === 0) return []
+  const isStartable = startableIn(state, now)
   let room = (state.limits.maxConcurrency ?? defaultLimits.maxConcurrency) - runningReads
   let isWriteOpen = false
+  const turns = new ToolTurns(state.calls)
   const chosen: Call[] = []
   for (const call of state.calls) {
+    const isNext = turns.isNext(call)
     if (call.effect === 'read') {
-      if (room <= 0 || !isStartable(call)) continue
+      if (room <= 0 || !isNext || !isStartable(call)) continue
+      turns.start(call)
       chosen.push(call)
       room--
     } else if (!isWriteOpen && call.status !== 'settled') {
       isWriteOpen = true
-      if (isStartable(call)) chosen.push(call)
+      if (isNext && isStartable(call)) chosen.push(call)
     }
   }
   return chosen
+}
+
+/** Whether a call may start now, were it its turn. */
+function startableIn(state: ExecutingState, now: number): (call: Call) => boolean {
+  const waiting = callsAwaitingEqual(state)
+  return (call) => (call.status === 'ready' && !waiting.has(call)) || isRerun(call) || isDue(call, now)
 }
 
 /** Whether the time for a call's next attempt has come. */

@@ -44,7 +44,7 @@ export function recoverToolSignal(
         return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs }) }
       }
       if (event.type !== 'tool_result') return undefined
-      const { toolCallId, outcome, content, durationMs = 0, child, reused } = event
+      const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused } = event
       // Only the attempt that is under way is heard.
       const attempt = findCall(state, toolCallId)?.attempts ?? 0
       return {
@@ -54,7 +54,7 @@ export function recoverToolSignal(
         outcome,
         content,
         durationMs,
-        ...omitUndefined({ child, reused }),
+        ...omitUndefined({ projected, shown, child, reused }),
       }
     }
     case 'call_reconciled': {

@@ -243,6 +243,8 @@ export interface Call {
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
   readonly retry?: RetryPolicy
+  readonly serial?: string
+  readonly maxConcurrency?: number
   /** Of a call with a retry policy, once it was started. */
   readonly tries?: Tries
   /** The agent that does the work in a run of its own. */

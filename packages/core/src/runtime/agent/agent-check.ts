@@ -19,6 +19,7 @@ import {
 import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { AgentOptions, CompactionOptions, ModelTimeouts } from './agent.ts'
+import { leastResultChars } from '../../vocabulary/limits/limits.ts'
 import { guardrail, requireGuardrailNames } from './guardrail.ts'
 import { someSettings } from './model-settings-check.ts'
 import {
@@ -80,6 +81,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     timeouts: maybe(timeouts),
     fallbacks: maybe(listOf(calledModel)),
     onRefusal: maybe(refusalPolicy),
+    maxResultChars: maybe(numberFrom(leastResultChars, { whole: true })),
     approval: maybe(anyFunction),
     guardrails: maybe(listOf(guardrail)),
     handoffs: maybe(functionOr(handoffList)),

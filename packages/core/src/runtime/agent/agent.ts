@@ -70,6 +70,11 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   readonly fallbacks?: readonly Model[] | undefined
   /** What follows a refusal; if not given, what the model's vendor advises. */
   readonly onRefusal?: RefusalPolicy | undefined
+  /**
+   * The most characters of text that the model reads of a tool's result: of a longer one the beginning and the end, and
+   * what was left out. The ledger holds all of it. A tool may say otherwise; no limit if not given.
+   */
+  readonly maxResultChars?: number | undefined
   /** Decides which calls need a person's approval, together with the policy of each tool. */
   readonly approval?: ApprovalPolicy<Context> | undefined
   /** Policy as code, around the model and the tools. */
@@ -128,6 +133,7 @@ export interface Agent<Output = string, in Context = AnyContext> {
   readonly retry: Partial<RetryPolicy>
   readonly timeouts: ModelTimeouts
   readonly fallbacks: readonly Model[]
+  readonly maxResultChars?: number
   readonly approval?: ApprovalPolicy<Context>
   readonly guardrails: readonly Guardrail<Context>[]
   readonly handoffs: readonly HandoffTarget<Context>[]

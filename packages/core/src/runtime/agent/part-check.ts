@@ -2,6 +2,7 @@ import type { Model } from '../../ports/model.ts'
 import type { Tool } from '../../ports/tool.ts'
 import {
   forEveryLimit,
+  leastResultChars,
   limitNames,
   onLimits,
   type Limits,
@@ -9,6 +10,7 @@ import {
 } from '../../vocabulary/limits/limits.ts'
 import {
   fields,
+  filledText,
   longTime,
   maybe,
   numberFrom,
@@ -80,11 +82,22 @@ function toolFault(tool: Tool): string | undefined {
   const fault: OptionFault | undefined =
     oneOf(toolEffects)(effect, 'its effect') ?? oneOf(recoveries)(recovery, 'its recovery')
   if (fault) return `cannot be used: ${fault.path} ${fault.what}`
-  if (tool.retry !== undefined && faultOf(wholeRetry, tool.retry))
-    return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
+  const unusable = limitFault(tool)
+  if (unusable) return unusable
   return recovery === 'reconcile' && typeof tool.reconcile !== 'function'
     ? 'says recovery reconcile, but has no function for it'
     : undefined
+}
+
+function limitFault(tool: Tool): string | undefined {
+  if (tool.retry !== undefined && faultOf(wholeRetry, tool.retry))
+    return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
+  const { serial, maxConcurrency, maxResultChars } = tool
+  const limited =
+    maybe(numberFrom(leastResultChars, { whole: true }))(maxResultChars, 'its maxResultChars') ??
+    maybe(filledText)(serial, 'its serial') ??
+    maybe(numberFrom(1, { whole: true }))(maxConcurrency, 'its maxConcurrency')
+  return limited && `cannot be used: ${limited.path} ${limited.what}`
 }
 
 /** Maxima of a run. */

@@ -7,7 +7,17 @@ import type { AgentOptions } from '../agent/agent.ts'
 
 /** What the ledger pins of how an agent's runs are driven. */
 export function policyOf(
-  { limits, retry, timeouts, compaction, approval, tools = [], model, fallbacks = [] }: AgentOptions<unknown>,
+  {
+    limits,
+    retry,
+    timeouts,
+    compaction,
+    approval,
+    maxResultChars,
+    tools = [],
+    model,
+    fallbacks = [],
+  }: AgentOptions<unknown>,
   summarizer: Model | undefined,
 ): AgentPolicy {
   const models = [model, ...fallbacks, ...(summarizer ? [summarizer] : [])]
@@ -21,14 +31,17 @@ export function policyOf(
         keepMessages: compaction.keepMessages,
       },
       tools: tools.length > 0 ? tools.map(toolPolicyOf) : undefined,
+      maxResultChars,
       approval: approval ? (true as const) : undefined,
       models: pinnedModels(models),
     }),
   }
 }
 
-function toolPolicyOf({ name, effect, recovery, timeoutMs, retry, approval, origin }: Tool): ToolPolicy {
-  return { name, effect, recovery, ...omitUndefined({ timeoutMs, retry, approval, origin }) }
+function toolPolicyOf({ name, effect, recovery, ...rest }: Tool): ToolPolicy {
+  const { timeoutMs, retry, maxResultChars, serial, maxConcurrency, approval, origin } = rest
+  const limits = omitUndefined({ timeoutMs, retry, maxResultChars, serial, maxConcurrency })
+  return { name, effect, recovery, ...limits, ...omitUndefined({ approval, origin }) }
 }
 
 function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefined {

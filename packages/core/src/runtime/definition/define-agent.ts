@@ -25,7 +25,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
     options
   const { tools = [], parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
-  const { timeouts = {}, toolSource } = options
+  const { timeouts = {}, toolSource, maxResultChars } = options
   const output = options.output && outputReader<unknown>(name, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
@@ -47,7 +47,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     guardrails,
     retry: omitUndefined({ ...retry }),
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
-    ...omitUndefined({ description, approval, output, summarizer, toolSource }),
+    ...omitUndefined({ description, approval, maxResultChars, output, summarizer, toolSource }),
     rules: {
       ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
       ...(toolSource && { sourcedTools: () => sourcedDefinitions({ tools: later().tools, toolSource }) }),

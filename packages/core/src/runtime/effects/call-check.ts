@@ -57,8 +57,9 @@ export async function checkCalls(
         const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.${hint}`
         return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
       }
-      const { effect, recovery, retry, child, handoff: to } = tool
-      const known = { toolCallId, effect, recovery, ...omitUndefined({ retry, child, handoff: to }) }
+      const { effect, recovery, retry, serial, maxConcurrency, child, handoff: to } = tool
+      const more = omitUndefined({ retry, serial, maxConcurrency, child, handoff: to })
+      const known = { toolCallId, effect, recovery, ...more }
       if (tool.handoff && call !== handoff) {
         const text =
           'The conversation can be handed over once in a reply, and another call did. Nothing was run.'

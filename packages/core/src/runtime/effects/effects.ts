@@ -24,6 +24,10 @@ import { contextOf, guardrailsFor } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
 import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
+import { readResultName } from '../../vocabulary/model/tool-definition.ts'
+import { shortenedResult } from './shortened-result.ts'
+import { findCall } from '../../machine/state/state-views.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { reconcileCall, startTool } from './tool-effect.ts'
 
 /** Something in flight. */
@@ -130,7 +134,7 @@ export class Effects {
     const { host } = this.#options
     const post = (signal: Signal): void => {
       // The caller may continue using the values it gave: what is recorded is a copy of them.
-      if (!stopped) this.#options.post(freezeOwn(signal))
+      if (!stopped) this.#options.post(freezeOwn(this.#shortened(effect, signal)))
     }
     const { stop, cancel } = this.#begin(effect, post)
     return {
@@ -152,6 +156,18 @@ export class Effects {
 
   #givenModel({ givenModel }: RunState, ref: ModelRef): Model | undefined {
     return givenModel && sameModel(givenModel.model, ref) ? this.#options.findGivenModel(ref) : undefined
+  }
+
+  /** The ending of a call with what the model is shown of it, where it is too long for the model. */
+  #shortened({ state, kind }: Effect, signal: Signal): Signal {
+    if (kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
+    const agent = this.#options.findAgent(state.agent)
+    const name = findCall(state, signal.toolCallId)?.name ?? ''
+    const max = toolsNow(agent).find((tool) => tool.name === name)?.maxResultChars ?? agent.maxResultChars
+    const isReadable = toolsNow(agent).some((tool) => tool.name === readResultName)
+    const { content, projected = content, toolCallId } = signal
+    const shown = shortenedResult(projected, { max, toolCallId, isReadable })
+    return shown === projected ? signal : { ...signal, shown }
   }
 
   #begin(
@@ -223,9 +239,10 @@ export class Effects {
 
 function endingOf(
   { toolCallId, attempts: attempt }: Call,
-  { outcome, content, toolCallId: reused }: RecordedResult,
+  { outcome, content, projected, shown, toolCallId: reused }: RecordedResult,
 ): Signal {
-  return { type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: 0, reused }
+  const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs: 0 }
+  return { ...ended, ...omitUndefined({ projected, shown }), reused }
 }
 
 /** A call that a recorded result was to answer does not run for real: it has no approval for that. */

@@ -16,6 +16,9 @@ import { isolated } from '../reading/isolated.ts'
 
 type Post = (signal: Signal) => void
 
+/** What an ending may say beside its outcome and content. */
+type More = Retryable & { readonly projected?: readonly ResultPart[] }
+
 /** A running tool: the runtime can ask it to stop, and can give it up. */
 export interface RunningTool {
   cancel(reason: string): void
@@ -65,7 +68,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     stopTimer?.()
     subscriber.unsubscribe()
   }
-  const end = (outcome: Outcome, content: readonly ResultPart[], more: Retryable = {}): void => {
+  const end = (outcome: Outcome, content: readonly ResultPart[], more: More = {}): void => {
     if (ended) return
     leave()
     const durationMs = clock.now() - startedAt
@@ -102,9 +105,9 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     if (!reportable.has(signal.outcome)) {
       return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
     }
-    const { outcome, content, retryable, retryAfterMs } = signal
+    const { outcome, content, projected, retryable, retryAfterMs } = signal
     if (timedOut && outcome === 'cancelled') return end('timed_out', content, again)
-    end(outcome, content, omitUndefined({ retryable, retryAfterMs }))
+    end(outcome, content, omitUndefined({ projected, retryable, retryAfterMs }))
   }
   const subscriber = new GuardedSubscriber<ToolSignal>(
     {

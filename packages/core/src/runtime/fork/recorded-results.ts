@@ -5,6 +5,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
 import type { EventOf, Fact, ParentRef } from '../../vocabulary/events/event.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { Forked } from './fork-edit.ts'
 
@@ -16,6 +17,9 @@ export interface RecordedResult {
   readonly inputDigest: string
   readonly outcome: Outcome
   readonly content: readonly ResultPart[]
+  /** What the model read of it. */
+  readonly projected?: readonly ResultPart[]
+  readonly shown?: readonly ResultPart[]
 }
 
 /** A call, as far as a recorded result has to fit it. */
@@ -54,9 +58,10 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
     const call = calls.find(({ part }) => part === place?.part)
     if (call === undefined || !isUnderWay(call, inputs.get(event.toolCallId))) continue
     const { toolCallId, name } = call
-    const { outcome, content, toolCallId: reused } = event
+    const { outcome, content, projected, shown, toolCallId: reused } = event
     if (isAboutToStart(call)) facts.push({ ...startOf(runId, call, { turn, toolCallId }), recorded: reused })
-    facts.push({ type: 'tool_result', turn, toolCallId, name, outcome, content, durationMs: 0, reused })
+    const result = { type: 'tool_result' as const, turn, toolCallId, name, outcome, content, durationMs: 0 }
+    facts.push({ ...result, ...omitUndefined({ projected, shown }), reused })
   }
   return facts
 }
@@ -135,8 +140,9 @@ async function resultsBehind(ledger: Ledger, { runId, seq: shared }: ParentRef):
     }
     if (event.type === 'approval_decided' && event.input) digests.set(event.toolCallId, digestOf(event.input))
     if (event.type !== 'tool_result' || event.seq <= shared || !isFromOutside(event)) continue
-    const { toolCallId, name, outcome, content } = event
-    results.push({ toolCallId, name, outcome, content, inputDigest: digests.get(toolCallId) ?? '' })
+    const { toolCallId, name, outcome, content, projected, shown } = event
+    const inputDigest = digests.get(toolCallId) ?? ''
+    results.push({ toolCallId, name, outcome, content, inputDigest, ...omitUndefined({ projected, shown }) })
   }
   return results
 }

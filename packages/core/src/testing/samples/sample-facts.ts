@@ -117,6 +117,8 @@ function endingFacts(toolCallId: ToolCallId): {
         { type: 'text', text: '21 °C' },
         { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=' },
       ],
+      projected: [{ type: 'text', text: '21 °C, dry, light wind from the south' }],
+      shown: [{ type: 'text', text: '21 °C … from the south' }],
       child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
       reused: sampleCallId(sampleRunId(0)),
     },

@@ -18,6 +18,9 @@ const tool = objectOf<ToolPolicy>({
   recovery: z.enum(recoveries),
   timeoutMs: optional(amount),
   retry: optional(wholeRetry),
+  maxResultChars: optional(amount),
+  serial: optional(text),
+  maxConcurrency: optional(amount),
   approval: optional(text),
   origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
 })
@@ -37,6 +40,7 @@ export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
   timeouts: optional(timeouts),
   compaction: optional(compaction),
   tools: optional(z.array(tool)),
+  maxResultChars: optional(amount),
   approval: optional(z.literal(true)),
   models: optional(z.array(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
 })

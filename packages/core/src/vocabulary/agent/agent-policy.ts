@@ -17,6 +17,10 @@ export interface ToolPolicy {
   readonly timeoutMs?: number
   /** How its failed calls are tried again; not at all where absent. */
   readonly retry?: RetryPolicy
+  readonly maxResultChars?: number
+  /** Shared by tools whose calls run one at a time. */
+  readonly serial?: string
+  readonly maxConcurrency?: number
   /** When a person is asked about its calls, in its own words. */
   readonly approval?: string
   /** Present for a tool of another process, such as an MCP server. */
@@ -40,6 +44,8 @@ export interface AgentPolicy {
   readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number }
   readonly compaction?: { readonly maxContextTokens: number; readonly keepMessages: number }
   readonly tools?: readonly ToolPolicy[]
+  /** The most characters of text that its models read of a tool's result. */
+  readonly maxResultChars?: number
   /** The agent has an approval policy of its own. */
   readonly approval?: true
   readonly models?: readonly PinnedModel[]

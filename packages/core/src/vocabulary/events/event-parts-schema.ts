@@ -93,6 +93,8 @@ export const collectedCall: z.ZodType<CollectedCall> = objectOf<CollectedCall>({
   effect: optional(z.enum(toolEffects)),
   recovery: optional(z.enum(recoveries)),
   retry: optional(retry),
+  serial: optional(text),
+  maxConcurrency: optional(amount),
   reason: optional(text),
   child: optional(text),
   input: optional(jsonObject),

@@ -250,6 +250,8 @@ const toolSchemas = {
     name: text,
     outcome,
     content: z.array(resultPart),
+    projected: optional(z.array(resultPart)),
+    shown: optional(z.array(resultPart)),
     durationMs: optional(amount),
     child: optional(childTotals),
     reused: optional(toolCallId),

@@ -229,7 +229,12 @@ export interface EventBodies {
   tool_result: {
     readonly name: string
     readonly outcome: Outcome
+    /** The whole result. */
     readonly content: readonly ResultPart[]
+    /** What the tool makes of it for the model. */
+    readonly projected?: readonly ResultPart[]
+    /** The beginning and the end of a text too long for the model, and between them what was left out. */
+    readonly shown?: readonly ResultPart[]
     readonly durationMs?: number
     /** The totals of the child run, if the tool is an agent. */
     readonly child?: ChildTotals

@@ -78,6 +78,9 @@ export function forEveryLimit<T>(value: T): { readonly [L in LimitName]: T } {
   return Object.fromEntries(limitNames.map((name) => [name, value])) as { [L in LimitName]: T }
 }
 
+/** The fewest characters of a result that a model can do anything with, and that `maxResultChars` may be. */
+export const leastResultChars = 100
+
 /** Limits that apply if the agent names none. */
 export const defaultLimits: Limits & {
   readonly maxTurns: number

@@ -21,6 +21,9 @@ export interface ToolDefinition {
   readonly inputSchema: JsonObject
 }
 
+/** The name of the tool that reads the rest of a result which was too long to be shown. */
+export const readResultName = 'read_result'
+
 /** Whether the model may, must or must not call tools. */
 export type ToolChoice =
   | { readonly type: 'auto' }

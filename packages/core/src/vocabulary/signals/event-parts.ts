@@ -51,6 +51,10 @@ export interface CollectedCall {
   readonly recovery?: Recovery
   /** How its failed attempts are tried again. */
   readonly retry?: RetryPolicy
+  /** Calls with one key run one at a time. */
+  readonly serial?: string
+  /** How many calls of the tool run at the same time. */
+  readonly maxConcurrency?: number
   /** The agent that does the work, in a run of its own. */
   readonly child?: string
   /** Its success hands the conversation over. */

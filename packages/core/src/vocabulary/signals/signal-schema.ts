@@ -93,6 +93,7 @@ export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
     type: z.literal('tool_ended'),
     outcome,
     content,
+    projected: optional(content),
     retryable: optional(z.literal(true)),
     retryAfterMs: optional(amount),
   }),

@@ -81,6 +81,8 @@ export type ToolSignal =
       readonly type: 'tool_ended'
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
+      /** What the model reads in the place of `content`. */
+      readonly projected?: readonly ResultPart[]
     } & Retryable)
 
 /** Whether the same call may succeed later. It is tried again only as its tool's retry policy allows. */
@@ -108,6 +110,10 @@ export type CheckedCall = {
   readonly recovery?: Recovery
   /** How a failed attempt is followed by another. */
   readonly retry?: RetryPolicy
+  /** Calls with one key run one at a time. */
+  readonly serial?: string
+  /** How many calls of the tool run at the same time. */
+  readonly maxConcurrency?: number
   /** The agent that does the work, where the tool is one. */
   readonly child?: string
   readonly handoff?: Handoff
@@ -167,6 +173,9 @@ export type Signal =
       readonly attempt: number
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
+      readonly projected?: readonly ResultPart[]
+      /** What is left for the model of a result that is too long. */
+      readonly shown?: readonly ResultPart[]
       readonly durationMs: number
       readonly child?: ChildTotals
       readonly reused?: ToolCallId

@@ -70,13 +70,23 @@ function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?
 }
 
 function redactedCall(call: CollectedCall): CollectedCall {
-  const { toolCallId, name, plan, effect, recovery, retry, child, handoff, input, reason, refusal } = call
+  const { toolCallId, name, plan, effect, recovery, retry, serial, maxConcurrency } = call
+  const { child, handoff, input, reason, refusal } = call
   return {
     toolCallId,
     name,
     plan,
     inputDigest: redactedDigest(toolCallId),
-    ...omitUndefined({ effect, recovery, retry, child, handoff, reason: textWhere(reason) }),
+    ...omitUndefined({
+      effect,
+      recovery,
+      retry,
+      serial,
+      maxConcurrency,
+      child,
+      handoff,
+      reason: textWhere(reason),
+    }),
     ...(input && { input: {} }),
     ...(refusal && { refusal: { outcome: refusal.outcome, text: redactedText(refusal.text) } }),
   }
@@ -240,9 +250,11 @@ const toolMasks = {
     }),
     content: redactedParts(content),
   }),
-  tool_result: ({ content, ...event }) => ({
+  tool_result: ({ content, projected, shown, ...event }) => ({
     ...only<'tool_result'>('name', 'outcome', 'durationMs', 'child', 'reused')({ content, ...event }),
     content: redactedParts(content),
+    ...(projected && { projected: redactedParts(projected) }),
+    ...(shown && { shown: redactedParts(shown) }),
   }),
   tool_results_injected: only<'tool_results_injected'>('toolCallIds'),
 } satisfies Partial<Masks>

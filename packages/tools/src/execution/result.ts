@@ -1,0 +1,65 @@
+import { boundedText } from '../content/bounded-text.ts'
+import { contentOf } from '../content/content.ts'
+import { jsonOf } from '../content/json-value.ts'
+import type { ToolEffect } from '@tallystick/core/vocabulary'
+import type { InputIssue } from '../input/input-issue.ts'
+import type { OutputCheck } from '../input/schema.ts'
+import { type Ending, describeError, endingOf, textEnding } from './outcome.ts'
+
+const maxIssues = 8
+const maxIssueCharacters = 200
+
+/** What a tool says of its results. */
+export interface ResultRules {
+  readonly effect: ToolEffect
+  /** Checks what the tool returned. */
+  readonly output?: OutputCheck | undefined
+  /** Makes what the model reads of it. */
+  readonly toModel?: ((result: never) => unknown) | undefined
+}
+
+/** What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. */
+export async function resultEnding(returned: unknown, rules: ResultRules): Promise<Ending> {
+  const { effect, output, toModel } = rules
+  const checked = output ? await output(returned) : ({ ok: true, value: returned } as const)
+  if (!checked.ok) return unfitEnding(returned, checked.issues, effect)
+  const ending = endingOf(checked.value, effect)
+  if (toModel === undefined || ending.outcome !== 'success') return ending
+  return { ...ending, projected: await projectionOf(checked.value, toModel as (result: unknown) => unknown) }
+}
+
+async function projectionOf(
+  result: unknown,
+  toModel: (result: unknown) => unknown,
+): Promise<NonNullable<Ending['projected']>> {
+  try {
+    return contentOf(await toModel(result))
+  } catch (error) {
+    // The call has succeeded, and its result is on record: only the words for the model failed.
+    const why = boundedText(describeError(error), maxIssueCharacters)
+    return [{ type: 'text', text: `The tool has done its work, but its result cannot be shown (${why}).` }]
+  }
+}
+
+/** The model reads what does not fit, and the record holds what it was. */
+function unfitEnding(returned: unknown, issues: readonly InputIssue[], effect: ToolEffect): Ending {
+  const lines = issues.map(({ path, message }) => {
+    const place = path.length === 0 ? 'the result' : path.map(String).join('.')
+    return `- ${boundedText(`${place}: ${message.replaceAll(/\s+/g, ' ')}`, maxIssueCharacters)}`
+  })
+  const more = lines.length > maxIssues ? [`- and ${lines.length - maxIssues} more`] : []
+  const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
+  const text =
+    `The tool ran, but what it returned does not fit its output schema, so it is not shown.${done}\n` +
+    [...lines.slice(0, maxIssues), ...more].join('\n')
+  const { content } = textEnding('failed', text)
+  return { outcome: 'failed', content: [...content, ...recorded(returned)], projected: content }
+}
+
+function recorded(returned: unknown): Ending['content'] {
+  try {
+    return [{ type: 'text', text: JSON.stringify(jsonOf(returned)) }]
+  } catch {
+    return []
+  }
+}

@@ -1,0 +1,142 @@
+import type { Ledger, RunId, Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import {
+  leastResultChars,
+  readResultName,
+  runIdOfCall,
+  textOf,
+  type EventOf,
+  type ToolCallId,
+} from '@tallystick/core/vocabulary'
+import { defineTool } from '../definition/define-tool.ts'
+import { ToolError } from '../execution/tool-error.ts'
+
+/** What `readResult` reads, and how much of it at once. */
+export interface ReadResultOptions {
+  /** The ledger of the runs. */
+  readonly ledger: Pick<Ledger, 'read' | 'find'>
+  /** The most characters of one answer. Default: 8,000. */
+  readonly maxChars?: number | undefined
+}
+
+const { fields, maybe, numberFrom, valueThat } = option
+const options = fields<ReadResultOptions>({
+  ledger: valueThat('the ledger of the runs', (value) => typeof Object(value).find === 'function'),
+  maxChars: maybe(numberFrom(leastResultChars, { whole: true })),
+})
+
+/** More links between a run and the one whose result it read than any conversation needs. */
+const maxLinks = 50
+
+/**
+ * A tool that reads the part of a long result which `maxResultChars` left out of what the model was shown. It reads results of
+ * its own run, and of those runs whose history the run began with; never one that a guardrail withheld.
+ */
+export function readResult(given: ReadResultOptions): Tool {
+  requireOptions('readResult', options, given)
+  const { ledger, maxChars = 8_000 } = given
+  return defineTool({
+    name: readResultName,
+    description:
+      'Reads a part of a tool result that was too long to be shown whole. Use it with the call and the place that are named ' +
+      'where the result was cut. With find, it reads from the next place at which that text occurs.',
+    input: {
+      type: 'object',
+      properties: {
+        call: { type: 'string', description: 'The call whose result is read.' },
+        from: { type: 'integer', minimum: 0, description: 'The first character to read. Default: 0.' },
+        find: { type: 'string', minLength: 1, description: 'A text to look for, from there on.' },
+      },
+      required: ['call'],
+      additionalProperties: false,
+    } as const,
+    effect: 'read',
+    maxResultChars: maxChars + 500,
+    execute: async (input, { runId }) => {
+      const { call, from = 0, find } = input as { call: string; from?: number; find?: string }
+      const text = await wholeText(ledger, runId, call)
+      return page(text, { from, find, maxChars })
+    },
+  })
+}
+
+function page(
+  text: string,
+  {
+    from,
+    find,
+    maxChars,
+  }: { readonly from: number; readonly find: string | undefined; readonly maxChars: number },
+): string {
+  const found = find === undefined ? from : text.indexOf(find, from)
+  if (found < 0) return `That text does not occur in the result from character ${from} on.`
+  if (found >= text.length)
+    return `The result has ${text.length} characters: there is nothing from ${from} on.`
+  const start = atCharacter(text, found)
+  const end = atCharacter(text, Math.min(text.length, start + maxChars))
+  const more = end < text.length ? ` The next part begins at ${end}.` : ' This is its end.'
+  return `Characters ${start} to ${end} of ${text.length}.${more}\n${text.slice(start, end)}`
+}
+
+/** The same place, or the one before it where it is within a character. */
+function atCharacter(text: string, place: number): number {
+  return place > 0 && (text.codePointAt(place - 1) ?? 0) > 0xffff ? place - 1 : place
+}
+
+async function wholeText(ledger: ReadResultOptions['ledger'], ownRun: RunId, call: string): Promise<string> {
+  const runId = runIdOfCall(call)
+  const last = runId && (await reachInto(ledger, ownRun, runId))
+  if (runId === undefined || last === undefined) throw noResult(call)
+  const toolCallId = call as ToolCallId
+  let result: EventOf<'tool_result'> | undefined
+  for await (const event of ledger.find({ runId, toolCallId, types: ['tool_result', 'guardrail_tripped'] })) {
+    if (event.type === 'tool_result' && event.seq <= last) result = event
+    else if (event.type === 'guardrail_tripped') refuseWithheld(event)
+  }
+  if (result === undefined) throw noResult(call)
+  if (result.removed)
+    throw new ToolError('The content of this result was removed, and cannot be read any more.')
+  return textOf(result.projected ?? result.content)
+}
+
+function refuseWithheld({ on, action }: EventOf<'guardrail_tripped'>): void {
+  if (on !== 'tool_output' || action === 'record') return
+  throw new ToolError('A guardrail has withheld or changed this result, so the rest of it cannot be read.')
+}
+
+function noResult(call: string): ToolError {
+  return new ToolError(
+    `There is no result of a call ${call.slice(0, 100)} in this conversation. Give the call that is named where a result was cut.`,
+  )
+}
+
+/**
+ * The last event of a run that this run has a part in: any of its own and of its session's, of a run that it was forked or
+ * branched from those up to there. `undefined` where it has none.
+ */
+async function reachInto(
+  ledger: ReadResultOptions['ledger'],
+  ownRun: RunId,
+  runId: RunId,
+): Promise<number | undefined> {
+  if (ownRun === runId) return Infinity
+  const wanted = await startOf(ledger, runId)
+  if (wanted === undefined) return undefined
+  let own = await startOf(ledger, ownRun)
+  for (let links = 0; own && links < maxLinks; links++) {
+    if (own.sessionId !== undefined && own.sessionId === wanted.sessionId) return Infinity
+    const { parent }: EventOf<'run_started'> = own
+    if (parent === undefined || parent.relation === 'child') return undefined
+    if (parent.runId === runId) return parent.relation === 'session' ? Infinity : parent.seq
+    own = await startOf(ledger, parent.runId)
+  }
+  return undefined
+}
+
+async function startOf(
+  ledger: ReadResultOptions['ledger'],
+  runId: RunId,
+): Promise<EventOf<'run_started'> | undefined> {
+  for await (const event of ledger.read(runId)) return event.type === 'run_started' ? event : undefined
+  return undefined
+}
