@@ -7,7 +7,8 @@ export {
   type Scope,
   permissions,
 } from './access/principal.ts'
-export { toUiMessages } from './protocols/mapped-events.ts'
+export type { AgUiEvent, AgUiMessage, AgUiNames } from './protocols/ag-ui-events.ts'
+export { toAgUi, toUiMessages } from './protocols/mapped-events.ts'
 export type { UiMessageChunk } from './protocols/ui-message-chunks.ts'
 export { type Server, createServer } from './server/create-server.ts'
 export type { Admit, ServerOptions } from './server/server-options.ts'

@@ -235,3 +235,29 @@ describe('the stream of a run', () => {
     expect(await answerOf(beyond)).toMatchObject({ status: 400, code: 'malformed' })
   })
 })
+
+describe('a start that is sent twice under one key', () => {
+  it('begins one run, and no other caller meets the key', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
+    const key = { 'idempotency-key': 'order-7' }
+    const body = { agent: 'teller', input: 'Hi.', tags: ['shop'], metadata: { order: 7 } }
+    const start = async (
+      as: string,
+      given: object,
+    ): Promise<{ status: number; runId: string; code?: string }> => {
+      const response = await office.send('/runs', as, given, key)
+      return { ...((await response.json()) as { runId: string }), status: response.status }
+    }
+    const first = await start('ada', body)
+    await office.send(`/runs/${first.runId}/result?waitMs=20000`)
+    expect(await start('ada', body)).toEqual(first)
+    expect(await start('ada', { ...body, input: 'Another.' })).toMatchObject({
+      status: 409,
+      code: 'key_used',
+    })
+    const bobs = await start('bob', body)
+    expect([bobs.status, bobs.runId === first.runId]).toEqual([201, false])
+    const [started] = await recorded(office.send(`/runs/${first.runId}/events`))
+    expect(JSON.stringify(started)).toContain('"tags":["shop"]')
+  })
+})

@@ -48,3 +48,9 @@ export async function startOf(ledger: Ledger, runId: RunId): Promise<EventOf<'ru
   }
   return undefined
 }
+
+/** The last run of a session. */
+export async function lastRunOf(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
+  for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) return runId
+  return undefined
+}

@@ -1,11 +1,17 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { Observable } from 'rxjs'
+import { agUiTable, type AgUiEvent, type AgUiNames } from './ag-ui-events.ts'
 import { RunMoves, outOf, type MoveTable } from './run-moves.ts'
 import { uiMessageTable, type UiMessageChunk } from './ui-message-chunks.ts'
 
 /** Maps the events of a run, from its first, to chunks of the AI SDK's UI message stream. */
 export function toUiMessages(events$: Observable<RuntimeEvent>): Observable<UiMessageChunk> {
   return mappedEvents(events$, () => uiMessageTable)
+}
+
+/** Maps the events of a run, from its first, to events of AG-UI. */
+export function toAgUi(events$: Observable<RuntimeEvent>, names: AgUiNames = {}): Observable<AgUiEvent> {
+  return mappedEvents(events$, () => agUiTable(names))
 }
 
 /** Maps the events of a run, from its first: each to what its moves are in the protocol. */

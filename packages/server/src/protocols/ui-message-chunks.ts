@@ -1,5 +1,6 @@
 import { omitUndefined } from '@tallystick/core/kit'
 import type { FinishReason } from '@tallystick/core/vocabulary'
+import { approvalIdOf } from './approval-id.ts'
 import { resultText, type MoveOf, type MoveTable } from './run-moves.ts'
 
 /** A chunk of the AI SDK's UI message stream, version 1. */
@@ -11,25 +12,6 @@ const finishReasons: Partial<Record<FinishReason, string>> = {
   refused: 'content-filter',
   guardrail: 'content-filter',
   model_failed: 'error',
-}
-
-/** A question names the start of the call and its input, so that an answer to an older one decides nothing. */
-function approvalIdOf(question: {
-  readonly toolCallId: string
-  readonly attempt: number
-  readonly inputDigest: string
-}): string {
-  return `${question.attempt}.${question.inputDigest}.${question.toolCallId}`
-}
-
-/** Returns the question of an approval id; `undefined` if this server made no such id. */
-export function questionOf(
-  approvalId: string,
-): { readonly toolCallId: string; readonly attempt: number; readonly inputDigest: string } | undefined {
-  const [, attempt, inputDigest, toolCallId] =
-    /^(\d{1,6})\.([^.]{1,200})\.([^.]{1,200})$/.exec(approvalId) ?? []
-  if (attempt === undefined || inputDigest === undefined || toolCallId === undefined) return undefined
-  return { attempt: Number(attempt), inputDigest, toolCallId }
 }
 
 /** Begins a message, or continues the one of that run. */

@@ -1,11 +1,10 @@
-import type { Ledger, RunId } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
 import type { Hono } from 'hono'
 import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal } from '../access/principal.ts'
-import { isVisible, requireVisible } from '../access/visible-run.ts'
+import { isVisible, lastRunOf, requireVisible } from '../access/visible-run.ts'
 import { protocolStream } from '../protocols/protocol-stream.ts'
-import { questionOf } from '../protocols/ui-message-chunks.ts'
 import {
   chatBody,
   decisionsOf,
@@ -13,9 +12,9 @@ import {
   uiMessageHeaders,
   uiMessageProtocol,
   type ChatBody,
-  type ChatDecision,
 } from '../protocols/ui-messages.ts'
 import { stateAt, statusOf } from '../runs/run-view.ts'
+import { sendDecision } from './decisions.ts'
 import { startRun } from './run-start.ts'
 import { requireAgent, requirePermission, type RequestScope, type Served } from './served.ts'
 
@@ -34,7 +33,7 @@ export function addChat(app: Hono<RequestScope>, served: Served): void {
   app.get('/chat/:agent/:chat/stream', async (context) => {
     const principal = context.get('principal')
     requireAgent(served, principal, context.req.param('agent'))
-    const runId = await lastRun(served.ledger, context.req.param('chat'))
+    const runId = await lastRunOf(served.ledger, context.req.param('chat'))
     if (runId === undefined || !(await isVisible(served.ledger, principal, runId))) return nothing()
     const status = await statusOf(served.ledger, await stateAt(served.ledger, runId))
     return status === 'done' || status === 'suspended' ? nothing() : chatStream(served, { runId, after: 0 })
@@ -54,11 +53,6 @@ function nothing(): Response {
 
 function chatStream({ ledger, stream }: Served, run: ChatRun): Response {
   return new Response(protocolStream(ledger, run, uiMessageProtocol, stream), { headers: uiMessageHeaders })
-}
-
-async function lastRun(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
-  for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) return runId
-  return undefined
 }
 
 /** Starts the run that answers the last message of the user. */
@@ -84,9 +78,8 @@ async function stepBack(
   principal: Principal,
   sessionId: string,
 ): Promise<{ readonly from?: { readonly runId: string; readonly atSeq: number } }> {
-  const runId = await lastRun(ledger, sessionId)
-  if (runId === undefined) return {}
-  await requireVisible(ledger, principal, runId)
+  const runId = await lastRunOf(ledger, sessionId)
+  if (runId === undefined || !(await isVisible(ledger, principal, runId))) return {}
   for await (const { type, seq } of ledger.read(runId)) {
     if (type === 'input_received') return { from: { runId, atSeq: seq - 1 } }
   }
@@ -103,24 +96,6 @@ async function decide(served: Served, principal: Principal, { messages }: ChatBo
   }
   const runId = await requireVisible(ledger, principal, last.id)
   const after = (await ledger.head(runId))?.seq ?? 0
-  for (const decision of decisions) await send(served, principal, runId, decision)
+  for (const decision of decisions) await sendDecision(served, principal, runId, decision)
   return { runId, after }
-}
-
-async function send(
-  { runtime, contextOf }: Served,
-  principal: Principal,
-  runId: RunId,
-  { approvalId, approved, reason }: ChatDecision,
-): Promise<void> {
-  requirePermission(principal, approved ? 'approve' : 'deny')
-  const question = questionOf(approvalId)
-  if (question === undefined)
-    throw new RefusedRequestError(400, 'malformed', 'The approval has no id of this server.')
-  const { name: by } = principal
-  const command = approved
-    ? ({ type: 'approve', ...question, by, via: 'chat' } as const)
-    : ({ type: 'deny', ...question, by, via: 'chat', reason } as const)
-  const answer = await runtime.send(runId, command, { context: contextOf(principal) })
-  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
 }

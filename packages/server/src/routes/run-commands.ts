@@ -3,6 +3,7 @@ import type { CommandAcknowledgement } from '@tallystick/core/kit'
 import type { Hono } from 'hono'
 import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
+import { callerKey } from '../access/caller-key.ts'
 import type { Principal } from '../access/principal.ts'
 import { requireVisible } from '../access/visible-run.ts'
 import { resumeBody } from '../runs/bodies.ts'
@@ -31,22 +32,11 @@ function addCommand(app: Hono<RequestScope>, served: Served, name: CommandName):
     requirePermission(principal, name)
     const runId = await requireVisible(served.ledger, principal, context.req.param('run') ?? '')
     const sent = await readBody(context.req.raw, commandKinds[name].read, served.body)
-    const key = commandKey(principal, context.req.header('idempotency-key'))
+    const key = callerKey(principal, context.req.header('idempotency-key'))
     const command = sent({ by: principal.name, newId: () => key ?? crypto.randomUUID() })
     const own = { key, context: served.contextOf(principal) }
     return acknowledged(await served.runtime.send(runId, command, own))
   })
-}
-
-/** A key of one principal never meets that of another. */
-function commandKey({ name }: Principal, given: string | undefined): string | undefined {
-  if (given === undefined) return undefined
-  if (/^[\x21-\x7e]{1,200}$/.test(given)) return `http:${encodeURIComponent(name)}:${given}`
-  throw new RefusedRequestError(
-    400,
-    'malformed',
-    'Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.',
-  )
 }
 
 function acknowledged(acknowledgement: CommandAcknowledgement): Response {

@@ -1,11 +1,12 @@
-import type { Agent, Ledger, Run } from '@tallystick/core'
+import type { Agent, Ledger, Run, RunId } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import { limitNames } from '@tallystick/core/vocabulary'
+import { canonicalJson, limitNames, type Json, type UserPart } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { RefusedRequestError, runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal, Scope } from '../access/principal.ts'
 import { includes } from '../access/principal.ts'
+import { callerKey } from '../access/caller-key.ts'
 import { isVisible, requireVisible, sees, startOf } from '../access/visible-run.ts'
 import { firstEvent } from '../runs/first-event.ts'
 import { forkBody, startBody, type StartBody } from '../runs/bodies.ts'
@@ -18,7 +19,8 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
     const principal = context.get('principal')
     requirePermission(principal, 'start')
     const body = await readBody(context.req.raw, startBody, served.body)
-    const run = await startRun(served, principal, body)
+    const idempotencyKey = callerKey(principal, context.req.header('idempotency-key'))
+    const run = await startRun(served, principal, body, idempotencyKey)
     return begun(served, run)
   })
   app.post('/runs/:run/fork', async (context) => {
@@ -41,9 +43,14 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
 }
 
 /** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
-export async function startRun(served: Served, principal: Principal, body: StartBody): Promise<Run> {
+export async function startRun(
+  served: Served,
+  principal: Principal,
+  body: StartBody,
+  idempotencyKey?: string,
+): Promise<Run> {
   const { runtime, ledger } = served
-  const { input, sessionId, whenBusy, from } = body
+  const { input, sessionId, whenBusy, from, tags, metadata, deadline } = body
   const agent = requireAgent(served, principal, body.agent)
   const subject = body.subject ?? onlySubject(principal)
   requireSeen(principal, { agent: agent.name, sessionId, subject })
@@ -53,8 +60,10 @@ export async function startRun(served: Served, principal: Principal, body: Start
   const run: Run = runtime.run(agent, input, {
     context: served.contextOf(principal),
     ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits }),
+    ...omitUndefined({ tags, metadata, deadline, idempotencyKey }),
   })
   const first = await firstEvent(run, 0, served.stream.report)
+  if (idempotencyKey !== undefined) await requireSameOrder(ledger, run.id, body)
   // Another caller may have begun the session meanwhile: nothing of it may be answered to this one.
   const before = first.type === 'run_started' ? first.parent : undefined
   if (before && !(await isVisible(ledger, principal, before.runId))) {
@@ -66,6 +75,29 @@ export async function startRun(served: Served, principal: Principal, body: Start
 
 function begun({ basePath }: Served, { id }: Run): Response {
   return json({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
+}
+
+/** Whether two inputs are the same, as JSON carries them. */
+function isSame(one: readonly UserPart[], other: readonly UserPart[]): boolean {
+  return canonicalJson(one as unknown as Json) === canonicalJson(other as unknown as Json)
+}
+
+/** Refuses a key that began a run with another agent or input: one of the two requests is a mistake. */
+async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: StartBody): Promise<void> {
+  const given = typeof input === 'string' ? [{ type: 'text', text: input } as const] : input
+  for await (const event of ledger.read(runId)) {
+    const differs =
+      (event.type === 'run_started' && event.agent !== agent) ||
+      (event.type === 'input_received' && !isSame(event.message.parts, given))
+    if (differs) {
+      throw new RefusedRequestError(
+        409,
+        'key_used',
+        `This Idempotency-Key began run ${runId} before, with another agent or input. Give each order a key of its own.`,
+      )
+    }
+    if (event.type === 'input_received') return
+  }
 }
 
 /** The subject of a principal that has one: its runs are about it unless the request names another. */

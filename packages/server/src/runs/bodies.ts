@@ -26,6 +26,10 @@ export interface StartBody {
   readonly subject?: string
   /** Begins with the history of another run, up to an event. */
   readonly from?: { readonly runId: string; readonly atSeq?: number }
+  readonly tags?: readonly string[]
+  readonly metadata?: JsonObject
+  /** When its time is up, in milliseconds since 1970 UTC. */
+  readonly deadline?: number
   /** Limits of this run, within those of the agent. */
   readonly limits?: { readonly [Name in LimitName]?: number } & { readonly onLimit?: OnLimit }
 }
@@ -103,6 +107,9 @@ export const startBody: z.ZodType<StartBody> = z.strictObject({
   whenBusy: z.exactOptional(z.enum(['conflict', 'wait'])),
   subject: z.exactOptional(id),
   from: z.exactOptional(z.strictObject({ runId: id, atSeq: z.exactOptional(z.int().positive()) })),
+  tags: z.exactOptional(z.array(id).max(50)),
+  metadata: z.exactOptional(z.record(z.string(), z.json())),
+  deadline: z.exactOptional(z.int().positive()),
   limits: z.exactOptional(limits),
 })
 export const approveBody: z.ZodType<ApproveBody> = z.strictObject({

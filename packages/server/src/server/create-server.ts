@@ -6,6 +6,7 @@ import { isRead, requireLoopbackHost, requireNoSecretInUrl, requireOwnOrigin } f
 import { crossOriginHeaders, isPreflight } from '../http/cross-origin.ts'
 import { newToken, tokenOwner } from '../access/own-token.ts'
 import { requirePrincipal } from '../access/principal.ts'
+import { addAgUi } from '../routes/ag-ui.ts'
 import { addAgents } from '../routes/agents.ts'
 import { addChat } from '../routes/chat.ts'
 import { addCommands } from '../routes/run-commands.ts'
@@ -108,6 +109,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addEvents(app, served)
   addCommands(app, served)
   addChat(app, served)
+  addAgUi(app, served)
   return app
 }
 

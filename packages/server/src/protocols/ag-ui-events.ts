@@ -1,0 +1,196 @@
+import { omitUndefined } from '@tallystick/core/kit'
+import { deferredCalls, pendingApprovals } from '@tallystick/core/machine'
+import type { RunState } from '@tallystick/core'
+import { resultText, type MoveOf, type MoveTable } from './run-moves.ts'
+import { approvalIdOf } from './approval-id.ts'
+
+/** An event of AG-UI 1.0. */
+export type AgUiEvent = { readonly type: string; readonly [field: string]: unknown }
+
+/** A message of AG-UI. */
+export type AgUiMessage = { readonly id: string; readonly role: string; readonly [field: string]: unknown }
+
+/** How a client of AG-UI names what it gets. */
+export interface AgUiNames {
+  /** Default: the session of the run, or its id without one. */
+  readonly threadId?: string | undefined
+  /** A client gives each request a run of its own. Default: the id of the run. */
+  readonly runId?: string | undefined
+  /** The messages that the client has: they stay when text of the run is taken back. */
+  readonly messages?: readonly AgUiMessage[] | undefined
+}
+
+/** Each move as a client of AG-UI reads it. Text that is taken back leaves by a snapshot of the other messages. */
+export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
+  const table = new AgUiTable(names)
+  return {
+    run_started: (move) => [table.start(move)],
+    step_started: () => table.beginStep(),
+    part_started: (move) => table.startPart(move),
+    part_added: (move) => table.addToPart(move),
+    part_ended: (move) => table.endPart(move),
+    call_started: ({ toolCallId, name }) => table.startCall(toolCallId, name),
+    call_input_added: ({ toolCallId, text }) => table.addInput(toolCallId, text),
+    call_requested: (move) => table.requestCall(move),
+    step_withdrawn: () => table.withdraw(),
+    approval_requested: () => [],
+    approval_decided: () => [],
+    call_progressed: ({ toolCallId, data }) => [
+      { type: 'CUSTOM', name: 'tool_progress', value: { toolCallId, data } },
+    ],
+    call_ended: (move) => table.endCall(move),
+    step_ended: () => [],
+    run_finished: (move) => [table.finish(move)],
+  }
+}
+
+class AgUiTable {
+  readonly #names: AgUiNames
+  #threadId: string
+  readonly #messages: AgUiMessage[]
+  /** How many messages there were when the step began. */
+  #before = 0
+  #text = ''
+  /** Calls whose input is being written, and whether any of it was sent. */
+  readonly #open = new Map<string, { readonly name: string; hasInput: boolean }>()
+
+  constructor(names: AgUiNames) {
+    this.#names = names
+    this.#threadId = names.threadId ?? ''
+    this.#messages = [...(names.messages ?? [])]
+    this.#before = this.#messages.length
+  }
+
+  start({ runId, sessionId, parentRunId }: MoveOf<'run_started'>): AgUiEvent {
+    this.#threadId = this.#names.threadId ?? sessionId ?? runId
+    const named = { threadId: this.#threadId, runId: this.#names.runId ?? runId }
+    return { type: 'RUN_STARTED', ...named, ...omitUndefined({ parentRunId }) }
+  }
+
+  beginStep(): readonly AgUiEvent[] {
+    this.#before = this.#messages.length
+    return []
+  }
+
+  startPart({ kind, partId: messageId }: MoveOf<'part_started'>): readonly AgUiEvent[] {
+    this.#text = ''
+    if (kind === 'text') return [{ type: 'TEXT_MESSAGE_START', messageId, role: 'assistant' }]
+    return [
+      { type: 'REASONING_START', messageId },
+      { type: 'REASONING_MESSAGE_START', messageId, role: 'reasoning' },
+    ]
+  }
+
+  addToPart({ kind, partId: messageId, text: delta }: MoveOf<'part_added'>): readonly AgUiEvent[] {
+    if (delta === '') return []
+    this.#text += delta
+    const type = kind === 'text' ? 'TEXT_MESSAGE_CONTENT' : 'REASONING_MESSAGE_CONTENT'
+    return [{ type, messageId, delta }]
+  }
+
+  endPart({ kind, partId: messageId }: MoveOf<'part_ended'>): readonly AgUiEvent[] {
+    const role = kind === 'text' ? 'assistant' : 'reasoning'
+    this.#messages.push({ id: messageId, role, content: this.#text })
+    if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId }]
+    return [
+      { type: 'REASONING_MESSAGE_END', messageId },
+      { type: 'REASONING_END', messageId },
+    ]
+  }
+
+  startCall(toolCallId: string, name: string): readonly AgUiEvent[] {
+    this.#open.set(toolCallId, { name, hasInput: false })
+    return [{ type: 'TOOL_CALL_START', toolCallId, toolCallName: name }]
+  }
+
+  addInput(toolCallId: string, delta: string): readonly AgUiEvent[] {
+    const open = this.#open.get(toolCallId)
+    if (open === undefined || delta === '') return []
+    open.hasInput = true
+    return [{ type: 'TOOL_CALL_ARGS', toolCallId, delta }]
+  }
+
+  requestCall({ toolCallId, name, input }: MoveOf<'call_requested'>): readonly AgUiEvent[] {
+    const open = this.#open.get(toolCallId)
+    this.#open.delete(toolCallId)
+    const text = JSON.stringify(input)
+    const call = { id: toolCallId, type: 'function', function: { name, arguments: text } }
+    this.#messages.push({ id: toolCallId, role: 'assistant', toolCalls: [call] })
+    const whole = open?.hasInput ? [] : [{ type: 'TOOL_CALL_ARGS', toolCallId, delta: text }]
+    return [...whole, { type: 'TOOL_CALL_END', toolCallId }]
+  }
+
+  withdraw(): readonly AgUiEvent[] {
+    const ends = this.#endOpenCalls()
+    this.#messages.length = this.#before
+    return [...ends, { type: 'MESSAGES_SNAPSHOT', messages: [...this.#messages] }]
+  }
+
+  endCall({ toolCallId, content: parts }: MoveOf<'call_ended'>): readonly AgUiEvent[] {
+    const content = resultText(parts)
+    const id = `${toolCallId}.result`
+    this.#messages.push({ id, role: 'tool', toolCallId, content })
+    return [{ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, content, role: 'tool' }]
+  }
+
+  finish({ runId, reason, detail, text, usage, costUsd }: MoveOf<'run_finished'>): AgUiEvent {
+    if (reason === 'model_failed') {
+      return { type: 'RUN_ERROR', message: 'The model did not answer.', code: reason }
+    }
+    const { inputTokens, outputTokens } = usage
+    return {
+      type: 'RUN_FINISHED',
+      threadId: this.#threadId,
+      runId: this.#names.runId ?? runId,
+      outcome: { type: reason === 'cancelled' ? 'cancelled' : 'success' },
+      result: { runId, reason, text, ...omitUndefined({ detail, costUsd }) },
+      usage: [omitUndefined({ inputTokens, outputTokens })],
+    }
+  }
+
+  /** A call whose input broke off: no message keeps it. */
+  #endOpenCalls(): readonly AgUiEvent[] {
+    const ids = [...this.#open.keys()]
+    this.#open.clear()
+    return ids.map((toolCallId) => ({ type: 'TOOL_CALL_END', toolCallId }))
+  }
+}
+
+/** Begins what a client of AG-UI takes for a run of its own, and is the rest of one that waited. */
+export function reopenedRun({ runId, sessionId }: RunState, names: AgUiNames): AgUiEvent {
+  return { type: 'RUN_STARTED', threadId: names.threadId ?? sessionId ?? runId, runId: names.runId ?? runId }
+}
+
+/** Ends it with what the run waits for. */
+export function interruptedRun(state: RunState, names: AgUiNames): AgUiEvent {
+  const { runId, sessionId } = state
+  return {
+    type: 'RUN_FINISHED',
+    threadId: names.threadId ?? sessionId ?? runId,
+    runId: names.runId ?? runId,
+    outcome: { type: 'interrupt', interrupts: interruptsOf(state) },
+  }
+}
+
+function interruptsOf(state: RunState): readonly object[] {
+  const approvals = pendingApprovals(state).map((approval) => ({
+    id: approvalIdOf(approval),
+    reason: 'tool_approval',
+    toolCallId: approval.toolCallId,
+    message: approval.reason ?? `May ${approval.name} run with this input?`,
+    metadata: { name: approval.name, input: approval.input },
+    responseSchema: {
+      type: 'object',
+      properties: { approved: { type: 'boolean' }, reason: { type: 'string' }, input: { type: 'object' } },
+      required: ['approved'],
+    },
+  }))
+  const deferred = deferredCalls(state).map(({ toolCallId, name, externalId }) => ({
+    id: toolCallId,
+    reason: 'deferred_call',
+    toolCallId,
+    metadata: { name, externalId },
+  }))
+  const limit = state.metLimit ? [{ id: state.metLimit.limit, reason: 'limit_reached' }] : []
+  return [...approvals, ...deferred, ...limit]
+}

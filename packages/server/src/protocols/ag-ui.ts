@@ -1,0 +1,100 @@
+import * as z from 'zod'
+import type { JsonObject, UserPart } from '@tallystick/core/vocabulary'
+import { RefusedRequestError } from '../http/problem.ts'
+import {
+  agUiTable,
+  interruptedRun,
+  reopenedRun,
+  type AgUiEvent,
+  type AgUiMessage,
+  type AgUiNames,
+} from './ag-ui-events.ts'
+import type { RunProtocol } from './protocol-stream.ts'
+
+/** AG-UI 1.0 over server-sent events. */
+export function agUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {
+  return {
+    newTable: () => agUiTable(names),
+    opening: (state) => [reopenedRun(state, names)],
+    waiting: (state) => [interruptedRun(state, names)],
+    textOf: (event) => `data: ${JSON.stringify(event)}\n\n`,
+    ending: '',
+  }
+}
+
+/** An answer to an interrupt. */
+interface ResumeEntry {
+  readonly interruptId: string
+  readonly status: 'resolved' | 'cancelled'
+  readonly payload?: unknown
+}
+
+/** What a client of AG-UI sends, as far as a server reads it. Tools of the client are not called. */
+export interface RunAgentInput {
+  readonly threadId: string
+  readonly runId: string
+  readonly messages: readonly AgUiMessage[]
+  readonly resume?: readonly ResumeEntry[] | undefined
+}
+
+const id = z.string().regex(/\S/, 'is empty').max(200)
+
+/** The check of it. */
+export const runAgentInput: z.ZodType<RunAgentInput> = z.looseObject({
+  threadId: id,
+  runId: id,
+  messages: z.array(z.looseObject({ id: z.string(), role: z.string() })),
+  resume: z
+    .array(
+      z.looseObject({
+        interruptId: z.string(),
+        status: z.enum(['resolved', 'cancelled']),
+        payload: z.unknown().optional(),
+      }),
+    )
+    .optional(),
+})
+
+/** Returns what the user says in the last message. */
+export function userInput(messages: readonly AgUiMessage[]): readonly UserPart[] {
+  const last = messages.at(-1)
+  const content = last?.role === 'user' ? last['content'] : undefined
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  const texts = Array.isArray(parts) ? parts.flatMap(textPart) : []
+  if (texts.length > 0) return texts
+  throw new RefusedRequestError(400, 'malformed', 'The last message has to be one of the user, with a text.')
+}
+
+function textPart(part: unknown): readonly UserPart[] {
+  const { type, text } = Object(part) as { readonly type?: unknown; readonly text?: unknown }
+  return type === 'text' && typeof text === 'string' && text !== '' ? [{ type, text }] : []
+}
+
+/** A decision about a call that a client took. */
+export interface AgUiDecision {
+  readonly approvalId: string
+  readonly approved: boolean
+  readonly reason: string
+  readonly input?: JsonObject
+}
+
+const payload = z.looseObject({
+  approved: z.boolean(),
+  reason: z.string().optional(),
+  input: z.record(z.string(), z.json()).optional(),
+})
+
+/** Returns the decision of an answer to an interrupt. An interrupt that was given up is denied. */
+export function decisionOf({ interruptId: approvalId, status, payload: given }: ResumeEntry): AgUiDecision {
+  if (status === 'cancelled') return { approvalId, approved: false, reason: 'The question was given up.' }
+  const parsed = payload.safeParse(given)
+  if (!parsed.success) {
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The payload of a resume entry has to say { approved: true } or false.',
+    )
+  }
+  const { approved, reason = 'Denied.', input } = parsed.data
+  return { approvalId, approved, reason, ...(input && { input }) }
+}

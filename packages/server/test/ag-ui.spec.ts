@@ -1,0 +1,117 @@
+import { HttpAgent, type RunAgentParameters } from '@ag-ui/client'
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { defineAgent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { answerOf, openOffice, tellingAgent, type Office } from './kit/office.ts'
+
+function agentOf(office: Office, name: string, as = 'ada'): HttpAgent {
+  return new HttpAgent({
+    url: `${office.listening.url}/ag-ui/${name}`,
+    headers: { authorization: `Bearer ${as}` },
+    threadId: 't1',
+  })
+}
+
+/** Runs an agent, and answers how its run ended. */
+async function outcomeOf(agent: HttpAgent, parameters: RunAgentParameters = {}): Promise<unknown> {
+  let ended: unknown
+  await agent.runAgent(parameters, { onRunFinishedEvent: ({ event }) => void (ended = event) })
+  return ended
+}
+
+// The client prints each refusal that it rejects with.
+beforeEach(() => {
+  const print = vi.spyOn(console, 'error').mockImplementation(() => {})
+  onTestFinished(() => print.mockRestore())
+})
+
+interface Interrupted {
+  readonly outcome: { readonly interrupts: readonly { readonly id: string; readonly toolCallId: string }[] }
+}
+
+describe('an agent of AG-UI', () => {
+  it('answers in one thread, run after run', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
+    const agent = agentOf(office, 'teller')
+    agent.addMessage({ id: 'm1', role: 'user', content: 'First?' })
+    expect(await outcomeOf(agent)).toMatchObject({ outcome: { type: 'success' }, result: { text: 'One.' } })
+    agent.addMessage({ id: 'm2', role: 'user', content: [{ type: 'text', text: 'Second?' }] })
+    await agent.runAgent()
+    expect(agent.messages.map(({ role, content }) => [role, content])).toEqual([
+      ['user', 'First?'],
+      ['assistant', 'One.'],
+      ['user', [{ type: 'text', text: 'Second?' }]],
+      ['assistant', 'Two.'],
+    ])
+    expect((await answerOf(await office.send('/runs?sessionId=t1')))['runs']).toHaveLength(2)
+  })
+
+  it('is interrupted by a question, and continues with the answer', async () => {
+    const office = await openOffice()
+    const agent = agentOf(office, 'office')
+    agent.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })
+    const { outcome } = (await outcomeOf(agent)) as Interrupted
+    expect(outcome).toMatchObject({
+      type: 'interrupt',
+      interrupts: [{ reason: 'tool_approval', message: 'it is money', metadata: { input: { usd: 5 } } }],
+    })
+    const resume = [
+      {
+        interruptId: outcome.interrupts[0]!.id,
+        status: 'resolved',
+        payload: { approved: true, input: { usd: 4 } },
+      },
+    ] as const
+    expect(await outcomeOf(agent, { resume: [...resume] })).toMatchObject({
+      outcome: { type: 'success' },
+      result: { text: 'Payment: 4 USD paid' },
+    })
+    expect(agent.messages.at(-1)).toMatchObject({ role: 'assistant', content: 'Payment: 4 USD paid' })
+    const { runs } = (await answerOf(await office.send('/runs?sessionId=t1'))) as unknown as {
+      runs: readonly { runId: string }[]
+    }
+    const events = (await answerOf(await office.send(`/runs/${runs[0]?.runId}/events`)))['events']
+    expect(events).toContainEqual(expect.objectContaining({ type: 'approval_decided', by: 'ada' }))
+  })
+
+  it('denies what a client gives up, and refuses what says nothing', async () => {
+    const office = await openOffice()
+    const agent = agentOf(office, 'office')
+    agent.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })
+    const { outcome } = (await outcomeOf(agent)) as Interrupted
+    const { id: interruptId } = outcome.interrupts[0]!
+    const unclear = [{ interruptId, status: 'resolved', payload: { sure: true } }] as const
+    await expect(agent.runAgent({ resume: [...unclear] })).rejects.toThrow(/400/)
+    await agent.runAgent({ resume: [{ interruptId, status: 'cancelled' }] })
+    expect(agent.messages.at(-1)?.content).toContain('given up')
+  })
+
+  it('takes text back that was void, and keeps what the client has', async () => {
+    const model = scriptedModel([
+      { text: 'Half of it', fail: 'overloaded', retryAfterMs: 1 },
+      { text: 'All of it.' },
+    ])
+    const office = await openOffice({
+      agents: [defineAgent({ name: 'teller', instructions: 'Answer.', model })],
+    })
+    const agent = agentOf(office, 'teller')
+    agent.addMessage({ id: 'm1', role: 'user', content: 'Well?' })
+    await agent.runAgent()
+    expect(agent.messages.map(({ content }) => content)).toEqual(['Well?', 'All of it.'])
+  })
+
+  it('of another caller is neither continued nor decided', async () => {
+    const office = await openOffice()
+    const adas = agentOf(office, 'office')
+    adas.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })
+    const { outcome } = (await outcomeOf(adas)) as Interrupted
+    const bobs = agentOf(office, 'office', 'bob')
+    bobs.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })
+    await expect(bobs.runAgent()).rejects.toThrow(/403/)
+    const resume = [
+      { interruptId: outcome.interrupts[0]!.id, status: 'resolved', payload: { approved: true } },
+    ] as const
+    const refused = agentOf(office, 'office', 'bob').runAgent({ resume: [...resume] })
+    await expect(refused).rejects.toThrow(/404.*Run t1 is not/)
+  })
+})
