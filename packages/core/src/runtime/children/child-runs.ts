@@ -42,13 +42,14 @@ export class ChildRuns {
 
   /** The run that does the work of a call, with what the application gave the parent. */
   drive(state: ExecutingState, call: Call, context: unknown): DrivenChild {
-    const { ledger, agents } = this.#parts
+    const { ledger } = this.#parts
     const childId = childRunIdOf(state.runId, call.toolCallId)
     const child = this.#held(childId, context)
     let begun: Promise<unknown> | undefined
     const begin = async (): Promise<void> => {
       if (await ledger.head(childId)) child.drive({ takeOver: true })
-      else child.start({ prepare: () => Promise.resolve(childStartCommand(state, call, agents, context)) })
+      else
+        child.start({ prepare: () => Promise.resolve(childStartCommand(state, call, this.#parts, context)) })
     }
     return {
       begin: async () => {

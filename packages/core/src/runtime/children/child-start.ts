@@ -4,7 +4,8 @@ import type { Call, ExecutingState } from '../../machine/state/state.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { isAgentTool, taskOf } from '../definition/agent-tool.ts'
-import type { AgentRegistry } from '../definition/registered-agents.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+import { givenIn, withDefaults } from '../session/recorded-options.ts'
 import { messageOf } from '../session/input-message.ts'
 import { startCommand } from '../session/start-command.ts'
 
@@ -12,18 +13,22 @@ import { startCommand } from '../session/start-command.ts'
 export function childStartCommand(
   state: ExecutingState,
   call: Call,
-  { register, find }: AgentRegistry,
+  { agents, defaults }: Pick<RuntimeParts, 'agents' | 'defaults'>,
   context: unknown,
 ): StartCommand {
+  const { register, find } = agents
   const childId = childRunIdOf(state.runId, call.toolCallId)
   const tool = find(state.agent)?.tools.find(({ name }) => name === call.name)
   if (tool === undefined || !isAgentTool(tool)) {
     throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
   }
   const agent = register(tool.agent)
-  const limits = childLimits(call.grant ?? {}, agent.limits, state.limits)
+  const own = { ...agent.limits, ...omitUndefined({ ...defaults.limits }) }
+  const limits = childLimits(call.grant ?? {}, own, state.limits)
+  const given = givenIn(agent, withDefaults({}, defaults), agents)
   const command = startCommand(childId, agent, messageOf(taskOf(call.input) ?? 'Go on.'), {
     limits,
+    given,
     register,
     context,
   })

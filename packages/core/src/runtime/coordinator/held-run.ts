@@ -4,6 +4,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
 import { LeftCommands } from '../commands/left-commands.ts'
+import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import type { Drive } from '../drive/drive.ts'
 import type { Coordinators } from './coordinators.ts'
@@ -21,6 +22,8 @@ export class HeldRun {
   context: unknown
   /** The model that the application gives it. */
   model: Model | undefined
+  /** The hooks that the application gives it. */
+  hooks: readonly RunHooks[] = []
 
   constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
     this.runId = runId
@@ -34,6 +37,7 @@ export class HeldRun {
   /** What the run is driven with from here on: a loop keeps the context that it began with. */
   get drive(): Drive {
     const { runId, parts, runs, acknowledgements, live, context, model } = this
-    return { runId, parts, children: runs.children, acknowledgements, live, context, model }
+    const hooks = [...parts.defaults.hooks, ...this.hooks]
+    return { runId, parts, children: runs.children, acknowledgements, live, context, model, hooks }
   }
 }

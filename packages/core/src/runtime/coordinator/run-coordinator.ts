@@ -9,6 +9,7 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { RelatedRun } from '../children/related-runs.ts'
 import { answerTimeoutMs, ledgerSilent, refusedAtEnd, refusedByDrain } from '../commands/closed-refusals.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { untilStopped, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
@@ -56,6 +57,11 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
   setContext(context: unknown): void {
     if (context !== undefined) this.#run.context = context
+  }
+
+  /** Takes the hooks that the application gives the run from here on. */
+  setHooks(hooks: readonly RunHooks[]): void {
+    if (hooks.length > 0) this.#run.hooks = hooks
   }
 
   /** Takes the model that the application gives the run. */

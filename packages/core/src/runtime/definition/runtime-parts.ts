@@ -1,8 +1,21 @@
+import type { RunHooks } from '../agent/hooks.ts'
 import type { Host } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
+import type { Model } from '../../ports/model.ts'
+import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
+import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { KnownModels } from './known-models.ts'
 import type { AgentRegistry } from './registered-agents.ts'
+
+/** What the runs of a runtime are given, where they are given nothing else. */
+export interface RunDefaults {
+  readonly model?: Model
+  readonly modelSettings?: ModelSettings
+  readonly limits?: GivenLimits
+  /** Called for every run, beside its own. */
+  readonly hooks: readonly RunHooks[]
+}
 
 /** What a runtime is made of, given once to each part that drives runs. */
 export interface RuntimeParts {
@@ -12,6 +25,8 @@ export interface RuntimeParts {
   readonly agents: AgentRegistry
   /** The models that its runs may be given. */
   readonly models: KnownModels
+  /** What all runs are given that say nothing else. */
+  readonly defaults: RunDefaults
   /** What it does with a run whose agent has other code now. */
   readonly onDrift: 'continue' | 'refuse'
   /** Makes ids of runs and keys of inbox entries, unique for ever. */

@@ -4,6 +4,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
 import type { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
+import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 
 /** What a run is driven with. */
@@ -18,4 +19,6 @@ export interface Drive {
   readonly context: unknown
   /** The model that the run is given, where this process was handed it. */
   readonly model: Model | undefined
+  /** Those of the runtime and of the run. */
+  readonly hooks: readonly RunHooks[]
 }

@@ -18,6 +18,7 @@ import { drivingAgent, drivingRules, givenModelOf, requireDrivable } from './dri
 import type { Drive } from './drive.ts'
 import { Mailbox, type Mail } from './mailbox.ts'
 import { RunInbox } from './run-inbox.ts'
+import { callHooks } from './run-hooks.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 
@@ -180,7 +181,7 @@ export class RunLoop {
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
-    const { live, acknowledgements } = this.#drive
+    const { live, acknowledgements, hooks, context } = this.#drive
     const mail: Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.takePage()]
     let batch = this.#decide(this.#state, mail, options)
     if (!options.draining && (await this.#isCheckedAtOnce(batch, effects))) {
@@ -193,9 +194,12 @@ export class RunLoop {
     if (batch.events.length > 0 && !isUnchanged) {
       if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
       this.#unrecordedResume.recorded()
+      const agentBefore = this.#state?.agent ?? batch.state.agent
       this.#state = batch.state
       this.#paceDeltas(batch.events)
       for (const event of batch.events) live.next(event)
+      if (hooks.length > 0)
+        await callHooks(batch.events, agentBefore, { hooks, host: this.#drive.parts.host, context })
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
     mail.forEach(({ key }, index) => {

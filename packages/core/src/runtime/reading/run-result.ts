@@ -5,13 +5,14 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { LimitName } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
-import type { Message, UserPart } from '../../vocabulary/model/content.ts'
+import type { Message, ModelRef, UserPart } from '../../vocabulary/model/content.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import { transcript } from '../../machine/prompt/transcript.ts'
+import { currentModel, callsAwaitingChild } from '../../machine/state/state-views.ts'
+import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import {
   deferredCalls,
   pendingApprovals,
@@ -22,11 +23,19 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { Agent } from '../agent/agent.ts'
 import { stateOf } from './load-state.ts'
 
+/** A failure that ended a run, and the model that it is of. */
+export interface RunFailure extends ModelFailure {
+  readonly provider: string
+  readonly modelId: string
+}
+
 /** Fields of every run that has stopped. */
 export interface StoppedRun {
   readonly runId: RunId
   /** Details of the ending, from the provider or the runtime. */
   readonly detail?: string
+  /** How the model failed, if that ended the run: with its class, and whether the same request may succeed later. */
+  readonly failure?: RunFailure
   /** The active agent: the one that the run was started with, or the last that took over. */
   readonly agent: string
   /**
@@ -141,13 +150,35 @@ export async function wholeResult<Output>(
   ledger: Ledger,
   agent: Agent<Output> | undefined,
 ): Promise<RunResult<Output>> {
-  const result = await withChildren(state, ledger)
+  const result = await withFailure(await withChildren(state, ledger), state, ledger)
   if (state.output === undefined || agent?.output === undefined) return result as RunResult<Output>
   const read = await agent.output.read(state.output.value)
   if ('output' in read) return { ...result, output: read.output }
   throw new ConfigurationError(
     `Run ${state.runId} answered what the schema of the agent ${state.agent} takes no more: ${read.error}. Its answer is on record as it was; read the run with the schema that it was started with.`,
   )
+}
+
+/** The most events between the failure of a model and the end of its run. */
+const EVENTS_AT_END = 64
+
+/** Adds how the model failed, where that ended the run. */
+async function withFailure<Result extends StoppedRun>(
+  result: Result,
+  state: RunState,
+  ledger: Ledger,
+): Promise<Result> {
+  if (state.phase !== 'done' || !['model_failed', 'context_overflow', 'refused'].includes(state.reason))
+    return result
+  let model: ModelRef | undefined
+  let failure: ModelFailure | undefined
+  for await (const event of ledger.read(state.runId, { fromSeq: Math.max(1, state.seq - EVENTS_AT_END) })) {
+    if (event.type === 'model_call_started') model = event.model
+    if (event.type === 'model_stream_failed') failure = event.failure
+  }
+  if (failure === undefined) return result
+  const { provider, modelId } = model ?? currentModel(state)
+  return { ...result, failure: { ...failure, provider, modelId } }
 }
 
 /** Replaces the wait for child runs by what the child runs wait for. */

@@ -11,6 +11,7 @@ import { messageOf } from '../session/input-message.ts'
 import { reachableAgents } from '../definition/registered-agents.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
+import { stepsOf, type RunStep } from './run-steps.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import {
   decisionFault,
@@ -66,6 +67,8 @@ export interface Run<Output = unknown> extends RunStreams {
     call: string | ShownApproval,
     decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
   ): Promise<CommandAcknowledgement>
+  /** The turns of the run so far: what each asked, called and used, and how long it took. Read from the ledger. */
+  steps(): Promise<readonly RunStep[]>
   /** Adds a message to the run's next turn. The event `input_settled` records where, or why not. */
   steer(input: string | readonly UserPart[]): Promise<CommandAcknowledgement>
   /** Adds a message after the answer. The event `input_settled` records where, or why not. */
@@ -140,6 +143,7 @@ export function runOf<Output>(
         reason,
       })
     },
+    steps: () => stepsOf(source.ledger, coordinator.runId),
     steer: (input) =>
       coordinator.send({ type: 'steer', message: messageOf(input), receipt: coordinator.newInputId() }),
     queue: (input) =>

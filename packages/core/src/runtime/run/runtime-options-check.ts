@@ -25,6 +25,7 @@ import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import { someSettings } from '../agent/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
 import { calledModel, definedAgent, someLimits } from '../agent/part-check.ts'
+import { someHooks } from '../agent/hooks.ts'
 import { someMetadata, someTags, someToolChoice } from '../definition/given-labels.ts'
 import { someSignal } from './cancel-signal.ts'
 import type {
@@ -55,6 +56,10 @@ const runtimeOptions = fields<RuntimeOptions>({
   agents: maybe(listOf(definedAgent)),
   prices: maybe(functionOr(recordOf(modelPrice))),
   models: maybe(listOf(calledModel)),
+  model: maybe(calledModel),
+  modelSettings: maybe(someSettings),
+  limits: maybe(someLimits),
+  hooks: maybe(someHooks),
   approval: maybe(anyFunction),
   onDrift: maybe(oneOf(['continue', 'refuse'])),
   host: maybe(
@@ -97,6 +102,7 @@ const ownOptions = {
   toolChoice: maybe(someToolChoice),
   parallelToolCalls: maybe(trueOrFalse),
   signal: maybe(someSignal),
+  hooks: maybe(someHooks),
   idempotencyKey: maybe(filledText),
   deadline: maybe(moment),
   workflowName: maybe(filledText),
@@ -209,6 +215,7 @@ const resumeOptions = fields<ResumeOptions>({
   agent: maybe(definedAgent),
   context: maybe(anyValue),
   model: maybe(calledModel),
+  hooks: maybe(someHooks),
 })
 
 /** Refuses options of which no run could be taken up. */

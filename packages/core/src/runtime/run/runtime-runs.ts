@@ -5,6 +5,7 @@ import { runIdOfKey } from '../../vocabulary/values/key-run-id.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
+import { hookListOf } from '../agent/hooks.ts'
 import { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import { KnownModels } from '../definition/known-models.ts'
@@ -15,7 +16,7 @@ import type { Waiting } from '../reading/follow-run.ts'
 import { interruptedRuns, type InterruptedOptions } from '../reading/listed-runs.ts'
 import { givenInput, withGiven, type RunInput } from '../session/run-input.ts'
 import { pastOf } from '../session/session.ts'
-import { givenIn, requireSameRun } from '../session/recorded-options.ts'
+import { givenIn, requireSameRun, withDefaults } from '../session/recorded-options.ts'
 import { startCommand } from '../session/start-command.ts'
 import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
 import { defaultHost } from './host.ts'
@@ -38,12 +39,18 @@ export class RuntimeRuns {
     onDrift = 'continue',
     host: own = {},
     models: given = [],
+    model,
+    modelSettings,
+    limits,
+    hooks,
   }: RuntimeOptions) {
     const host = { ...defaultHost, ...omitUndefined({ ...own }) }
     const agents = agentRegistry(prices, approval)
     for (const agent of known) agents.register(agent)
     const models = new KnownModels(agents, given)
-    this.#parts = { ledger, host, agents, models, onDrift, newId: runIdMaker(host) }
+    if (model) models.add(model)
+    const defaults = { ...omitUndefined({ model, modelSettings, limits }), hooks: hookListOf(hooks) }
+    this.#parts = { ledger, host, agents, models, defaults, onDrift, newId: runIdMaker(host) }
     this.coordinators = new CoordinatorRegistry(this.#parts)
     this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
   }
@@ -55,13 +62,13 @@ export class RuntimeRuns {
     inputId?: string,
   ): RunCoordinator {
     this.requireOpen()
-    const { agents, newId, ledger } = this.#parts
+    const { agents, newId, ledger, defaults } = this.#parts
     const { register } = agents
-    const { limits, whenBusy, subject, context, idempotencyKey, signal, model } = options
+    const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
     const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
-    const coordinator = this.#coordinatorOf(runId, { context, model })
-    const given = givenIn(register(agent), options, agents)
-    const own = { ...omitUndefined({ limits }), given, register, context }
+    const coordinator = this.#coordinatorOf(runId, { context, model, hooks })
+    const given = givenIn(register(agent), withDefaults(options, defaults), agents)
+    const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context }
     const { message, before } = givenInput(input)
     const command = deepFreeze(startCommand(coordinator.runId, register(agent), message, own))
     const { sessionId, from, edit, quietMs } = options
@@ -102,20 +109,24 @@ export class RuntimeRuns {
     return interruptedRuns(this.waiting, options)
   }
 
-  coordinatorFor(text: string, { agent, context, model }: ResumeOptions): RunCoordinator {
+  coordinatorFor(text: string, { agent, context, model, hooks }: ResumeOptions): RunCoordinator {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
     if (agent) this.#parts.agents.register(agent)
-    return this.#coordinatorOf(runId, { context, model })
+    return this.#coordinatorOf(runId, { context, model, hooks })
   }
 
   /** The coordinator of a run, with what the application gives it and no ledger holds. */
-  #coordinatorOf(runId: RunId, { context, model }: Pick<ResumeOptions, 'context' | 'model'>): RunCoordinator {
+  #coordinatorOf(
+    runId: RunId,
+    { context, model, hooks }: Pick<ResumeOptions, 'context' | 'model' | 'hooks'>,
+  ): RunCoordinator {
     const coordinator = this.coordinators.coordinatorOf(runId)
     if (model) this.#parts.models.add(model)
     coordinator.setContext(context)
     coordinator.setModel(model)
+    coordinator.setHooks(hookListOf(hooks))
     return coordinator
   }
 

@@ -7,6 +7,7 @@ import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { Agent } from '../agent/agent.ts'
+import type { GivenHooks } from '../agent/hooks.ts'
 import type { ApprovalPolicy } from '../agent/approval-policy.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
@@ -32,6 +33,14 @@ export interface RuntimeOptions {
    * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
    */
   readonly approval?: ApprovalPolicy | undefined
+  /** The model of all runs that are given none: in place of that of each of their agents. */
+  readonly model?: Model | undefined
+  /** Model settings of all runs, each under that of the run and over that of the agent. */
+  readonly modelSettings?: ModelSettings | undefined
+  /** Limits of all runs, each under that of the run and over that of the agent. */
+  readonly limits?: GivenLimits | undefined
+  /** Functions that observe all runs, beside those of each run. */
+  readonly hooks?: GivenHooks | undefined
   /** Models that runs are given as `model`, for a resume in this process to find them by the names on record. */
   readonly models?: readonly Model[] | undefined
   /**
@@ -61,6 +70,8 @@ export interface RunOptions extends PastOptions, LabelOptions {
   readonly toolChoice?: GivenToolChoice | undefined
   /** Whether the model may ask for several tools in one reply, whatever its agent says. */
   readonly parallelToolCalls?: boolean | undefined
+  /** Functions that observe the run. Not recorded: a resume takes them again. */
+  readonly hooks?: GivenHooks | undefined
   /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */
   readonly signal?: CancelSignal | undefined
   /**
@@ -97,6 +108,8 @@ export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
   readonly agent?: Agent<Output, Context> | undefined
   /** What the application passes to the run. It is not recorded, so pass it again. */
   readonly context?: unknown
+  /** Functions that observe the run from here on. */
+  readonly hooks?: GivenHooks | undefined
   /** The model that the run was started with, if it was given one and `createRuntime` does not know it. */
   readonly model?: Model | undefined
 }
@@ -180,9 +193,13 @@ export interface Runtime {
    */
   resume<Output, Context>(
     runId: string,
-    options: { readonly agent: Agent<Output, Context>; readonly model?: Model } & ContextOption<Context>,
+    options: { readonly agent: Agent<Output, Context> } & Pick<ResumeOptions, 'model' | 'hooks'> &
+      ContextOption<Context>,
   ): Run<Output>
-  resume<Output = unknown>(runId: string, options?: InContext<{ readonly model?: Model }>): Run<Output>
+  resume<Output = unknown>(
+    runId: string,
+    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks'>>,
+  ): Run<Output>
   /**
    * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
    * runtime takes the run over. `resume` would interrupt what the other process has under way. A command that the run
@@ -202,7 +219,7 @@ export interface Runtime {
     runId: string,
     toolCallId: string,
     result: SettledResult,
-    options?: InContext<{ readonly model?: Model }>,
+    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks'>>,
   ): Promise<CommandAcknowledgement>
   /**
    * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { GivenModel, RunGiven } from '../../vocabulary/agent/run-given.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
-import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -15,6 +15,7 @@ import {
   type GivenToolChoice,
   type LabelOptions,
 } from '../definition/given-labels.ts'
+import type { RunDefaults } from '../definition/runtime-parts.ts'
 import type { AgentRegistry } from '../definition/registered-agents.ts'
 
 /** Options of a run that its first event records, over whatever its agents say. */
@@ -25,6 +26,21 @@ export interface RecordedOptions extends LabelOptions {
   readonly parallelToolCalls?: boolean | undefined
   readonly idempotencyKey?: string | undefined
   readonly deadline?: Date | number | undefined
+}
+
+/** The options of a run over those of its runtime: each setting wins alone. */
+export function withDefaults(
+  options: RecordedOptions,
+  { model, modelSettings }: Omit<RunDefaults, 'hooks'>,
+): RecordedOptions {
+  return {
+    ...options,
+    model: options.model ?? model,
+    modelSettings: mergedSettings(
+      modelSettings,
+      options.modelSettings && omitUndefined({ ...options.modelSettings }),
+    ),
+  }
 }
 
 /** What the first event of a run records of its options. Throws a `ConfigurationError` for what could not work. */

@@ -20,18 +20,21 @@ export function startCommand(
   input: UserMessage,
   {
     limits: own,
+    defaults,
     given = {},
     register,
     context,
   }: {
     readonly limits?: GivenLimits
+    /** Those of the runtime: over the agent's, under the run's. */
+    readonly defaults?: GivenLimits
     readonly given?: RunGiven
     readonly register: (agent: Agent<unknown>) => Agent<unknown>
     readonly context: unknown
   },
 ): StartCommand {
   if (own) requireLimits(agent.name, own)
-  const limits = { ...agent.limits, ...omitUndefined({ ...own }) }
+  const limits = { ...agent.limits, ...omitUndefined({ ...defaults }), ...omitUndefined({ ...own }) }
   if (limits.maxCostUsd !== undefined) requirePrices(agent, limits.maxCostUsd, { register, given })
   return {
     type: 'start',

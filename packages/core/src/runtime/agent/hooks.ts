@@ -1,0 +1,131 @@
+import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import {
+  anyFunction,
+  fields,
+  listOf,
+  maybe,
+  milliseconds,
+  trueOrFalse,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+
+/** A moment of a run, as a hook sees it. */
+export interface HookMoment<T extends EventType = EventType, Context = unknown> {
+  readonly runId: RunId
+  /** The active agent. */
+  readonly agent: string
+  /** What happened, as the ledger has it by now. */
+  readonly event: EventOf<T>
+  /** What the application passed to this run. */
+  readonly context: Context
+}
+
+type Hook<T extends EventType, Context> = (moment: HookMoment<T, Context>) => void | Promise<void>
+
+/**
+ * Functions that observe a run. Each is called once an event is on record, by the process that has recorded it, and
+ * changes nothing: one that throws, or rejects, is reported to `host.report`, and the run continues.
+ */
+export interface RunHooks<Context = AnyContext> {
+  /** Whether the run waits for each of them before it continues. It does not by default. */
+  readonly awaited?: boolean | undefined
+  /** How long it waits for one at most, in milliseconds: 10,000 if not given. */
+  readonly timeoutMs?: number | undefined
+  readonly runStarted?: Hook<'run_started' | 'run_resumed', Context> | undefined
+  readonly runEnded?: Hook<'run_finished', Context> | undefined
+  /** Before the first model call of a turn. */
+  readonly turnStarted?: Hook<'model_call_started', Context> | undefined
+  /** The results of the turn's tools are in the history, or its reply is the last. */
+  readonly turnEnded?: Hook<'tool_results_injected' | 'run_finished', Context> | undefined
+  /** Each attempt of a model call. */
+  readonly modelCallStarted?: Hook<'model_call_started', Context> | undefined
+  readonly modelCallEnded?: Hook<'assistant_message_finished' | 'model_stream_failed', Context> | undefined
+  readonly toolStarted?: Hook<'tool_started', Context> | undefined
+  readonly toolEnded?: Hook<'tool_result', Context> | undefined
+  /** The model has asked to hand the conversation over; the calls of its reply are checked. */
+  readonly handoffStarted?: Hook<'tool_requests_collected', Context> | undefined
+  readonly handoffEnded?: Hook<'agent_handed_off', Context> | undefined
+  /** A guardrail has found something. */
+  readonly guardrailTripped?: Hook<'guardrail_tripped', Context> | undefined
+  /** All guardrails of one kind have checked. */
+  readonly guardrailsEnded?: Hook<'guardrails_checked', Context> | undefined
+  readonly compactionStarted?: Hook<'compaction_started', Context> | undefined
+  readonly compactionEnded?: Hook<'context_compacted', Context> | undefined
+}
+
+/** Hooks of a run, or several of them. */
+export type GivenHooks<Context = AnyContext> = RunHooks<Context> | readonly RunHooks<Context>[]
+
+/** The names of the functions among the hooks. */
+export type HookName = Exclude<keyof RunHooks, 'awaited' | 'timeoutMs'>
+
+const someHook = fields<RunHooks>(
+  {
+    awaited: maybe(trueOrFalse),
+    timeoutMs: maybe(milliseconds),
+    runStarted: maybe(anyFunction),
+    runEnded: maybe(anyFunction),
+    turnStarted: maybe(anyFunction),
+    turnEnded: maybe(anyFunction),
+    modelCallStarted: maybe(anyFunction),
+    modelCallEnded: maybe(anyFunction),
+    toolStarted: maybe(anyFunction),
+    toolEnded: maybe(anyFunction),
+    handoffStarted: maybe(anyFunction),
+    handoffEnded: maybe(anyFunction),
+    guardrailTripped: maybe(anyFunction),
+    guardrailsEnded: maybe(anyFunction),
+    compactionStarted: maybe(anyFunction),
+    compactionEnded: maybe(anyFunction),
+  },
+  {
+    onAgentStart: 'runStarted',
+    onAgentEnd: 'runEnded',
+    onStepFinish: 'turnEnded',
+    onFinish: 'runEnded',
+    onToolStart: 'toolStarted',
+    onToolEnd: 'toolEnded',
+    onLlmStart: 'modelCallStarted',
+    onLlmEnd: 'modelCallEnded',
+    onHandoff: 'handoffEnded',
+  },
+)
+const hookList = listOf(someHook)
+
+/** Checks hooks, or a list of them. */
+export const someHooks: OptionCheck = (value, path) =>
+  Array.isArray(value) ? hookList(value, path) : someHook(value, path)
+
+/** Hooks as a list. */
+export function hookListOf(given: GivenHooks | undefined): readonly RunHooks[] {
+  if (given === undefined) return []
+  return Array.isArray(given) ? (given as readonly RunHooks[]) : [given as RunHooks]
+}
+
+/** The hooks that an event is for. */
+export function hooksOfEvent(event: RuntimeEvent): readonly HookName[] {
+  const hooksOf = hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | undefined
+  return hooksOf?.(event) ?? []
+}
+
+const hooksOfType: { readonly [T in EventType]?: (event: EventOf<T>) => readonly HookName[] } = {
+  run_started: () => ['runStarted'],
+  run_resumed: () => ['runStarted'],
+  run_finished: ({ turn }) => (turn === 0 ? ['runEnded'] : ['turnEnded', 'runEnded']),
+  model_call_started: ({ attempt }) =>
+    attempt === 1 ? ['turnStarted', 'modelCallStarted'] : ['modelCallStarted'],
+  assistant_message_finished: () => ['modelCallEnded'],
+  model_stream_failed: () => ['modelCallEnded'],
+  tool_requests_collected: ({ calls }) =>
+    calls.some(({ handoff }) => handoff !== undefined) ? ['handoffStarted'] : [],
+  tool_results_injected: () => ['turnEnded'],
+  tool_started: () => ['toolStarted'],
+  tool_result: () => ['toolEnded'],
+  agent_handed_off: () => ['handoffEnded'],
+  guardrail_tripped: () => ['guardrailTripped'],
+  guardrails_checked: () => ['guardrailsEnded'],
+  compaction_started: () => ['compactionStarted'],
+  context_compacted: () => ['compactionEnded'],
+}
