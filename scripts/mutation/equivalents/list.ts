@@ -1,5 +1,6 @@
 import type { Equivalent } from '../equivalent.ts'
 import { cliEquivalents } from './cli.ts'
+import { ledgerEquivalents } from './ledger.ts'
 import { machineEquivalents } from './machine.ts'
 import { replayEquivalents } from './replay.ts'
 import { runtimeEquivalents } from './runtime.ts'
@@ -11,6 +12,7 @@ import { vocabularyEquivalents } from './vocabulary.ts'
 export const equivalents: readonly Equivalent[] = [
   ...machineEquivalents,
   ...runtimeEquivalents,
+  ...ledgerEquivalents,
   ...sqliteEquivalents,
   ...toolsEquivalents,
   ...vocabularyEquivalents,
