@@ -12,6 +12,7 @@ const contrary = new URL('./contrary-assert.ts', import.meta.url).href
 /** What each recipe prints, in the end. */
 const printed: Readonly<Record<string, string>> = {
   'approval-elsewhere.ts': 'paid 70 euros back',
+  'approval-link.ts': 'The invoice is paid.',
   'budget-with-ask.ts': 'The script says: sales rose in both chapters. It cost 0.024 dollars.',
   'child-run.ts': 'The script says: the incident is over. The operator took 2 turns.',
   'compacting-session.ts': 'The script was shown:\nUser: We want to renovate the kitchen.',

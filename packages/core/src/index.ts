@@ -12,6 +12,15 @@ export type { ApprovalPolicy } from './runtime/agent/approval-policy.ts'
 export { type Guardrail, defineGuardrail } from './runtime/agent/guardrail.ts'
 export type { GivenHooks, HookMoment, RunHooks } from './runtime/agent/hooks.ts'
 export type { Prices } from './runtime/agent/price-check.ts'
+export {
+  type ApprovalClaims,
+  type ApprovalTokenOptions,
+  type ApprovalTokens,
+  type IssueOptions,
+  type TokenDecision,
+  type TokenRefusal,
+  approvalTokens,
+} from './runtime/run/approval-token.ts'
 export { agentTool } from './runtime/definition/agent-tool.ts'
 export { defineAgent } from './runtime/definition/define-agent.ts'
 export { handBack, handoff } from './runtime/definition/handoff.ts'

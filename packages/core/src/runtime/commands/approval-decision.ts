@@ -5,6 +5,7 @@ import {
   filledText,
   maybe,
   numberFrom,
+  type OptionCheck,
   type OptionFault,
 } from '../../vocabulary/options/option.ts'
 import { limitName } from '../agent/part-check.ts'
@@ -78,7 +79,8 @@ const decision = {
 const approval = fields<DecisionGiven & { readonly input?: object }>({ ...decision, input: maybe(anyObject) })
 const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
 
-const shownApproval = fields<ShownApproval & Partial<PendingApproval>>({
+/** Checks a pending approval that a caller gives back. */
+export const shownApproval: OptionCheck = fields<ShownApproval & Partial<PendingApproval>>({
   toolCallId: filledText,
   attempt: numberFrom(1, { whole: true }),
   inputDigest: filledText,
