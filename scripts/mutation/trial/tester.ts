@@ -4,13 +4,13 @@ import type { Outcome, Report, Trial } from './message.ts'
 import { processorMsOf } from './processor-time.ts'
 
 /**
- * A mutant counts as hung when no test has ended for so many milliseconds, in which its processes have taken a third of
- * one processor: on a machine that gives them less, they wait for it. Nothing else is judged by this clock.
+ * A mutant counts as hung when no test has ended for so many milliseconds, and its processes have had the processor for
+ * a third of them since: on a machine that gives them less, the trial waits. Nothing else is judged by this clock.
  */
 const silenceMs = 75_000
 const busyShare = 1 / 3
 
-/** After so many of these times it counts as hung, however little it was given. */
+/** After so many of these times it counts as hung, however little its processes were given. */
 const maxSilences = 6
 
 /** Runs one trial after the other in a process of its own, which is replaced when it hangs. */
@@ -31,11 +31,10 @@ export class Tester {
         child.removeAllListeners()
         settle()
       }
-      const watch = (silences = 1): void => {
-        const before = processorMsOf(child.pid ?? 0)
+      const watch = (silences = 1, before = processorMsOf(child.pid ?? 0)): void => {
         guard = setTimeout(() => {
           const taken = (processorMsOf(child.pid ?? 0) ?? Infinity) - (before ?? 0)
-          if (taken < silenceMs * busyShare && silences < maxSilences) return watch(silences + 1)
+          if (taken < silenceMs * busyShare && silences < maxSilences) return watch(silences + 1, before)
           this.close()
           end(() => resolve({ kind: 'hung', how: `no test has ended for ${silenceMs / 1000} s` }))
         }, silenceMs)
