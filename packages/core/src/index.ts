@@ -23,6 +23,7 @@ export {
 } from './runtime/run/approval-token.ts'
 export { agentTool } from './runtime/definition/agent-tool.ts'
 export { defineAgent } from './runtime/definition/define-agent.ts'
+export type { RecordedRun } from './runtime/definition/runtime-parts.ts'
 export { handBack, handoff } from './runtime/definition/handoff.ts'
 export type { RunResult } from './runtime/reading/run-result.ts'
 export { createRuntime } from './runtime/run/create-runtime.ts'

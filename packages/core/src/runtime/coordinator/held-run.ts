@@ -37,7 +37,20 @@ export class HeldRun {
   /** What the run is driven with from here on: a loop keeps the context that it began with. */
   get drive(): Drive {
     const { runId, parts, runs, acknowledgements, live, context, model } = this
+    const keepContext = (made: unknown): void => {
+      this.context = made
+    }
     const hooks = [...parts.defaults.hooks, ...this.hooks]
-    return { runId, parts, children: runs.children, acknowledgements, live, context, model, hooks }
+    return {
+      runId,
+      parts,
+      children: runs.children,
+      acknowledgements,
+      live,
+      context,
+      model,
+      hooks,
+      keepContext,
+    }
   }
 }

@@ -58,6 +58,6 @@ export function rulesIn({ rules, handoffs }: Agent<unknown>, context: unknown): 
 export function requireContext({ runId, withContext }: RunState, context: unknown): void {
   if (!withContext || context !== undefined) return
   throw new ConfigurationError(
-    `Run ${runId} was started with a context of its application, which no ledger holds, and none was given to continue with. Give it again, as the option context of resume, fork or settle.`,
+    `Run ${runId} was started with a context of its application, which no ledger holds, and none was given to continue with. Give it again, as the option context of resume, fork or settle, or make it in contextOf of createRuntime.`,
   )
 }

@@ -4,6 +4,8 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { Model } from '../../ports/model.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { RunLabels } from '../../vocabulary/agent/run-given.ts'
+import type { ParentRef } from '../../vocabulary/signals/event-parts.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { KnownModels } from './known-models.ts'
 import type { AgentRegistry } from './registered-agents.ts'
@@ -17,6 +19,18 @@ export interface RunDefaults {
   readonly hooks: readonly RunHooks[]
 }
 
+/** What is on record of a run, for an application that makes its context of that. */
+export interface RecordedRun {
+  readonly runId: RunId
+  /** The active agent. */
+  readonly agent: string
+  readonly sessionId?: string
+  /** Whom the run is about. */
+  readonly subject?: string
+  readonly labels?: RunLabels
+  readonly parent?: ParentRef
+}
+
 /** What a runtime is made of, given once to each part that drives runs. */
 export interface RuntimeParts {
   readonly ledger: Ledger
@@ -27,6 +41,8 @@ export interface RuntimeParts {
   readonly models: KnownModels
   /** What all runs are given that say nothing else. */
   readonly defaults: RunDefaults
+  /** Makes the context of a run that is taken up and is given none. */
+  readonly contextOf?: (run: RecordedRun) => unknown
   /** What it does with a run whose agent has other code now. */
   readonly onDrift: 'continue' | 'refuse'
   /** Makes ids of runs and keys of inbox entries, unique for ever. */

@@ -17,6 +17,8 @@ export interface Drive {
   readonly live: Subject<RuntimeEvent>
   /** What the application gave this run. */
   readonly context: unknown
+  /** Keeps a context for what this process does with the run from here on. */
+  readonly keepContext: (context: unknown) => void
   /** The model that the run is given, where this process was handed it. */
   readonly model: Model | undefined
   /** Those of the runtime and of the run. */

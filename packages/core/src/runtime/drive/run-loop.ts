@@ -16,6 +16,7 @@ import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
 import { drivingAgent, drivingRules, givenModelOf, requireDrivable } from './drivable.ts'
 import type { Drive } from './drive.ts'
+import { withFoundContext } from './found-context.ts'
 import { Mailbox, type Mail } from './mailbox.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
@@ -35,7 +36,7 @@ const PROMISE_TURNS = 64
  * starts what is required: always in this order. Drives until the run stops, and decides nothing itself.
  */
 export class RunLoop {
-  readonly #drive: Drive
+  #drive: Drive
   readonly #clock: SteadyClock
   readonly #mailbox = new Mailbox()
   readonly #inbox: RunInbox
@@ -109,6 +110,7 @@ export class RunLoop {
     const { parts, runId } = this.#drive
     const found = await this.#load()
     if (found.phase === 'done') return found
+    this.#drive = await withFoundContext(found, this.#drive)
     requireDrivable(found, this.#drive)
     this.epoch = (await parts.ledger.acquire(runId)).epoch
     this.isWriter = true

@@ -60,6 +60,7 @@ const runtimeOptions = fields<RuntimeOptions>({
   modelSettings: maybe(someSettings),
   limits: maybe(someLimits),
   hooks: maybe(someHooks),
+  contextOf: maybe(anyFunction),
   approval: maybe(anyFunction),
   onDrift: maybe(oneOf(['continue', 'refuse'])),
   host: maybe(

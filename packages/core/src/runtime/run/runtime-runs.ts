@@ -43,6 +43,7 @@ export class RuntimeRuns {
     modelSettings,
     limits,
     hooks,
+    contextOf,
   }: RuntimeOptions) {
     const host = { ...defaultHost, ...omitUndefined({ ...own }) }
     const agents = agentRegistry(prices, approval)
@@ -50,7 +51,16 @@ export class RuntimeRuns {
     const models = new KnownModels(agents, given)
     if (model) models.add(model)
     const defaults = { ...omitUndefined({ model, modelSettings, limits }), hooks: hookListOf(hooks) }
-    this.#parts = { ledger, host, agents, models, defaults, onDrift, newId: runIdMaker(host) }
+    this.#parts = {
+      ledger,
+      host,
+      agents,
+      models,
+      defaults,
+      onDrift,
+      ...omitUndefined({ contextOf }),
+      newId: runIdMaker(host),
+    }
     this.coordinators = new CoordinatorRegistry(this.#parts)
     this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
   }

@@ -13,6 +13,7 @@ import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import type { Prices } from '../agent/price-check.ts'
 import type { GivenToolChoice, LabelOptions } from '../definition/given-labels.ts'
+import type { RecordedRun } from '../definition/runtime-parts.ts'
 import type { ContextOption } from '../definition/run-context.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunResult } from '../reading/run-result.ts'
@@ -33,6 +34,11 @@ export interface RuntimeOptions {
    * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
    */
   readonly approval?: ApprovalPolicy | undefined
+  /**
+   * Makes the context of a run that was started with one, where a resume, a settling or the end of a child run takes it up
+   * without. It gets what is on record of the run, and may be asynchronous.
+   */
+  readonly contextOf?: ((run: RecordedRun) => unknown) | undefined
   /** The model of all runs that are given none: in place of that of each of their agents. */
   readonly model?: Model | undefined
   /** Model settings of all runs, each under that of the run and over that of the agent. */

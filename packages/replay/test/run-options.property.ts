@@ -1,0 +1,182 @@
+// Whatever a run is given: another process that takes it up sends the same requests, it replays to itself, and its context is
+// found nowhere.
+import * as fc from 'fast-check'
+import { expect, it } from 'vitest'
+import {
+  createRuntime,
+  defineAgent,
+  defineGuardrail,
+  memoryLedger,
+  type Agent,
+  type InputMessage,
+  type Ledger,
+  type Model,
+  type RunId,
+  type RunOptions,
+  type RunResult,
+} from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/kit'
+import {
+  manualClock,
+  scriptedModel,
+  seededRandom,
+  testTool,
+  untilSettled,
+  type ScriptedModel,
+} from '@tallystick/core/testing'
+import { exportEvents } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
+import { tries } from '../../../scripts/testing/effort.ts'
+
+const marker = 'token-5f1c93'
+const usage = { inputTokens: 50, outputTokens: 5 }
+const steps = [
+  { toolCalls: [{ name: 'transfer_to_billing', input: {} }], usage },
+  { text: 'Let me pay.', toolCalls: [{ name: 'pay', input: { euros: 1 } }], usage },
+  { text: 'Paid.', usage },
+]
+
+/** The agents as a process makes them. What they are given goes everywhere but into what they say. */
+function office(model: Model): Agent<string, { readonly token: string }> {
+  type Own = { readonly token: string }
+  const pay = testTool({
+    name: 'pay',
+    effect: 'write',
+    check: () => ({ kind: 'ask' }),
+    run: ({ context }) => ((context as Own).token === marker ? 'paid' : 'refused'),
+  })
+  const guardrail = defineGuardrail({
+    name: 'watch',
+    on: 'input',
+    check: (_input, { context }) => ((context as Own).token === marker ? 'pass' : { block: 'no token' }),
+  })
+  const billing = defineAgent<string, Own>({
+    name: 'billing',
+    instructions: ({ token }) => `Bill, in ${token.length} words at most.`,
+    model,
+    tools: [pay],
+    modelSettings: { temperature: 0.3, seed: 4 },
+    prepareTurn: ({ turn }, { token }) => (turn > 1 ? { maxOutputTokens: token.length * 10 } : undefined),
+    approval: ({ context }) => (context.token === marker ? 'run' : { deny: 'no token' }),
+  })
+  return defineAgent<string, Own>({
+    name: 'desk',
+    instructions: 'Greet.',
+    model,
+    handoffs: [billing],
+    guardrails: [guardrail],
+  })
+}
+
+interface Drawn {
+  readonly input: string | readonly InputMessage[]
+  readonly options: Omit<RunOptions, 'model'>
+  readonly withModel: boolean
+  readonly seed: number
+}
+
+const word = fc.stringMatching(/^[a-zé💡]{1,8}$/u)
+const settings = fc.record(
+  {
+    temperature: fc.double({ min: 0, max: 2, noNaN: true }),
+    topP: fc.double({ min: 0, max: 1, noNaN: true }),
+    stop: fc.array(word, { maxLength: 2 }),
+    seed: fc.integer(),
+    maxOutputTokens: fc.integer({ min: 1, max: 5_000 }),
+    reasoningEffort: fc.constantFrom('none' as const, 'low' as const, 'max' as const),
+    providerOptions: fc.constant({ scripted: { tier: 'flex' } }),
+  },
+  { requiredKeys: [] },
+)
+const conversation: fc.Arbitrary<readonly InputMessage[]> = fc
+  .array(fc.record({ role: fc.constantFrom('user' as const, 'assistant' as const), content: word }), {
+    maxLength: 4,
+  })
+  .map((before) => [...before, { role: 'user', content: 'Pay.' }])
+
+const drawn: fc.Arbitrary<Drawn> = fc.record({
+  input: fc.oneof(fc.constant('Pay.'), conversation),
+  withModel: fc.boolean(),
+  seed: fc.integer({ min: 1, max: 1_000_000 }),
+  options: fc.record(
+    {
+      modelSettings: settings,
+      toolChoice: fc.constantFrom('auto' as const, 'any' as const, 'none' as const),
+      parallelToolCalls: fc.boolean(),
+      limits: fc.record({ maxTurns: fc.integer({ min: 1, max: 9 }) }),
+      deadline: fc.integer({ min: 1, max: 4_000_000_000 }).map((ms) => Date.UTC(2026, 0, 1) + ms),
+      workflowName: word,
+      traceId: word,
+      groupId: word,
+      tags: fc.array(word, { maxLength: 3 }),
+      metadata: fc.record({ plan: word }),
+      subject: word,
+      sessionId: word,
+      idempotencyKey: word,
+    },
+    { requiredKeys: [] },
+  ),
+})
+
+interface Played {
+  readonly ledger: Ledger
+  readonly runId: RunId
+  readonly model: ScriptedModel
+  readonly said: string
+  readonly isSuspended: boolean
+}
+
+/** Plays a run to its end; its approval is decided by the process that began it, or by another. */
+async function play({ input, options, withModel, seed }: Drawn, elsewhere: boolean): Promise<Played> {
+  const [ledger, clock] = [memoryLedger(), manualClock()]
+  const model = scriptedModel(steps, 'given')
+  const own = (): Model => (withModel ? scriptedModel([], 'own') : model)
+  const reported: unknown[] = []
+  const hooks = { awaited: true, toolStarted: () => Promise.reject(new Error('a broken hook')) }
+  const process = (agents: readonly Agent<unknown>[]) =>
+    createRuntime({
+      ...{ ledger, agents, models: [model], hooks },
+      contextOf: () => ({ token: marker }),
+      host: { clock, random: seededRandom(seed), report: (...said) => void reported.push(said.map(String)) },
+    })
+  const desk = office(own())
+  const given = { ...options, ...(withModel && { model }), context: { token: marker } }
+  const begun = process([desk]).run(desk, input, given)
+  let result: RunResult = await untilSettled(clock, begun.result)
+  const isSuspended = result.status === 'suspended'
+  if (result.status === 'suspended') {
+    const [approval] = result.pendingApprovals
+    const run = elsewhere ? process([office(own())]).resume(begun.id) : begun
+    await untilSettled(clock, run.approve(approval!, { by: 'ada' }))
+    result = await untilSettled(clock, run.result)
+  }
+  const lines: string[] = []
+  for await (const line of exportEvents(ledger, begun.id)) lines.push(line)
+  const said = [...lines, JSON.stringify(result), JSON.stringify(reported)].join('\n')
+  return { ledger, runId: begun.id, model, said, isSuspended }
+}
+
+it('a run that is resumed elsewhere sends the requests of one that is not, replays, and says nothing of its context', async () => {
+  let taken = 0
+  await fc.assert(
+    fc.asyncProperty(drawn, async (each) => {
+      const here = await play(each, false)
+      const there = await play(each, true)
+      expect(there.model.requests).toEqual(here.model.requests)
+      if (there.isSuspended) taken++
+      const agents = new Map(
+        reachableAgents(office(each.withModel ? scriptedModel([], 'own') : scriptedModel([], 'given'))).map(
+          (agent) => [agent.name, agent],
+        ),
+      )
+      for (const { ledger, runId, said } of [here, there]) {
+        const context = { token: marker }
+        const report = await replayRun(ledger, runId, (name) => agents.get(name)!, { context })
+        expect(report.divergence).toBeUndefined()
+        expect(said).not.toContain(marker)
+      }
+    }),
+    { numRuns: tries(100) },
+  )
+  expect(taken).toBeGreaterThan(0)
+})
