@@ -188,6 +188,7 @@ export type {
   ModelSignal,
   Reconciliation,
   ReplyPart,
+  Retryable,
   Signal,
   ToolSignal,
 } from './vocabulary/signals/signal.ts'

@@ -30,3 +30,9 @@ export type {
 // Around tools.
 export { readResult } from './toolkit/read-result.ts'
 export type { ReadResultOptions } from './toolkit/read-result.ts'
+export { wrapTools } from './toolkit/middleware.ts'
+export type { MiddlewareCall, MiddlewareEnding, ToolMiddleware } from './toolkit/middleware.ts'
+export { audit, cache, rateLimit, redact } from './toolkit/ready-middleware.ts'
+export type { AuditEntry, CacheOptions, RateLimitOptions, Scope } from './toolkit/ready-middleware.ts'
+export { dryRun } from './toolkit/dry-run.ts'
+export type { DryRunOptions } from './toolkit/dry-run.ts'

@@ -1,0 +1,170 @@
+import { createRuntime, defineAgent, memoryLedger, type Tool } from '@tallystick/core'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import {
+  audit,
+  cache,
+  defineTool,
+  rateLimit,
+  redact,
+  wrapTools,
+  type AuditEntry,
+  type ToolContext,
+  type ToolMiddleware,
+} from '@tallystick/tools'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { endingOf, signalsOf } from './one-call.ts'
+
+const tool = (
+  execute: (input: { n: number }, context: ToolContext) => unknown = ({ n }) => `got ${n}`,
+  more: object = {},
+): Tool =>
+  defineTool({
+    name: 'get',
+    description: 'Gets.',
+    input: z.object({ n: z.number().default(1) }),
+    effect: 'read',
+    execute,
+    ...more,
+  })
+
+const wrap = (inner: Tool, ...middleware: readonly ToolMiddleware[]): Tool =>
+  wrapTools([inner], middleware)[0]!
+
+describe('the middleware that comes along', () => {
+  it('audit reports each start and ending, and keeps a call from running that it cannot report', async () => {
+    const entries: AuditEntry[] = []
+    await endingOf(
+      wrap(
+        tool(),
+        audit((entry) => entries.push(entry)),
+      ),
+      {},
+    )
+    expect(entries.map(({ phase }) => phase)).toEqual(['started', 'ended'])
+    expect(entries[1]).toMatchObject({ tool: 'get', attempt: 1, idempotencyKey: 'key-1', outcome: 'success' })
+    let ran = 0
+    const broken = audit(async () => {
+      throw new Error('the log is full')
+    })
+    expect(
+      (
+        await endingOf(
+          wrap(
+            tool(() => ++ran),
+            broken,
+          ),
+          {},
+        )
+      ).outcome,
+    ).toBe('failed')
+    expect(ran).toBe(0)
+  })
+
+  it('cache serves equal reads of one run for a time, and neither failures nor writes', async () => {
+    let [ran, time] = [0, 0]
+    const cached = wrap(
+      tool(() => ++ran),
+      cache({ maxAgeMs: 10, now: () => time }),
+    )
+    const ask = async (input: JsonObject, more: object = {}): Promise<string> =>
+      (await endingOf(cached, input, more)).text
+    expect([await ask({ n: 1 }), await ask({ n: 1 }), await ask({ n: 2 })]).toEqual(['1', '1', '2'])
+    expect(await ask({ n: 1 }, { runId: 'another' })).toBe('3')
+    time = 10
+    expect(await ask({ n: 1 })).toBe('4')
+    const shared = cache()
+    const write = wrap(
+      tool(() => ++ran, { effect: 'write' }),
+      shared,
+    )
+    expect([(await endingOf(write, {})).text, (await endingOf(write, {})).text]).toEqual(['5', '6'])
+    const fails = wrap(
+      tool(() => {
+        ran++
+        throw new Error('no')
+      }),
+      shared,
+    )
+    await endingOf(fails, {})
+    await endingOf(fails, {})
+    expect(ran).toBe(8)
+  })
+
+  it('cache keeps as many results as it may', async () => {
+    let ran = 0
+    const cached = wrap(
+      tool(() => ++ran),
+      cache({ maxEntries: 2, scope: () => 'all' }),
+    )
+    for (const n of [1, 2, 3, 3, 1]) await endingOf(cached, { n })
+    expect(ran).toBe(4)
+  })
+
+  it('rateLimit refuses what is too much, and says when there is room', async () => {
+    let [ran, time] = [0, 1_000]
+    const limited = wrap(
+      tool(() => ++ran),
+      rateLimit({ maxCalls: 2, perMs: 100, now: () => time }),
+    )
+    await endingOf(limited, {})
+    time += 30
+    await endingOf(limited, {})
+    expect(await signalsOf(limited, {})).toMatchObject([
+      { type: 'tool_ended', outcome: 'failed', retryable: true, retryAfterMs: 70 },
+    ])
+    expect(ran).toBe(2)
+    time += 70
+    expect((await endingOf(limited, {})).outcome).toBe('success')
+  })
+
+  it('rateLimit makes a runtime wait, where the tool has retries', async () => {
+    const clock = manualClock()
+    const ran: number[] = []
+    const inner = tool(() => ran.push(clock.now()), { retry: { maxAttempts: 5 } })
+    const tools = wrapTools([inner], [rateLimit({ maxCalls: 1, perMs: 1_000, now: () => clock.now() })])
+    const toolCalls = [1, 2, 3].map((n) => ({ name: 'get', input: { n } }))
+    const agent = defineAgent({
+      name: 'a',
+      instructions: '',
+      model: scriptedModel([{ toolCalls }, { text: 'Done.' }]),
+      tools,
+    })
+    const host = { clock, random: () => 0, report: () => {} }
+    const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host }).run(agent, 'Go.')
+    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered', toolCalls: 3 })
+    const [first = 0, ...later] = ran
+    expect(later.map((at) => at - first)).toEqual([1_000, 2_000])
+  })
+
+  it('redact changes results, projections and progress before anything is recorded', async () => {
+    const hide = redact((text) => text.replaceAll('4111', '****'))
+    const telling = tool(
+      (_input, { progress }) => {
+        progress({ card: ['4111'], 4111: 1 })
+        return { card: '4111' }
+      },
+      { toModel: ({ card }: { card: string }) => `the card ${card}` },
+    )
+    const signals = await signalsOf(wrap(telling, hide), {})
+    expect(JSON.stringify(signals)).not.toContain('4111')
+    expect(signals).toMatchObject([
+      { data: { card: ['****'], '****': 1 } },
+      { content: [{ text: '{"card":"****"}' }], projected: [{ text: 'the card ****' }] },
+    ])
+    const broken = redact(() => {
+      throw new Error('oops')
+    })
+    expect(JSON.stringify(await signalsOf(wrap(telling, broken), {}))).not.toContain('4111')
+  })
+
+  it.each([
+    [() => cache({ maxAge: 5 } as never), /cache: maxAge is no option/],
+    [() => rateLimit({ maxCalls: 0, perMs: 5 }), /rateLimit: maxCalls is 0/],
+    [() => redact('x' as never), /redact: change is a text/],
+    [() => audit(undefined as never), /audit: log is missing/],
+  ])('refuses wrong options', (make, message) => {
+    expect(make).toThrow(message)
+  })
+})
