@@ -8,11 +8,13 @@ import { newToken, tokenOwner } from '../access/own-token.ts'
 import { requirePrincipal } from '../access/principal.ts'
 import { addAgUi } from '../routes/ag-ui.ts'
 import { addAgents } from '../routes/agents.ts'
+import { addAllEvents } from '../routes/all-events.ts'
 import { addChat } from '../routes/chat.ts'
 import { addCommands } from '../routes/run-commands.ts'
 import { addEvents } from '../routes/run-events.ts'
 import { addReads } from '../routes/run-reads.ts'
 import { addStarts } from '../routes/run-start.ts'
+import { addSessions } from '../routes/sessions.ts'
 import type { RequestScope, Served } from '../routes/served.ts'
 import { requireServerOptions, type ServerOptions } from './server-options.ts'
 
@@ -108,6 +110,8 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addReads(app, served)
   addEvents(app, served)
   addCommands(app, served)
+  addAllEvents(app, served)
+  addSessions(app, served)
   addChat(app, served)
   addAgUi(app, served)
   return app

@@ -1,0 +1,60 @@
+import { describe, expect, it } from 'vitest'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { TailedEvent } from '@tallystick/core/vocabulary'
+import { answerOf, framesOf, openOffice, tellingAgent } from './kit/office.ts'
+
+const stream = { accept: 'text/event-stream' }
+
+describe('the events of all runs', () => {
+  it('come once each, also to a reader that reconnects, and only of runs that it sees', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
+    const runIds: string[] = []
+    for (const as of ['ada', 'bob', 'ada']) {
+      const runId = await office.start(as)
+      runIds.push(runId)
+      await office.send(`/runs/${runId}/result?waitMs=20000`)
+    }
+    const page = async (as: string, after = ''): Promise<readonly TailedEvent[]> =>
+      (await answerOf(await office.send(`/events?after=${after}`, as)))['events'] as readonly TailedEvent[]
+    const all = await page('boss')
+    expect(new Set(all.map(({ event }) => event.runId))).toEqual(new Set(runIds))
+    const adas = await page('ada')
+    expect(adas).toEqual(all.filter(({ event }) => event.runId !== runIds[1]))
+    expect(await page('ada', encodeURIComponent(adas[3]!.cursor))).toEqual(adas.slice(4))
+
+    const headers = { ...stream, 'last-event-id': adas[3]!.cursor }
+    const response = await office.send('/events', 'ada', undefined, headers)
+    const followed: RuntimeEvent[] = []
+    for await (const { id, data } of framesOf(response)) {
+      followed.push(JSON.parse(data) as RuntimeEvent)
+      if (id === adas.at(-1)?.cursor) break
+    }
+    expect(followed).toEqual(adas.slice(4).map(({ event }) => event))
+    const foreign = await office.send('/events?after=nonsense', 'ada', undefined, stream)
+    expect(await answerOf(foreign)).toMatchObject({ status: 400, code: 'configuration' })
+  })
+})
+
+describe('a session', () => {
+  it('is its runs and its history, for those who see them', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
+    const runIds: string[] = []
+    for (let count = 0; count < 2; count++) {
+      const runId = await office.start('ada', { sessionId: 's1' })
+      runIds.unshift(runId)
+      await office.send(`/runs/${runId}/result?waitMs=20000`)
+    }
+    const answer = await answerOf(await office.send('/sessions/s1', 'ada'))
+    expect(answer).toMatchObject({ status: 200, runs: runIds.map((runId) => ({ runId })) })
+    expect(answer['history']).toMatchObject({ runId: runIds[0], messages: { length: 4 } })
+    for (const [path, as] of [
+      ['/sessions/s1', 'bob'],
+      ['/sessions/s2', 'ada'],
+    ] as const) {
+      expect(await answerOf(await office.send(path, as))).toMatchObject({
+        status: 404,
+        code: 'session_not_found',
+      })
+    }
+  })
+})
