@@ -25,6 +25,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/mcp-reader/test/mcp-reader.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
+  'packages/tools/test/mcp/real-faults.spec.ts',
   'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',
 ]

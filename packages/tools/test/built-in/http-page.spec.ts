@@ -1,6 +1,5 @@
 import { hostileTexts } from '@tallystick/core/testing'
 import { httpFetch } from '@tallystick/tools/http-fetch'
-import type { HttpFetchOptions } from '@tallystick/tools/http-fetch'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
@@ -150,19 +149,21 @@ describe('a page as Markdown', () => {
 describe('a page that is fetched', () => {
   async function fetched(
     body: string | Buffer,
-    {
+    options: { type?: string; raw?: boolean; maxBytes?: number; authorization?: string } = {},
+  ): Promise<Record<string, unknown>> {
+    const {
       type = 'text/html; charset=utf-8',
       raw,
-      ...options
-    }: HttpFetchOptions & { type?: string; raw?: boolean } = {},
-  ): Promise<Record<string, unknown>> {
+      maxBytes,
+      authorization = 'Bearer key-of-eight',
+    } = options
     const server = await loopbackServer((_request, response) => {
       response.writeHead(200, { 'content-type': type }).end(body)
     })
     onTestFinished(() => server.close())
     const input = { url: `${server.origin}/dir/page`, ...(raw !== undefined && { raw }) }
-    const headers = { [server.origin]: { authorization: 'Bearer key-of-eight' } }
-    const tool = httpFetch({ allow: [server.place], headers, ...options })
+    const headers = { [server.origin]: { authorization } }
+    const tool = httpFetch({ allow: [server.place], headers, maxBytes })
     const { text } = await endingOf(tool, input)
     return JSON.parse(text) as Record<string, unknown>
   }
@@ -195,5 +196,8 @@ describe('a page that is fetched', () => {
   it('hides a key that only its Markdown holds', async () => {
     const { body, title } = await fetched('<title>key-of-&#101;ight</title><p>key-<b></b>of-<i></i>eight')
     expect([body, title].join()).not.toContain('key-of-eight')
+    const authorization = 'Bearer k*y[of]eight'
+    const { body: escaped } = await fetched('<p>it is k*y[of]eight', { authorization })
+    expect(String(escaped)).toMatch(/^it is [\\*]+$/)
   })
 })

@@ -103,6 +103,24 @@ describe('a server at a URL', () => {
     expect(await said(manager, 'echo', { text: 'still here' })).toBe('still here')
   })
 
+  it.each([
+    [502, 'interrupted', 'It may have taken effect'],
+    [504, 'interrupted', 'It may have taken effect'],
+    [500, 'failed', 'What was asked for may have happened all the same'],
+    [503, 'failed', 'HTTP 503'],
+  ])('whose call ends in HTTP %i leaves it %s', async (status, outcome, text) => {
+    const inner = await modernServer()
+    const gateway: typeof fetch = async (url, init) => {
+      const response = await fetch(url, init)
+      return typeof init?.body === 'string' && init.body.includes('tools/call')
+        ? new Response('no', { status })
+        : response
+    }
+    const manager = await connect({ bad: { url: inner.url, fetch: gateway } })
+    const call = manager.call('bad', 'echo', { text: 'x' })
+    await expect(call).rejects.toMatchObject({ outcome, message: expect.stringContaining(text) as string })
+  })
+
   it('that goes away runs nothing more, and says so', async () => {
     const server = await sessionServer()
     const manager = await connect({ bad: { url: server.url } })

@@ -34,16 +34,21 @@ export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>)
   if (error instanceof sdk.SdkError) {
     if (error.code === sdk.SdkErrorCode.NotConnected) return { kind: 'unsent' }
     if (error.code === sdk.SdkErrorCode.ConnectionClosed) return { kind: 'in_doubt' }
-    const happened = 'What was asked for may have happened all the same: find out before asking for it again.'
     return { kind: 'answered', text: `The call failed: ${error.message}. ${happened}` }
   }
   return { kind: wasUnsent(error) ? 'unsent' : 'in_doubt' }
 }
 
+const happened = 'What was asked for may have happened all the same: find out before asking for it again.'
+
 function httpFailure(status: number, message: string): CallFailure {
-  if (status === 404) return { kind: 'unknown_session' }
+  // Many servers answer 400 to a session that they have forgotten, where the protocol asks for 404.
+  if (status === 404 || (status === 400 && /\bsession\b/i.test(message))) return { kind: 'unknown_session' }
   if (status === 401 || status === 403) return { kind: 'answered', text: unauthorizedText(status) }
-  return { kind: 'answered', text: `The server answered with HTTP ${status}: ${message}` }
+  // Something on the way lost the server or its answer: what it was asked for, it may have done.
+  if (status === 502 || status === 504) return { kind: 'in_doubt' }
+  const after = status >= 500 && status !== 503 ? ` ${happened}` : ''
+  return { kind: 'answered', text: `The server answered with HTTP ${status}: ${message}${after}` }
 }
 
 function unauthorizedText(status: number): string {

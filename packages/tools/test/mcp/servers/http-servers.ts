@@ -91,24 +91,51 @@ export async function modernServer(legacy: 'stateless' | 'reject' = 'reject'): P
 
 /** server-everything over HTTP, as its own process: `sse` is the older way. */
 export async function everythingAt(way: 'sse' | 'streamableHttp'): Promise<string> {
-  const port = await freePort()
+  const server = everythingProcess(way, await freePort())
+  await server.start()
+  return server.url
+}
+
+/** A process of server-everything that can be killed and started again at the same place. */
+export async function restartedEverything(): Promise<ReturnType<typeof everythingProcess>> {
+  const server = everythingProcess('streamableHttp', await freePort())
+  await server.start()
+  return server
+}
+
+function everythingProcess(
+  way: 'sse' | 'streamableHttp',
+  port: number,
+): { readonly url: string; readonly start: () => Promise<void>; readonly kill: () => Promise<void> } {
+  let kill = (): Promise<void> => Promise.resolve()
+  return {
+    url: `http://127.0.0.1:${port}/${way === 'sse' ? 'sse' : 'mcp'}`,
+    kill: () => kill(),
+    async start() {
+      kill = await startEverything(way, port)
+    },
+  }
+}
+
+async function startEverything(way: 'sse' | 'streamableHttp', port: number): Promise<() => Promise<void>> {
   const { command, args = [] } = realServer('everything', [way])
   const child: ChildProcess = spawn(command, [...args], {
     env: { PATH: process.env['PATH'], PORT: String(port) },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
-  onTestFinished(async () => {
-    const gone = once(child, 'exit')
+  const gone = once(child, 'exit')
+  const kill = async (): Promise<void> => {
     child.kill('SIGKILL')
     await gone
-  })
+  }
+  onTestFinished(kill)
   await new Promise<void>((resolve) => {
     // Read to its end: a server that cannot write its log ends.
     child.stdio[2]?.on('data', (chunk: Buffer) => {
       if (String(chunk).includes(String(port))) resolve()
     })
   })
-  return `http://127.0.0.1:${port}/${way === 'sse' ? 'sse' : 'mcp'}`
+  return kill
 }
 
 async function freePort(): Promise<number> {
