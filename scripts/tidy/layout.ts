@@ -155,6 +155,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'built-in/files/text',
     'built-in/files/tools',
     'built-in/files',
+    'built-in/skills',
     'built-in/shell',
     'mcp/text',
     'mcp/names',

@@ -1,0 +1,189 @@
+// A skill is text that its author wrote for a model. The model sees one line of each until it asks; what it asks for comes from
+// within the folder of the skill; and a folder that does not follow the format is refused when the agent is defined.
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { assert, property, string } from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ConfigurationError, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { callTool, scriptedModel } from '@tallystick/core/testing'
+import { skills, type SkillsOptions } from '@tallystick/tools/skills'
+import { tries } from '../../../../scripts/testing/effort.ts'
+import { sandbox, secret, type Sandbox } from './files/sandbox.ts'
+
+const head = (name: string, description = `Does ${name}. Use it for ${name}.`): string =>
+  `---\nname: ${name}\ndescription: ${description}\n---\n`
+
+function filled(files: Readonly<Record<string, string>>): Sandbox {
+  const box = sandbox()
+  onTestFinished(() => box.remove())
+  box.put(files)
+  return box
+}
+
+const office = {
+  'pdf-forms/SKILL.md': `${head('pdf-forms')}\n# Forms\n\nRun scripts/fill.py. Read references/fields.md first.\n`,
+  'pdf-forms/references/fields.md': 'name, date\n',
+  'pdf-forms/scripts/fill.py': 'print("filled")\n',
+  'invoices/SKILL.md': `${head('invoices', '>\n  Writes invoices.\n  Use it to bill.')}Bill them.`,
+  'invoices/.hidden': 'nothing',
+  'notes/README.md': 'no skill',
+}
+
+async function read(options: SkillsOptions, input: object): Promise<{ outcome: string; text: string }> {
+  const { tool } = skills(options)
+  const { outcome, content } = await callTool(tool, input as never)
+  return { outcome, text: textOf(content) }
+}
+
+describe('skills', () => {
+  it('are listed by name and description, and read by the model when a task needs one', async () => {
+    const { root } = filled(office)
+    const { list, instructions, tool } = skills({ from: root })
+    expect(list.map(({ name, description }) => ({ name, description }))).toEqual([
+      { name: 'invoices', description: 'Writes invoices. Use it to bill.' },
+      { name: 'pdf-forms', description: 'Does pdf-forms. Use it for pdf-forms.' },
+    ])
+    expect(instructions.split('\n').slice(2)).toEqual([
+      '- invoices: Writes invoices. Use it to bill.',
+      '- pdf-forms: Does pdf-forms. Use it for pdf-forms.',
+    ])
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'read_skill', input: { name: 'pdf-forms' } }] },
+      { toolCalls: [{ name: 'read_skill', input: { name: 'pdf-forms', path: 'references/fields.md' } }] },
+      ({ messages }) => ({ text: JSON.stringify(messages) }),
+    ])
+    const agent = defineAgent({
+      name: 'clerk',
+      instructions: `Help.\n\n${instructions}`,
+      model,
+      tools: [tool],
+    })
+    const { text } = await createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(
+      agent,
+      'Fill it in.',
+    ).result
+    expect(model.requests[0]!.instructions).toContain('- invoices: Writes invoices.')
+    expect(text).toContain('# Forms')
+    expect(text).toContain('name, date')
+  })
+
+  it('show their instructions without the head, and the names of their other files', async () => {
+    const { root } = filled(office)
+    const { outcome, text } = await read({ from: join(root, 'pdf-forms') }, { name: 'pdf-forms' })
+    expect(outcome).toBe('success')
+    expect(text.split('\n')).toEqual([
+      'Skill pdf-forms:',
+      'Its other files, to be read with path:',
+      '- references/fields.md',
+      '- scripts/fill.py',
+      '',
+      '# Forms',
+      '',
+      'Run scripts/fill.py. Read references/fields.md first.',
+    ])
+    expect(text).not.toContain(root)
+    const shown = await read({ from: root, showFolders: true }, { name: 'invoices' })
+    expect(shown.text).toContain(`Its folder is ${join(root, 'invoices')}\n`)
+  })
+
+  it('of which some are chosen are only these, and others are unknown to the tool', async () => {
+    const { root } = filled(office)
+    expect(skills({ from: root, only: ['invoices'] }).list).toHaveLength(1)
+    expect(await read({ from: root, only: ['invoices'] }, { name: 'pdf-forms' })).toMatchObject({
+      outcome: 'invalid_input',
+    })
+    expect(() => skills({ from: root, only: ['invoice'] })).toThrow(/only.*invoices/s)
+  })
+
+  it('that are long are shown in parts, with all of them in the end', async () => {
+    const lines = Array.from({ length: 200 }, (_, index) => `Step ${index + 1} is to be done.`)
+    const { root } = filled({ 'long/SKILL.md': head('long') + lines.join('\n') })
+    const seen: string[] = []
+    for (let offset: number | undefined = 1; offset !== undefined;) {
+      const { text } = await read({ from: root, maxBytes: 1_000 }, { name: 'long', offset })
+      expect(Buffer.byteLength(text)).toBeLessThan(1_300)
+      const [first = '', ...shown] = text.split('\n')
+      seen.push(...shown.map((line) => line.slice(line.indexOf('\t') + 1)))
+      const next: string | undefined = /continue with offset (\d+)/i.exec(first)?.[1]
+      offset = next === undefined ? undefined : Number(next)
+    }
+    expect(seen.slice(4)).toEqual(lines)
+  })
+
+  it('give nothing outside of their folder, by path or by link', async () => {
+    const box = filled(office)
+    symlinkSync(join(box.outside, 'secret.txt'), join(box.root, 'pdf-forms', 'link.txt'))
+    for (const path of [
+      '../invoices/SKILL.md',
+      '../../outside/secret.txt',
+      'link.txt',
+      join(box.outside, 'secret.txt'),
+    ]) {
+      const { outcome, text } = await read({ from: box.root }, { name: 'pdf-forms', path })
+      expect({ path, outcome }).toEqual({ path, outcome: 'failed' })
+      expect(text).not.toContain(secret)
+    }
+  })
+
+  it('are refused with the file and the reason where they do not follow the format', () => {
+    const wrong: readonly (readonly [string, RegExp])[] = [
+      ['no head', /does not begin with a head/],
+      ['---\nname: a\n', /does not begin with a head/],
+      ['---\n- a\n---\n', /has to hold name: and description:/],
+      ['---\nname: [\n---\n', /its head is no YAML/],
+      ['---\na: &a [x]\nb: [*a, *a]\nname: a\n---\n', /its head is no YAML/],
+      [head('A'), /its name has to be/],
+      [head('a--b'), /its name has to be/],
+      [head('b'), /its name is b, and its folder is called "a"/],
+      ['---\nname: a\n---\n', /its description has to be/],
+      [head('a', 'x'.repeat(1_025)), /its description has to be/],
+    ]
+    for (const [text, reason] of wrong) {
+      const { root } = filled({ 'a/SKILL.md': text })
+      const made = () => skills({ from: root })
+      expect(made).toThrow(ConfigurationError)
+      expect(made).toThrow(reason)
+      expect(made).toThrow(join(root, 'a', 'SKILL.md'))
+    }
+  })
+
+  it('are refused where a folder holds no skill, two have one name, or options are misspelt', () => {
+    const box = filled({ ...office, 'more/invoices/SKILL.md': head('invoices') })
+    expect(() => skills({ from: join(box.root, 'notes') })).toThrow(/there is no skill in/)
+    expect(() => skills({ from: join(box.root, 'gone') })).toThrow(/no folder that can be read/)
+    expect(() => skills({ from: [box.root, join(box.root, 'more')] })).toThrow(
+      /two skills have the name invoices/,
+    )
+    expect(skills({ from: [box.root, box.root] }).list).toHaveLength(2)
+    expect(() => skills({ form: box.root } as unknown as SkillsOptions)).toThrow(ConfigurationError)
+    expect(() => skills({ from: [] })).toThrow(/there is no skill/)
+    expect(() => skills({ from: box.root, only: [] })).toThrow(/there is no skill/)
+  })
+
+  it('with hostile heads are read as one visible line, or refused', () => {
+    assert(
+      property(string({ unit: 'binary', maxLength: 80 }), (text) => {
+        const { root } = sandboxWith(text)
+        try {
+          const { list } = skills({ from: root })
+          // oxlint-disable-next-line no-control-regex -- they are what must not be there
+          return list.every(({ description }) => !/[\u0000-\u001f\u007f-\u009f\u202e]/.test(description))
+        } catch (error) {
+          return error instanceof ConfigurationError
+        }
+      }),
+      { numRuns: tries(50) },
+    )
+  })
+})
+
+let box: Sandbox | undefined
+
+function sandboxWith(description: string): Sandbox {
+  if (box === undefined) {
+    const made = (box = sandbox())
+    onTestFinished(() => made.remove())
+  }
+  box.put({ 'a/SKILL.md': head('a', JSON.stringify(description)) })
+  return box
+}
