@@ -79,7 +79,7 @@ export function skills(options: SkillsOptions): Skills {
     effect: 'read',
     timeoutMs: 30_000,
     execute: async (input, context: ToolContext) => {
-      const { name, path, offset } = input as unknown as ReadSkillInput
+      const { name, path, offset } = input as ReadSkillInput
       const rulesOfSkill = rules.get(name)
       const skill = list.find((one) => one.name === name)
       if (rulesOfSkill === undefined || skill === undefined) {
