@@ -23,6 +23,8 @@ export interface Field {
   readonly refers: readonly string[]
   /** Where the type is an object that is written out: its fields. */
   readonly fields?: readonly Field[]
+  /** The types whose fields it has beside those that are written out. */
+  readonly heads?: readonly string[]
 }
 
 /** A declared type: an object with fields, or one of the given words, or another type as text. */
@@ -109,8 +111,13 @@ class SourceReader {
     const type = typeText(this.#source, declared)
     const doc = this.#docBefore(member.start)
     const field = { name: member.key.name, type, optional: member.optional, doc, refers: namesIn(type) }
-    if (declared.type !== 'TSTypeLiteral') return [field]
-    return [{ ...field, fields: declared.members.flatMap((inner) => this.#fieldOf(inner)) }]
+    const types = declared.type === 'TSIntersectionType' ? declared.types : [declared]
+    const literals = types.filter((one) => one.type === 'TSTypeLiteral')
+    if (literals.length === 0) return [field]
+    const fields = literals.flatMap(({ members }) => members.flatMap((inner) => this.#fieldOf(inner)))
+    const others = types.filter((one) => one.type !== 'TSTypeLiteral')
+    const heads = others.map(({ start, end }) => this.#source.slice(start, end))
+    return [{ ...field, fields, ...(heads.length > 0 && { heads }) }]
   }
 
   #docBefore(start: number): string {

@@ -132,7 +132,16 @@ function requireSameFields(type: EventType, fields: readonly Field[]): void {
 
 function bodiesOf(types: Parts): Bodies {
   const declared = types.get('EventBodies')?.fields ?? []
-  return new Map(declared.map((field) => [field.name, field]))
+  return new Map(declared.map((field) => [field.name, withHeads(field, types)]))
+}
+
+/** A body with the fields of the types that it is joined with. */
+function withHeads(body: Field, types: Parts): Field {
+  const { heads = [], fields = [] } = body
+  if (heads.length === 0) return body
+  const joined = heads.flatMap((name) => types.get(name)?.fields ?? [])
+  const all = [...fields, ...joined]
+  return { ...body, fields: all, refers: all.flatMap(({ refers }) => refers) }
 }
 
 /** The types that stored events are made of, by name: those that bodies and the envelope name, and those that they name. */
