@@ -181,6 +181,43 @@ describe('a supervisor', () => {
     expect(other.reported).toEqual([])
   })
 
+  it('takes up a run whose child run has ended in a process that died before it reported that', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const dig = testTool({ name: 'dig', check: () => ({ kind: 'ask' }), run: () => 'A hole.' })
+    const family = (asks: boolean): Agent => {
+      const work = [...(asks ? [{ toolCalls: [{ name: 'dig', input: {} }] }] : []), { text: 'Dug.' }]
+      const model = scriptedModel(work)
+      const worker = defineAgent({
+        ...{ name: 'worker', description: 'Works.', instructions: 'Work.', model, tools: [dig] },
+      })
+      const call = { toolCalls: [{ name: 'worker', input: { task: 'Dig.' } }] }
+      return defineAgent({
+        ...{ name: 'boss', instructions: 'Ask.', tools: [agentTool(worker)] },
+        model: scriptedModel(asks ? [call] : [{ text: 'There is a hole.' }]),
+      })
+    }
+    const first = family(true)
+    const one = process(ledger, clock, [first])
+    const waiting = await untilSettled(clock, one.runtime.run(first, 'Dig.').result)
+    const { runId: childId, toolCallId } = waiting.pendingApprovals[0]!
+    const put: Ledger['put'] = (id, entry) =>
+      id === waiting.runId ? Promise.reject(new Error('The process died here.')) : ledger.put(id, entry)
+    const dying = process({ ...ledger, put }, clock, [family(false)])
+    const child = dying.runtime.resume(childId)
+    await untilSettled(clock, child.approve(toolCallId, { by: 'ada' }))
+    await untilSettled(
+      clock,
+      child.result.catch(() => undefined),
+    )
+    const other = process(ledger, clock, [family(false)])
+    expect(await other.open().look()).toEqual([])
+    await untilSettled(clock, other.runtime.idle())
+    expect((await eventsOf(ledger, waiting.runId)).at(-1)).toMatchObject({
+      type: 'run_finished',
+      reason: 'answered',
+    })
+  })
+
   it('reports a run that it cannot drive once, and stays there', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const runId = await interruptedRun(ledger, clock)

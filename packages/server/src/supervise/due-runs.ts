@@ -1,5 +1,6 @@
-import type { Clock, Ledger, RunId } from '@tallystick/core'
-import { nextAction } from '@tallystick/core/machine'
+import type { Clock, Ledger, RunId, RunState } from '@tallystick/core'
+import { nextAction, openTurnCalls } from '@tallystick/core/machine'
+import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
 
 /** A run that has to be taken up, and its last event. */
@@ -35,11 +36,26 @@ async function dueOf(ledger: Ledger, run: RunSummary, judging: Judging): Promise
   return await rootOf(ledger, run)
 }
 
-/** Whether a run that waits has something to do by now: its wait is over, or a command lies in its inbox. */
+/** Whether a run that waits has something to do by now: its wait is over, a command is in its inbox, or a child run has ended. */
 async function isDue(ledger: Ledger, { runId }: RunSummary, clock: Clock): Promise<boolean> {
   const state = await foldTo(ledger, runId)
   if (state.phase === 'done') return false
-  return nextAction(state, clock.now()).kind !== 'suspend' || (await ledger.inbox(runId)).length > 0
+  if (nextAction(state, clock.now()).kind !== 'suspend' || (await ledger.inbox(runId)).length > 0) return true
+  return await hasEndedChild(ledger, state)
+}
+
+/** Whether a run awaits a child run that has ended: the process that drove the child run died before it reported the end. */
+async function hasEndedChild(ledger: Ledger, state: RunState): Promise<boolean> {
+  for (const { toolCallId, status, child } of openTurnCalls(state)) {
+    if (status !== 'deferred' || child === undefined) continue
+    const childId = childRunIdOf(state.runId, toolCallId)
+    const head = await ledger.head(childId)
+    if (head === undefined) continue
+    for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
+      if (type === 'run_finished') return true
+    }
+  }
+  return false
 }
 
 async function isInterrupted(
