@@ -14,18 +14,20 @@ const ofKeys = (required: readonly string[], properties: object) => ({
   ...{ type: 'object', required, additionalProperties: false, properties },
 })
 
+const raw = { type: 'boolean', description: 'Shows the HTML of a page instead of Markdown. Default false.' }
+
 describe('what a model and the runtime read', () => {
   it('of http_fetch that only reads', () => {
     expect(httpFetch()).toMatchObject({
       ...reading,
       name: 'http_fetch',
       description:
-        'Sends an HTTP request (GET) and answers { url, status, headers, body } as JSON. Use it to read what is at a URL, or to ask an HTTP API. An answer of status 400 or more is an answer too.',
+        'Sends an HTTP request (GET) and answers { url, status, headers, body } as JSON; a web page is shown as Markdown. Use it to read what is at a URL, or to ask an HTTP API. An answer of status 400 or more is an answer too.',
       timeoutMs: 16_000,
     })
-    expect(httpFetch().inputSchema).toEqual(ofKeys(['url'], { url }))
+    expect(httpFetch().inputSchema).toEqual(ofKeys(['url'], { url, raw }))
     expect(httpFetch({ methods: ['GET', 'HEAD'] }).inputSchema).toEqual(
-      ofKeys(['url'], { url, method: { enum: ['GET', 'HEAD'], description: 'Default GET.' } }),
+      ofKeys(['url'], { url, raw, method: { enum: ['GET', 'HEAD'], description: 'Default GET.' } }),
     )
   })
 
@@ -41,8 +43,10 @@ describe('what a model and the runtime read', () => {
       description: 'The media type of the body. Default application/json.',
     }
     const method = { enum: ['POST', 'GET'], description: 'Default POST.' }
-    expect(tool.inputSchema).toEqual(ofKeys(['url'], { url, method, body, contentType }))
-    expect(httpFetch({ methods: ['PUT'] }).inputSchema).toEqual(ofKeys(['url'], { url, body, contentType }))
+    expect(tool.inputSchema).toEqual(ofKeys(['url'], { url, raw, method, body, contentType }))
+    expect(httpFetch({ methods: ['PUT'] }).inputSchema).toEqual(
+      ofKeys(['url'], { url, raw, body, contentType }),
+    )
   })
 
   it('of sql_query', () => {
