@@ -1,10 +1,10 @@
-import type { Ledger } from '@tallystick/core'
+import { RunNotFoundError, type Ledger } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import { parseRunId } from '@tallystick/core/vocabulary'
+import { parseRunId, type RunId } from '@tallystick/core/vocabulary'
 import { runSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
 import type { Context, Hono } from 'hono'
-import { RefusedRequestError, runNotFound } from '../http/problem.ts'
-import type { Principal } from '../access/principal.ts'
+import { RefusedRequestError } from '../http/problem.ts'
+import type { PlacedList, SealedPlaces } from '../access/sealed-places.ts'
 import { isVisible, requireVisible } from '../access/visible-run.ts'
 import { runView, stateAt, transcriptView } from '../runs/run-view.ts'
 import { awaitStop } from '../runs/await-stop.ts'
@@ -20,7 +20,12 @@ const listed = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as co
 /** Adds the routes that read runs: the list, and the state, transcript and result of one. */
 export function addReads(app: Hono<RequestScope>, served: Served): void {
   const { ledger } = served
-  app.get('/runs', async (context) => json(await page(ledger, context.get('principal'), filterOf(context))))
+  app.get('/runs', async (context) => {
+    const { before, limit, ...filter } = askedOf(context)
+    const list: PlacedList = { principal: context.get('principal'), sessionId: filter.sessionId }
+    const begin = before === undefined ? undefined : await beginAfter(served, list, before)
+    return json(await page(served, list, { limit, filter: { ...filter, ...begin } }))
+  })
   app.get('/runs/:run', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
     const state = await stateAt(ledger, runId, numberParameter('at', context.req.query('at')))
@@ -45,15 +50,18 @@ export function addReads(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
-function filterOf({ req }: Context): SummaryFilter & { readonly limit: number } {
+/** The filters and the place of a list as a caller asks for them. */
+interface AskedPage extends Pick<SummaryFilter, 'statuses' | 'agent' | 'sessionId' | 'since'> {
+  readonly limit: number
+  readonly before?: string
+}
+
+function askedOf({ req }: Context): AskedPage {
   const statuses = req.queries('status')
   const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
   if (unknown !== undefined) {
     throw new RefusedRequestError(400, 'malformed', `status has to be one of ${listed.join(', ')}.`)
   }
-  const given = req.query('before')
-  const before = given === undefined ? undefined : parseRunId(given)
-  if (given !== undefined && before === undefined) throw runNotFound(given)
   const limit = numberParameter('limit', req.query('limit')) ?? 50
   if (limit < 1 || limit > maxPage) {
     throw new RefusedRequestError(400, 'malformed', `limit has to be from 1 to ${maxPage}.`)
@@ -65,28 +73,62 @@ function filterOf({ req }: Context): SummaryFilter & { readonly limit: number } 
       agent: req.query('agent'),
       sessionId: req.query('sessionId'),
       since: numberParameter('since', req.query('since')),
-      before,
+      before: req.query('before'),
     }),
   }
 }
 
-/** A page of the runs that a principal sees, and the run after which the next page begins. */
+/** Where a page begins: after a run that the caller sees, or at a place that a page before it gave. */
+interface Begin {
+  readonly before: RunId
+}
+
+async function beginAfter({ ledger, places }: Served, list: PlacedList, text: string): Promise<Begin> {
+  // A run id that the caller does not see would say that its run exists.
+  if (parseRunId(text) !== undefined) return { before: await requireVisible(ledger, list.principal, text) }
+  const before = await places.open(text, list)
+  if (before === undefined || !(await isPlaceOf(ledger, before, list))) throw strangePlace()
+  return { before }
+}
+
+/** Whether the ledger can continue after the run of a place: refusing it there would name the run. */
+async function isPlaceOf(ledger: Ledger, runId: RunId, { sessionId }: PlacedList): Promise<boolean> {
+  try {
+    for await (const _ of ledger.runs({ before: runId, limit: 1, ...omitUndefined({ sessionId }) })) break
+    return true
+  } catch (error) {
+    if (error instanceof RunNotFoundError) return false
+    throw error
+  }
+}
+
+function strangePlace(): RefusedRequestError {
+  return new RefusedRequestError(
+    400,
+    'malformed',
+    'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
+  )
+}
+
+interface Page {
+  readonly runs: readonly ListedRun[]
+  readonly before?: string
+}
+
+/** A page of the runs that a principal sees, and where the next page begins. It may hold fewer than asked for, or none. */
 async function page(
-  ledger: Ledger,
-  principal: Principal,
-  { limit, ...filter }: SummaryFilter & { readonly limit: number },
-): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: string }> {
-  // A cursor that the caller does not see would say that its run exists.
-  if (filter.before !== undefined) await requireVisible(ledger, principal, filter.before)
+  { ledger, places }: { readonly ledger: Ledger; readonly places: SealedPlaces },
+  list: PlacedList,
+  { limit, filter }: { readonly limit: number; readonly filter: SummaryFilter },
+): Promise<Page> {
   const runs: ListedRun[] = []
   let looked = 0
   for await (const run of runSummaries(ledger, filter)) {
     looked++
-    if (await isVisible(ledger, principal, run.runId)) runs.push(run)
-    if (runs.length >= limit || looked >= maxLooked) {
-      const last = runs.at(-1)
-      return { runs, ...(last && { before: last.runId }) }
-    }
+    const isSeen = await isVisible(ledger, list.principal, run.runId)
+    if (isSeen) runs.push(run)
+    if (runs.length < limit && looked < maxLooked) continue
+    return { runs, before: isSeen ? run.runId : await places.seal(run.runId, list) }
   }
   return { runs }
 }

@@ -2,6 +2,7 @@ import type { Agent, Ledger, Runtime } from '@tallystick/core'
 import { RefusedRequestError } from '../http/problem.ts'
 import type { BodyLimits } from '../http/read-body.ts'
 import { includes, type Permission, type Principal } from '../access/principal.ts'
+import type { SealedPlaces } from '../access/sealed-places.ts'
 import type { StreamHost } from '../stream/followed-stream.ts'
 
 /** What the routes of a server share. */
@@ -12,6 +13,7 @@ export interface Served {
   /** What the application passes to the runs that a principal starts or continues. */
   readonly contextOf: (principal: Principal) => unknown
   readonly body: BodyLimits
+  readonly places: SealedPlaces
   readonly stream: StreamHost
   /** The response of a request has this path in front of those of the server. */
   readonly basePath: string

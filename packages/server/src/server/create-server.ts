@@ -5,6 +5,7 @@ import { RefusedRequestError, isServerFault, problemResponse } from '../http/pro
 import { isRead, requireLoopbackHost, requireNoSecretInUrl, requireOwnOrigin } from '../http/request-guard.ts'
 import { crossOriginHeaders, isPreflight } from '../http/cross-origin.ts'
 import { newToken, tokenOwner } from '../access/own-token.ts'
+import { sealedPlaces } from '../access/sealed-places.ts'
 import { requirePrincipal } from '../access/principal.ts'
 import { addAgUi } from '../routes/ag-ui.ts'
 import { addAgents } from '../routes/agents.ts'
@@ -49,6 +50,7 @@ export function createServer(options: ServerOptions): Server {
       bodyTimeoutMs: options.bodyTimeoutMs ?? 10_000,
       clock,
     },
+    places: sealedPlaces(options.placeSecret),
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
   const app = appOf(served, options, token)

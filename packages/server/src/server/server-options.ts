@@ -15,6 +15,11 @@ export interface ServerOptions {
   readonly context?: ((principal: Principal) => unknown) | undefined
   /** Called before each request is served, for a limit on the rate: `false` refuses it, a number says for how many seconds. */
   readonly admit?: Admit | undefined
+  /**
+   * At least 32 random characters that the processes of one service share, so that each continues a list of runs which
+   * another one began. Default: a secret of this process, so that another process refuses its places.
+   */
+  readonly placeSecret?: string | undefined
   /** Where the server is mounted, such as `/api/agents`. Default: at the root. */
   readonly basePath?: string | undefined
   /** Origins of web pages that may read and send commands, beside the server's own: `https://app.example.com`. */
@@ -47,6 +52,12 @@ const basePath = valueThat(
   (value) => typeof value === 'string' && /^(?:\/[\w.~-]+)*$/.test(value),
 )
 
+const minSecret = 32
+const secretText = valueThat(
+  `a secret of at least ${minSecret} characters`,
+  (value) => typeof value === 'string' && value.length >= minSecret,
+)
+
 const serverOptions = fields<ServerOptions>(
   {
     runtime: anyObject,
@@ -55,6 +66,7 @@ const serverOptions = fields<ServerOptions>(
     authorize: maybe(anyFunction),
     context: maybe(anyFunction),
     admit: maybe(anyFunction),
+    placeSecret: maybe(secretText),
     basePath: maybe(basePath),
     origins: maybe(listOf(origin)),
     maxBodyBytes: maybe(numberFrom(1, { whole: true })),
