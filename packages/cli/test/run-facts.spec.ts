@@ -49,6 +49,22 @@ describe('the facts of a run', () => {
     )
   })
 
+  it('tell the labels and the deadline that it was given', () => {
+    expect(begun.deadlineAt).toBeUndefined()
+    const labels = {
+      workflowName: 'refunds',
+      traceId: 't-1',
+      groupId: 'g',
+      tags: ['a', 'b'],
+      metadata: { n: 1 },
+    }
+    const rows = rowsOf({}, { labels, deadlineAt: begun.startedAt })
+    expect(rows['labels']).toBe('workflow refunds, trace t-1, group g, tags ["a","b"], {"n":1}')
+    expect(rows['started']).toContain(rows['deadline'])
+    expect(rowsOf({}, { labels: { groupId: 'g' } })['labels']).toBe('group g')
+    expect(Object.keys(rowsOf({}, { labels: undefined } as object))).not.toContain('labels')
+  })
+
   it('tell at which event it is shown, and its status today where that is another', () => {
     const rows = rowsOf({
       maxSeq: 9,

@@ -1,5 +1,5 @@
 import { type RunId } from '@tallystick/core'
-import { canonicalJson, type InboxEntry } from '@tallystick/core/vocabulary'
+import { canonicalJson, type InboxEntry, type RunLabels } from '@tallystick/core/vocabulary'
 import type { CallStory } from '../../runs/call-story.ts'
 import type { RunReading } from '../../runs/read-run.ts'
 import type { Waits } from '../../runs/waits.ts'
@@ -42,6 +42,8 @@ export function factsText(shown: ShownRun): string {
     ['run', state.runId],
     ['agent', `${agents.join(' → ')}, model ${state.definition.model.modelId}`],
     ...(partOf === '' ? [] : [['part of', partOf]]),
+    ...(state.labels === undefined ? [] : [['labels', labelsText(state.labels)]]),
+    ...(state.deadlineAt === undefined ? [] : [['deadline', timeText(state.deadlineAt)]]),
     ['status', statusText(statusView)],
     ...(now === undefined ? [] : [['now', statusText(now)]]),
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${maxSeq}, writer ${state.epoch}`],
@@ -69,6 +71,16 @@ export function factsText(shown: ShownRun): string {
     ]),
   ]
   return table(rows)
+}
+
+/** The names that an application knows a run by. */
+function labelsText({ workflowName, traceId, groupId, tags, metadata }: RunLabels): string {
+  const named = Object.entries({ workflow: workflowName, trace: traceId, group: groupId })
+  return [
+    ...named.flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${value}`])),
+    ...(tags === undefined ? [] : [`tags ${canonicalJson(tags)}`]),
+    ...(metadata === undefined ? [] : [canonicalJson(metadata)]),
+  ].join(', ')
 }
 
 /** What was said is not all there, or not readable without keys. */
