@@ -13,6 +13,7 @@ import { addAllEvents } from '../routes/all-events.ts'
 import { addChat } from '../routes/chat.ts'
 import { addCommands } from '../routes/run-commands.ts'
 import { addEvents } from '../routes/run-events.ts'
+import { addOpenApi } from '../routes/openapi.ts'
 import { addReads } from '../routes/run-reads.ts'
 import { addStarts } from '../routes/run-start.ts'
 import { addSessions } from '../routes/sessions.ts'
@@ -116,6 +117,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addSessions(app, served)
   addChat(app, served)
   addAgUi(app, served)
+  addOpenApi(app, served)
   return app
 }
 

@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { createServer } from '@tallystick/server'
+import { answerOf, openOffice, payingAgent } from './kit/office.ts'
+
+interface Media {
+  readonly schema: { readonly required?: readonly string[]; readonly $ref?: string }
+  readonly example?: Record<string, unknown>
+}
+
+interface DescribedOperation {
+  readonly operationId: string
+  readonly parameters: readonly { readonly name: string; readonly in: string }[]
+  readonly requestBody?: { readonly content: { readonly 'application/json': Media } }
+  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Media>> }>>
+}
+
+interface Document {
+  readonly openapi: string
+  readonly servers: readonly { readonly url: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>
+  readonly components: { readonly schemas: Readonly<Record<string, object>> }
+}
+
+/** What a server without callers of its own answers. */
+async function documentAt(basePath: string): Promise<Document> {
+  const ledger = memoryLedger()
+  const runtime = createRuntime({ ledger, agents: [] })
+  const server = createServer({ runtime, ledger, agents: [], basePath })
+  const headers = { authorization: `Bearer ${server.token}` }
+  const response = await server.fetch(new Request(`http://localhost${basePath}/openapi.json`, { headers }))
+  return (await response.json()) as Document
+}
+
+/** An agent whose tool leaves its call to be settled. */
+function deferringAgent(): ReturnType<typeof payingAgent> {
+  const pay = testTool({
+    name: 'pay',
+    effect: 'write',
+    run: (_, report) => {
+      report.defer('payment-1')
+      return ''
+    },
+  })
+  const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: { usd: 5 } }] }, { text: 'Paid.' }])
+  return defineAgent({ name: 'cashier', instructions: 'Pay.', model, tools: [pay] })
+}
+
+interface StoppedRun {
+  readonly pendingApprovals: readonly { readonly toolCallId: string }[]
+  readonly deferredCalls: readonly { readonly toolCallId: string }[]
+}
+
+/** Sends a request as the document describes it, about a run that waits, and returns the response. */
+async function sendAsDescribed(
+  path: string,
+  method: string,
+  operation: DescribedOperation,
+): Promise<Response> {
+  const agents = [operation.operationId === 'settleRun' ? deferringAgent() : payingAgent('cashier')]
+  const office = await openOffice({ agents })
+  const runId = await office.start('boss', { sessionId: 'chat-0' })
+  const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
+  const { pendingApprovals, deferredCalls } = (await waiting.json()) as StoppedRun
+  const [call] = [...pendingApprovals, ...deferredCalls]
+  const example = operation.requestBody?.content['application/json'].example
+  const body = example && {
+    ...example,
+    ...('toolCallId' in example && { toolCallId: call?.toolCallId }),
+  }
+  expect(body === undefined).toBe(method === 'get')
+  const names: Readonly<Record<string, string>> = {
+    run: runId,
+    agent: 'cashier',
+    session: 'chat-0',
+    chat: 'chat-0',
+  }
+  const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name] ?? '')
+  return await office.send(place, 'boss', body)
+}
+
+const document = await documentAt('')
+const described = Object.entries(document.paths).flatMap(([path, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+)
+
+describe('the OpenAPI document', () => {
+  it('is the one of this package, the same for every caller', async () => {
+    // After a wanted change: vitest run packages/server/test/openapi.spec.ts -u
+    await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('../openapi.json')
+    expect(document.openapi).toMatch(/^3\.1\./)
+    expect(await documentAt('/api')).toEqual({ ...document, servers: [{ url: '/api' }] })
+    const office = await openOffice()
+    expect(await answerOf(await office.send('/openapi.json', 'ada'))).toEqual({ ...document, status: 200 })
+    expect((await office.send('/openapi.json', 'stranger')).status).toBe(401)
+    expect(office.reported).toEqual([])
+  })
+
+  it('names each operation once, and refers to nothing that it does not hold', () => {
+    const ids = described.map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, ref]) => ref ?? '')
+    expect(refs.length).toBeGreaterThan(described.length)
+    for (const ref of refs) {
+      const found = ref
+        .split('/')
+        .reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], document)
+      expect({ ref, found: typeof found }).toEqual({ ref, found: 'object' })
+    }
+    for (const { path, operation } of described) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const told = operation.parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
+      expect(told).toEqual(inPath)
+    }
+  })
+
+  it.each(described.map((each) => [`${each.method} ${each.path}`, each] as const))(
+    'has a request of %s that a server answers as described',
+    async (_, { path, method, operation }) => {
+      const response = await sendAsDescribed(path, method, operation)
+      expect({ status: response.status, text: response.ok ? '' : await response.text() }).toMatchObject({
+        text: '',
+      })
+      expect(Object.keys(operation.responses)).toContain(String(response.status))
+      const type = response.headers.get('content-type')?.split(';')[0]
+      const media = operation.responses[response.status]?.content ?? {}
+      expect(Object.keys(media)).toEqual(expect.arrayContaining(type === undefined ? [] : [type]))
+      const isJson = type === 'application/json'
+      const answer = isJson ? ((await response.json()) as object) : await response.body?.cancel()
+      const fields = isJson ? media[type]?.schema.required : []
+      expect(Object.keys(answer ?? {})).toEqual(expect.arrayContaining([...(fields ?? [])]))
+    },
+  )
+
+  it('describes a refused request as a problem', async () => {
+    const office = await openOffice()
+    const { components } = document
+    const { required } = components.schemas['Problem'] as { required: readonly string[] }
+    for (const { path, method } of described.filter((each) => each.method === 'post')) {
+      const place = path.replaceAll('{agent}', 'office').replaceAll('{run}', 'none')
+      const response = await office.send(place, 'boss', { unknown: true })
+      expect(response.headers.get('content-type'), `${method} ${path}`).toBe('application/problem+json')
+      expect(Object.keys((await response.json()) as object)).toEqual(expect.arrayContaining([...required]))
+    }
+  })
+})
