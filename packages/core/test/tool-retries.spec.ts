@@ -64,6 +64,35 @@ describe('a tool call that fails', () => {
     ])
   })
 
+  it('waits without a timer where its time has come and other calls hold all places', async () => {
+    const end = Promise.withResolvers<string>()
+    const slow = testTool({ name: 'slow', run: () => end.promise })
+    const look = testTool({ name: 'look', retry: policy, run: failsTimes(1) })
+    const steps = [{ toolCalls: [look, slow].map(({ name }) => ({ name, input: {} })) }, { text: 'Done.' }]
+    const base = manualClock()
+    const delays: number[] = []
+    const schedule: typeof base.schedule = (delayMs, callback) => {
+      delays.push(delayMs)
+      return base.schedule(delayMs, callback)
+    }
+    const clock = { ...base, schedule }
+    const set = stage({ steps, tools: [look, slow], limits: { maxConcurrency: 1 }, clock })
+    const run = set.start()
+    while (ofType(await set.eventsOf(run), 'tool_started').length < 2) await Promise.resolve()
+    base.advance(policy.capMs)
+    await new Promise((resolve) => void setImmediate(resolve))
+    const before = delays.length
+    for (let turn = 0; turn < 50; turn++) {
+      base.advance(1)
+      await new Promise((resolve) => void setImmediate(resolve))
+    }
+    expect(delays.length).toBe(before)
+    end.resolve('slowly')
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', toolCalls: 2 })
+    const events = checkedRun(await set.eventsOf(run))
+    expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
+  })
+
   it('is tried again as soon as it asks, if that is not too long', async () => {
     const asks = (retryAfterMs: number): Partial<TestToolOptions> => ({
       run: failsTimes(1),

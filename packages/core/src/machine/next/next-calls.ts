@@ -29,7 +29,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
     recordAction('settle_calls', [...refusedResults(state), ...overdueResults(state, now)]) ??
     (state.cancel ? undefined : nextUnlessCancelled(state, now)) ??
     (dueResultsCheck(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
-    waitOrSuspend(state)
+    waitOrSuspend(state, now)
   )
 }
 
@@ -259,21 +259,23 @@ function waitForResultsCheck(state: ExecutingState, now: number): Action {
 }
 
 /** Nothing to record: something runs, or only a person can continue the run. */
-function waitOrSuspend(state: ExecutingState): Action {
-  const retryAt = nextRetry(state)
+function waitOrSuspend(state: ExecutingState, now: number): Action {
+  const retryAt = nextRetry(state, now)
   if (retryAt === undefined && !requiresEffects(state)) return { kind: 'suspend' }
   const stopAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
   const wakeAt = Math.min(retryAt ?? Infinity, (state.reply.finalizing ? undefined : stopAt) ?? Infinity)
   return wakeAt === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
 
-/** When the next call is tried again; `undefined` where none waits for that, or a limit is asked about first. */
-function nextRetry(state: ExecutingState): number | undefined {
+/**
+ * When the next call is tried again; `undefined` where none waits for that, or a limit is asked about first. A call whose
+ * time has come waits for another call to end, and no time helps it.
+ */
+function nextRetry(state: ExecutingState, now: number): number | undefined {
   if (holdsStarts(state)) return undefined
-  const waiting = callsWithStatus(state, 'to_retry')
-  return waiting.length === 0
-    ? undefined
-    : Math.min(...waiting.map(({ tries }) => tries?.failed?.retryAt ?? 0))
+  const times = callsWithStatus(state, 'to_retry').map(({ tries }) => tries?.failed?.retryAt ?? 0)
+  const later = times.filter((retryAt) => retryAt > now)
+  return later.length === 0 ? undefined : Math.min(...later)
 }
 
 /** Whether a limit that a person is asked about keeps everything from starting that it could forbid. */
