@@ -40,7 +40,7 @@ export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
     ],
     call_ended: (move) => table.endCall(move),
     step_ended: () => [],
-    run_finished: (move) => [table.finish(move)],
+    run_finished: (move) => table.finish(move),
   }
 }
 
@@ -133,12 +133,12 @@ class AgUiTable {
     return [{ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, content, role: 'tool' }]
   }
 
-  finish({ runId, reason, detail, text, usage, costUsd }: MoveOf<'run_finished'>): AgUiEvent {
+  finish({ runId, reason, detail, text, usage, costUsd }: MoveOf<'run_finished'>): readonly AgUiEvent[] {
     if (reason === 'model_failed') {
-      return { type: 'RUN_ERROR', message: 'The model did not answer.', code: reason }
+      return [{ type: 'RUN_ERROR', message: 'The model did not answer.', code: reason }]
     }
     const { inputTokens, outputTokens } = usage
-    return {
+    const finished: AgUiEvent = {
       type: 'RUN_FINISHED',
       threadId: this.#threadId,
       runId: this.#names.runId ?? runId,
@@ -146,6 +146,7 @@ class AgUiTable {
       result: { runId, reason, text, ...omitUndefined({ detail, costUsd }) },
       usage: [omitUndefined({ inputTokens, outputTokens })],
     }
+    return [...this.#endOpenCalls(), finished]
   }
 
   /** A call whose input broke off: no message keeps it. */
