@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type RuntimeEvent, memoryLedger } from '@tallystick/core'
+import { type RunId, type RuntimeEvent, memoryLedger } from '@tallystick/core'
 import type { RetryPolicy } from '@tallystick/core/vocabulary'
 import { manualClock, testTool, type TestToolOptions } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, type StageOptions } from './stage.ts'
@@ -200,5 +200,58 @@ describe('a tool call that fails', () => {
     expect(again).toMatchObject({ attempt: 2, at: failed!.retryAt, epoch: 2 })
     expect(second.tool.runs.map(({ attempt }) => attempt)).toEqual([2])
     await run.result.catch(() => {})
+  })
+
+  const payment = { effect: 'write', recovery: 'rerun' } as const
+
+  /** A run whose write fails once, cancelled there or not, and the failure, where forks begin. */
+  async function failedWrite(
+    isCancelled: boolean,
+  ): Promise<{ readonly set: ReturnType<typeof stage>; readonly runId: RunId; readonly atSeq: number }> {
+    const { set } = playing({ ...payment, run: failsTimes(1) })
+    const run = set.start()
+    run.events$.subscribe(({ type }) => {
+      if (isCancelled && type === 'tool_attempt_failed') void run.cancel('enough')
+    })
+    await set.untilSettled(run.result)
+    const [failed] = ofType(await set.eventsOf(run), 'tool_attempt_failed')
+    return { set, runId: run.id, atSeq: failed!.seq }
+  }
+
+  it('asks a person in a fork before a write is tried again, and a cancel ends it there', async () => {
+    const { set, runId, atSeq } = await failedWrite(true)
+    const fork = set.runtime.fork(runId, { atSeq })
+    const waiting = await set.untilSettled(fork.result)
+    expect(waiting).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'look', attempt: 2 }] })
+    expect(await set.untilSettled(fork.cancel('enough'))).toEqual({ accepted: true })
+    expect(await set.untilSettled(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'cancelled' })
+    const events = checkedRun(await set.eventsOf(fork))
+    expect(ofType(events, 'tool_result')).toMatchObject([{ outcome: 'interrupted' }])
+  })
+
+  it('waits in a fork for the time of its next attempt where a person approves that before', async () => {
+    const { set, runId, atSeq } = await failedWrite(true)
+    const fork = set.runtime.fork(runId, { atSeq })
+    const asked = await set.untilSettled(fork.result)
+    await fork.approve(asked.pendingApprovals[0]!.toolCallId, { by: 'ada' })
+    expect(await set.untilSettled(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'answered' })
+    const events = checkedRun(await set.eventsOf(fork))
+    const [failed] = ofType(events, 'tool_attempt_failed')
+    expect(ofType(events, 'approval_decided')[0]!.at).toBeLessThan(failed!.retryAt)
+    expect(ofType(events, 'tool_started').map(({ at }) => at)[1]).toBe(failed!.retryAt)
+  })
+
+  it('has the recorded result in a fork at once, also where the clock of the fork is slow', async () => {
+    const { set, runId, atSeq } = await failedWrite(false)
+    const options = { ledger: set.ledger, steps: [{ text: 'Done.' }], random: () => 0.5 }
+    const { set: slow, tool } = playing({ ...payment, run: failsTimes(1) }, options)
+    const fork = slow.runtime.fork(runId, { atSeq })
+    expect(await slow.untilSettled(fork.result)).toMatchObject({ reason: 'answered' })
+    const events = checkedRun(await slow.eventsOf(fork))
+    expect(ofType(events, 'tool_started')).toMatchObject([{ attempt: 1 }, { attempt: 2 }])
+    expect(ofType(events, 'tool_result')).toMatchObject([
+      { outcome: 'success', content: [{ text: 'found' }] },
+    ])
+    expect(tool.runs).toEqual([])
   })
 })

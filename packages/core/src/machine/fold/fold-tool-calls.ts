@@ -195,28 +195,33 @@ function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'
   if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
     throw illegal(state, event, 'it is about other arguments')
   }
-  if (event.approved) {
-    const { input = call.input, note: changeNote, seq } = event
-    const approvedSeq = state.parent?.writes && seq
-    // What is on record answers the arguments that were asked for.
-    const { recorded, ...rest } = call
-    const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
-    // What is asked about from here on, should it be again, is what was approved.
-    const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
-    return {
-      ...rest,
-      ...kept,
-      ...bound,
-      status: 'ready',
-      input,
-      ...omitUndefined({ approvedSeq, changeNote }),
-    }
+  return event.approved ? approvedCall(state, event, call) : deniedCall(event, call)
+}
+
+function approvedCall({ parent }: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
+  const { input = call.input, note: changeNote, seq } = event
+  const approvedSeq = parent?.writes && seq
+  // What is on record answers the arguments that were asked for.
+  const { recorded, ...rest } = call
+  const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
+  // What is asked about from here on, should it be again, is what was approved.
+  const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
+  // An approval lets the call start; it does not shorten the wait after a failed attempt.
+  const status = call.tries?.failed ? 'to_retry' : 'ready'
+  return { ...rest, ...kept, ...bound, status, input, ...omitUndefined({ approvedSeq, changeNote }) }
+}
+
+function deniedCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {
+  const why = because(reason)
+  if (call.attempts === 0) {
+    const text = `${by} denied this call${why}`
+    return { ...call, status: 'to_settle', refusal: { outcome: 'denied', text } }
   }
-  const again = call.attempts > 0
-  const text = again
-    ? `Nobody knows whether this call took effect, and ${event.by} decided not to start it again${because(event.reason)}`
-    : `${event.by} denied this call${because(event.reason)}`
-  return { ...call, status: 'to_settle', refusal: { outcome: again ? 'interrupted' : 'denied', text } }
+  const before = call.tries?.failed
+    ? 'The last attempt of this call failed'
+    : 'Nobody knows whether this call took effect'
+  const text = `${before}, and ${by} decided not to start it again${why}`
+  return { ...call, status: 'to_settle', refusal: { outcome: 'interrupted', text } }
 }
 
 function because(reason: string | undefined): string {

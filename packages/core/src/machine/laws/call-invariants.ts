@@ -82,10 +82,13 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
   }
 }
 
-/** Law 10: a failed attempt is followed by another only where that is safe, and not before its time. */
-function requireDueRetry({ tries, toolCallId }: Call, { at, seq }: EventOf<'tool_started'>): void {
+/**
+ * Law 10: a failed attempt is followed by another only where that is safe, and not before its time. A start with a
+ * recorded result performs nothing, and has nothing to wait for.
+ */
+function requireDueRetry({ tries, toolCallId }: Call, { at, seq, recorded }: EventOf<'tool_started'>): void {
   const { retryAt } = tries?.failed ?? {}
-  if (retryAt === undefined || at >= retryAt) return
+  if (retryAt === undefined || at >= retryAt || recorded !== undefined) return
   throw new LawBrokenError(10, seq, `call ${toolCallId} is tried again at ${at}, and ${retryAt} is due`)
 }
 

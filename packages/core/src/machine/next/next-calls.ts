@@ -100,7 +100,7 @@ function givenUpResults(state: ExecutingState): readonly Fact[] {
 /** The result of a call that waits for another attempt and gets none: that of its last one, with the reason. */
 function givenUpResult(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
   const { failed } = call.tries ?? {}
-  if (failed === undefined) return undefined
+  if (failed === undefined || call.status !== 'to_retry') return undefined
   const content = [...failed.content, ...textContent(failed.outcome, `It was not tried again: ${why}.`)]
   return { ...resultFact(state, call, failed.outcome), content }
 }

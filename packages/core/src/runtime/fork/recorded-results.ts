@@ -3,7 +3,7 @@ import { startOf } from '../../machine/state/tool-start.ts'
 import type { Call, RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
-import type { EventOf, Fact, ParentRef } from '../../vocabulary/events/event.ts'
+import type { EventOf, Fact, ParentRef, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
@@ -48,12 +48,13 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
   if (state.phase !== 'executing' || source.phase !== 'executing') return []
   const { runId, turn, calls } = state
   const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))
+  const reports = new ToolReports(source.calls.filter(({ status }) => status === 'to_retry'))
   const facts: Fact[] = []
   for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
     // Every call has its result before the turn continues: a fork costs no more where a long run follows.
     if (event.type === 'tool_results_injected') break
     if (event.type === 'approval_decided' && event.input) inputs.set(event.toolCallId, event.input)
-    if (event.type !== 'tool_result' || !isFromOutside(event)) continue
+    if (!reports.take(event)) continue
     const place = source.calls.find(({ toolCallId }) => toolCallId === event.toolCallId)
     const call = calls.find(({ part }) => part === place?.part)
     if (call === undefined || !isUnderWay(call, inputs.get(event.toolCallId))) continue
@@ -77,12 +78,27 @@ function isUnderWay({ status, input, effect }: Call, recordedInput: JsonObject |
   return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
 }
 
-/**
- * Whether the outside world reported how a call ended: its tool, the only source of a duration, or the caller that
- * settled it.
- */
-function isFromOutside({ durationMs, outcome }: EventOf<'tool_result'>): boolean {
-  return durationMs !== undefined || outcome === 'success' || outcome === 'failed'
+/** Tells the results that the outside world reported from those that the controller decided, over a run's events. */
+class ToolReports {
+  private readonly awaitingRetry: Set<ToolCallId>
+
+  constructor(awaitingRetry: readonly Pick<Call, 'toolCallId'>[] = []) {
+    this.awaitingRetry = new Set(awaitingRetry.map(({ toolCallId }) => toolCallId))
+  }
+
+  /**
+   * Takes the next event of the run. Whether it is a result from the call's tool, the only source of a duration, or from
+   * the caller that settled the call. A call that ends while it waits for its next attempt has the controller's result,
+   * with the outcome of its last attempt.
+   */
+  take(event: RuntimeEvent): event is EventOf<'tool_result'> {
+    if (event.type === 'tool_attempt_failed') this.awaitingRetry.add(event.toolCallId)
+    if (event.type === 'tool_started') this.awaitingRetry.delete(event.toolCallId)
+    if (event.type !== 'tool_result') return false
+    const { durationMs, outcome, toolCallId } = event
+    if (durationMs !== undefined) return true
+    return (outcome === 'success' || outcome === 'failed') && !this.awaitingRetry.has(toolCallId)
+  }
 }
 
 const noResults: RecordedResults = {
@@ -134,12 +150,13 @@ export async function recordedResults(ledger: Ledger, state: RunState): Promise<
 async function resultsBehind(ledger: Ledger, { runId, seq: shared }: ParentRef): Promise<RecordedResult[]> {
   const digests = new Map<ToolCallId, string>()
   const results: RecordedResult[] = []
+  const reports = new ToolReports()
   for await (const event of ledger.read(runId)) {
     if (event.type === 'tool_requests_collected') {
       for (const { toolCallId, inputDigest } of event.calls) digests.set(toolCallId, inputDigest)
     }
     if (event.type === 'approval_decided' && event.input) digests.set(event.toolCallId, digestOf(event.input))
-    if (event.type !== 'tool_result' || event.seq <= shared || !isFromOutside(event)) continue
+    if (!reports.take(event) || event.seq <= shared) continue
     const { toolCallId, name, outcome, content, projected, shown } = event
     const inputDigest = digests.get(toolCallId) ?? ''
     results.push({ toolCallId, name, outcome, content, inputDigest, ...omitUndefined({ projected, shown }) })

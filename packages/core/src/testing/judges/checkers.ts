@@ -247,12 +247,13 @@ function startsFollowFailures(events: readonly RuntimeEvent[]): readonly Violati
 /** Why a call may not be started again: nothing has failed, its wait is not over, or no process was lost. */
 function unexplainedStart(
   events: readonly RuntimeEvent[],
-  { toolCallId, at, seq }: EventOf<'tool_started'>,
+  { toolCallId, at, seq, recorded }: EventOf<'tool_started'>,
   lastSeq: number,
 ): readonly string[] {
   const between = events.filter((event) => event.seq < seq && event.seq > lastSeq)
   const failed = ofType(between, 'tool_attempt_failed').find((event) => event.toolCallId === toolCallId)
-  if (failed) return at < failed.retryAt ? [`is tried again ${failed.retryAt - at} ms too early`] : []
+  const isTooEarly = failed !== undefined && at < failed.retryAt && recorded === undefined
+  if (failed) return isTooEarly ? [`is tried again ${failed.retryAt - at} ms too early`] : []
   const isTakenOver = ofType(between, 'run_resumed').some(({ inDoubt }) => inDoubt.includes(toolCallId))
   return isTakenOver ? [] : ['is started again, and nothing says why']
 }
