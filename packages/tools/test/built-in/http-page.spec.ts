@@ -65,6 +65,9 @@ describe('a page as Markdown', () => {
         '<div style="DISPLAY : none">i<p>j</div><span aria-hidden=true>k</span><noscript>l</noscript>b',
       'ab',
     ],
+    ...['math', 'canvas', 'iframe', 'object', 'select', 'textarea', 'audio', 'video', 'datalist'].map(
+      (name) => [`nothing of ${name}`, `a<${name}>x</${name}>b`, 'ab'],
+    ),
     ['broken markup', '<p>a<b>b<i>c</b>d</i></p></div>e<', 'a**b*c***d\n\ne\\<'],
     ['no page at all', 'just text', 'just text'],
   ])('shows %s', (_what, html, shown) => {
@@ -181,6 +184,15 @@ describe('a page that is fetched', () => {
   it('is read in the character set that it names itself', async () => {
     const latin = Buffer.from('<meta charset="iso-8859-1"><p>caf\u00e9', 'latin1')
     expect(await fetched(latin, { type: 'text/html' })).toMatchObject({ body: 'café' })
+  })
+
+  it.each([
+    ['that is only in its text', '<title>a</title>set charset=iso-8859-1 '],
+    ['that only a text after its meta element says', '<meta name=a><p>set =iso-8859-1 '],
+    ['that is far into the page', `${' '.repeat(1_024)}<meta charset=iso-8859-1>`],
+  ])('is not read in a character set %s', async (_where, head) => {
+    const { body } = await fetched(`${head}é`, { type: 'text/html' })
+    expect(body).toMatch(/é$/)
   })
 
   it('is cut after the Markdown that may be shown, however long its source is', async () => {

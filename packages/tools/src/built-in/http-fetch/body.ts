@@ -31,9 +31,8 @@ export function pageType(bytes: Buffer, contentType: string | null): string {
   const type = contentType ?? ''
   if (/charset=/i.test(type)) return type
   const head = bytes.toString('latin1', 0, 1_024).toLowerCase()
-  const meta = head.indexOf('<meta')
-  const place = meta === -1 ? -1 : head.indexOf('charset', meta)
-  const charset = /^charset\s*=\s*["']?([\w-]{1,40})/.exec(place === -1 ? '' : head.slice(place))?.[1]
+  const named = textAfter(textAfter(head, '<meta'), 'charset')
+  const charset = /^\s*=\s*["']?([\w-]{1,40})/.exec(named)?.[1]
   return charset === undefined ? type : `${type}; charset=${charset}`
 }
 
@@ -66,6 +65,12 @@ export function textWithin(text: string, maxBytes: number): string {
   return bytes.length <= maxBytes
     ? text
     : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
+}
+
+/** What follows the first place of a word; empty where the text lacks the word. */
+function textAfter(text: string, word: string): string {
+  const place = text.indexOf(word)
+  return place === -1 ? '' : text.slice(place + word.length)
 }
 
 function decoderOf(charset: string): TextDecoder {
