@@ -66,7 +66,7 @@ describe('a page as Markdown', () => {
       'ab',
     ],
     ...['math', 'canvas', 'iframe', 'object', 'select', 'textarea', 'audio', 'video', 'datalist'].map(
-      (name) => [`nothing of ${name}`, `a<${name}>x</${name}>b`, 'ab'],
+      (name): [string, string, string] => [`nothing of ${name}`, `a<${name}>x</${name}>b`, 'ab'],
     ),
     ['broken markup', '<p>a<b>b<i>c</b>d</i></p></div>e<', 'a**b*c***d\n\ne\\<'],
     ['no page at all', 'just text', 'just text'],
