@@ -1,3 +1,4 @@
+import { of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { type RunId, type RuntimeEvent, memoryLedger } from '@tallystick/core'
 import type { RetryPolicy } from '@tallystick/core/vocabulary'
@@ -62,6 +63,29 @@ describe('a tool call that fails', () => {
         content: [{ text: 'Error: busy 3' }, { text: 'All 3 attempts of this call have failed.' }],
       },
     ])
+  })
+
+  it('says so in each form of that failure, of which the model reads the last', async () => {
+    const text = (said: string) => ({ type: 'text' as const, text: said })
+    const long = 'busy '.repeat(60)
+    const projecting = { ...testTool({ name: 'look', retry: policy }), maxResultChars: 100 }
+    const ending = { type: 'tool_ended', outcome: 'failed', retryable: true } as const
+    const fails: typeof projecting.run = () =>
+      of({ ...ending, content: [text('raw')], projected: [text(long)] })
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
+      tools: [{ ...projecting, run: fails }],
+    })
+    const events = checkedRun(await set.eventsOf((await set.play()).runId))
+    const [result] = ofType(events, 'tool_result')
+    const last = text('All 3 attempts of this call have failed.')
+    expect(result).toMatchObject({
+      content: [text('raw'), last],
+      projected: [text(long), last],
+      shown: [{ text: expect.stringContaining('are left out here') as string }, last],
+    })
+    const messages = set.model.requests.at(-1)?.messages.at(-1)
+    expect(messages).toMatchObject({ results: [{ content: result?.shown }] })
   })
 
   it('waits without a timer where its time has come and other calls hold all places', async () => {

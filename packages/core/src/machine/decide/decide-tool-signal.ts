@@ -82,9 +82,12 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
         const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
         return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs }) }] }
       }
-      const told = signal.retryable && call.tries ? [...content, ...usedUp(call.tries)] : content
-      const result = { type: 'tool_result' as const, ...here, name, outcome, content: told, durationMs }
-      return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused }) }] }
+      const more = signal.retryable && call.tries ? usedUp(call.tries) : []
+      const said = { content: [...content, ...more], durationMs }
+      // Each form says it: the model reads the last that there is.
+      const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
+      const result = { type: 'tool_result' as const, ...here, name, outcome, ...said }
+      return { facts: [{ ...result, ...omitUndefined({ ...forms, child, reused }) }] }
     }
   }
 }
