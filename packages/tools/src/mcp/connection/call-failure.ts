@@ -3,6 +3,7 @@ import { withoutAnySecrets } from '../listing/result-content.ts'
 import { cleanText } from '../text/clean-text.ts'
 import { lostResponseCode } from './lost-response.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
+import { saysSessionIsUnknown } from './unknown-session.ts'
 
 /**
  * What a failed call means:
@@ -43,7 +44,7 @@ const happened = 'What was asked for may have happened all the same: find out be
 
 function httpFailure(status: number, message: string): CallFailure {
   // Many servers answer 400 to a session that they have forgotten, where the protocol asks for 404.
-  if (status === 404 || (status === 400 && /\bsession\b/i.test(message))) return { kind: 'unknown_session' }
+  if (status === 404 || (status === 400 && saysSessionIsUnknown(message))) return { kind: 'unknown_session' }
   if (status === 401 || status === 403) return { kind: 'answered', text: unauthorizedText(status) }
   // Something on the way lost the server or its answer: what it was asked for, it may have done.
   if (status === 502 || status === 504) return { kind: 'in_doubt' }
