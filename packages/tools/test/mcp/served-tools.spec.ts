@@ -200,6 +200,11 @@ describe('a call of a client', () => {
     const signals = [
       ...reports.map((data): ToolSignal => ({ type: 'tool_progressed', data })),
       { type: 'tool_progressed', data: { progress: 8, message: 'm'.repeat(1_001) } } as ToolSignal,
+      // JSON carries none of these, so that the client could read none.
+      ...[undefined, Number.NaN, { progress: Number.NaN }, { progress: 9, total: Infinity }, { at: 9n }].map(
+        (data) => ({ type: 'tool_progressed', data }) as unknown as ToolSignal,
+      ),
+      { type: 'tool_progressed', data: null } as ToolSignal,
     ]
     const tool = toolOf(
       () =>
@@ -218,9 +223,10 @@ describe('a call of a client', () => {
       { progress: 2, message: '{"step":"b"}' },
       { progress: 3, message: '{"progress":"x","message":7}' },
       { progress: 8, message: 'm'.repeat(1_000) },
+      { progress: 4, message: 'null' },
     ])
     await call('act')
-    expect(progress).toHaveLength(5)
+    expect(progress).toHaveLength(6)
   })
 
   it('given a time, when the tool takes longer, then it is stopped and given up; one that ends in time is not', async () => {

@@ -4,6 +4,7 @@ import type { Tool } from '@tallystick/core'
 import { isAgentTool, nearestNames, omitUndefined } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import type { Timers } from '../../built-in/timers.ts'
+import { jsonOf } from '../../content/json-value.ts'
 import { type Ending, textEnding } from '../../execution/outcome.ts'
 import { servedAgent } from './served-agent.ts'
 import { servedCall, type ServedCallParts } from './served-call.ts'
@@ -101,14 +102,19 @@ function unknownTool(name: string, tools: readonly Tool<unknown>[]): Ending {
   )
 }
 
-/** Passes progress on, where the client wants it: its numbers, or how many reports there were. */
+/**
+ * Passes progress on, where the client wants it: its numbers, or how many reports there were. A report that JSON cannot
+ * carry is dropped.
+ */
 function reporter(
   mcpReq: ServerContext['mcpReq'],
   progressToken: string | number | undefined,
 ): (data: Json) => void {
   if (progressToken === undefined) return () => {}
   let reports = 0
-  return (data) => {
+  return (reported) => {
+    const data = carried(reported)
+    if (data === undefined) return
     const { progress = ++reports, total, message } = Object(data) as Readonly<Record<string, unknown>>
     const said = typeof message === 'string' ? message : textOfJson(data)
     const params = {
@@ -124,4 +130,13 @@ function reporter(
 
 function textOfJson(data: Json): string {
   return typeof data === 'string' ? data : JSON.stringify(data)
+}
+
+/** A report as JSON carries it. Tools that `defineTool` did not make may report anything. */
+function carried(reported: unknown): Json | undefined {
+  try {
+    return jsonOf(reported)
+  } catch {
+    return undefined
+  }
 }
