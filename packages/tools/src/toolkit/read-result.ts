@@ -137,6 +137,7 @@ async function startOf(
   ledger: ReadResultOptions['ledger'],
   runId: RunId,
 ): Promise<EventOf<'run_started'> | undefined> {
-  for await (const event of ledger.read(runId)) return event.type === 'run_started' ? event : undefined
+  for await (const event of ledger.read(runId, { toSeq: 1 }))
+    return event.type === 'run_started' ? event : undefined
   return undefined
 }
