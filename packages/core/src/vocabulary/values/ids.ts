@@ -1,6 +1,9 @@
 declare const brand: unique symbol
 
-/** Names one run: a UUIDv7, so ids sort by the time they were made. Order within a run is by `seq`, never by id. */
+/**
+ * Names one run. A UUIDv7 begins with the time it was made, that of a child run with its parent's; a run that an
+ * idempotency key begins has a UUIDv8, which tells no time. So ids do not order runs; order within a run is by `seq`.
+ */
 export type RunId = string & { readonly [brand]: 'RunId' }
 
 /**
