@@ -2,7 +2,7 @@ import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
-import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
@@ -68,11 +68,6 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     ...(change !== undefined && { change: change as unknown as Json }),
     ...(sourced !== undefined && { sourced }),
   })
-}
-
-/** Whether two references mean the same model of the same provider and API. */
-export function sameModel(a: ModelRef, b: ModelRef): boolean {
-  return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
 }
 
 /** The models that an agent names: its own, then its fallbacks, in order. */

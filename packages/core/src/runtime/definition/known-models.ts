@@ -1,6 +1,5 @@
-import { sameModel } from '../../machine/prompt/model-request.ts'
 import type { Model } from '../../ports/model.ts'
-import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import type { AgentRegistry } from './registered-agents.ts'
 
 /** The models that runs are given, as a runtime finds them by the names on record. */

@@ -6,12 +6,11 @@ import {
   requiredEffects,
   type Effect,
 } from '../../machine/state/required-effects.ts'
-import { sameModel } from '../../machine/prompt/model-request.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
 import type { Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
-import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import { freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'

@@ -1,6 +1,6 @@
 import { omitUndefined } from '../values/omit-undefined.ts'
 import { canonicalJson, type Json } from '../values/json.ts'
-import type { ModelRef } from '../model/content.ts'
+import { type ModelRef, sameModel } from '../model/content.ts'
 import type { AgentDefinition } from './agent-definition.ts'
 import type { AgentPolicy } from './agent-policy.ts'
 import { digested } from './definition-digest.ts'
@@ -13,7 +13,7 @@ import type { GivenModel } from './run-given.ts'
 export function definitionInRun(definition: AgentDefinition, given: GivenModel | undefined): AgentDefinition {
   if (given === undefined) return definition
   const { price: _price, maxWebSearches: _searches, fallbacks = [], policy, ...rest } = definition
-  const others = fallbacks.filter(({ model }) => !isSame(model, given.model))
+  const others = fallbacks.filter(({ model }) => !sameModel(model, given.model))
   const { fallbacks: _fallbacks, ...withoutFallbacks } = rest as AgentDefinition
   const changed = digested({
     ...withoutFallbacks,
@@ -33,16 +33,12 @@ function policyInRun(
 ): AgentPolicy {
   const kept = [...fallbacks.map((fallback) => fallback.model), ...(summarizer ? [summarizer.model] : [])]
   const isCalled = (ref: ModelRef): boolean =>
-    !isSame(ref, given.model) && (!isSame(ref, model) || kept.some((other) => isSame(other, ref)))
+    !sameModel(ref, given.model) && (!sameModel(ref, model) || kept.some((other) => sameModel(other, ref)))
   const pinned = [
     ...(given.options ? [{ model: given.model, options: given.options }] : []),
     ...models.filter((each) => isCalled(each.model)),
   ]
   return { ...policy, ...(pinned.length > 0 && { models: pinned }) }
-}
-
-function isSame(one: ModelRef, other: ModelRef): boolean {
-  return one.provider === other.provider && one.api === other.api && one.modelId === other.modelId
 }
 
 function isEqual(one: AgentDefinition, other: AgentDefinition): boolean {

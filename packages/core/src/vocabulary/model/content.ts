@@ -114,6 +114,11 @@ export interface ModelRef {
   readonly modelId: string
 }
 
+/** Whether two references mean the same model of the same provider and API. */
+export function sameModel(a: ModelRef, b: ModelRef): boolean {
+  return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
+}
+
 /** Why a model stopped, in one vocabulary for all providers; the event also keeps the wire's own word. */
 export const stopReasons = [
   'end',
