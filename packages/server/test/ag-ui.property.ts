@@ -7,6 +7,8 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
+import { agUiTable } from '../src/protocols/ag-ui-events.ts'
+import { RunMoves, outOf, type RunMove } from '../src/protocols/run-moves.ts'
 import { toAgUi, toUiMessages, type AgUiEvent } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
@@ -24,6 +26,19 @@ async function judge(events: readonly AgUiEvent[]): Promise<void> {
   // The client brings an RxJS of its own, whose types are others.
   const judged = verifyEvents(false)(from(events) as never) as unknown as Observable<BaseEvent>
   expect(await lastValueFrom(judged.pipe(toArray()))).toHaveLength(events.length)
+}
+
+/** The streams of a run that one reader gets before an event, and another one after it. */
+function streamsAround(events: readonly RuntimeEvent[], cut: number): readonly (readonly AgUiEvent[])[] {
+  const streamOf = (after: number, until: number): readonly AgUiEvent[] => {
+    const [moves, table] = [new RunMoves(), agUiTable()]
+    const outs = (of: readonly RunMove[]): readonly AgUiEvent[] => of.flatMap((move) => outOf(table, move))
+    for (const event of events.slice(0, after)) outs(moves.next(event))
+    const opening = after === 0 ? [] : outs(moves.reopen())
+    const between = events.slice(after, until).flatMap((event) => outs(moves.next(event)))
+    return [...opening, ...between, ...(moves.isWaiting ? outs(moves.rest()) : [])]
+  }
+  return [streamOf(0, cut), streamOf(cut, events.length)]
 }
 
 /** The text that a client shows at the end, by the parts of the run. */
@@ -67,6 +82,23 @@ describe('a run for clients of AG-UI', () => {
             const isAnswered = state?.phase === 'done' && state.reason === 'answered'
             expect(shownText(shown).endsWith(isAnswered ? state.lastText : '')).toBe(true)
             await judge(eventsFor(run.slice(0, cut % (run.length + 1))))
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns },
+    )
+  })
+
+  it('is taken by the judge wherever one stream of it ends, and another one continues it', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
+          const { events, others } = await playProgram(program)
+          for (const run of [events, ...others]) {
+            const [before = [], after = []] = streamsAround(run, 1 + (cut % (run.length - 1)))
+            await judge(before)
+            await judge(after)
+            expect(after[0]).toMatchObject({ type: 'RUN_STARTED' })
           }
         })
         .beforeEach(newTask),

@@ -1,7 +1,8 @@
 import { HttpAgent, type RunAgentParameters } from '@ag-ui/client'
+import { concat, of, throwError } from 'rxjs'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { defineAgent } from '@tallystick/core'
-import { scriptedModel } from '@tallystick/core/testing'
+import { defineAgent, ProviderError, type Agent, type Model } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { answerOf, openOffice, tellingAgent, type Office } from './kit/office.ts'
 
 function agentOf(office: Office, name: string, as = 'ada'): HttpAgent {
@@ -27,6 +28,29 @@ beforeEach(() => {
 
 interface Interrupted {
   readonly outcome: { readonly interrupts: readonly { readonly id: string; readonly toolCallId: string }[] }
+}
+
+/** An agent whose model fails while it writes a call, and has used all tokens by then. */
+function brokenOffAgent(): Agent {
+  const failure = { class: 'overloaded', message: 'Too much to do.', retryable: true } as const
+  const model: Model = {
+    provider: 'test',
+    api: 'test',
+    modelId: 'breaks-off',
+    stream: () =>
+      concat(
+        of(
+          { type: 'model_text', part: 0, text: 'I pay' } as const,
+          { type: 'model_tool_input', part: 1, name: 'pay', text: '{"us' } as const,
+          { type: 'model_usage', usage: { inputTokens: 9_990, outputTokens: 10 } } as const,
+        ),
+        throwError(() => new ProviderError(failure)),
+      ),
+  }
+  return defineAgent({
+    ...{ name: 'office', instructions: 'Pay.', model, tools: [testTool({ name: 'pay' })] },
+    limits: { maxTotalTokens: 10_000, onLimit: 'ask' },
+  })
 }
 
 describe('an agent of AG-UI', () => {
@@ -98,6 +122,32 @@ describe('an agent of AG-UI', () => {
     agent.addMessage({ id: 'm1', role: 'user', content: 'Well?' })
     await agent.runAgent()
     expect(agent.messages.map(({ content }) => content)).toEqual(['Well?', 'All of it.'])
+  })
+
+  it('is interrupted by a limit while the model wrote a call, whose end the client is told', async () => {
+    const office = await openOffice({ agents: [brokenOffAgent()] })
+    const agent = agentOf(office, 'office')
+    agent.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })
+    const types: string[] = []
+    const { outcome } = await new Promise<Interrupted>((resolve, reject) => {
+      const onEvent = ({ event }: { event: { type: string } }): void => void types.push(event.type)
+      const onRunFinishedEvent = ({ event }: { event: unknown }): void => resolve(event as Interrupted)
+      agent.runAgent({}, { onEvent, onRunFinishedEvent }).catch(reject)
+    })
+    expect(outcome).toEqual({
+      type: 'interrupt',
+      interrupts: [{ id: 'maxTotalTokens', reason: 'limit_reached' }],
+    })
+    expect(types).toEqual([
+      'RUN_STARTED',
+      'TEXT_MESSAGE_START',
+      'TEXT_MESSAGE_CONTENT',
+      'TEXT_MESSAGE_END',
+      'TOOL_CALL_START',
+      'TOOL_CALL_ARGS',
+      'TOOL_CALL_END',
+      'RUN_FINISHED',
+    ])
   })
 
   it('of another caller is neither continued nor decided', async () => {

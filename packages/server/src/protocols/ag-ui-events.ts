@@ -40,6 +40,8 @@ export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
     ],
     call_ended: (move) => table.endCall(move),
     step_ended: () => [],
+    run_reopened: ({ state }) => table.reopen(state),
+    run_waits: ({ state }) => table.wait(state),
     run_finished: (move) => table.finish(move),
   }
 }
@@ -63,8 +65,23 @@ class AgUiTable {
 
   start({ runId, sessionId, parentRunId }: MoveOf<'run_started'>): AgUiEvent {
     this.#threadId = this.#names.threadId ?? sessionId ?? runId
-    const named = { threadId: this.#threadId, runId: this.#names.runId ?? runId }
-    return { type: 'RUN_STARTED', ...named, ...omitUndefined({ parentRunId }) }
+    return { type: 'RUN_STARTED', ...this.#named(runId), ...omitUndefined({ parentRunId }) }
+  }
+
+  #named(runId: string): { readonly threadId: string; readonly runId: string } {
+    return { threadId: this.#threadId, runId: this.#names.runId ?? runId }
+  }
+
+  /** Begins what a client takes for a run of its own, and is the rest of one that waited. */
+  reopen({ runId }: RunState): readonly AgUiEvent[] {
+    this.#open.clear()
+    return [{ type: 'RUN_STARTED', ...this.#named(runId) }]
+  }
+
+  /** Ends it with what the run waits for. */
+  wait(state: RunState): readonly AgUiEvent[] {
+    const outcome = { type: 'interrupt', interrupts: interruptsOf(state) }
+    return [...this.#endOpenCalls(), { type: 'RUN_FINISHED', ...this.#named(state.runId), outcome }]
   }
 
   beginStep(): readonly AgUiEvent[] {
@@ -112,12 +129,14 @@ class AgUiTable {
 
   requestCall({ toolCallId, name, input }: MoveOf<'call_requested'>): readonly AgUiEvent[] {
     const open = this.#open.get(toolCallId)
-    this.#open.delete(toolCallId)
     const text = JSON.stringify(input)
     const call = { id: toolCallId, type: 'function', function: { name, arguments: text } }
     this.#messages.push({ id: toolCallId, role: 'assistant', toolCalls: [call] })
+    // A stream before this one may have shown the beginning of the call, and ended it.
+    const started = open ? [] : this.startCall(toolCallId, name)
+    this.#open.delete(toolCallId)
     const whole = open?.hasInput ? [] : [{ type: 'TOOL_CALL_ARGS', toolCallId, delta: text }]
-    return [...whole, { type: 'TOOL_CALL_END', toolCallId }]
+    return [...started, ...whole, { type: 'TOOL_CALL_END', toolCallId }]
   }
 
   withdraw(): readonly AgUiEvent[] {
@@ -140,8 +159,7 @@ class AgUiTable {
     const { inputTokens, outputTokens } = usage
     const finished: AgUiEvent = {
       type: 'RUN_FINISHED',
-      threadId: this.#threadId,
-      runId: this.#names.runId ?? runId,
+      ...this.#named(runId),
       outcome: { type: reason === 'cancelled' ? 'cancelled' : 'success' },
       result: { runId, reason, text, ...omitUndefined({ detail, costUsd }) },
       usage: [omitUndefined({ inputTokens, outputTokens })],
@@ -154,22 +172,6 @@ class AgUiTable {
     const ids = [...this.#open.keys()]
     this.#open.clear()
     return ids.map((toolCallId) => ({ type: 'TOOL_CALL_END', toolCallId }))
-  }
-}
-
-/** Begins what a client of AG-UI takes for a run of its own, and is the rest of one that waited. */
-export function reopenedRun({ runId, sessionId }: RunState, names: AgUiNames): AgUiEvent {
-  return { type: 'RUN_STARTED', threadId: names.threadId ?? sessionId ?? runId, runId: names.runId ?? runId }
-}
-
-/** Ends it with what the run waits for. */
-export function interruptedRun(state: RunState, names: AgUiNames): AgUiEvent {
-  const { runId, sessionId } = state
-  return {
-    type: 'RUN_FINISHED',
-    threadId: names.threadId ?? sessionId ?? runId,
-    runId: names.runId ?? runId,
-    outcome: { type: 'interrupt', interrupts: interruptsOf(state) },
   }
 }
 
@@ -193,5 +195,6 @@ function interruptsOf(state: RunState): readonly object[] {
     metadata: { name, externalId },
   }))
   const limit = state.metLimit ? [{ id: state.metLimit.limit, reason: 'limit_reached' }] : []
-  return [...approvals, ...deferred, ...limit]
+  const waits = [...approvals, ...deferred, ...limit]
+  return waits.length > 0 ? waits : [{ id: state.runId, reason: 'input_missing' }]
 }

@@ -1,22 +1,13 @@
 import * as z from 'zod'
 import type { JsonObject, UserPart } from '@tallystick/core/vocabulary'
 import { RefusedRequestError } from '../http/problem.ts'
-import {
-  agUiTable,
-  interruptedRun,
-  reopenedRun,
-  type AgUiEvent,
-  type AgUiMessage,
-  type AgUiNames,
-} from './ag-ui-events.ts'
+import { agUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './ag-ui-events.ts'
 import type { RunProtocol } from './protocol-stream.ts'
 
 /** AG-UI 1.0 over server-sent events. */
 export function agUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {
   return {
     newTable: () => agUiTable(names),
-    opening: (state) => [reopenedRun(state, names)],
-    waiting: (state) => [interruptedRun(state, names)],
     textOf: (event) => `data: ${JSON.stringify(event)}\n\n`,
     ending: '',
   }

@@ -1,6 +1,6 @@
 import type { RunState, RuntimeEvent, Usage } from '@tallystick/core'
 import { nextShownText, noText, omitUndefined, type ShownText } from '@tallystick/core/kit'
-import { evolve } from '@tallystick/core/machine'
+import { evolve, isSuspended } from '@tallystick/core/machine'
 import type { EventOf, FinishReason, JsonObject, Outcome, ResultPart } from '@tallystick/core/vocabulary'
 
 /** What a run does, as a chat shows it: the one source of every protocol, so that all of them show the same text. */
@@ -55,6 +55,10 @@ export type RunMove =
       readonly content: readonly ResultPart[]
     }
   | { readonly type: 'step_ended' }
+  /** A stream begins that continues the run after another one. */
+  | { readonly type: 'run_reopened'; readonly state: RunState }
+  /** A stream ends, since the run waits for a command. */
+  | { readonly type: 'run_waits'; readonly state: RunState }
   | {
       readonly type: 'run_finished'
       readonly runId: string
@@ -111,6 +115,22 @@ export class RunMoves {
     this.#state = state
     this.#shown = nextShownText(this.#shown, { event, state })
     return [...this.#movesBefore(event), ...this.#textMoves(event), ...this.#movesOf(event)]
+  }
+
+  /** Returns what begins a stream that continues the run after the events so far: another one has shown those. */
+  reopen(): readonly RunMove[] {
+    this.#open = undefined
+    return this.#state ? [{ type: 'run_reopened', state: this.#state }] : []
+  }
+
+  /** Whether the run waits for a command after the events so far. */
+  get isWaiting(): boolean {
+    return this.#state !== undefined && isSuspended(this.#state)
+  }
+
+  /** Returns what ends a stream after the events so far, where the run waits. */
+  rest(): readonly RunMove[] {
+    return this.#state ? [...this.#endPart(), { type: 'run_waits', state: this.#state }] : []
   }
 
   /** The moves that come before the text that an event shows. */

@@ -15,7 +15,7 @@ const finishReasons: Partial<Record<FinishReason, string>> = {
 }
 
 /** Begins a message, or continues the one of that run. */
-export function startChunk(runId: string): UiMessageChunk {
+function startChunk(runId: string): UiMessageChunk {
   return { type: 'start', messageId: runId, messageMetadata: { runId } }
 }
 
@@ -57,6 +57,8 @@ export const uiMessageTable: MoveTable<UiMessageChunk> = {
   ],
   call_ended: (move) => [endOfCall(move)],
   step_ended: () => [{ type: 'finish-step' }],
+  run_reopened: ({ state }) => [startChunk(state.runId)],
+  run_waits: () => [{ type: 'finish-step' }, { type: 'finish', finishReason: 'tool-calls' }],
   run_finished: endOfRun,
 }
 

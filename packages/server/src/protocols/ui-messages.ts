@@ -3,13 +3,11 @@ import type { UserPart } from '@tallystick/core/vocabulary'
 import { RefusedRequestError } from '../http/problem.ts'
 import { streamHeaders } from '../stream/sse-frame.ts'
 import type { RunProtocol } from './protocol-stream.ts'
-import { startChunk, uiMessageTable, type UiMessageChunk } from './ui-message-chunks.ts'
+import { uiMessageTable, type UiMessageChunk } from './ui-message-chunks.ts'
 
 /** The AI SDK's UI message stream, version 1. */
 export const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
   newTable: () => uiMessageTable,
-  opening: ({ runId }) => [startChunk(runId)],
-  waiting: () => [{ type: 'finish-step' }, { type: 'finish', finishReason: 'tool-calls' }],
   textOf: (chunk) => `data: ${JSON.stringify(chunk)}\n\n`,
   ending: 'data: [DONE]\n\n',
 }
