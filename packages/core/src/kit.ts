@@ -72,4 +72,5 @@ export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vo
 export { requireOptions } from './vocabulary/options/require-options.ts'
 export { definitionInRun } from './vocabulary/agent/definition-in-run.ts'
 export { getOwn } from './vocabulary/values/get-own.ts'
+export { isSameSecret } from './vocabulary/values/is-same-secret.ts'
 export { omitUndefined } from './vocabulary/values/omit-undefined.ts'

@@ -44,7 +44,7 @@ export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'
 export { type Effect, requiredEffects } from './machine/state/required-effects.ts'
 export type { Compaction, Rules, TakingOver, TurnChange } from './machine/state/rules.ts'
 export { stateFromJson, stateToJson } from './machine/state/state-json.ts'
-export { currentModel, findCall, openTurnCalls } from './machine/state/state-views.ts'
+export { callsAwaitingChild, currentModel, findCall, openTurnCalls } from './machine/state/state-views.ts'
 export {
   type Attempt,
   type Call,

@@ -12,9 +12,15 @@ import {
   type RunId,
   type RunResult,
 } from '@tallystick/core'
-import { manualClock, mortalLedger, scriptedModel, testTool } from '@tallystick/core/testing'
+import {
+  manualClock,
+  mortalLedger,
+  scriptedModel,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { newProcess, readable } from './conversation.ts'
-import { stage, type Stage, type StageOptions } from './stage.ts'
+import { stage, type Stage } from './stage.ts'
 
 const sessionId = 'chat'
 const quietMs = 60_000
@@ -35,6 +41,22 @@ async function crashed(
 /** A ledger that cannot know who drives its runs, as a database shared by many processes. */
 function unknowing(ledger: Ledger): Ledger {
   return { ...ledger, isDriven: () => Promise.resolve(undefined) }
+}
+
+/** A run whose child run waits for an approval, and what makes further processes with its agents. */
+async function delegated() {
+  const [ledger, clock] = [memoryLedger(), manualClock()]
+  const work = testTool({ name: 'work', check: () => ({ kind: 'ask' }) })
+  const workerModel = scriptedModel([{ toolCalls: [{ name: 'work', input: {} }] }, { text: 'Worked.' }])
+  const worker = defineAgent({ name: 'worker', instructions: 'Work.', model: workerModel, tools: [work] })
+  const process = (to: Ledger, ...steps: readonly ScriptedStep[]): Stage =>
+    newProcess({
+      ...{ clock, ledger: to, steps },
+      tools: [agentTool(worker, { name: 'delegate', description: 'Delegates.' })],
+    })
+  const first = process(ledger, { toolCalls: [{ name: 'delegate', input: { task: 'Do.' } }] })
+  const { pendingApprovals, runId } = await first.play()
+  return { ledger, process, first, runId, asked: pendingApprovals[0]! }
 }
 
 async function listed(runs: AsyncIterable<RunResult>): Promise<readonly RunId[]> {
@@ -78,60 +100,32 @@ describe('a run that was interrupted', () => {
   })
 
   it('is listed where it works for another run, as that one', async () => {
-    const ledger = memoryLedger()
-    const clock = manualClock()
-    const work = testTool({ name: 'work', check: () => ({ kind: 'ask' }) })
-    const workerModel = scriptedModel([{ toolCalls: [{ name: 'work', input: {} }] }, { text: 'Worked.' }])
-    const worker = defineAgent({ name: 'worker', instructions: 'Work.', model: workerModel, tools: [work] })
-    const process = (to: Ledger, append?: number): Stage =>
-      newProcess({
-        ...{
-          clock,
-          steps: [{ toolCalls: [{ name: 'delegate', input: { task: 'Do.' } }] }, { text: 'Done.' }],
-        },
-        ledger: append === undefined ? to : mortalLedger(to, { append, stored: true }),
-        tools: [agentTool(worker, { name: 'delegate', description: 'Delegates.' })],
-      })
-    const first = process(ledger)
-    const { pendingApprovals, runId } = await first.play()
+    const { ledger, process, first, runId, asked } = await delegated()
     expect(await listed(first.runtime.interrupted())).toEqual([])
-    const [asked] = pendingApprovals
-    await ledger.put(asked!.runId, {
-      ...{ key: 'k', at: clock.now() },
-      command: { type: 'approve', toolCallId: asked!.toolCallId, by: 'me' },
+    await ledger.put(asked.runId, {
+      ...{ key: 'k', at: first.clock.now() },
+      command: { type: 'approve', toolCallId: asked.toolCallId, by: 'me' },
     })
     // The child run is taken up, and its process dies.
-    const dying = process(ledger, 1)
-    await dying.untilSettled(dying.runtime.resume(asked!.runId).result.catch(() => undefined))
+    const dying = process(mortalLedger(ledger, { append: 1, stored: true }))
+    await dying.untilSettled(dying.runtime.resume(asked.runId).result.catch(() => undefined))
     expect(await listed(first.runtime.interrupted())).toEqual([runId])
     expect(await listed(first.runtime.suspended())).toEqual([runId])
   })
 
   it('is listed where the process of its child run died before it had reported the end, and resume finds that end', async () => {
-    const ledger = memoryLedger()
-    const clock = manualClock()
-    const work = testTool({ name: 'work', check: () => ({ kind: 'ask' }) })
-    const workerModel = scriptedModel([{ toolCalls: [{ name: 'work', input: {} }] }, { text: 'Worked.' }])
-    const worker = defineAgent({ name: 'worker', instructions: 'Work.', model: workerModel, tools: [work] })
-    const process = (to: Ledger, steps: NonNullable<StageOptions['steps']>): Stage =>
-      newProcess({
-        ...{ clock, ledger: to, steps },
-        tools: [agentTool(worker, { name: 'delegate', description: 'Delegates.' })],
-      })
-    const first = process(ledger, [{ toolCalls: [{ name: 'delegate', input: { task: 'Do.' } }] }])
-    const { pendingApprovals, runId } = await first.play()
-    const [asked] = pendingApprovals
+    const { ledger, process, first, runId, asked } = await delegated()
     // This process drives the child run to its end, and puts nothing into the inbox of the parent.
     const put: Ledger['put'] = (id, entry) =>
       id === runId ? Promise.reject(new Error('The process died here.')) : ledger.put(id, entry)
-    const dying = process({ ...ledger, put }, [])
-    const child = dying.runtime.resume(asked!.runId)
-    expect(await dying.untilSettled(child.approve(asked!.toolCallId, { by: 'me' }))).toMatchObject({
+    const dying = process({ ...ledger, put })
+    const child = dying.runtime.resume(asked.runId)
+    expect(await dying.untilSettled(child.approve(asked.toolCallId, { by: 'me' }))).toMatchObject({
       accepted: true,
     })
     await dying.untilSettled(child.result.catch(() => undefined))
     expect(await listed(first.runtime.interrupted())).toEqual([runId])
-    const next = process(ledger, [{ text: 'Done.' }])
+    const next = process(ledger, { text: 'Done.' })
     expect(await next.untilSettled(next.runtime.resume(runId).result)).toMatchObject({ text: 'Done.' })
     expect(readable(next.model.requests[0]!.messages)).toContain('delegate success: Worked.')
     expect(await listed(first.runtime.interrupted())).toEqual([])

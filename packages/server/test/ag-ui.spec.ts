@@ -124,7 +124,7 @@ describe('an agent of AG-UI', () => {
     expect(agent.messages.map(({ content }) => content)).toEqual(['Well?', 'All of it.'])
   })
 
-  it('is interrupted by a limit while the model wrote a call, whose end the client is told', async () => {
+  it('is interrupted by a limit while the model wrote a call, which ends before that', async () => {
     const office = await openOffice({ agents: [brokenOffAgent()] })
     const agent = agentOf(office, 'office')
     agent.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })

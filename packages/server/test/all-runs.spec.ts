@@ -36,6 +36,37 @@ describe('the events of all runs', () => {
 })
 
 describe('a session', () => {
+  it('is read in pages, of which the first has the history', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
+    const runIds: string[] = []
+    for (let count = 0; count < 3; count++) {
+      const runId = await office.start('ada', { sessionId: 's1' })
+      runIds.unshift(runId)
+      await office.send(`/runs/${runId}/result?waitMs=20000`)
+    }
+    const other = await office.start('ada')
+    const [third, second, first] = runIds
+    const pageOf = async (query: string, as = 'ada') =>
+      await answerOf(await office.send(`/sessions/s1${query}`, as))
+    const begin = await pageOf('?limit=2')
+    expect(begin).toMatchObject({
+      ...{ status: 200, runs: [{ runId: third }, { runId: second }], before: second },
+      history: { runId: third },
+    })
+    const end = await pageOf(`?limit=2&before=${second}`)
+    expect(end).toEqual({ status: 200, sessionId: 's1', runs: [expect.objectContaining({ runId: first })] })
+    expect(Object.keys(await pageOf('?limit=3'))).toEqual(['sessionId', 'runs', 'history', 'status'])
+    for (const [query, as, status] of [
+      ['?limit=0', 'ada', 400],
+      ['?limit=201', 'ada', 400],
+      [`?before=${other}`, 'ada', 404],
+      [`?before=${second}`, 'bob', 404],
+      ['?before=none', 'ada', 404],
+    ] as const) {
+      expect({ query, ...(await pageOf(query, as)) }).toMatchObject({ query, status })
+    }
+  })
+
   it('is its runs and its history, for those who see them', async () => {
     const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.')] })
     const runIds: string[] = []

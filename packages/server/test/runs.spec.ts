@@ -37,12 +37,12 @@ describe('a run over HTTP', () => {
     })
     expect(await approved.json()).toEqual({ accepted: true })
 
-    const ended = await office.send(`/runs/${runId}/result?waitMs=20000`)
-    expect(await ended.json()).toMatchObject({
-      status: 'done',
-      reason: 'answered',
-      text: 'Payment: 4 USD paid',
-    })
+    const ended = await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))
+    expect(ended).toMatchObject({ reason: 'answered', text: 'Payment: 4 USD paid' })
+    // What grows with the conversation is the transcript's.
+    const view = await answerOf(await office.send(`/runs/${runId}`))
+    expect([view, ended]).toEqual([ended, view])
+    expect(Object.keys(view)).not.toContain('messages')
     const { messages } = (await (await office.send(`/runs/${runId}/transcript`)).json()) as {
       messages: unknown[]
     }

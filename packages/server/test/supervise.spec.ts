@@ -14,6 +14,7 @@ import {
   testTool,
   untilSettled,
   type ManualClock,
+  type ScriptedStep,
 } from '@tallystick/core/testing'
 import type { RunId } from '@tallystick/core'
 import { supervise, type SuperviseOptions } from '@tallystick/server'
@@ -125,6 +126,47 @@ describe('a supervisor', () => {
     expect(decided).toMatchObject({ approved: false })
     expect(pay.runs).toEqual([])
     expect(other.reported).toEqual([])
+  })
+
+  it('folds a run that waits once, and knows to the millisecond when its wait is over', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const call = { toolCalls: [{ name: 'pay', input: {} }] }
+    const office = (limits: { maxApprovalMs?: number }, steps: readonly ScriptedStep[]): Agent =>
+      defineAgent({
+        ...{ name: `office ${JSON.stringify(limits)}`, instructions: 'Pay.', tools: [pay], limits },
+        model: scriptedModel(steps),
+      })
+    const agents = (step: ScriptedStep): [Agent, Agent] => [
+      office({ maxApprovalMs: 60_000 }, [step]),
+      office({}, [step]),
+    ]
+    const [hasty, patient] = agents(call)
+    const { runtime } = process(ledger, clock, [hasty, patient])
+    const { runId } = await untilSettled(clock, runtime.run(hasty, 'Pay.').result)
+    const asked = clock.now()
+    const endless = await untilSettled(clock, runtime.run(patient, 'Pay.').result)
+    const reads: string[] = []
+    const read: Ledger['read'] = (id, range) => {
+      reads.push(id)
+      return ledger.read(id, range)
+    }
+    const other = process({ ...ledger, read }, clock, agents({ text: 'Not paid.' }), { everyMs: 2_000_000 })
+    const supervisor = other.open()
+    expect(await supervisor.look()).toEqual([])
+    const folded = reads.length
+    for (let looks = 0; looks < 3; looks++) expect(await supervisor.look()).toEqual([])
+    clock.advance(asked + 59_999 - clock.now())
+    expect(await supervisor.look()).toEqual([])
+    // A list of runs in memory reads each of them.
+    expect(reads).toHaveLength(folded + 4 * 2)
+    clock.advance(1)
+    expect(await supervisor.look()).toEqual([runId])
+    await untilSettled(clock, other.runtime.idle())
+    expect((await eventsOf(ledger, runId)).at(-1)?.type).toBe('run_finished')
+    expect((await eventsOf(ledger, endless.runId)).at(-1)?.type).toBe('approval_requested')
+    clock.advance(1_000_000)
+    expect(await supervisor.look()).toEqual([])
   })
 
   it('reads a command that was left in an inbox', async () => {

@@ -1,7 +1,7 @@
 import type { Ledger, PendingApproval, RunId, RunState } from '@tallystick/core'
 import type { DeferredCall } from '@tallystick/core/machine'
 import type { ToolCallId } from '@tallystick/core/vocabulary'
-import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
+import { callsAwaitingChild, deferredCalls, isSuspended, pendingApprovals } from '@tallystick/core/machine'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 
@@ -25,11 +25,10 @@ export interface Waits {
 
 /** What a run waits for in itself. */
 export function ownWaits(state: RunState): Waits {
-  const children = openTurnCalls(state).flatMap(({ toolCallId, name, status, child }) =>
-    status === 'deferred' && child !== undefined
-      ? [{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId), status: 'unfinished' as const }]
-      : [],
-  )
+  const children = callsAwaitingChild(state).map(({ toolCallId, name }) => ({
+    ...{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId) },
+    status: 'unfinished' as const,
+  }))
   const working = new Set(children.map(({ toolCallId }) => toolCallId))
   return {
     approvals: pendingApprovals(state),

@@ -1,3 +1,4 @@
+import { isSameSecret } from '@tallystick/core/kit'
 import type { Authorize } from './principal.ts'
 
 /** A token that cannot be guessed, for a server without `authorize`. */
@@ -12,17 +13,7 @@ export function newToken(): string {
 export function tokenOwner(token: string): Authorize {
   const expected = `Bearer ${token}`
   return (request) =>
-    isEqual(request.headers.get('authorization') ?? '', expected)
+    isSameSecret(request.headers.get('authorization') ?? '', expected)
       ? { name: 'operator', sees: 'everything' }
       : undefined
-}
-
-/** Takes the same time for every wrong text of a length. */
-function isEqual(given: string, expected: string): boolean {
-  if (given.length !== expected.length) return false
-  let difference = 0
-  for (let index = 0; index < expected.length; index++) {
-    difference |= given.charCodeAt(index) ^ expected.charCodeAt(index)
-  }
-  return difference === 0
 }

@@ -143,9 +143,11 @@ export const operations: Readonly<Record<string, Operation>> = {
   },
   'GET /sessions/:session': {
     operationId: 'readSession',
-    summary: 'The runs of a conversation, and the history with which its next run begins.',
-    answers: { 200: 'The conversation.' },
-    fields: ['sessionId', 'runs', 'history'],
+    summary:
+      'A page of the runs of a conversation, the last first. The first page has the history with which its next run begins, the last one no `before`.',
+    parameters: ['before', 'limit'],
+    answers: { 200: 'The page.' },
+    fields: ['sessionId', 'runs'],
   },
   'POST /chat/:agent': {
     operationId: 'chat',

@@ -8,7 +8,7 @@ import type { PlacedList, SealedPlaces } from '../access/sealed-places.ts'
 import { isVisible, requireVisible } from '../access/visible-run.ts'
 import { runView, stateAt, transcriptView } from '../runs/run-view.ts'
 import { awaitStop } from '../runs/await-stop.ts'
-import { json, maxPage, numberParameter, type RequestScope, type Served } from './served.ts'
+import { json, numberParameter, pageSize, type RequestScope, type Served } from './served.ts'
 
 /** How many runs one page of a list looks at, for a principal that sees few of them. */
 const maxLooked = 1_000
@@ -62,12 +62,8 @@ function askedOf({ req }: Context): AskedPage {
   if (unknown !== undefined) {
     throw new RefusedRequestError(400, 'malformed', `status has to be one of ${listed.join(', ')}.`)
   }
-  const limit = numberParameter('limit', req.query('limit')) ?? 50
-  if (limit < 1 || limit > maxPage) {
-    throw new RefusedRequestError(400, 'malformed', `limit has to be from 1 to ${maxPage}.`)
-  }
   return {
-    limit,
+    limit: pageSize(req.query('limit')),
     ...omitUndefined({
       statuses: statuses as SummaryFilter['statuses'],
       agent: req.query('agent'),

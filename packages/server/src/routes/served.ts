@@ -51,6 +51,13 @@ export function numberParameter(name: string, text: string | undefined): number 
   throw new RefusedRequestError(400, 'malformed', `${name} has to be a whole number.`)
 }
 
+/** How many entries a page of a list of runs holds, as its caller asks for it. */
+export function pageSize(text: string | undefined): number {
+  const limit = numberParameter('limit', text) ?? 50
+  if (limit >= 1 && limit <= maxPage) return limit
+  throw new RefusedRequestError(400, 'malformed', `limit has to be from 1 to ${maxPage}.`)
+}
+
 /** A JSON response, which no cache keeps. */
 export function json(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
   return new Response(JSON.stringify(value), {

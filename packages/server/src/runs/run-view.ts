@@ -11,9 +11,12 @@ import { runNotFound } from '../http/problem.ts'
 export const runStatuses = ['under_way', 'suspended', 'interrupted', 'unknown', 'done'] as const
 export type RunStatus = (typeof runStatuses)[number]
 
-/** Returns the state of a run as a caller sees it: its status, its answer, its totals, and what it waits for. */
+/**
+ * Returns the state of a run as a caller sees it: its status, its answer, its totals, and what it waits for. Its size does not
+ * grow with the conversation, which is the transcript.
+ */
 export async function runView(ledger: Ledger, state: RunState): Promise<object> {
-  const { status: _, ...result } = await withChildren(state, ledger)
+  const { messages: _, ...result } = await withChildren(state, ledger)
   const { sessionId, sessionPlace, subject, parent, phase, turn, limits, at } = state
   return {
     ...result,

@@ -1,7 +1,6 @@
-import type { Clock, Ledger, RunId, RunState } from '@tallystick/core'
-import { nextAction, openTurnCalls } from '@tallystick/core/machine'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import type { Clock, Ledger, RunId } from '@tallystick/core'
 import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
+import type { KnownWaits } from './known-waits.ts'
 
 /** A run that has to be taken up, and its last event. */
 export interface DueRun {
@@ -9,51 +8,47 @@ export interface DueRun {
   readonly seq: number
 }
 
+/** What decides whether a run is due. A supervisor keeps it from look to look. */
+export interface Judging {
+  readonly clock: Clock
+  readonly quietMs: number | undefined
+  readonly waits: KnownWaits
+}
+
 /** The runs that would wait for ever if no process took them up. A run that works for an interrupted one comes with it. */
-export async function* dueRuns(
-  ledger: Ledger,
-  clock: Clock,
-  quietMs: number | undefined,
-): AsyncGenerator<DueRun, void, undefined> {
-  const seen = new Set<RunId>()
+export async function* dueRuns(ledger: Ledger, judging: Judging): AsyncGenerator<DueRun, void, undefined> {
+  const [seen, waiting] = [new Set<RunId>(), new Set<RunId>()]
   for await (const run of runSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
     if (run.status === 'unreadable') continue
-    const due = await dueOf(ledger, run, { clock, quietMs })
+    if (run.status === 'suspended') waiting.add(run.runId)
+    const due = await dueOf(ledger, run, judging)
     if (due === undefined || seen.has(due.runId)) continue
     seen.add(due.runId)
     yield due
   }
-}
-
-interface Judging {
-  readonly clock: Clock
-  readonly quietMs: number | undefined
+  judging.waits.keepOnly(waiting)
 }
 
 async function dueOf(ledger: Ledger, run: RunSummary, judging: Judging): Promise<DueRun | undefined> {
-  if (run.status === 'suspended') return (await isDue(ledger, run, judging.clock)) ? run : undefined
+  if (run.status === 'suspended') return (await isDue(ledger, run, judging)) ? run : undefined
   if (!(await isInterrupted(ledger, run, judging))) return undefined
   return await rootOf(ledger, run)
 }
 
 /** Whether a run that waits has something to do by now: its wait is over, a command is in its inbox, or a child run has ended. */
-async function isDue(ledger: Ledger, { runId }: RunSummary, clock: Clock): Promise<boolean> {
-  const state = await foldTo(ledger, runId)
-  if (state.phase === 'done') return false
-  if (nextAction(state, clock.now()).kind !== 'suspend' || (await ledger.inbox(runId)).length > 0) return true
-  return await hasEndedChild(ledger, state)
+async function isDue(ledger: Ledger, run: RunSummary, { clock, waits }: Judging): Promise<boolean> {
+  const { dueAt, children } = await waits.of(run)
+  if (dueAt <= clock.now() || (await ledger.inbox(run.runId)).length > 0) return true
+  for (const child of children) if (await hasEnded(ledger, child)) return true
+  return false
 }
 
-/** Whether a run awaits a child run that has ended: the process that drove the child run died before it reported the end. */
-async function hasEndedChild(ledger: Ledger, state: RunState): Promise<boolean> {
-  for (const { toolCallId, status, child } of openTurnCalls(state)) {
-    if (status !== 'deferred' || child === undefined) continue
-    const childId = childRunIdOf(state.runId, toolCallId)
-    const head = await ledger.head(childId)
-    if (head === undefined) continue
-    for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
-      if (type === 'run_finished') return true
-    }
+/** Whether a child run has ended. If its run still waits, the process that drove it died before it reported the end. */
+async function hasEnded(ledger: Ledger, childId: RunId): Promise<boolean> {
+  const head = await ledger.head(childId)
+  if (head === undefined) return false
+  for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
+    if (type === 'run_finished') return true
   }
   return false
 }

@@ -1,6 +1,7 @@
 import { LedgerConflictError, type Clock, type Ledger, type RunId, type Runtime } from '@tallystick/core'
 import { defaultHost, option, requireOptions } from '@tallystick/core/kit'
 import { dueRuns } from './due-runs.ts'
+import { KnownWaits } from './known-waits.ts'
 
 /** What a supervisor looks after. */
 export interface SuperviseOptions {
@@ -79,6 +80,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
 /** Takes up what is due at one moment. Never rejects: a ledger that fails now may serve at the next look. */
 function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
   const { runtime, maxRuns = 32, context, clock = defaultHost.clock, report = defaultHost.report } = options
+  const judging = { clock, quietMs: options.quietMs, waits: new KnownWaits(options.ledger) }
   const driving = new Set<RunId>()
   /** Runs that this process cannot drive, by the event at which it has tried. */
   const refused = new Map<RunId, number>()
@@ -99,7 +101,7 @@ function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
   return async () => {
     const taken: RunId[] = []
     try {
-      for await (const { runId, seq } of dueRuns(options.ledger, clock, options.quietMs)) {
+      for await (const { runId, seq } of dueRuns(options.ledger, judging)) {
         if (driving.size >= maxRuns) break
         if (driving.has(runId) || refused.get(runId) === seq) continue
         taken.push(runId)

@@ -19,6 +19,7 @@ import {
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
 import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
+import { isSameSecret } from '../../vocabulary/values/is-same-secret.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { shownApproval } from '../commands/approval-decision.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
@@ -152,7 +153,7 @@ export function approvalTokens(options: ApprovalTokenOptions): ApprovalTokens {
     if (typeof token !== 'string' || token.length > maxToken || !token.isWellFormed()) return invalid
     const end = token.lastIndexOf('.')
     const [body, mac] = [token.slice(0, end), token.slice(end + 1)]
-    if (!keys.map((key) => isEqual(sign(body, key), mac)).includes(true)) return invalid
+    if (!keys.map((key) => isSameSecret(mac, sign(body, key))).includes(true)) return invalid
     const claims = claimsOf(body)
     if (claims === undefined) return invalid
     if (clock.now() < claims.expiresAt) return claims
@@ -243,14 +244,4 @@ const invalid: TokenRefusal = {
 
 function forbidden(message: string): TokenRefusal {
   return { accepted: false, code: 'token_forbids', message }
-}
-
-/** Takes the same time for every wrong text of a length. */
-function isEqual(expected: string, given: string): boolean {
-  if (expected.length !== given.length) return false
-  let difference = 0
-  for (let index = 0; index < expected.length; index++) {
-    difference |= expected.charCodeAt(index) ^ given.charCodeAt(index)
-  }
-  return difference === 0
 }
