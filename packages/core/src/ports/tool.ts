@@ -5,6 +5,7 @@ import type { Handoff } from '../vocabulary/events/event.ts'
 import type { RetryPolicy } from '../vocabulary/limits/limits.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
 import type { JsonObject } from '../vocabulary/values/json.ts'
+import type { Message } from '../vocabulary/model/content.ts'
 import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signals/signal.ts'
 import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/model/tool-definition.ts'
 
@@ -26,6 +27,11 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
   readonly idempotencyKey: string
   /** Emits the reason once when the tool should stop. The tool may still report its ending within the grace time. */
   readonly cancelled$: Observable<string>
+  /**
+   * Returns the conversation as the agent's model has it, up to the message that asked for this call: without what a
+   * handoff, an edit of the past or a summary took out of it. Absent where a call belongs to no conversation.
+   */
+  readonly messages?: () => readonly Message[]
 }
 
 /**
@@ -72,7 +78,7 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly handoff?: Handoff
   check(input: JsonObject, context: CallContext<Context>): CallVerdict | Promise<CallVerdict>
   run(call: ToolRun<Context>): Observable<ToolSignal>
-  reconcile?(call: Omit<ToolRun<Context>, 'cancelled$'>): Promise<Reconciliation>
+  reconcile?(call: Omit<ToolRun<Context>, 'cancelled$' | 'messages'>): Promise<Reconciliation>
 }
 
 /**

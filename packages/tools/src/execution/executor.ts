@@ -1,4 +1,4 @@
-import type { RunId } from '@tallystick/core'
+import type { Message, RunId } from '@tallystick/core'
 import type { Json, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
 import { Observable, take } from 'rxjs'
 import { jsonOf } from '../content/json-value.ts'
@@ -24,6 +24,11 @@ export interface ToolContext<Context = unknown> {
   readonly attempt: number
   /** What the application gave this run, such as the signed-in user or a database handle. Never recorded. */
   readonly context: Context
+  /**
+   * Returns the conversation as the agent's model has it, up to the message that asked for this call; empty where the
+   * call belongs to none.
+   */
+  readonly messages: () => readonly Message[]
 }
 
 /** The part of a tool that running one call needs. */
@@ -72,6 +77,7 @@ export function runTool<Input, Context>(
       toolCallId,
       attempt,
       context: call.context,
+      messages: call.messages ?? (() => []),
     })
 
     const endingOfCall = async (): Promise<(Ending & Again) | Deferral> => {

@@ -1,4 +1,4 @@
-import type { Ledger, RunId, Tool } from '@tallystick/core'
+import type { Ledger, Message, RunId, Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import {
   leastResultChars,
@@ -7,6 +7,7 @@ import {
   textOf,
   type EventOf,
   type ToolCallId,
+  type UserPart,
 } from '@tallystick/core/vocabulary'
 import { defineTool } from '../definition/define-tool.ts'
 import { ToolError } from '../execution/tool-error.ts'
@@ -30,7 +31,8 @@ const maxLinks = 50
 
 /**
  * A tool that reads the part of a long result which `maxResultChars` left out of what the model was shown. It reads results of
- * its own run, and of those runs whose history the run began with; never one that a guardrail withheld.
+ * its own run, and of those runs whose history the run began with: of these, what its agent was shown; never one that a
+ * guardrail withheld, a filter of a handoff left out, or an edit of the past removed.
  */
 export function readResult(given: ReadResultOptions): Tool {
   requireOptions('readResult', options, given)
@@ -52,9 +54,9 @@ export function readResult(given: ReadResultOptions): Tool {
     } as const,
     effect: 'read',
     maxResultChars: maxChars + 500,
-    execute: async (input, { runId }) => {
+    execute: async (input, { runId, messages }) => {
       const { call, from = 0, find } = input as { call: string; from?: number; find?: string }
-      const text = await wholeText(ledger, runId, call)
+      const text = await wholeText({ ledger, ownRun: runId, messages: messages() }, call)
       return page(text, { from, find, maxChars })
     },
   })
@@ -83,7 +85,15 @@ function atCharacter(text: string, place: number): number {
   return place > 0 && (text.codePointAt(place - 1) ?? 0) > 0xffff ? place - 1 : place
 }
 
-async function wholeText(ledger: ReadResultOptions['ledger'], ownRun: RunId, call: string): Promise<string> {
+/** Who reads: an agent of a run, with its conversation. */
+interface Reader {
+  readonly ledger: ReadResultOptions['ledger']
+  readonly ownRun: RunId
+  readonly messages: readonly Message[]
+}
+
+async function wholeText(reader: Reader, call: string): Promise<string> {
+  const { ledger, ownRun } = reader
   const runId = runIdOfCall(call)
   const last = runId && (await reachInto(ledger, ownRun, runId))
   if (runId === undefined || last === undefined) throw noResult(call)
@@ -93,10 +103,48 @@ async function wholeText(ledger: ReadResultOptions['ledger'], ownRun: RunId, cal
     if (event.type === 'tool_result' && event.seq <= last) result = event
     else if (event.type === 'guardrail_tripped') refuseWithheld(event)
   }
-  if (result === undefined) throw noResult(call)
+  if (result === undefined || !(await wasShown(result, reader))) throw noResult(call)
   if (result.removed)
     throw new ToolError('The content of this result was removed, and cannot be read any more.')
   return textOf(result.projected ?? result.content)
+}
+
+/**
+ * Whether the agent was shown a result. The ids of calls can be guessed, so what its conversation holds decides: the result, or
+ * the text of it in a conversation that was folded into one message. A summary takes results of the run out of the
+ * conversation that the agent has read; what came before a handoff or an edit was not said to it otherwise.
+ */
+async function wasShown(
+  result: EventOf<'tool_result'>,
+  { messages, ledger, ownRun }: Reader,
+): Promise<boolean> {
+  const said = withoutSpace(messages.flatMap(readTexts).join('\n'))
+  const texts = (result.shown ?? result.projected ?? result.content).flatMap(textsOfPart)
+  if (texts.every((text) => said.includes(withoutSpace(text)))) return true
+  if (result.runId !== ownRun) return false
+  const query = { runId: ownRun, types: ['agent_handed_off', 'history_edited'] as const }
+  for await (const event of ledger.find(query)) {
+    const keepsAll = event.type === 'agent_handed_off' && event.messages === undefined
+    if (event.seq > result.seq && !keepsAll) return false
+  }
+  return true
+}
+
+/** The texts of a message that its model did not write. */
+function readTexts(message: Message): readonly string[] {
+  if (message.role === 'assistant') return []
+  const parts = message.role === 'user' ? message.parts : message.results.flatMap(({ content }) => content)
+  return parts.flatMap(textsOfPart)
+}
+
+function textsOfPart(part: UserPart): readonly string[] {
+  return part.type === 'text' ? [part.text] : []
+}
+
+/** A folded conversation indents lines, and each end of a line that some reader knows becomes another. */
+function withoutSpace(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- Separators of files, groups and records end a line for some readers.
+  return text.replaceAll(/[\s\u001c-\u001e\u0085]+/g, '')
 }
 
 function refuseWithheld({ on, action }: EventOf<'guardrail_tripped'>): void {

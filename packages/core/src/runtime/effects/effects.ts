@@ -6,12 +6,13 @@ import {
   requiredEffects,
   type Effect,
 } from '../../machine/state/required-effects.ts'
+import { messagesOf } from '../../machine/messages/history.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
 import type { Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
-import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
-import { freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
+import { type Message, type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
+import { deepFreeze, freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'
 import { checkCalls } from './call-check.ts'
@@ -212,7 +213,8 @@ export class Effects {
         }
         if (call.child !== undefined) return startChild({ state, call, children, context: own, clock }, post)
         const tool = checkedTool(agent, call, state)
-        const context = { runId, turn, toolCallId: call.toolCallId, context: own }
+        const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
+        const context = { runId, turn, toolCallId: call.toolCallId, context: own, messages }
         const { graceMs = defaultLimits.graceMs } = limits
         const running = startTool({ tool, call, context, host, graceMs }, post)
         return { stop: () => running.abandon(), cancel: (reason) => running.cancel(reason) }

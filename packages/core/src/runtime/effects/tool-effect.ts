@@ -2,7 +2,7 @@ import { of, ReplaySubject } from 'rxjs'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call } from '../../machine/state/state.ts'
 import type { Cancel, Host } from '../../ports/clock.ts'
-import type { CallContext, Tool } from '../../ports/tool.ts'
+import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
 import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
@@ -30,7 +30,7 @@ export interface ToolStart {
   /** Absent where the agent has no tool any more that is the one whose call was checked. */
   readonly tool: Tool | undefined
   readonly call: Call
-  readonly context: CallContext<AnyContext>
+  readonly context: CallContext<AnyContext> & Pick<ToolRun, 'messages'>
   readonly host: Pick<Host, 'clock' | 'report'>
   /** How long an overdue write may continue after it was asked to stop, in milliseconds. */
   readonly graceMs?: number
