@@ -103,3 +103,13 @@ describe('the code of the README', () => {
     expect(verdicts.every(({ ok }) => ok)).toBe(true)
   })
 })
+
+describe('the whole program of the page about options', () => {
+  it('has at most twelve lines, imports included', async () => {
+    const page = fileURLToPath(new URL('../../../docs/run-options.md', import.meta.url))
+    const code = /in twelve lines:[^]*?```ts\n([^]*?)```/.exec(await readFile(page, 'utf8'))?.[1] ?? ''
+    expect(code.trimEnd().split('\n')).toHaveLength(12)
+    for (const part of ['anthropic(', 'defineTool(', 'sqliteLedger(', 'textUpdates$'])
+      expect(code).toContain(part)
+  })
+})

@@ -1,0 +1,52 @@
+// There: a handoff with nestHandoffHistory, which folds the transcript into one message for the next agent. Here: a filter.
+import assert from 'node:assert/strict'
+import { createRuntime, defineAgent, foldedHistory, handoff, memoryLedger } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { defineTool } from '@tallystick/tools'
+import { z } from 'zod'
+
+const findOrder = defineTool({
+  name: 'find_order',
+  description: 'Finds an order by its number.',
+  input: z.object({ order: z.string() }),
+  effect: 'read',
+  execute: ({ order }) => `${order}: two lamps, delivered on 3 May`,
+})
+// Scripts play the three models here: put openai('…') in their place.
+const refundModel = scriptedModel([{ text: 'The script says: 59 euros are on their way.' }])
+const refunds = defineAgent({
+  name: 'refunds',
+  description: 'Pays money back.',
+  instructions: 'Pay damaged goods back.',
+  model: refundModel,
+})
+const orderModel = scriptedModel([
+  { toolCalls: [{ name: 'find_order', input: { order: 'A-7' } }] },
+  { toolCalls: [{ name: 'transfer_to_refunds', input: { reason: 'The lamps broke.' } }] },
+])
+const orders = defineAgent({
+  name: 'orders',
+  description: 'Knows every order.',
+  instructions: 'Look the order up.',
+  model: orderModel,
+  tools: [findOrder],
+  handoffs: [handoff(refunds, { filter: foldedHistory })],
+})
+const triageModel = scriptedModel([{ toolCalls: [{ name: 'transfer_to_orders', input: {} }] }])
+const triage = defineAgent({
+  name: 'triage',
+  instructions: 'Find out who can help.',
+  model: triageModel,
+  handoffs: [handoff(orders, { filter: foldedHistory })],
+})
+const runtime = createRuntime({ ledger: memoryLedger(), agents: [triage] })
+const result = await runtime.run(triage, 'The lamps of order A-7 broke.').result
+
+console.log(`${result.agent}: ${result.text}`)
+// Each agent begins with one message that reports what was done before it, reports of reports included.
+assert.equal(refundModel.requests[0]?.messages.length, 1)
+const [report] = refundModel.requests[0]?.messages ?? []
+const text = JSON.stringify(report)
+assert.match(text, /User: The lamps of order A-7 broke\./)
+assert.match(text, /find_order answered \(success\): A-7: two lamps/)
+assert.equal(result.agent, 'refunds')

@@ -1,0 +1,35 @@
+// There: a session with a sessionInputCallback that decides which of the past messages a run begins with. Here: the session
+// answers its history, and `edit` says what the next run is not shown. Who left it out and why is on record.
+import assert from 'node:assert/strict'
+import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+
+// A script plays the model here: it repeats how much of the conversation it was shown.
+const model = scriptedModel([
+  { text: 'Noted: San Francisco.' },
+  { text: 'Noted: your card ends in 1111.' },
+  ({ messages }) => ({ text: `The script was shown ${messages.length} messages.` }),
+])
+const agent = defineAgent({ name: 'travel', instructions: 'Answer with facts.', model })
+const ledger = memoryLedger()
+const runtime = createRuntime({ ledger, agents: [agent] })
+const sessionId = 'ann'
+
+await runtime.run(agent, 'The Golden Gate Bridge is in which city?', { sessionId }).result
+await runtime.run(agent, 'My card is 4111 1111 1111 1111.', { sessionId }).result
+
+const past = await runtime.session(sessionId).history()
+assert(past)
+// The callback: whatever speaks of a card stays out, with the answer to it.
+const edits = past.messages.flatMap((message, index) => {
+  const said = message.role === 'tool' ? '' : textOf(message.parts)
+  return said.includes('card') ? [{ index }] : []
+})
+const edit = { of: past.runId, edits, by: 'input callback', reason: 'payment data' }
+const { text } = await runtime.run(agent, 'What state is it in?', { sessionId, edit }).result
+
+console.log(text)
+assert.equal(edits.length, 2)
+assert.doesNotMatch(JSON.stringify(model.requests[2]), /4111/)
+// The next run of the session begins without it as well, and the ledger still holds what was said.
+assert.equal((await runtime.session(sessionId).history())?.messages.length, 4)
