@@ -1,7 +1,6 @@
 // There: callModelInputFilter, which sees each request to the model and answers with another. Here: prepareTurn of the agent.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, type Message } from '@tallystick/core'
-import { messagesOf } from '@tallystick/core/machine'
 import { scriptedModel } from '@tallystick/core/testing'
 
 // A script plays the model here: it repeats what it was shown first.
@@ -23,7 +22,7 @@ const agent = defineAgent({
   instructions: 'Help.',
   model,
   // The last three messages, masked. A cut between a call and its result would be refused, with its place.
-  prepareTurn: ({ history }) => ({ messages: messagesOf(history).slice(-3).map(withoutAddresses) }),
+  prepareTurn: ({ request }) => ({ messages: request.messages.slice(-3).map(withoutAddresses) }),
 })
 const ledger = memoryLedger()
 const runtime = createRuntime({ ledger, agents: [agent] })
@@ -44,4 +43,6 @@ assert.match(JSON.stringify(past?.messages), /ines@example\.com/)
 // What it changed is on record with the call, so a replay sends the same request without asking the filter.
 const events = await Array.fromAsync(ledger.read(runId))
 const asked = events.find((event) => event.type === 'model_call_started')
-assert.equal(asked?.change?.messages?.length, 3)
+// Of the five messages: one in the place of the third, and then the last two.
+assert.equal(asked?.change?.shown?.pieces.length, 2)
+assert.deepEqual(asked.change.shown.pieces[1], { from: 3, to: 5 })

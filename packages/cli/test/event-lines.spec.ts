@@ -246,8 +246,11 @@ describe('an event in a few words', () => {
     [sample('history_edited', { edits: [{ index: 0 }] }), '1 message'],
     [sample('input_received'), 'How warm is it in Seoul?'],
     [sample('input_settled'), ''],
-    [sample('model_call_started'), 'sample-1'],
-    [sample('model_call_started', { attempt: 2 }), 'sample-1 attempt 2'],
+    [
+      sample('model_call_started'),
+      'sample-1 with its own instructions, tools, modelSettings, parallelToolCalls, maxOutputTokens, messages',
+    ],
+    [sample('model_call_started', { attempt: 2, change: { sourced: [] } }), 'sample-1 attempt 2'],
     [sample('assistant_message_finished'), 'cut off Let me look'],
     [sample('assistant_message_finished', { partial: false }), 'Let me look'],
     [sample('model_stream_failed'), 'overloaded'],

@@ -32,7 +32,14 @@ export {
 } from './runtime/definition/agent-tool.ts'
 export type { HandoffOptions } from './runtime/definition/handoff.ts'
 export { reachableAgents, withApproval } from './runtime/definition/registered-agents.ts'
-export { type ContextOption, definitionIn, definitionNow, rulesIn } from './runtime/definition/run-context.ts'
+export {
+  type AskedTurn,
+  type ContextOption,
+  type Preparing,
+  definitionIn,
+  definitionNow,
+  rulesIn,
+} from './runtime/definition/run-context.ts'
 export { type CallChecker, type CheckContext, checkCalls } from './runtime/effects/call-check.ts'
 export { inputFaultOf } from './runtime/effects/recorded-schema.ts'
 export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'

@@ -26,6 +26,7 @@ export {
   messagesOf,
   withDigests,
 } from './machine/messages/history.ts'
+export { messagesShown, shownInstead } from './machine/messages/shown-messages.ts'
 export { foldedHistory } from './machine/messages/plain-text.ts'
 export { definitionTokens, messageTokens } from './machine/messages/token-estimate.ts'
 export { isSuspended, nextAction } from './machine/next/next-action.ts'
@@ -42,7 +43,7 @@ export { transcript } from './machine/prompt/transcript.ts'
 export type { Action } from './machine/state/action.ts'
 export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'
 export { type Effect, requiredEffects } from './machine/state/required-effects.ts'
-export type { Compaction, Rules, TakingOver, TurnChange } from './machine/state/rules.ts'
+export type { Compaction, Rules, TakingOver, TurnChange, TurnRequest } from './machine/state/rules.ts'
 export { stateFromJson, stateToJson } from './machine/state/state-json.ts'
 export { callsAwaitingChild, currentModel, findCall, openTurnCalls } from './machine/state/state-views.ts'
 export {

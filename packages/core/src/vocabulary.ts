@@ -106,6 +106,8 @@ export {
   type ResumeReason,
   type RuntimeEvent,
   type ShownChange,
+  type ShownMessages,
+  type ShownPiece,
   type Spending,
   callEventTypes,
   callPlans,

@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
-import type { Fact, FactOf, FailureClass, ToolDefinition } from '@tallystick/core/vocabulary'
+import type { Fact, FactOf, FailureClass, ShownChange, ToolDefinition } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
 import { definitionTokens } from '../src/machine/messages/token-estimate.ts'
-import { modelAfterGivingUp, nextModelCall, repeatModelCall } from '../src/machine/next/next-model-call.ts'
+import {
+  modelAfterGivingUp,
+  nextModelCall,
+  repeatModelCall,
+  type CallPlanning,
+} from '../src/machine/next/next-model-call.ts'
+import { omitUndefined } from '../src/vocabulary/values/omit-undefined.ts'
 import type { Attempt, RunState, StreamingState } from '../src/machine/state/state.ts'
 import { begun, called, failure } from './pages.ts'
 
@@ -36,8 +42,10 @@ function failed(attempt: Partial<Attempt> = {}, more: Partial<StreamingState> = 
   return { ...state, definition, ...more, attempt: { ...state.attempt, ...attempt } }
 }
 
-const call = (state: RunState, change: Parameters<typeof nextModelCall>[2]['change'] = {}) =>
-  nextModelCall(state, state.at, { change }) as Started
+type Plan = Omit<CallPlanning, 'change'> & ShownChange
+
+const call = (state: RunState, { model, toolChoice, finalizing, ...change }: Plan = {}) =>
+  nextModelCall(state, state.at, { ...omitUndefined({ model, toolChoice, finalizing }), change }) as Started
 
 describe('the first attempt of a turn', () => {
   it('is of the model in use, or the one that the turn names, with what the turn changes', () => {
@@ -48,7 +56,7 @@ describe('the first attempt of a turn', () => {
     expect(call(idle())).not.toHaveProperty('change')
     expect(call(idle({}, { model: second })).model).toEqual(second)
     const changed = call(idle({}, { model: second }), {
-      ...{ model: third, toolChoice: { type: 'any' }, instructions: 'Look.', tools: undefined },
+      ...{ model: third, toolChoice: { type: 'any' }, instructions: 'Look.' },
     })
     expect(changed).toMatchObject({ model: third, toolChoice: { type: 'any' } })
     expect(changed.change).toEqual({ instructions: 'Look.' })

@@ -131,6 +131,7 @@ it('leaves of each event its facts, and no text of its content', () => {
         "model.provider",
         "model.api",
         "model.modelId",
+        "change.tools[]",
       ],
       "model_stream_failed": [
         "failure.class",

@@ -7,6 +7,7 @@ import {
   textOf,
   type Agent,
   type Ledger,
+  type Message,
   type RunId,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
@@ -65,6 +66,66 @@ async function replayed(options: ReplayOptions, words?: string): ReturnType<type
     options,
   )
 }
+
+describe('a turn that an agent took its time to prepare', () => {
+  it('replays to itself without asking again, whatever came in meanwhile, and whatever the code says now', async () => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    const asked: string[] = []
+    const answers: (() => void)[] = []
+    const agent = (words: string, model = scriptedModel([])): Agent =>
+      defineAgent({
+        ...{ name: 'agent', instructions: 'Act.', model, tools: [testTool({ name: 'look' })] },
+        prepareTurn: async ({ request: { messages } }) => {
+          asked.push(words)
+          await new Promise<void>((resolve) => void answers.push(resolve))
+          return { messages: [note(words), ...messages] }
+        },
+      })
+    const note = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'look', input: {} }] },
+      { text: 'Done.' },
+      { text: 'Also done.' },
+      { text: 'All done.' },
+    ])
+    const run = createRuntime({ ledger, host: { clock } }).run(agent('then', model), 'Go.')
+    const next = async (count: number): Promise<void> => {
+      while (answers.length < count) await Promise.resolve()
+    }
+    await next(1)
+    // It changes nothing of the request that is being prepared.
+    await run.queue('And then?')
+    answers[0]?.()
+    await next(2)
+    await run.queue('And after that?')
+    answers[1]?.()
+    for (let place = 3; place <= 4; place++) {
+      await next(place)
+      answers[place - 1]?.()
+    }
+    await untilSettled(clock, run.result)
+    expect(asked).toEqual(['then', 'then', 'then', 'then'])
+    for (const words of ['then', 'now']) {
+      expect((await replayRun(ledger, run.id, () => agent(words))).divergence).toBeUndefined()
+    }
+    expect(asked).toHaveLength(4)
+  })
+
+  it('is taken from the record, too, where a function that is not async answered a promise', async () => {
+    const [clock, ledger] = [manualClock(), memoryLedger()]
+    const agent = (words: string): Agent =>
+      defineAgent({
+        ...{ name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) },
+        prepareTurn: () =>
+          words === 'broken' ? Promise.reject(new Error('down')) : Promise.resolve({ instructions: words }),
+      })
+    const run = createRuntime({ ledger, host: { clock } }).run(agent('then'), 'Go.')
+    await untilSettled(clock, run.result)
+    for (const words of ['now', 'broken']) {
+      expect((await replayRun(ledger, run.id, () => agent(words))).divergence).toBeUndefined()
+    }
+  })
+})
 
 describe('a run that had a context', () => {
   it('replays to itself without it: what code said with it is on record', async () => {

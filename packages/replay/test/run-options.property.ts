@@ -36,6 +36,8 @@ const steps = [
   { text: 'Paid.', usage },
 ]
 
+const noted = { role: 'user', parts: [{ type: 'text', text: 'A note.' }] } as const
+
 /** The agents as a process makes them. What they are given goes everywhere but into what they say. */
 function office(model: Model): Agent<string, { readonly token: string }> {
   type Own = { readonly token: string }
@@ -64,6 +66,10 @@ function office(model: Model): Agent<string, { readonly token: string }> {
     instructions: 'Greet.',
     model,
     handoffs: [billing],
+    prepareTurn: async ({ request: { messages } }, { token }) => {
+      await Promise.resolve()
+      return token === marker ? { messages: [noted, ...messages] } : undefined
+    },
     guardrails: [guardrail],
   })
 }

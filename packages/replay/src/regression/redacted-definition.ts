@@ -23,7 +23,10 @@ export function redactedAgent(agent: Agent<unknown>, mask: SecretMask): Agent<un
     rules: {
       ...rules,
       ...(prepareTurn && {
-        prepareTurn: (state, context): TurnChange | undefined => mask.value(prepareTurn(state, context)),
+        prepareTurn: (turn, context): TurnChange | undefined | Promise<TurnChange | undefined> => {
+          const answer = prepareTurn(turn, context)
+          return answer instanceof Promise ? answer.then((change) => mask.value(change)) : mask.value(answer)
+        },
       }),
       ...(compaction && {
         compaction: {

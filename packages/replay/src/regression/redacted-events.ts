@@ -1,5 +1,13 @@
 import { ConfigurationError, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { audit, changedInputText, findCall, requestDigest, summaryDigest } from '@tallystick/core/machine'
+import {
+  audit,
+  changedInputText,
+  findCall,
+  messagesShown,
+  requestDigest,
+  shownInstead,
+  summaryDigest,
+} from '@tallystick/core/machine'
 import { digestOf, type CollectedCall, type EventOf } from '@tallystick/core/vocabulary'
 import { redactedDefinition } from './redacted-definition.ts'
 import type { SecretMask } from './secret-mask.ts'
@@ -99,7 +107,7 @@ function withRunIds(masked: RuntimeEvent, recorded: RuntimeEvent): RuntimeEvent 
 
 /** The event with digests of what the model and the tools would have been given without secrets. */
 function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
-  if (event.type === 'model_call_started') return { ...event, requestDigest: requestDigest(state, event) }
+  if (event.type === 'model_call_started') return startedModelCall(state, event)
   if (event.type === 'compaction_started') return { ...event, requestDigest: summaryDigest(state, event) }
   if (event.type === 'tool_requests_collected') {
     return { ...event, calls: event.calls.map((call) => collectedCall(state, call)) }
@@ -109,6 +117,18 @@ function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
     return { ...event, inputDigest: findCall(state, event.toolCallId)?.inputDigest ?? event.inputDigest }
   }
   return event.type === 'approval_decided' ? decidedCall(state, event) : event
+}
+
+/** What a turn shows is what differs from a history without secrets. */
+function startedModelCall(
+  state: RunState,
+  event: EventOf<'model_call_started'>,
+): EventOf<'model_call_started'> {
+  const { shown: recorded, ...others } = event.change ?? {}
+  const shown = recorded && shownInstead(state.history, messagesShown(state.history, { shown: recorded }))
+  const change = { ...others, ...(shown && { shown }) }
+  const masked = event.change ? { ...event, change } : event
+  return { ...masked, requestDigest: requestDigest(state, masked) }
 }
 
 function collectedCall(state: RunState, call: CollectedCall): CollectedCall {

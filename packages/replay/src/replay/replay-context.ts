@@ -1,9 +1,11 @@
-import { type Agent, type RuntimeEvent, type Tool } from '@tallystick/core'
-import { omitUndefined, rulesIn, type PolicyVerdict } from '@tallystick/core/kit'
-import { type Rules, type TurnChange } from '@tallystick/core/machine'
+import { type Agent, type RunState, type RuntimeEvent, type Tool } from '@tallystick/core'
+import { omitUndefined, option, rulesIn, type PolicyVerdict, type Preparing } from '@tallystick/core/kit'
+import { messagesShown, type Rules, type TurnChange } from '@tallystick/core/machine'
 import { type CallVerdict, type ToolDefinition } from '@tallystick/core/vocabulary'
 import { EMPTY } from 'rxjs'
 import { checkedAt } from './replay-checks.ts'
+
+const { isThenable } = option
 
 /** The position of a replay in the record. */
 interface Place {
@@ -25,7 +27,10 @@ export function replayedRules(
   place: Place,
 ): Rules {
   // What the next agent says in a handoff is on record; its instructions are not made again.
-  const rules = { ...rulesIn(agent, context), ...omitUndefined({ handOff: agent.rules.handOff }) }
+  const rules = {
+    ...rulesIn(agent, context, preparedThen(place)),
+    ...omitUndefined({ handOff: agent.rules.handOff }),
+  }
   // Where the tools of a source came from may not be there any more.
   const sourced = rules.sourcedTools && { sourcedTools: () => sourcedOf(place) }
   if (!isMissing) return { ...rules, ...sourced }
@@ -34,7 +39,7 @@ export function replayedRules(
     ...rules,
     ...sourced,
     ...(stopWhen && { stopWhen: () => hasStopped(place) }),
-    ...(prepareTurn && { prepareTurn: () => changeOf(place) }),
+    ...(prepareTurn && { prepareTurn: (state) => changeOf(place, state) }),
   }
 }
 
@@ -79,12 +84,33 @@ function hasStopped({ recorded, from }: Place): boolean {
  * What `prepareTurn` answered, as the next model call records it. Where a limit is met before the call, no event says the
  * answer of then: that of the call after it is taken.
  */
-function changeOf({ recorded, from }: Place): TurnChange | undefined {
+function changeOf({ recorded, from }: Place, { history }: RunState): TurnChange | undefined {
   const next = recorded.slice(from).find((event) => event.type === 'model_call_started')
   if (next === undefined) return undefined
-  const { model, toolChoice, change } = next
-  const { sourced: _recorded, ...own } = change ?? {}
-  return { ...own, model, toolChoice }
+  const { model, toolChoice, finalizing, change = {} } = next
+  const { sourced: _recorded, shown, ...own } = change
+  const messages = shown && messagesShown(history, { shown })
+  // That the closing call asks for no tool is no answer of the agent's.
+  return { ...own, ...omitUndefined({ messages }), model, ...(!finalizing && { toolChoice }) }
+}
+
+/**
+ * A `prepareTurn` that answers at once is asked again. What one answered later is taken from the record: where that says
+ * something else than the turn's call, the answer was waited for.
+ */
+function preparedThen(place: Place): Preparing {
+  return ({ agent, state }, prepare) => {
+    const answer = isAsync(agent.rules.prepareTurn) ? Promise.resolve(undefined) : prepare()
+    if (!isThenable(answer)) return answer
+    answer.then(undefined, () => {})
+    const next = place.recorded[place.from]?.type
+    return next === 'model_call_started' || next === 'limit_reached' ? changeOf(place, state) : 'pending'
+  }
+}
+
+/** Whether a function is written as async: it is not called, since it may ask the world. */
+function isAsync(code: unknown): boolean {
+  return /Async/.test(Object.prototype.toString.call(code))
 }
 
 /** The tools of a source as the next model call was offered them. */

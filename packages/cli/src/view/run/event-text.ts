@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import type { EventOf, EventType } from '@tallystick/core/vocabulary'
+import type { EventOf, EventType, ShownChange } from '@tallystick/core/vocabulary'
 import { textOf } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import { contentText, oneLine } from '../text/content-text.ts'
@@ -32,7 +32,7 @@ const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
   run_resumed: ({ definition }) => (definition === undefined ? [] : ['with another definition']),
   history_edited: ({ edits }) => [counted(edits.length, 'message')],
   input_received: ({ message }) => [contentText(message.parts)],
-  model_call_started: ({ model, attempt }) => [model.modelId, ...again(attempt)],
+  model_call_started: ({ model, attempt, change }) => [model.modelId, ...again(attempt), ...changed(change)],
   assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), textOf(parts)],
   model_stream_failed: ({ failure }) => [failure.class],
   tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
@@ -75,6 +75,13 @@ const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
   limit_raised: ({ limit, max }) => [limit, `${max}`],
   cancel_requested: ({ reason = '' }) => [reason],
   run_finished: ({ reason }) => [reason],
+}
+
+/** Which parts of the request the agent's code made others. */
+function changed(change: ShownChange = {}): readonly string[] {
+  const { sourced: _tools, shown, ...others } = change
+  const parts = [...Object.keys(others), ...(shown ? ['messages'] : [])]
+  return parts.length === 0 ? [] : [`with its own ${parts.join(', ')}`]
 }
 
 function again(attempt: number): readonly string[] {

@@ -4,6 +4,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { addUsage } from '../../vocabulary/billing/usage.ts'
 import { requireClosed } from './fold-tool-calls.ts'
 import { appendMessage } from '../messages/history.ts'
+import { showsOtherMessages } from '../messages/shown-messages.ts'
 import { illegal } from './illegal.ts'
 import { baseOf } from '../state/run-base.ts'
 import { offeredTools, withSource } from '../messages/sourced-tools.ts'
@@ -135,7 +136,7 @@ function contextAfter(
     return { contextTokens, reportedTokens: state.reportedTokens, estimateFactor }
   const estimated = state.contextTokens - state.reportedTokens
   const real = inputTokens - state.reportedTokens
-  const isTelling = estimated >= LEARNING_TOKENS_MIN && state.attempt.change?.messages === undefined
+  const isTelling = estimated >= LEARNING_TOKENS_MIN && !showsOtherMessages(state.attempt.change)
   const learned = isTelling ? (estimateFactor * real) / estimated : estimateFactor
   return {
     contextTokens,

@@ -1,8 +1,15 @@
-import type { AssistantPart, StopReason } from '../../vocabulary/model/content.ts'
+import type { AssistantPart, ModelRef, StopReason } from '../../vocabulary/model/content.ts'
 import type { FinishReason } from '../../vocabulary/events/event.ts'
 import { limitReasons } from '../../vocabulary/limits/limits.ts'
 import type { Action } from '../state/action.ts'
-import { repeatModelCall, modelAfterGivingUp } from './next-model-call.ts'
+import {
+  modelAfterGivingUp,
+  nextModelCall,
+  plannedChoice,
+  plannedOutput,
+  repeatedPlan,
+  repeatModelCall,
+} from './next-model-call.ts'
 import { nextTurn } from './next-turn.ts'
 import { finishReasonOf, failureReason, finish, endIfStopped } from './finish-run.ts'
 import { nextForCalls, settleCalls } from './next-calls.ts'
@@ -14,10 +21,12 @@ import { requiresEffects } from '../state/required-effects.ts'
 import { dueAnswerCheck } from '../state/due-checks.ts'
 import { deadlineOf, workDeadline } from '../limits/deadlines.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
-import { timeLimit } from '../limits/limit-finding.ts'
+import { timeLimit, type LimitFinding } from '../limits/limit-finding.ts'
 import { settledUsage } from '../limits/settled-usage.ts'
 import { withheldAnswer } from './withheld.ts'
 import { MAX_TAKE_OVERS } from '../limits/retry.ts'
+import { preparedCall } from '../prompt/prepared-call.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { partPositions } from '../messages/part-positions.ts'
 import type { Rules } from '../state/rules.ts'
 import type {
@@ -106,10 +115,9 @@ function nextAfterFailure(state: StreamingState, failed: FailedAttempt, now: num
 }
 
 function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
-  const { calls, finalizing } = state.attempt
-  const closing = finalizing && state.metLimit !== undefined
+  const { calls } = state.attempt
   const retryAt = retryTime(state, failed)
-  const deadline = (closing ? deadlineOf(state) : workDeadline(state)) ?? Infinity
+  const deadline = (isClosing(state) ? deadlineOf(state) : workDeadline(state)) ?? Infinity
   if (retryAt !== undefined && now < Math.min(retryAt, deadline)) {
     return { kind: 'wait', wakeAt: Math.min(retryAt, deadline) }
   }
@@ -120,10 +128,43 @@ function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, 
   }
   const model = retryAt === undefined ? modelAfterGivingUp(state) : state.attempt.model
   if (model === undefined) return keepPartial(state, 'failed')
-  const next = repeatModelCall(state, now, model)
-  if ('limit' in next) return closing ? keepPartial(state, 'cancelled') : meetLimit(state, next)
+  const next = failed.shortened ? shorterCall(state, now, model, rules) : repeatModelCall(state, now, model)
+  if (next === 'pending') return waitForShorter(state, now, deadline)
+  if ('limit' in next) return meetInAttempt(state, next)
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
   return { kind: 'call_model', facts: [...settleCalls(state, calls, 'skipped'), next] }
+}
+
+/** While the agent's code prepares the shorter call. */
+function waitForShorter(state: StreamingState, now: number, deadline: number): Action {
+  if (now >= deadline) return meetInAttempt(state, timeLimit(state, now))
+  return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
+}
+
+/** Whether the attempt is the call that writes the answer at a limit. */
+function isClosing({ attempt, metLimit }: StreamingState): boolean {
+  return attempt.finalizing && metLimit !== undefined
+}
+
+/** A limit that no further attempt fits in: the closing call ends there, any other one leads to it. */
+function meetInAttempt(state: StreamingState, finding: LimitFinding): Action {
+  return isClosing(state) ? keepPartial(state, 'cancelled') : meetLimit(state, finding)
+}
+
+/** The same call with the history that was made shorter, which the agent's code gets to see as it sees each turn. */
+function shorterCall(
+  state: StreamingState,
+  now: number,
+  model: ModelRef,
+  rules: Rules,
+): ReturnType<typeof repeatModelCall> | 'pending' {
+  const plan = repeatedPlan(state, model)
+  const offered = { model, toolChoice: plannedChoice(state, plan) }
+  const prepared = preparedCall(state, rules, {
+    ...offered,
+    ...omitUndefined({ maxOutputTokens: plannedOutput(state) }),
+  })
+  return prepared === 'pending' ? prepared : nextModelCall(state, now, { ...plan, ...prepared })
 }
 
 /** A reply that was cut off enters the history as far as it came, marked as partial; its calls will not run. */

@@ -7,23 +7,22 @@ import { onLimitOf } from '../limits/deadlines.ts'
 import { grantModelCall, isLimitFinding, type PlannedCall } from '../limits/model-call-limits.ts'
 import type { LimitFinding } from '../limits/limit-finding.ts'
 import { modelsOf, namesModel, requestDigest, settingsOf } from '../prompt/model-request.ts'
-import type { TurnChange } from '../state/rules.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 import { currentModel, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import { offeredTools, tokensOfChange } from '../messages/sourced-tools.ts'
 import { requestTokens } from '../messages/token-estimate.ts'
-import { messagesOf } from '../messages/history.ts'
-
-/** What a turn shows, with the tools of a source where they have changed. */
-type PlannedChange = TurnChange & Pick<ShownChange, 'sourced'>
+import { messagesShown, showsOtherWords } from '../messages/shown-messages.ts'
 
 /** What the next model call is to be. */
 export interface CallPlanning {
   /** The one call past a limit, which writes the answer. */
   readonly finalizing?: boolean
-  readonly change?: PlannedChange | undefined
+  /** What the turn shows, with the tools of a source where they have changed. */
+  readonly change?: ShownChange
   /** Where not the one that the run uses now. */
   readonly model?: ModelRef
+  /** Where not the one that the run was given. */
+  readonly toolChoice?: ToolChoice
 }
 
 type CallFact = FactOf<'model_call_started'>
@@ -34,17 +33,14 @@ type CallFact = FactOf<'model_call_started'>
  */
 export function nextModelCall(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
   const again = state.phase === 'streaming'
-  const { finalizing = false, change = {} } = planning
-  const { model: changedModel, toolChoice: wanted = toolChoiceOf(state), ...rest } = change
-  const shown = omitUndefined(rest)
-  const model = planning.model ?? changedModel ?? currentModel(state)
-  const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
+  const { finalizing = false, change: shown = {}, model = currentModel(state) } = planning
+  const toolChoice = plannedChoice(state, planning)
   const grant = grantModelCall(state, now, {
     price: priceOf(state, model),
     maxWebSearches: maxWebSearchesOf(state, { model, toolChoice }),
     inputTokens: inputTokensOf(state, shown),
     startsTurn: !again,
-    maxOutputTokens: shown.maxOutputTokens ?? maxOutputTokensOf(state),
+    maxOutputTokens: plannedOutput(state, shown),
     closes: finalizing,
     keepsClosing: leavesClosingCall(state, toolChoice, shown),
   })
@@ -68,9 +64,18 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
   }
 }
 
-/** What a reply may hold at most, as the run says or its agent. */
-function maxOutputTokensOf(state: RunState): number | undefined {
-  return settingsOf(state)?.maxOutputTokens ?? state.definition.maxOutputTokens
+/** What a reply may hold at most, as the turn says, the run or its agent. */
+export function plannedOutput(state: RunState, change: ShownChange = {}): number | undefined {
+  const { maxOutputTokens = settingsOf(state, change)?.maxOutputTokens } = change
+  return maxOutputTokens ?? state.definition.maxOutputTokens
+}
+
+/** Which tools a call may ask for: the closing call for none. */
+export function plannedChoice(
+  state: RunState,
+  { finalizing, toolChoice }: Pick<CallPlanning, 'finalizing' | 'toolChoice'>,
+): ToolChoice {
+  return finalizing ? { type: 'none' } : (toolChoice ?? toolChoiceOf(state))
 }
 
 /**
@@ -84,15 +89,15 @@ function toolChoiceOf({ toolChoice, turn }: RunState): ToolChoice {
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
-function inputTokensOf(state: RunState, { messages, instructions, tools, sourced }: PlannedChange): number {
-  const isWhole = messages === undefined && instructions === undefined && tools === undefined
-  if (isWhole) return Math.max(0, state.contextTokens + tokensOfChange(state, sourced))
+function inputTokensOf(state: RunState, change: ShownChange): number {
+  const { instructions, tools, sourced } = change
+  if (!showsOtherWords(change)) return Math.max(0, state.contextTokens + tokensOfChange(state, sourced))
   const shown = {
     ...state.definition,
     ...omitUndefined({ instructions }),
     tools: offeredTools(state, tools, sourced),
   }
-  const tokens = requestTokens(shown, messages ?? messagesOf(state.history))
+  const tokens = requestTokens(shown, messagesShown(state.history, change))
   return Math.ceil(tokens * state.estimateFactor)
 }
 
@@ -100,7 +105,7 @@ function inputTokensOf(state: RunState, { messages, instructions, tools, sourced
 function leavesClosingCall(
   state: RunState,
   toolChoice: ToolChoice,
-  { tools, sourced }: PlannedChange,
+  { tools, sourced }: ShownChange,
 ): PlannedCall['keepsClosing'] {
   if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
   return (tools ?? offeredTools(state, undefined, sourced)).length > 0
@@ -115,15 +120,22 @@ export function repeatModelCall(
   now: number,
   model?: ModelRef,
 ): CallFact | LimitFinding {
-  const { toolChoice, finalizing: closes, change, model: last } = state.attempt
   // The tools of the source are in the state since the first attempt.
-  const { sourced: _recorded, ...shown } = change ?? {}
-  const finalizing = closes && state.metLimit !== undefined
-  return nextModelCall(state, now, {
-    finalizing,
+  const { sourced: _recorded, ...change } = state.attempt.change ?? {}
+  return nextModelCall(state, now, { ...repeatedPlan(state, model), change })
+}
+
+/** What the same call once more has of the one before it, whatever it shows. */
+export function repeatedPlan(
+  state: StreamingState,
+  model?: ModelRef,
+): Omit<CallPlanning, 'change'> & { readonly model: ModelRef } {
+  const { toolChoice, finalizing: closes, model: last } = state.attempt
+  return {
+    finalizing: closes && state.metLimit !== undefined,
     model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
-    change: { ...shown, ...(closes ? {} : { toolChoice }) },
-  })
+    ...(!closes && { toolChoice }),
+  }
 }
 
 /** Failures that another model would answer with as well: the request itself is at fault. */

@@ -1,23 +1,20 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { ModelRef } from '../../vocabulary/model/content.ts'
-import { anyObject, anyText, fields, listOf, maybe, numberFrom } from '../../vocabulary/options/option.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Action } from '../state/action.ts'
 import { waitBeforeCompaction, compactionBeforeCall, nextWhileCompacting } from './next-context.ts'
-import { nextModelCall } from './next-model-call.ts'
+import { nextModelCall, plannedChoice, plannedOutput } from './next-model-call.ts'
 import { dueInputChecks } from '../state/due-checks.ts'
 import { finish } from './finish-run.ts'
-import { modelsOf, namesModel } from '../prompt/model-request.ts'
-import { deadlineOf } from '../limits/deadlines.ts'
+import { preparedCall, type OfferedCall } from '../prompt/prepared-call.ts'
+import { deadlineOf, workDeadline } from '../limits/deadlines.ts'
 import { meetLimit } from '../limits/limit-reached.ts'
 import { timeLimit } from '../limits/limit-finding.ts'
-import { requireShown } from '../messages/pairing.ts'
 import { limitReasons, type LimitName } from '../../vocabulary/limits/limits.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
-import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { Rules, TurnChange } from '../state/rules.ts'
+import { requireNoPromise } from '../../vocabulary/options/require-options.ts'
+import type { Rules } from '../state/rules.ts'
 import { isSameSource } from '../messages/sourced-tools.ts'
 import type { MetLimit, Reply, RunState } from '../state/state.ts'
+import { currentModel } from '../state/state-views.ts'
 
 /** Law 9: the next model call, or the policy of a limit that prevents it. */
 export function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
@@ -25,7 +22,7 @@ export function nextTurn(state: RunState, reply: Reply | undefined, now: number,
   return (
     nextWhileCompacting(state, now) ??
     nextWhileGuarded(state, now) ??
-    (metLimit ? nextAtLimit(state, metLimit, reply, now) : startNextTurn(state, reply, now, rules))
+    (metLimit ? nextAtLimit(state, metLimit, reply, { now, rules }) : startNextTurn(state, reply, now, rules))
   )
 }
 
@@ -44,10 +41,31 @@ function startNextTurn(state: RunState, reply: Reply | undefined, now: number, r
   if (reply && requireAnswer(rules.stopWhen?.(state), 'stopWhen', state)) return finish(state, 'stopped')
   const shorter = compactionBeforeCall(state, now, rules)
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
-  const change = turnChangeOf(state, rules)
-  requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)
-  const call = nextModelCall(state, now, { change: { ...change, ...sourcedIn(state, rules) } })
+  const prepared = preparedCall(state, rules, offeredCall(state, sourcedIn(state, rules)))
+  if (prepared === 'pending') return waitForTurn(state, now)
+  const call = nextModelCall(state, now, prepared)
   return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
+}
+
+/** The call of the next turn as the agent's code gets to see it. */
+function offeredCall(
+  state: RunState,
+  { sourced }: Pick<ShownChange, 'sourced'> = {},
+  finalizing = false,
+): OfferedCall {
+  const toolChoice = plannedChoice(state, { finalizing })
+  return {
+    model: currentModel(state),
+    toolChoice,
+    ...omitUndefined({ maxOutputTokens: plannedOutput(state), sourced }),
+  }
+}
+
+/** While the agent's code prepares a turn: it has the time that the run has for its work. */
+function waitForTurn(state: RunState, now: number): Action {
+  const deadline = workDeadline(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  return now < deadline ? { kind: 'wait', wakeAt: deadline } : meetLimit(state, timeLimit(state, now))
 }
 
 /** The tools of the agent's source, where they are not those of the last turn. */
@@ -62,39 +80,17 @@ function requireAnswer<T>(answer: T, rule: string, { agent }: RunState): T {
   return answer
 }
 
-function turnChangeOf(state: RunState, rules: Rules): TurnChange | undefined {
-  const change = requireAnswer(rules.prepareTurn?.(state), 'prepareTurn', state)
-  if (change == null) return undefined
-  requireOptions(`prepareTurn of the agent ${state.agent}`, turnChange, change)
-  requireOwnModel(state, change.model)
-  return omitUndefined({ ...change })
+/** When the controller is asked, and the code of the agent that it asks. */
+interface Asking {
+  readonly now: number
+  readonly rules: Rules
 }
-
-/** A model that the agent's code does not name could be recorded, and never called. */
-function requireOwnModel({ agent, definition }: RunState, model: ModelRef | undefined): void {
-  if (model === undefined || namesModel(definition, model)) return
-  const names = modelsOf(definition)
-    .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
-    .join(', ')
-  throw new ConfigurationError(
-    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Put it among its fallbacks; a run that is on record continues from there with resume.`,
-  )
-}
-
-const turnChange = fields<TurnChange>({
-  instructions: maybe(anyText),
-  tools: maybe(listOf(anyText)),
-  toolChoice: maybe(anyObject),
-  model: maybe(anyObject),
-  messages: maybe(listOf(anyObject)),
-  maxOutputTokens: maybe(numberFrom(1)),
-})
 
 function nextAtLimit(
   state: RunState,
   { policy, limit }: MetLimit,
   reply: Reply | undefined,
-  now: number,
+  asking: Asking,
 ): Action {
   switch (policy) {
     case 'ask':
@@ -102,15 +98,29 @@ function nextAtLimit(
     case 'stop':
       return finish(state, limitReasons[limit])
     case 'finalize':
-      return reply?.finalizing ? finish(state, limitReasons[limit]) : closingCall(state, limit, now)
+      return reply?.finalizing ? finish(state, limitReasons[limit]) : closingCall(state, limit, asking)
   }
 }
 
-/** The call that writes the answer at a limit: made with what was held back for it, or not at all. */
-function closingCall(state: RunState, met: LimitName, now: number): Action {
-  const call = nextModelCall(state, now, { finalizing: true })
+/**
+ * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
+ * withholds from the model is withheld from this call, too.
+ */
+function closingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
+  const prepared = preparedCall(state, rules, offeredCall(state, {}, true))
+  if (prepared === 'pending') return waitForClosing(state, met, now)
+  const { toolChoice: _none, ...planned } = prepared
+  const call = nextModelCall(state, now, { ...planned, finalizing: true })
   if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
   const { limit, max } = call
   const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`
+  return finish(state, limitReasons[met], detail)
+}
+
+function waitForClosing(state: RunState, met: LimitName, now: number): Action {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  const detail = 'No closing call was made: prepareTurn did not answer before the time of the run was up.'
   return finish(state, limitReasons[met], detail)
 }

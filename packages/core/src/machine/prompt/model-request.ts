@@ -7,7 +7,8 @@ import type { ShownChange } from '../../vocabulary/events/event.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import { historyDigest, messagesOf } from '../messages/history.ts'
+import { historyDigest } from '../messages/history.ts'
+import { messagesShown, withShownDigest } from '../messages/shown-messages.ts'
 import { offeredTools, sourcedDigest } from '../messages/sourced-tools.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 
@@ -19,14 +20,17 @@ export interface CallOptions {
   readonly change?: ShownChange
 }
 
-/** The model settings that apply in this state. */
-export function settingsOf({ definition, modelSettings }: RunState): ModelSettings | undefined {
-  return mergedSettings(definition.modelSettings, modelSettings)
+/** The model settings that apply in this state, in a turn that changes some of them. */
+export function settingsOf(
+  { definition, modelSettings }: RunState,
+  change: ShownChange = {},
+): ModelSettings | undefined {
+  return mergedSettings(mergedSettings(definition.modelSettings, modelSettings), change.modelSettings)
 }
 
 /** The same as a request carries them: how much a reply may hold is a field of its own there, held to what is granted. */
-export function writingSettings(state: RunState): ModelSettings | undefined {
-  const { maxOutputTokens: _granted, ...settings } = settingsOf(state) ?? {}
+export function writingSettings(state: RunState, change?: ShownChange): ModelSettings | undefined {
+  const { maxOutputTokens: _granted, ...settings } = settingsOf(state, change) ?? {}
   return Object.keys(settings).length === 0 ? undefined : settings
 }
 
@@ -37,16 +41,21 @@ export function callsInParallel({ definition, parallelToolCalls }: RunState): bo
 
 /** The request of the attempt that is under way. */
 export function modelRequest(state: StreamingState): ModelRequest {
-  const { toolChoice, maxOutputTokens, change = {} } = state.attempt
-  const { instructions = state.definition.instructions, messages = messagesOf(state.history) } = change
+  return requestIn(state, state.attempt)
+}
+
+/** The request of a call in this state. */
+export function requestIn(state: RunState, call: Omit<CallOptions, 'model'>): ModelRequest {
+  const { toolChoice, maxOutputTokens, change = {} } = call
+  const { instructions = state.definition.instructions, parallelToolCalls = callsInParallel(state) } = change
   return {
     instructions,
-    messages,
-    tools: offeredTools(state, change.tools),
+    messages: messagesShown(state.history, change),
+    tools: offeredTools(state, change.tools, change.sourced),
     toolChoice,
-    parallelToolCalls: callsInParallel(state),
+    parallelToolCalls,
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
-    ...omitUndefined({ modelSettings: writingSettings(state) }),
+    ...omitUndefined({ modelSettings: writingSettings(state, change) }),
   }
 }
 
@@ -65,7 +74,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(state.modelSettings && { modelSettings: state.modelSettings as Json }),
     ...(state.parallelToolCalls !== undefined && { parallelToolCalls: state.parallelToolCalls }),
-    ...(change !== undefined && { change: change as unknown as Json }),
+    ...(change !== undefined && { change: withShownDigest(state.history, change) as unknown as Json }),
     ...(sourced !== undefined && { sourced }),
   })
 }

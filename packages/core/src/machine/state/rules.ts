@@ -1,21 +1,35 @@
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message, ModelRef } from '../../vocabulary/model/content.ts'
+import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
+import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { ToolChoice, ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
 import type { RunState } from './state.ts'
 
+/** A model call as it would be made. */
+export interface TurnRequest extends ModelRequest {
+  readonly model: ModelRef
+}
+
 /**
- * What a turn does differently from its agent's definition. All of it is recorded with the model call.
+ * What a turn does differently: some parts of its request, or another request whole. What differs from the request that
+ * would be sent is recorded with the model call.
  */
 export interface TurnChange {
   readonly instructions?: string | undefined
-  /** Names of the agent's tools that the model is offered in this turn. */
-  readonly tools?: readonly string[] | undefined
+  /** Which of the request's tools the model is offered: their names, or they themselves. */
+  readonly tools?: readonly (string | ToolDefinition)[] | undefined
   readonly toolChoice?: ToolChoice | undefined
   /** One of the agent's models: its own, or a fallback. */
   readonly model?: ModelRef | undefined
   /** What the model is shown instead of the history: for redaction or trimming. Calls and results stay paired. */
   readonly messages?: readonly Message[] | undefined
+  /** Each setting overrides that of the run and of the agent. */
+  readonly modelSettings?: ModelSettings | undefined
+  readonly parallelToolCalls?: boolean | undefined
   readonly maxOutputTokens?: number | undefined
+  /** That of the request: no turn has another. */
+  readonly outputSchema?: JsonObject | undefined
 }
 
 /** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
@@ -42,8 +56,8 @@ export interface TakingOver {
 export interface Rules {
   /** Ends the run as `stopped` before another model call, when it answers true. */
   readonly stopWhen?: (state: RunState) => boolean
-  /** Changes the next turn; asked once a turn, before its first attempt. */
-  readonly prepareTurn?: (state: RunState) => TurnChange | undefined
+  /** Changes the next turn; asked before its first attempt. Where the answer is waited for: `pending`, and asked again then. */
+  readonly prepareTurn?: (state: RunState, request: TurnRequest) => TurnChange | undefined | 'pending'
   /** The tools of the agent's source now; asked once a turn, before its first attempt. A replay takes them from the record. */
   readonly sourcedTools?: () => readonly ToolDefinition[]
   readonly compaction?: Compaction

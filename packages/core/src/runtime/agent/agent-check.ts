@@ -9,6 +9,7 @@ import {
   functionOr,
   listOf,
   maybe,
+  milliseconds,
   numberFrom,
   oneOf,
   plainFunction,
@@ -21,7 +22,7 @@ import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { AgentOptions, CompactionOptions, ModelTimeouts } from './agent.ts'
 import { leastResultChars } from '../../vocabulary/limits/limits.ts'
 import { guardrail, requireGuardrailNames } from './guardrail.ts'
-import { someSettings } from './model-settings-check.ts'
+import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import {
   calledModel,
   definedAgent,
@@ -38,7 +39,11 @@ const compaction = fields<CompactionOptions>({
   instructions: maybe(anyText),
 })
 
-const timeouts = fields<ModelTimeouts>({ idleMs: maybe(numberFrom(1)), totalMs: maybe(numberFrom(1)) })
+const timeouts = fields<ModelTimeouts>({
+  idleMs: maybe(numberFrom(1)),
+  totalMs: maybe(numberFrom(1)),
+  prepareMs: maybe(milliseconds),
+})
 
 const refusalPolicy = fields<RefusalPolicy>({
   history: maybe(oneOf(['keep', 'leave_out'])),
@@ -88,7 +93,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     output: maybe(schema),
     maxOutputRepairs: maybe(numberFrom(0)),
     stopWhen: maybe(plainFunction),
-    prepareTurn: maybe(plainFunction),
+    prepareTurn: maybe(anyFunction),
     compaction: maybe(compaction),
   },
   {
@@ -111,6 +116,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     agents: 'handoffs',
     subagents: 'handoffs',
     prepareStep: 'prepareTurn',
+    callModelInputFilter: 'prepareTurn',
     hooks: 'prepareTurn',
     inputGuardrails: 'guardrails',
   },

@@ -1,4 +1,4 @@
-import type { Rules, TurnChange } from '../../machine/state/rules.ts'
+import type { Rules, TurnChange, TurnRequest } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Model } from '../../ports/model.ts'
 import type { Tool, ToolSource } from '../../ports/tool.ts'
@@ -33,6 +33,8 @@ export interface ModelTimeouts {
   readonly idleMs?: number | undefined
   /** From start to end. */
   readonly totalMs?: number | undefined
+  /** Until `prepareTurn` has answered, where it is async; a minute if not given. */
+  readonly prepareMs?: number | undefined
 }
 
 /** The parts of an agent. `Context` is what the application passes to its runs. */
@@ -88,18 +90,27 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   /** Ends the run as `stopped` before another model call, when it returns true. Pure, and not async. */
   readonly stopWhen?: ((state: RunState, context: Context) => boolean) | undefined
   /**
-   * Changes a turn before its model call: model, tools, instructions, visible messages. Pure, and not async; its
-   * changes are on record.
+   * Changes a turn before its model call: sees the whole request, and answers with what is to be different. It may be
+   * async, and only reads: it is asked again where input comes in meanwhile, or after a crash. What it changes is on record.
    */
-  readonly prepareTurn?: ((state: RunState, context: Context) => TurnChange | undefined) | undefined
+  readonly prepareTurn?: PrepareTurn<Context> | undefined
   /** Shortens, in what the model sees, a history that grows too long. */
   readonly compaction?: CompactionOptions | undefined
 }
 
+/** A turn that is to be prepared: the state of the run, and the request as it would be sent. */
+export type TurnToPrepare = RunState & { readonly request: TurnRequest }
+
+/** Says what the model call of a turn is to carry; `undefined` for the request as it is. */
+export type PrepareTurn<Context = AnyContext> = (
+  turn: TurnToPrepare,
+  context: Context,
+) => TurnChange | undefined | Promise<TurnChange | undefined>
+
 /** What an agent's code decides at each turn, with the context of the run. */
 export interface AgentRules<in Context = AnyContext> extends Omit<Rules, 'stopWhen' | 'prepareTurn'> {
   readonly stopWhen?: (state: RunState, context: Context) => boolean
-  readonly prepareTurn?: (state: RunState, context: Context) => TurnChange | undefined
+  readonly prepareTurn?: PrepareTurn<Context>
 }
 
 /** A target of a handoff: made by `handoff` or `handBack`; an agent alone is one as well. */

@@ -12,7 +12,7 @@ import type { AgentOptions, HandoffTarget } from '../agent/agent.ts'
 import { policyOf } from './agent-policy-of.ts'
 import type { Guardrail } from '../agent/guardrail.ts'
 
-import { recordedSettings } from '../agent/model-settings-check.ts'
+import { recordedSettings } from '../../vocabulary/options/model-settings-check.ts'
 import type { OutputReader } from '../agent/output-schema.ts'
 
 /** How often the model may try again when its answer does not fit, where the agent does not say. */

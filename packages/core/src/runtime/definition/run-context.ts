@@ -1,10 +1,11 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { withInstructions } from '../../vocabulary/agent/definition-digest.ts'
-import type { Rules } from '../../machine/state/rules.ts'
+import type { Rules, TurnChange, TurnRequest } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { Agent } from '../agent/agent.ts'
+import { requireNoPromise } from '../../vocabulary/options/require-options.ts'
+import type { Agent, PrepareTurn } from '../agent/agent.ts'
 
 /**
  * What the application passes to a run: the signed-in user, a database handle. It is never recorded. `Context` is the
@@ -31,14 +32,41 @@ export function definitionNow(agent: Agent<unknown>, recorded: AgentDefinition):
   return typeof instructions === 'string' ? definition : withInstructions(definition, recorded.instructions)
 }
 
+/** A turn that an agent prepares. */
+export interface AskedTurn {
+  readonly agent: Agent<unknown>
+  readonly state: RunState
+  readonly request: TurnRequest
+}
+
+/** Calls an agent's `prepareTurn`; what it answers later is `pending` until then. */
+export type Preparing = (
+  turn: AskedTurn,
+  prepare: () => ReturnType<PrepareTurn>,
+) => TurnChange | undefined | 'pending'
+
+const preparingAtOnce: Preparing = ({ agent: { name } }, prepare) => {
+  const answer = prepare()
+  requireNoPromise(`prepareTurn of the agent ${name}`, answer)
+  return answer as TurnChange | undefined
+}
+
 /** The rules of an agent in a run with this context. */
-export function rulesIn({ rules, handoffs }: Agent<unknown>, context: unknown): Rules {
+export function rulesIn(
+  agent: Agent<unknown>,
+  context: unknown,
+  preparing: Preparing = preparingAtOnce,
+): Rules {
+  const { rules, handoffs } = agent
   const { stopWhen, prepareTurn, handOff, ...others } = rules
   return {
     ...others,
     ...omitUndefined({
       stopWhen: stopWhen && ((state: RunState) => stopWhen(state, context)),
-      prepareTurn: prepareTurn && ((state: RunState) => prepareTurn(state, context)),
+      prepareTurn:
+        prepareTurn &&
+        ((state: RunState, request: TurnRequest) =>
+          preparing({ agent, state, request }, () => prepareTurn({ ...state, request }, context))),
       handOff: handOff && ((...call: Parameters<typeof handOff>) => handedOver(handOff, call)),
     }),
   }

@@ -7,7 +7,7 @@ import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import type { Agent } from '../agent/agent.ts'
-import { definitionNow, requireContext, rulesIn } from '../definition/run-context.ts'
+import { definitionNow, requireContext, rulesIn, type Preparing } from '../definition/run-context.ts'
 import type { Drive } from './drive.ts'
 
 /** The agent of a run; throws a `ConfigurationError` where this runtime does not know it. */
@@ -20,10 +20,10 @@ export function drivingAgent(name: string, { runId, parts }: Drive): Agent<unkno
 }
 
 /** The rules of a run's agents, by their names, with the run's context. */
-export function drivingRules(drive: Drive): (name: string) => Rules {
+export function drivingRules(drive: Drive, preparing: Preparing): (name: string) => Rules {
   const known = new Map<string, Rules>()
   return (name) => {
-    const rules = known.get(name) ?? rulesIn(drivingAgent(name, drive), drive.context)
+    const rules = known.get(name) ?? rulesIn(drivingAgent(name, drive), drive.context, preparing)
     known.set(name, rules)
     return rules
   }

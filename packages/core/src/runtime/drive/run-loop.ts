@@ -21,6 +21,7 @@ import { Mailbox, type Mail } from './mailbox.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
+import { TurnPreparation } from './turn-preparation.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 
 type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
@@ -144,7 +145,8 @@ export class RunLoop {
       findGivenModel: (ref) => givenModelOf(ref, this.#drive),
       post: (signal) => this.#mailbox.post({ message: signal }),
     })
-    const rulesOf = drivingRules(this.#drive)
+    const preparation = new TurnPreparation({ clock: this.#clock, wake: () => this.#mailbox.wake() })
+    const rulesOf = drivingRules(this.#drive, preparation.prepare)
     const stopWatching = this.#inbox.watch()
     try {
       for (;;) {
@@ -163,6 +165,7 @@ export class RunLoop {
       stopWatching()
       this.#timer?.()
       effects.stopAll()
+      preparation.stop()
     }
   }
 

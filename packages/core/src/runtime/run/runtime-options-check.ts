@@ -22,7 +22,7 @@ import {
 import type { ForkEdit } from '../fork/fork-edit.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
-import { someSettings } from '../agent/model-settings-check.ts'
+import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
 import { calledModel, definedAgent, someLimits } from '../agent/part-check.ts'
 import { someHooks } from '../agent/hooks.ts'

@@ -8,7 +8,7 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { Model } from '../../ports/model.ts'
 import type { Agent } from '../agent/agent.ts'
-import { recordedSettings } from '../agent/model-settings-check.ts'
+import { recordedSettings } from '../../vocabulary/options/model-settings-check.ts'
 import {
   recordedChoice,
   recordedLabels,

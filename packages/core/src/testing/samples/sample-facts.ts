@@ -1,4 +1,4 @@
-import type { EventType, FactOf } from '../../vocabulary/events/event.ts'
+import type { EventType, FactOf, ShownChange } from '../../vocabulary/events/event.ts'
 import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import { idempotencyKeyOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
 import { sampleCallId, sampleMessage, sampleRunId } from './sample-ids.ts'
@@ -199,6 +199,22 @@ function runFacts(
   }
 }
 
+/** What a turn may show of its own. */
+const shownChange: ShownChange = {
+  instructions: 'Look first.',
+  tools: ['get_weather'],
+  shown: {
+    digest: 'c3'.repeat(32),
+    pieces: [
+      { from: 0, to: 1 },
+      { messages: [{ role: 'user', parts: [{ type: 'text', text: 'In Seoul.' }] }] },
+    ],
+  },
+  modelSettings: { temperature: 0.2 },
+  parallelToolCalls: false,
+  maxOutputTokens: 1024,
+}
+
 type ModelEventType =
   | 'model_call_started'
   | 'assistant_started'
@@ -232,6 +248,7 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       finalizing: false,
       grant: { turns: 1, inputTokens: 40, outputTokens: 1024, costUsd: 0.02 },
       maxOutputTokens: 1024,
+      change: shownChange,
     },
     assistant_started: {
       type: 'assistant_started',

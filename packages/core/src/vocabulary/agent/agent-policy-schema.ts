@@ -27,6 +27,7 @@ const tool = objectOf<ToolPolicy>({
 const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
   idleMs: optional(amount),
   totalMs: optional(amount),
+  prepareMs: optional(amount),
 })
 const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
   maxContextTokens: amount,

@@ -41,7 +41,7 @@ export interface PinnedModel {
 export interface AgentPolicy {
   readonly limits: Limits
   readonly retry?: Partial<RetryPolicy>
-  readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number }
+  readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number; readonly prepareMs?: number }
   readonly compaction?: { readonly maxContextTokens: number; readonly keepMessages: number }
   readonly tools?: readonly ToolPolicy[]
   /** The most characters of text that its models read of a tool's result. */

@@ -24,7 +24,10 @@ import {
   type HistoryEdit,
   type Removed,
   type ShownChange,
+  type ShownMessages,
+  type ShownPiece,
 } from './event.ts'
+import type { Message } from '../model/content.ts'
 import { limitNames, onLimits } from '../limits/limits.ts'
 import { amount, count, flag, json, jsonObject, objectOf, optional, ordinal, text } from '../values/schema.ts'
 import { limits, retry } from '../limits/limits-schema.ts'
@@ -134,6 +137,17 @@ const runSchemas = {
   }),
 }
 
+/** A range of the history or messages: checked as one object, so that a fault names its place. */
+const shownPiece = objectOf<{
+  readonly from?: number
+  readonly to?: number
+  readonly messages?: readonly Message[]
+}>({
+  from: optional(count),
+  to: optional(count),
+  messages: optional(z.array(message)),
+}) as z.ZodType<ShownPiece>
+
 const modelSchemas = {
   model_call_started: objectOf<EventBodies['model_call_started']>({
     attempt: ordinal,
@@ -148,7 +162,10 @@ const modelSchemas = {
         instructions: optional(text),
         tools: optional(z.array(text)),
         sourced: optional(z.array(toolDefinition)),
+        shown: optional(objectOf<ShownMessages>({ digest: text, pieces: z.array(shownPiece) })),
         messages: optional(z.array(message)),
+        modelSettings: optional(modelSettings),
+        parallelToolCalls: optional(flag),
         maxOutputTokens: optional(amount),
       }),
     ),

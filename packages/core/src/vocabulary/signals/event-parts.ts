@@ -4,6 +4,7 @@ import type { Grant } from '../limits/grant.ts'
 import type { RetryPolicy } from '../limits/limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
+import type { ModelSettings } from '../model/model-settings.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
 import type { Usage } from '../billing/usage.ts'
 
@@ -114,10 +115,29 @@ export interface ShownChange {
   readonly tools?: readonly string[]
   /** The tools of the agent's source from this turn on, whole; absent where they are those of the turn before. */
   readonly sourced?: readonly ToolDefinition[]
+  /** The messages that were shown, where not those of the history. */
+  readonly shown?: ShownMessages
+  /** The same whole, as older releases recorded it. */
   readonly messages?: readonly Message[]
+  /** Each setting overrides that of the run and of the agent. */
+  readonly modelSettings?: ModelSettings
+  readonly parallelToolCalls?: boolean
   /** Output tokens that the turn asked for, at most. */
   readonly maxOutputTokens?: number
 }
+
+/** Messages that a turn showed instead of the history, as what differs from it. */
+export interface ShownMessages {
+  /** The running digest of all of them. */
+  readonly digest: string
+  /** All of them, in order. */
+  readonly pieces: readonly ShownPiece[]
+}
+
+/** Messages of the history, from a place on and up to before another, or messages of the turn's own. */
+export type ShownPiece =
+  | { readonly from: number; readonly to: number }
+  | { readonly messages: readonly Message[] }
 
 /** A change of the past: the message at a place of the history, from 0, is another one, or is gone. */
 export interface HistoryEdit {

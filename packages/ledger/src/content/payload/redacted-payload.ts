@@ -9,6 +9,7 @@ import {
   type GivenModel,
   type ModelRefusal,
   type RunLabels,
+  type ShownPiece,
 } from '@tallystick/core/vocabulary'
 import {
   redactedDefinition,
@@ -145,6 +146,10 @@ const runMasks = {
   }),
 } satisfies Partial<Masks>
 
+function redactedPiece(piece: ShownPiece): ShownPiece {
+  return 'messages' in piece ? { messages: piece.messages.map(redactedMessage) } : piece
+}
+
 const modelMasks = {
   model_call_started: ({ change, ...event }) => ({
     ...only<'model_call_started'>(
@@ -162,6 +167,13 @@ const modelMasks = {
         ...omitUndefined({ maxOutputTokens: change.maxOutputTokens }),
         ...(change.sourced && { sourced: change.sourced.map(redactedTool) }),
         ...(change.messages && { messages: change.messages.map(redactedMessage) }),
+        ...(change.shown && {
+          shown: { digest: removedText, pieces: change.shown.pieces.map(redactedPiece) },
+        }),
+        ...omitUndefined({
+          modelSettings: change.modelSettings,
+          parallelToolCalls: change.parallelToolCalls,
+        }),
       },
     }),
   }),

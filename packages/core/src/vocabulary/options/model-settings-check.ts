@@ -1,16 +1,7 @@
-import { reasoningEfforts, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
-import {
-  fields,
-  listOf,
-  maybe,
-  numberFrom,
-  oneOf,
-  recordOf,
-  valueThat,
-  type OptionCheck,
-} from '../../vocabulary/options/option.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
+import { reasoningEfforts, type ModelSettings } from '../model/model-settings.ts'
+import { fields, listOf, maybe, numberFrom, oneOf, recordOf, valueThat, type OptionCheck } from './option.ts'
+import { omitUndefined } from '../values/omit-undefined.ts'
+import { faultOf, jsonObject } from '../values/schema.ts'
 
 const probability = valueThat(
   'a number from 0 to 1',

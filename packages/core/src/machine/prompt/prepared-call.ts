@@ -1,0 +1,163 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { ShownChange } from '../../vocabulary/events/event.ts'
+import { sameModel, type ModelRef } from '../../vocabulary/model/content.ts'
+import { message as messageSchema } from '../../vocabulary/model/content-schema.ts'
+import type { ToolChoice, ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
+import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
+import {
+  anyObject,
+  anyText,
+  fields,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  trueOrFalse,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
+import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { faultOf, isJson } from '../../vocabulary/values/schema.ts'
+import { messagesOf } from '../messages/history.ts'
+import { requireShown } from '../messages/pairing.ts'
+import { shownInstead } from '../messages/shown-messages.ts'
+import type { Rules, TurnChange, TurnRequest } from '../state/rules.ts'
+import type { RunState } from '../state/state.ts'
+import { modelsOf, namesModel, requestIn, settingsOf, type CallOptions } from './model-request.ts'
+
+/** What a turn's call is to be, where not as the run has it. */
+export interface PreparedCall {
+  readonly model?: ModelRef
+  readonly toolChoice?: ToolChoice
+  readonly change: ShownChange
+}
+
+/** A call that is to be made, before the agent's code has seen it. */
+export type OfferedCall = CallOptions & { readonly sourced?: readonly ToolDefinition[] }
+
+/** What the agent's code makes of a call, with the tools of a source where they have changed; `pending` while it is waited for. */
+export function preparedCall(state: RunState, rules: Rules, call: OfferedCall): PreparedCall | 'pending' {
+  const { model, toolChoice, maxOutputTokens, sourced } = call
+  const source: ShownChange = omitUndefined({ sourced })
+  if (rules.prepareTurn === undefined) return { change: source }
+  const options = { toolChoice, ...omitUndefined({ maxOutputTokens }), change: source }
+  const request: TurnRequest = { model, ...requestIn(state, options) }
+  const answer = rules.prepareTurn(state, request)
+  if (answer === 'pending') return answer
+  const { change, ...prepared } = answer == null ? { change: {} } : readAnswer(state, request, answer)
+  return { ...prepared, change: { ...change, ...source } }
+}
+
+function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): PreparedCall {
+  const subject = `prepareTurn of the agent ${state.agent}`
+  requireNoPromise(subject, answer)
+  requireOptions(subject, turnChange, answer)
+  requireMessages(subject, state, answer.messages)
+  const { model, toolChoice, instructions, messages, outputSchema } = answer
+  const { modelSettings, parallelToolCalls, maxOutputTokens } = answer
+  requireOwnModel(state, model)
+  requireShown(messages, subject)
+  if (!isEqual(outputSchema ?? request.outputSchema, request.outputSchema)) {
+    throw new ConfigurationError(
+      `${subject} changes outputSchema, by which the runtime reads the answer. Leave it as it is, and give an agent that answers otherwise an output of its own.`,
+    )
+  }
+  const otherSettings = isEqual(settingsOf(state, omitUndefined({ modelSettings })), settingsOf(state))
+    ? undefined
+    : modelSettings
+  return {
+    ...omitUndefined({
+      model: model && sameModel(model, request.model) ? undefined : model,
+      toolChoice: isEqual(toolChoice, request.toolChoice) ? undefined : toolChoice,
+    }),
+    change: omitUndefined({
+      instructions: unlessEqual(instructions, request.instructions),
+      tools: toolsIn(answer, request, subject),
+      shown: messages && shownInstead(state.history, messages),
+      modelSettings: otherSettings && omitUndefined({ ...otherSettings }),
+      parallelToolCalls: unlessEqual(parallelToolCalls, request.parallelToolCalls),
+      maxOutputTokens: unlessEqual(maxOutputTokens, request.maxOutputTokens),
+    }),
+  }
+}
+
+/** Refuses what is no message. Those of the history are known. */
+function requireMessages(subject: string, { history }: RunState, messages: TurnChange['messages']): void {
+  const known = new Set<unknown>(messagesOf(history))
+  const check: OptionCheck = (value, path) => (known.has(value) ? undefined : aMessage(value, path))
+  requireOptions(subject, maybe(listOf(check)), messages, 'messages')
+}
+
+/** The names of the tools that the turn offers; `undefined` for all of them. A turn offers fewer, and no other ones. */
+function toolsIn(
+  { tools }: TurnChange,
+  request: TurnRequest,
+  subject: string,
+): readonly string[] | undefined {
+  if (tools === undefined) return undefined
+  const names = tools.map((tool) => {
+    if (typeof tool === 'string') return tool
+    if (request.tools.some((offered) => isEqual(offered, shownOf(tool)))) return tool.name
+    throw new ConfigurationError(
+      `${subject} offers a tool ${tool.name} that is not one of the request's, or not as it is there: a call of it could not be checked. Choose among the tools of the request; more of them come from the agent's tools and toolSource.`,
+    )
+  })
+  return isEqual(
+    names,
+    request.tools.map(({ name }) => name),
+  )
+    ? undefined
+    : names
+}
+
+/** A model that the agent's code does not name could be recorded, and never called. */
+function requireOwnModel({ agent, definition }: RunState, model: ModelRef | undefined): void {
+  if (model === undefined || namesModel(definition, model)) return
+  const names = modelsOf(definition)
+    .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
+    .join(', ')
+  throw new ConfigurationError(
+    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Put it among its fallbacks; a run that is on record continues from there with resume.`,
+  )
+}
+
+/** What a model sees of a tool. */
+function shownOf({ name, description, inputSchema }: ToolDefinition): ToolDefinition {
+  return { name, description, inputSchema }
+}
+
+function unlessEqual<Value extends Json>(value: Value | undefined, other: unknown): Value | undefined {
+  return value === other ? undefined : value
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  return isJson(one) && isJson(other) && canonicalJson(one as Json) === canonicalJson(other as Json)
+}
+
+const aMessage = valueThat(
+  'a message as the request has them: { role, parts } or, of a tool, { role, results }',
+  (value) => faultOf(messageSchema, value) === undefined,
+)
+const aTool = valueThat(
+  'the name of a tool, or a tool of the request',
+  (value) => typeof value === 'string' || typeof (Object(value) as Partial<ToolDefinition>).name === 'string',
+)
+const aChoice = fields<{ readonly type: string; readonly name?: string | undefined }>({
+  type: oneOf(['auto', 'any', 'none', 'tool']),
+  name: maybe(anyText),
+})
+
+const turnChange = fields<TurnChange>({
+  instructions: maybe(anyText),
+  tools: maybe(listOf(aTool)),
+  toolChoice: maybe(aChoice),
+  model: maybe(anyObject),
+  messages: maybe(listOf(anyObject)),
+  modelSettings: maybe(someSettings),
+  parallelToolCalls: maybe(trueOrFalse),
+  maxOutputTokens: maybe(numberFrom(1)),
+  outputSchema: maybe(anyObject),
+})

@@ -1,0 +1,88 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { historyDigest } from '../../machine/messages/history.ts'
+import type { TurnChange } from '../../machine/state/rules.ts'
+import type { Cancel, Clock } from '../../ports/clock.ts'
+import { isThenable } from '../../vocabulary/options/option.ts'
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import type { Json } from '../../vocabulary/values/json.ts'
+import type { AskedTurn, Preparing } from '../definition/run-context.ts'
+
+/** How long an agent may prepare a turn where it does not say. */
+const PREPARE_MS = 60_000
+
+/** A turn whose preparation is waited for, or is there. */
+interface AskedOnce {
+  readonly key: string
+  answer?: { readonly change: TurnChange | undefined } | { readonly error: ConfigurationError }
+}
+
+/** What may let the run continue. */
+interface Preparation {
+  readonly clock: Clock
+  readonly wake: () => void
+}
+
+/**
+ * Asks agents to prepare turns, and waits for those that answer later. A turn whose request has changed meanwhile, since
+ * the user said more, is prepared anew: the answer of before is of another request.
+ */
+export class TurnPreparation {
+  readonly #options: Preparation
+  #asked: AskedOnce | undefined
+  #stopTimer: Cancel | undefined
+
+  constructor(options: Preparation) {
+    this.#options = options
+  }
+
+  readonly prepare: Preparing = (turn, prepare) => {
+    const key = keyOf(turn)
+    if (this.#asked?.key !== key) {
+      this.stop()
+      const answer = prepare()
+      if (!isThenable(answer)) return answer
+      this.#await(key, turn, answer)
+    }
+    const { answer } = this.#asked ?? {}
+    if (answer === undefined) return 'pending'
+    if ('error' in answer) throw answer.error
+    return answer.change
+  }
+
+  /** Ignores an answer that comes from here on. */
+  stop(): void {
+    this.#stopTimer?.()
+    this.#asked = undefined
+  }
+
+  #await(key: string, { agent, state }: AskedTurn, answer: PromiseLike<TurnChange | undefined>): void {
+    const { clock, wake } = this.#options
+    const asked: AskedOnce = { key }
+    this.#asked = asked
+    const settle = (settled: NonNullable<AskedOnce['answer']>): void => {
+      if (this.#asked !== asked || asked.answer) return
+      asked.answer = settled
+      this.#stopTimer?.()
+      wake()
+    }
+    const fail = (what: string, cause?: unknown): void => {
+      const text = `prepareTurn of the agent ${agent.name} ${what}. No model was called: run ${state.runId} is on record up to here. Continue it with resume once prepareTurn answers; nothing is lost.`
+      settle({ error: new ConfigurationError(text, { cause }) })
+    }
+    const { prepareMs = PREPARE_MS } = agent.timeouts
+    this.#stopTimer = clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
+    answer.then(
+      (change) => settle({ change }),
+      (error: unknown) => fail(`failed: ${textOfError(error)}`, error),
+    )
+  }
+}
+
+/** What names a request before its turn is prepared. */
+function keyOf({ agent, state, request }: AskedTurn): string {
+  const { turn, history, definition } = state
+  const { messages: _counted, ...rest } = request
+  const said = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
+  return digestOf({ ...said, request: rest as unknown as Json })
+}
