@@ -10,7 +10,7 @@ const callId = sampleCallId(runId)
 const place = { programName: 'tallystick', ledgerPath: 'runs.db' }
 
 const approval = { name: 'pay', toolCallId: callId, input: { usd: 5 }, runId }
-const deferred = { name: 'ship', toolCallId: callId, externalId: 'job-7', runId }
+const deferred = { name: 'ship', toolCallId: callId, input: {}, externalId: 'job-7', runId }
 const stopped = (more: object = {}, metLimit?: StoppedRun['metLimit']): StoppedRun => {
   const result = { runId, pendingApprovals: [], deferredCalls: [], ...more }
   return { result, ...(metLimit && { metLimit }) } as unknown as StoppedRun

@@ -102,7 +102,7 @@ describe('the facts of a run', () => {
     expect(rowsOf({ waits: waits(other) as never })['waiting']).toBe(
       `pay ${callId} {"usd":5}, in run ${other}`,
     )
-    const deferred = [{ name: 'export', toolCallId: callId, externalId: 'job-7', runId }]
+    const deferred = [{ name: 'export', toolCallId: callId, input: {}, externalId: 'job-7', runId }]
     expect(rowsOf({ waits: { approvals: [], deferred, children: [] } })['waiting']).toBe(
       `export ${callId} continues outside as job-7`,
     )

@@ -4,7 +4,7 @@ import { deferredCalls, evolve } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/core/testing'
 import { ofType, stage } from './stage.ts'
 
-const steps = [{ toolCalls: [{ name: 'export', input: {} }] }, { text: 'Done.' }]
+const steps = [{ toolCalls: [{ name: 'export', input: { month: 7 } }] }, { text: 'Done.' }]
 const exporting = (deadlineMs?: number) =>
   testTool({
     name: 'export',
@@ -31,7 +31,7 @@ describe('a tool that settles later', () => {
     const rest = await settle(run.result)
     expect(rest).toMatchObject({
       status: 'suspended',
-      deferredCalls: [{ name: 'export', externalId: 'job-7' }],
+      deferredCalls: [{ name: 'export', input: { month: 7 }, externalId: 'job-7' }],
     })
     const { toolCallId } = rest.deferredCalls[0]!
     clock.advance(30 * 24 * 3_600_000)

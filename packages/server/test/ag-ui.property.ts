@@ -3,12 +3,12 @@ import { EventSchemas } from '@ag-ui/core/schemas'
 import * as fc from 'fast-check'
 import { from, lastValueFrom, toArray, type Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '@tallystick/core'
-import { auditAll } from '@tallystick/core/machine'
+import type { RunState, RuntimeEvent } from '@tallystick/core'
+import { auditAll, deferredCalls, pendingApprovals } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { agUiTable } from '../src/protocols/ag-ui-events.ts'
-import { RunMoves, outOf, type RunMove } from '../src/protocols/run-moves.ts'
+import { RunMoves, outOf, type RunMove, type RunWaits } from '../src/protocols/run-moves.ts'
 import { toAgUi, toUiMessages, type AgUiEvent } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
@@ -28,6 +28,12 @@ async function judge(events: readonly AgUiEvent[]): Promise<void> {
   expect(await lastValueFrom(judged.pipe(toArray()))).toHaveLength(events.length)
 }
 
+/** What a run waits for in itself. */
+function ownWaits(state: RunState): RunWaits {
+  const { limit = 'maxTurns' } = state.metLimit ?? {}
+  return { approvals: pendingApprovals(state), deferred: deferredCalls(state), limit }
+}
+
 /** The streams of a run that one reader gets before an event, and another one after it. */
 function streamsAround(events: readonly RuntimeEvent[], cut: number): readonly (readonly AgUiEvent[])[] {
   const streamOf = (after: number, until: number): readonly AgUiEvent[] => {
@@ -36,7 +42,8 @@ function streamsAround(events: readonly RuntimeEvent[], cut: number): readonly (
     for (const event of events.slice(0, after)) outs(moves.next(event))
     const opening = after === 0 ? [] : outs(moves.reopen())
     const between = events.slice(after, until).flatMap((event) => outs(moves.next(event)))
-    return [...opening, ...between, ...(moves.isWaiting ? outs(moves.rest()) : [])]
+    const rest = moves.isWaiting && moves.state ? moves.rest(ownWaits(moves.state)) : []
+    return [...opening, ...between, ...outs(rest)]
   }
   return [streamOf(0, cut), streamOf(cut, events.length)]
 }

@@ -1,9 +1,9 @@
 import { HttpAgent, type RunAgentParameters } from '@ag-ui/client'
 import { concat, of, throwError } from 'rxjs'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { defineAgent, ProviderError, type Agent, type Model } from '@tallystick/core'
+import { agentTool, defineAgent, ProviderError, type Agent, type Model } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
-import { answerOf, openOffice, tellingAgent, type Office } from './kit/office.ts'
+import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
 
 function agentOf(office: Office, name: string, as = 'ada'): HttpAgent {
   return new HttpAgent({
@@ -96,6 +96,24 @@ describe('an agent of AG-UI', () => {
     }
     const events = (await answerOf(await office.send(`/runs/${runs[0]?.runId}/events`)))['events']
     expect(events).toContainEqual(expect.objectContaining({ type: 'approval_decided', by: 'ada' }))
+  })
+
+  it('is interrupted by the question of an agent that works for it, and follows the run on to its end', async () => {
+    const work = payingAgent('clerk')
+    const call = { toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] }
+    const model = scriptedModel([call, { text: 'All is paid.' }])
+    const boss = defineAgent({ name: 'boss', instructions: 'Ask.', model, tools: [agentTool(work)] })
+    const office = await openOffice({ agents: [boss, work] })
+    const agent = agentOf(office, 'boss')
+    agent.addMessage({ id: 'm1', role: 'user', content: 'Pay.' })
+    const { outcome } = (await outcomeOf(agent)) as Interrupted
+    expect(outcome.interrupts).toMatchObject([{ reason: 'tool_approval', metadata: { name: 'pay' } }])
+    const resume = [
+      { interruptId: outcome.interrupts[0]!.id, status: 'resolved', payload: { approved: true } },
+    ] as const
+    expect(await outcomeOf(agent, { resume: [...resume] })).toMatchObject({
+      result: { text: 'All is paid.' },
+    })
   })
 
   it('denies what a client gives up, and refuses what says nothing', async () => {

@@ -1,7 +1,6 @@
 import { omitUndefined } from '@tallystick/core/kit'
-import { deferredCalls, pendingApprovals } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
-import { resultText, type MoveOf, type MoveTable } from './run-moves.ts'
+import { resultText, type MoveOf, type MoveTable, type RunWaits } from './run-moves.ts'
 import { approvalIdOf } from './approval-id.ts'
 
 /** An event of AG-UI 1.0. */
@@ -41,7 +40,7 @@ export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
     call_ended: (move) => table.endCall(move),
     step_ended: () => [],
     run_reopened: ({ state }) => table.reopen(state),
-    run_waits: ({ state }) => table.wait(state),
+    run_waits: (move) => table.wait(move),
     run_finished: (move) => table.finish(move),
   }
 }
@@ -79,8 +78,8 @@ class AgUiTable {
   }
 
   /** Ends it with what the run waits for. */
-  wait(state: RunState): readonly AgUiEvent[] {
-    const outcome = { type: 'interrupt', interrupts: interruptsOf(state) }
+  wait({ state, waits }: MoveOf<'run_waits'>): readonly AgUiEvent[] {
+    const outcome = { type: 'interrupt', interrupts: interruptsOf(waits) }
     return [...this.#endOpenCalls(), { type: 'RUN_FINISHED', ...this.#named(state.runId), outcome }]
   }
 
@@ -175,8 +174,8 @@ class AgUiTable {
   }
 }
 
-function interruptsOf(state: RunState): readonly object[] {
-  const approvals = pendingApprovals(state).map((approval) => ({
+function interruptsOf(waits: RunWaits): readonly object[] {
+  const approvals = waits.approvals.map((approval) => ({
     id: approvalIdOf(approval),
     reason: 'tool_approval',
     toolCallId: approval.toolCallId,
@@ -188,13 +187,12 @@ function interruptsOf(state: RunState): readonly object[] {
       required: ['approved'],
     },
   }))
-  const deferred = deferredCalls(state).map(({ toolCallId, name, externalId }) => ({
+  const deferred = waits.deferred.map(({ toolCallId, name, input, externalId }) => ({
     id: toolCallId,
     reason: 'deferred_call',
     toolCallId,
-    metadata: { name, externalId },
+    metadata: { name, input, externalId },
   }))
-  const limit = state.metLimit ? [{ id: state.metLimit.limit, reason: 'limit_reached' }] : []
-  const waits = [...approvals, ...deferred, ...limit]
-  return waits.length > 0 ? waits : [{ id: state.runId, reason: 'input_missing' }]
+  const limit = waits.limit ? [{ id: waits.limit, reason: 'limit_reached' }] : []
+  return [...approvals, ...deferred, ...limit]
 }

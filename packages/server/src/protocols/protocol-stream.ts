@@ -1,7 +1,14 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { changesOf } from '@tallystick/core/kit'
 import { followedStream, type StreamHost } from '../stream/followed-stream.ts'
-import { RunMoves, outOf, type MoveTable, type RunMove } from './run-moves.ts'
+import type { MoveTable } from './run-moves.ts'
+import { RunReader } from './run-reader.ts'
+
+/** A run, and the event after which it is followed: 0 for all of it. */
+export interface FollowedRun {
+  readonly runId: RunId
+  readonly after: number
+}
 
 /** How a protocol puts a run into a stream of server-sent events. */
 export interface RunProtocol<Out> {
@@ -12,38 +19,24 @@ export interface RunProtocol<Out> {
   readonly ending: string
 }
 
-/** A stream of a run after an event (0: from its first) until it ends, or waits for a command. */
+/** A stream of a run until it ends, or waits for a command. */
 export function protocolStream<Out>(
   ledger: Ledger,
-  { runId, after }: { readonly runId: RunId; readonly after: number },
+  { runId, after }: FollowedRun,
   protocol: RunProtocol<Out>,
   host: StreamHost,
 ): ReadableStream<Uint8Array> {
-  const moves = new RunMoves()
-  const table = protocol.newTable()
-  let isOpen = after === 0
-  const outs = (of: readonly RunMove[]): readonly Out[] => of.flatMap((move) => outOf(table, move))
-  const textOf = (of: readonly RunMove[]): string => outs(of).map(protocol.textOf).join('')
-  /** The text that continues the run where a stream before this one ended. */
-  const opening = (): string => {
-    if (isOpen) return ''
-    isOpen = true
-    return textOf(moves.reopen())
-  }
+  const reader = new RunReader(ledger, after, protocol.newTable())
+  const textOf = (outs: readonly Out[]): string => outs.map(protocol.textOf).join('')
   return followedStream<RuntimeEvent>(
     {
       changes: changesOf(ledger, runId, { after: 0 }),
-      textOf: (event) => {
-        if (event.seq > after) {
-          const text = opening() + textOf(moves.next(event))
-          return text + (event.type === 'run_finished' ? protocol.ending : '')
-        }
-        // Read again, so that the mapping knows what it has said.
-        outs(moves.next(event))
-        return ''
-      },
+      textOf: (event) => textOf(reader.read(event)) + (event.type === 'run_finished' ? protocol.ending : ''),
       isLast: ({ type }) => type === 'run_finished',
-      atRest: () => (moves.isWaiting ? opening() + textOf(moves.rest()) + protocol.ending : undefined),
+      atRest: async () => {
+        const last = await reader.rest()
+        return last && textOf(last) + protocol.ending
+      },
     },
     host,
   )

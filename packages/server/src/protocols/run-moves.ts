@@ -1,7 +1,15 @@
 import type { RunState, RuntimeEvent, Usage } from '@tallystick/core'
 import { nextShownText, noText, omitUndefined, type ShownText } from '@tallystick/core/kit'
 import { evolve, isSuspended } from '@tallystick/core/machine'
-import type { EventOf, FinishReason, JsonObject, Outcome, ResultPart } from '@tallystick/core/vocabulary'
+import type { DeferredCall, PendingApproval } from '@tallystick/core/machine'
+import type {
+  EventOf,
+  FinishReason,
+  JsonObject,
+  LimitName,
+  Outcome,
+  ResultPart,
+} from '@tallystick/core/vocabulary'
 
 /** What a run does, as a chat shows it: the one source of every protocol, so that all of them show the same text. */
 export type RunMove =
@@ -10,6 +18,8 @@ export type RunMove =
       readonly runId: string
       readonly sessionId?: string
       readonly parentRunId?: string
+      /** Milliseconds since 1970 UTC. */
+      readonly at: number
     }
   | { readonly type: 'step_started' }
   /** A part of the reply begins, and has to end before another one begins. */
@@ -58,7 +68,7 @@ export type RunMove =
   /** A stream begins that continues the run after another one. */
   | { readonly type: 'run_reopened'; readonly state: RunState }
   /** A stream ends, since the run waits for a command. */
-  | { readonly type: 'run_waits'; readonly state: RunState }
+  | { readonly type: 'run_waits'; readonly state: RunState; readonly waits: RunWaits }
   | {
       readonly type: 'run_finished'
       readonly runId: string
@@ -68,6 +78,15 @@ export type RunMove =
       readonly usage: Usage
       readonly costUsd?: number
     }
+
+/** What a run waits for: in itself, and in the runs that work for it. */
+export interface RunWaits {
+  readonly approvals: readonly PendingApproval[]
+  /** Calls that the caller or another system carries out. */
+  readonly deferred: readonly DeferredCall[]
+  /** The limit that has to be raised. */
+  readonly limit?: LimitName
+}
 
 /** The move of a type. */
 export type MoveOf<T extends RunMove['type']> = Extract<RunMove, { readonly type: T }>
@@ -129,15 +148,15 @@ export class RunMoves {
   }
 
   /** Returns what ends a stream after the events so far, where the run waits. */
-  rest(): readonly RunMove[] {
-    return this.#state ? [...this.#endPart(), { type: 'run_waits', state: this.#state }] : []
+  rest(waits: RunWaits): readonly RunMove[] {
+    return this.#state ? [...this.#endPart(), { type: 'run_waits', state: this.#state, waits }] : []
   }
 
   /** The moves that come before the text that an event shows. */
   #movesBefore(event: RuntimeEvent): readonly RunMove[] {
     if (event.type === 'run_started') {
-      const { runId, sessionId, parent } = event
-      return [{ type: 'run_started', runId, ...omitUndefined({ sessionId, parentRunId: parent?.runId }) }]
+      const { runId, sessionId, parent, at } = event
+      return [{ type: 'run_started', runId, at, ...omitUndefined({ sessionId, parentRunId: parent?.runId }) }]
     }
     if (event.type === 'model_call_started') {
       return event.attempt === 1 ? [...this.#endStep(), ...this.#beginStep()] : this.#withdrawAttempt()

@@ -10,7 +10,7 @@ export interface Followed<Item> {
   /** Whether nothing follows an item. */
   readonly isLast: (item: Item) => boolean
   /** Called when every recorded item was read: the text with which the stream ends there, if it does. */
-  readonly atRest?: () => string | undefined
+  readonly atRest?: () => Promise<string | undefined>
 }
 
 /** What every stream of a server shares. */
@@ -20,6 +20,12 @@ export interface StreamHost {
   /** Ends the streams when the server stops. */
   readonly stopping: AbortSignal
   readonly report: (error: unknown, what: string) => void
+}
+
+/** A piece of a stream, and whether the stream ends after it. */
+interface Taken {
+  readonly text: string
+  readonly ends: boolean
 }
 
 /** The most text that is put together before the reader takes it, in characters. */
@@ -41,19 +47,25 @@ export function followedStream<Item>(
     stopping.removeEventListener('abort', onStop)
     await changes.return()
   }
-  /** Returns the text of the recorded items that are not yet read, and whether the stream ends after it. */
-  const take = async (): Promise<{ readonly text: string; readonly ends: boolean }> => {
+  /** Returns what the reader gets where no further item is there now, or none has come for long; `undefined` for nothing. */
+  const pause = async (text: string, isLong: boolean): Promise<Taken | undefined> => {
+    // Asked at every heartbeat, too: what a run waits for can be recorded by another one, which the stream does not follow.
+    const last = await atRest?.()
+    if (last !== undefined) return { text: text + last, ends: true }
+    if (isLong) return { text: text + heartbeatFrame, ends: false }
+    return text !== '' || stopping.aborted ? { text, ends: stopping.aborted } : undefined
+  }
+  /** Returns the text of the recorded items that are not yet read. */
+  const take = async (): Promise<Taken> => {
     let text = ''
     for (;;) {
       next ??= changes.next()
       const item = await orHeartbeat(next, clock, heartbeatMs)
-      if (item === undefined) return { text: text + heartbeatFrame, ends: false }
-      next = undefined
-      if (item.done) return { text, ends: true }
-      if (item.value === caughtUp) {
-        const last = atRest?.()
-        if (last !== undefined) return { text: text + last, ends: true }
-        if (text !== '' || stopping.aborted) return { text, ends: stopping.aborted }
+      if (item !== undefined) next = undefined
+      if (item?.done) return { text, ends: true }
+      if (item === undefined || item.value === caughtUp) {
+        const paused = await pause(text, item === undefined)
+        if (paused !== undefined) return paused
         continue
       }
       text += await textOf(item.value)

@@ -48,6 +48,8 @@ export interface DeferredCall {
   readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
+  /** What it runs with, for the system outside that does its work. */
+  readonly input: Call['input']
   /** The id of the call in the system outside, as its tool reported it. */
   readonly externalId: string
   /** Milliseconds since 1970 UTC, after which it counts as timed out. */
@@ -56,8 +58,8 @@ export interface DeferredCall {
 
 /** Which calls of a run wait to be settled. */
 export function deferredCalls(state: RunState): readonly DeferredCall[] {
-  return openTurnCalls(state).flatMap(({ toolCallId, name, status, deferred }) =>
-    status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, ...deferred }] : [],
+  return openTurnCalls(state).flatMap(({ toolCallId, name, input, status, deferred }) =>
+    status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, input, ...deferred }] : [],
   )
 }
 

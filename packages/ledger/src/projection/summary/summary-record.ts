@@ -1,6 +1,7 @@
 import { type RunId, type RunState } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import {
+  callsAwaitingChild,
   deferredCalls,
   isSuspended,
   openTurnCalls,
@@ -100,9 +101,7 @@ function statusOf(state: RunState): Exclude<RunStatus, 'unreadable'> {
 }
 
 function waitsOf(state: RunState): RunWaits {
-  const working = openTurnCalls(state).filter(
-    ({ status, child }) => status === 'deferred' && child !== undefined,
-  )
+  const working = callsAwaitingChild(state)
   const byRuns = new Set(working.map(({ toolCallId }) => toolCallId))
   return {
     approvals: pendingApprovals(state).map(named),

@@ -1,15 +1,14 @@
-import type { RunId } from '@tallystick/core'
 import type { Hono } from 'hono'
 import { runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal } from '../access/principal.ts'
 import { isVisible, lastRunOf } from '../access/visible-run.ts'
 import { agUiProtocol, decisionOf, runAgentInput, userInput, type RunAgentInput } from '../protocols/ag-ui.ts'
-import { protocolStream } from '../protocols/protocol-stream.ts'
+import { protocolStream, type FollowedRun } from '../protocols/protocol-stream.ts'
 import { streamHeaders } from '../stream/sse-frame.ts'
-import { sendDecision } from './decisions.ts'
-import { startRun } from './run-start.ts'
-import { requireAgent, requirePermission, type RequestScope, type Served } from './served.ts'
+import { sendDecision } from '../routes/decisions.ts'
+import { startRun } from '../routes/run-start.ts'
+import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
 /** Adds an agent as clients of AG-UI speak to it: a thread is a session, and an interrupt is what a run waits for. */
 export function addAgUi(app: Hono<RequestScope>, served: Served): void {
@@ -23,11 +22,6 @@ export function addAgUi(app: Hono<RequestScope>, served: Served): void {
     const stream = protocolStream(served.ledger, run, agUiProtocol(input), served.stream)
     return new Response(stream, { headers: streamHeaders })
   })
-}
-
-interface FollowedRun {
-  readonly runId: RunId
-  readonly after: number
 }
 
 async function begin(

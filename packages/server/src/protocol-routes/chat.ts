@@ -1,10 +1,9 @@
-import type { RunId } from '@tallystick/core'
 import type { Hono } from 'hono'
 import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal } from '../access/principal.ts'
 import { isVisible, lastRunOf, requireVisible } from '../access/visible-run.ts'
-import { protocolStream } from '../protocols/protocol-stream.ts'
+import { protocolStream, type FollowedRun } from '../protocols/protocol-stream.ts'
 import {
   chatBody,
   decisionsOf,
@@ -14,9 +13,9 @@ import {
   type ChatBody,
 } from '../protocols/ui-messages.ts'
 import { stateAt, statusOf } from '../runs/run-view.ts'
-import { sendDecision } from './decisions.ts'
-import { startRun } from './run-start.ts'
-import { requireAgent, requirePermission, type RequestScope, type Served } from './served.ts'
+import { sendDecision } from '../routes/decisions.ts'
+import { startRun } from '../routes/run-start.ts'
+import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
 /** Adds the chat of an agent as `useChat` of the AI SDK speaks it: a message starts a run, or decides about its calls. */
 export function addChat(app: Hono<RequestScope>, served: Served): void {
@@ -40,23 +39,22 @@ export function addChat(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
-/** A run of the chat, and the event after which its stream begins. */
-interface ChatRun {
-  readonly runId: RunId
-  readonly after: number
-}
-
 /** No run is under way: the client has all of the chat. */
 function nothing(): Response {
   return new Response(null, { status: 204 })
 }
 
-function chatStream({ ledger, stream }: Served, run: ChatRun): Response {
+function chatStream({ ledger, stream }: Served, run: FollowedRun): Response {
   return new Response(protocolStream(ledger, run, uiMessageProtocol, stream), { headers: uiMessageHeaders })
 }
 
 /** Starts the run that answers the last message of the user. */
-async function begin(served: Served, principal: Principal, agent: string, body: ChatBody): Promise<ChatRun> {
+async function begin(
+  served: Served,
+  principal: Principal,
+  agent: string,
+  body: ChatBody,
+): Promise<FollowedRun> {
   requirePermission(principal, 'start')
   const last = body.messages.at(-1)
   if (last?.role !== 'user') {
@@ -87,7 +85,7 @@ async function stepBack(
 }
 
 /** Sends the decisions of the last message to its run. */
-async function decide(served: Served, principal: Principal, { messages }: ChatBody): Promise<ChatRun> {
+async function decide(served: Served, principal: Principal, { messages }: ChatBody): Promise<FollowedRun> {
   const { ledger } = served
   const last = messages.at(-1)
   const decisions = last ? decisionsOf(last) : []
