@@ -31,7 +31,8 @@ export {
   taskOf,
 } from './runtime/definition/agent-tool.ts'
 export type { HandoffOptions } from './runtime/definition/handoff.ts'
-export { reachableAgents, withApproval } from './runtime/definition/registered-agents.ts'
+export { type RuntimeRules, someRules } from './runtime/agent/runtime-rules.ts'
+export { reachableAgents, withRuntimeRules } from './runtime/definition/registered-agents.ts'
 export {
   type AskedTurn,
   type ContextOption,

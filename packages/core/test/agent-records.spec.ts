@@ -336,7 +336,7 @@ describe('the agents that a runtime knows', () => {
 
   it('are judged by the policy of the runtime, too', async () => {
     const denied = { deny: 'no' }
-    const { approval } = agentRegistry({}, () => denied).register(
+    const { approval } = agentRegistry({}, { approval: () => denied }).register(
       defineAgent({ ...sound, approval: () => 'ask' }),
     )
     expect(await approval?.({} as never)).toBe(denied)

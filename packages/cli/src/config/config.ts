@@ -1,5 +1,5 @@
-import { type Agent, type ApprovalPolicy, type Model, type Prices, type RunId } from '@tallystick/core'
-import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
+import { type Agent, type Model, type Prices, type RunId } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions, type RuntimeRules, someRules } from '@tallystick/core/kit'
 import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
 import { type ModelRef } from '@tallystick/core/vocabulary'
 
@@ -32,7 +32,7 @@ export interface RecordedRunContext {
 export type ConfigContext = NewRunContext | RecordedRunContext
 
 /** What a command needs to drive a run. */
-export interface TallystickConfig {
+export interface TallystickConfig extends RuntimeRules {
   /** `run` starts one of them, by its name where there are several; the others pick one by the run's recorded name. */
   readonly agents: readonly Agent<unknown>[] | ((mcp: McpManager) => readonly Agent<unknown>[])
   /**
@@ -44,8 +44,6 @@ export interface TallystickConfig {
   readonly models?: readonly Model[] | undefined
   /** What models cost, as `createRuntime` takes it. Without, runs have no cost, and no limit on it. */
   readonly prices?: Prices | undefined
-  /** A say about each call of every agent, as `createRuntime` takes it. */
-  readonly approval?: ApprovalPolicy | undefined
   /** What the application gives its runs, as the option `context` of `runtime.run`. */
   readonly context?: unknown
   /** Called when the command is done with the run, whatever came of it. */
@@ -72,7 +70,7 @@ const config = fields<TallystickConfig>({
   mcp: maybe(anyObject),
   models: maybe(listOf(valueThat("a model, such as anthropic('…')", isModel))),
   prices: maybe(functionOr(anyObject)),
-  approval: maybe(anyFunction),
+  ...someRules,
   context: maybe(() => undefined),
   close: maybe(anyFunction),
 })

@@ -1,12 +1,5 @@
-import {
-  type Agent,
-  type ApprovalPolicy,
-  type Ledger,
-  type Model,
-  type Prices,
-  type RunState,
-} from '@tallystick/core'
-import { omitUndefined, reachableAgents } from '@tallystick/core/kit'
+import { type Agent, type Ledger, type Model, type Prices, type RunState } from '@tallystick/core'
+import { omitUndefined, reachableAgents, type RuntimeRules } from '@tallystick/core/kit'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from '../command/command-context.ts'
 import type { ConfigContext, RecordedRunContext } from './config.ts'
@@ -24,8 +17,8 @@ export interface Configured {
   /** Models that the configuration names beside those of the agents. */
   readonly models: readonly Model[]
   readonly prices?: Prices
-  /** Holds over every agent. */
-  readonly approval?: ApprovalPolicy
+  /** Hold over every agent. */
+  readonly rules: RuntimeRules
   /** What the application gives its runs. */
   readonly context?: unknown
 }
@@ -40,9 +33,11 @@ export async function withConfig<Result>(
     say(json ? JSON.stringify({ config: path }) : `Agents are those of ${path}`)
   const config = await loadConfig({ workingDirectory, ...omitUndefined({ file }), context, onFound })
   try {
-    const { agents: named, models = [], prices, approval, context: own } = config
+    const { agents: named, models = [], prices, context: own } = config
+    const { approval, guardrails, handoffFilter, prepareTurn } = config
+    const rules: RuntimeRules = { approval, guardrails, handoffFilter, prepareTurn }
     const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
-    return await use({ named, agents, models, ...omitUndefined({ prices, approval, context: own }) })
+    return await use({ named, agents, models, rules, ...omitUndefined({ prices, context: own }) })
   } finally {
     await config.close?.()
   }

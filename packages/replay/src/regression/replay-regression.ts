@@ -5,10 +5,16 @@ import {
   LedgerDamagedError,
   memoryLedger,
   type Agent,
-  type ApprovalPolicy,
   type RunId,
 } from '@tallystick/core'
-import { option, omitUndefined, reachableAgents, requireOptions, withApproval } from '@tallystick/core/kit'
+import {
+  option,
+  omitUndefined,
+  reachableAgents,
+  requireOptions,
+  withRuntimeRules,
+  type RuntimeRules,
+} from '@tallystick/core/kit'
 import { type EventType, type ModelRef } from '@tallystick/core/vocabulary'
 import { reportedDifferences, type Difference } from '../diff/difference.ts'
 import { importEvents } from '@tallystick/ledger'
@@ -32,9 +38,7 @@ export interface RegressionContext {
 }
 
 /** Agents, and what is to be done when they are needed no more. */
-export interface RegressionSetup {
-  /** A policy over all of them, as \`createRuntime\` takes it. */
-  readonly approval?: ApprovalPolicy | undefined
+export interface RegressionSetup extends RuntimeRules {
   readonly agents: readonly Agent<unknown>[]
   /** What the application gives the run, as `replayRun` takes it. */
   readonly context?: unknown
@@ -113,13 +117,13 @@ export async function replayRegression(
   }
   const { runId, agent, definition } = start
   const context = { verb: 'replay', ledgerPath: path, runId, agent, model: definition.model } as const
-  const { agents, approval, close, context: own } = await setUp(given, context)
+  const { agents, close, context: own, ...rules } = await setUp(given, context)
   try {
     const mask = new SecretMask(secrets)
     const known = new Map(
       agents
         .flatMap(reachableAgents)
-        .map((each) => [each.name, redactedAgent(withApproval(each, approval), mask)]),
+        .map((each) => [each.name, redactedAgent(withRuntimeRules(each, rules), mask)]),
     )
     const agentNamed = (name: string): Agent<unknown> => known.get(name) ?? unknownAgent(name)
     return reportOf(await replayRun(ledger, runId, agentNamed, { definitions, context: own }))

@@ -5,7 +5,7 @@ import { type CallVerdict, type ToolDefinition } from '@tallystick/core/vocabula
 import { EMPTY } from 'rxjs'
 import { checkedAt } from './replay-checks.ts'
 
-const { isThenable } = option
+const { isAsync, isThenable } = option
 
 /** The position of a replay in the record. */
 interface Place {
@@ -100,17 +100,13 @@ function changeOf({ recorded, from }: Place, { history }: RunState): TurnChange 
  */
 function preparedThen(place: Place): Preparing {
   return ({ agent, state }, prepare) => {
+    // It may ask the world.
     const answer = isAsync(agent.rules.prepareTurn) ? Promise.resolve(undefined) : prepare()
     if (!isThenable(answer)) return answer
     answer.then(undefined, () => {})
     const next = place.recorded[place.from]?.type
     return next === 'model_call_started' || next === 'limit_reached' ? changeOf(place, state) : 'pending'
   }
-}
-
-/** Whether a function is written as async: it is not called, since it may ask the world. */
-function isAsync(code: unknown): boolean {
-  return /Async/.test(Object.prototype.toString.call(code))
 }
 
 /** The tools of a source as the next model call was offered them. */

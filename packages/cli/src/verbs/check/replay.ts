@@ -1,5 +1,5 @@
 import { ConfigurationError, type Agent } from '@tallystick/core'
-import { withApproval } from '@tallystick/core/kit'
+import { withRuntimeRules } from '@tallystick/core/kit'
 import type { Divergence, ReplayReport } from '@tallystick/replay'
 import { replayRun } from '@tallystick/replay'
 import type { CommandContext } from '../../command/command-context.ts'
@@ -47,8 +47,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
  */
 export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
   return openAgents(context, { ...options, verb: 'replay' }, async (found) => {
-    const { ledger, state, approval, context: own } = found
-    const agents = found.agents.map((agent) => withApproval(agent, approval))
+    const { ledger, state, rules, context: own } = found
+    const agents = found.agents.map((agent) => withRuntimeRules(agent, rules))
     const definitions = options.recordedDefinitions === true ? 'recorded' : 'today'
     const report = await withProgress(
       context,

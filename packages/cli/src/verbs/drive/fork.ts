@@ -75,12 +75,12 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
   const { ledger: ledgerPath, yes, deny, by = accountName(), answer } = options
   const edited = [...pairs('--result', options.result), ...pairs('--failed', options.failed)]
   return openAgents(context, { ...options, verb: 'fork' }, async (found) => {
-    const { ledger, state, agents, prices, approval, context: given } = found
+    const { ledger, state, agents, prices, rules, context: given } = found
     const { runId } = state
     const place = { programName: context.programName, ledgerPath }
     const forked = await forkOptions(found, { ...options, by, edited }, place)
     const { atSeq } = forked
-    const runtime = createRuntime({ ledger, agents, ...omitUndefined({ prices, approval }) })
+    const runtime = createRuntime({ ledger, agents, ...rules, ...omitUndefined({ prices }) })
     const run = runtime.fork(runId, { ...forked, ...omitUndefined({ context: given }) })
     const result = await interactiveRun(context, run, {
       ledgerPath,

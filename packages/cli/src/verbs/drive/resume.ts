@@ -50,7 +50,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
  */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
   return openAgents(context, { ...options, verb: 'resume' }, async (found) => {
-    const { ledger, state, prices, approval } = found
+    const { ledger, state, prices, rules } = found
     const agents = found.agents.map((agent) =>
       agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
     )
@@ -65,7 +65,8 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       ledger,
       agents,
       host: { report },
-      ...omitUndefined({ prices, approval }),
+      ...rules,
+      ...omitUndefined({ prices }),
     })
     const driven = new DrivenRuns(context, runtime, {
       ...options,

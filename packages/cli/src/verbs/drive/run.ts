@@ -104,7 +104,7 @@ interface Start {
 async function startRun(
   context: CommandContext,
   options: RunVerbOptions,
-  { ledger, configured: { agents, prices, approval, context: own }, chosen, input }: Start,
+  { ledger, configured: { agents, prices, rules, context: own }, chosen, input }: Start,
 ): Promise<ExitCode> {
   const { ledger: ledgerPath, session: sessionId, subject, wait, limit: limits } = options
   const { yes, deny, by, answer } = options
@@ -112,7 +112,8 @@ async function startRun(
   const runtime = createRuntime({
     ledger,
     agents: [chosen, ...others],
-    ...omitUndefined({ prices, approval }),
+    ...rules,
+    ...omitUndefined({ prices }),
   })
   const started = runtime.run(chosen, input, {
     ...omitUndefined({ sessionId, subject, limits, context: own }),

@@ -64,10 +64,10 @@ async function serveUntil(
   { json, print, say }: CommandContext,
   { ledger, configured, port, host, supervise: isSupervised = true }: Served,
 ): Promise<void> {
-  const { named, agents, prices, approval, context: own } = configured
+  const { named, agents, prices, rules, context: own } = configured
   const report = (error: unknown, what: string): void =>
     say(`error: ${what}: ${error instanceof Error ? error.message : String(error)}`)
-  const runtime = createRuntime({ ledger, agents, host: { report }, ...omitUndefined({ prices, approval }) })
+  const runtime = createRuntime({ ledger, agents, host: { report }, ...rules, ...omitUndefined({ prices }) })
   const given = () => own
   const server = createServer({ runtime, ledger, agents: named, context: given, report })
   const listening = await listen(server, omitUndefined({ port, host }))

@@ -1,5 +1,6 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { GuardrailDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { Message, Outcome, ResultPart, UserMessage, UserPart } from '../../vocabulary/model/content.ts'
 import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
@@ -125,6 +126,12 @@ const onInput = fields<InputGuardrail>({ ...named, on, beside: maybe(trueOrFalse
 /** Checks the options of one guardrail, for each `on`. */
 export const guardrail: OptionCheck = (value, path) =>
   (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value, path) : elsewhere(value, path)
+
+/** A guardrail as the ledger names it. */
+export function definedGuardrail(made: Guardrail): GuardrailDefinition {
+  const { name, on } = made
+  return { name, on, ...(on === 'input' && made.beside && { beside: true as const }) }
+}
 
 /** Refuses two guardrails with the same name: the ledger could not tell them apart. */
 export function requireGuardrailNames(agent: string, guardrails: readonly Guardrail[]): void {

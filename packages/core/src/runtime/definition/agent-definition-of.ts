@@ -10,7 +10,7 @@ import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { AgentOptions, HandoffTarget } from '../agent/agent.ts'
 import { policyOf } from './agent-policy-of.ts'
-import type { Guardrail } from '../agent/guardrail.ts'
+import { definedGuardrail } from '../agent/guardrail.ts'
 
 import { recordedSettings } from '../../vocabulary/options/model-settings-check.ts'
 import type { OutputReader } from '../agent/output-schema.ts'
@@ -52,7 +52,7 @@ export function definitionOf(
         })),
       ),
       onRefusal: refusalPolicyOf(options.onRefusal),
-      guardrails: some(guardrails.map(guardrailOf)),
+      guardrails: some(guardrails.map(definedGuardrail)),
       output: output && {
         ...askedSchema(output.jsonSchema),
         maxRepairs: options.maxOutputRepairs ?? REPAIRS,
@@ -77,11 +77,6 @@ export function definitionOf(
 /** Instructions made for one run are only in the definition of that run. */
 function textOf(instructions: AgentOptions<unknown>['instructions']): string {
   return typeof instructions === 'string' ? instructions : ''
-}
-
-function guardrailOf(guardrail: Guardrail): NonNullable<AgentDefinition['guardrails']>[number] {
-  const { name, on } = guardrail
-  return { name, on, ...(on === 'input' && guardrail.beside && { beside: true as const }) }
 }
 
 /** A policy that decides something. */

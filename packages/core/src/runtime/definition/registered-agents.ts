@@ -1,12 +1,11 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Price } from '../../vocabulary/billing/price.ts'
 import type { Agent } from '../agent/agent.ts'
 import { requireAgent } from '../agent/agent-check.ts'
 import { isAgentTool } from './agent-tool.ts'
-import { everyPolicy, type ApprovalPolicy } from '../agent/approval-policy.ts'
+import { underRules, type RuntimeRules } from '../agent/runtime-rules.ts'
 import { handOffRule } from './handoff.ts'
 import { checkedPrice, type Prices } from '../agent/price-check.ts'
 import { isSameAgent } from './same-agent.ts'
@@ -27,20 +26,17 @@ export interface AgentRegistry {
 }
 
 /** A runtime's agents; none at first. */
-export function agentRegistry(prices: Prices, approval?: ApprovalPolicy): AgentRegistry {
+export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): AgentRegistry {
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
   const priced = (agent: Agent<unknown>): Agent<unknown> => {
     requireAgent(agent)
+    const own = underRules(agent, runtimeRules)
     const handOff = handOffRule(
-      () => agent.handoffs,
+      () => own.handoffs,
       (next) => register(next).definition,
     )
-    return {
-      ...withApproval(agent, approval),
-      definition: withPrices(agent.definition, prices),
-      rules: { ...agent.rules, handOff },
-    }
+    return { ...own, definition: withPrices(own.definition, prices), rules: { ...own.rules, handOff } }
   }
   const register = (agent: Agent<unknown>): Agent<unknown> => {
     requireAgent(agent)
@@ -71,15 +67,14 @@ function twoOfOneName(name: string, isSaidTheSame: boolean): ConfigurationError 
   )
 }
 
-/**
- * An agent whose calls a policy of the runtime judges as well: for a replay, which is given the agents that the runtime
- * has driven. The agent's own policy holds beside it.
- */
-export function withApproval<Output>(
-  agent: Agent<Output>,
-  approval: ApprovalPolicy | undefined,
-): Agent<Output> {
-  return { ...agent, ...omitUndefined({ approval: everyPolicy(approval, agent.approval) }) }
+/** An agent as a runtime of these rules drives it: for a replay, which is given the agents of the run. */
+export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
+  const own = underRules(agent, rules)
+  const handOff = handOffRule(
+    () => own.handoffs,
+    (next) => underRules(next, rules).definition,
+  )
+  return { ...own, rules: { ...own.rules, handOff } }
 }
 
 /** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */

@@ -26,6 +26,7 @@ import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
 import { calledModel, definedAgent, someLimits } from '../agent/part-check.ts'
 import { someHooks } from '../agent/hooks.ts'
+import { someRules } from '../agent/runtime-rules.ts'
 import { someMetadata, someTags, someToolChoice } from '../definition/given-labels.ts'
 import { someSignal } from './cancel-signal.ts'
 import type {
@@ -61,7 +62,7 @@ const runtimeOptions = fields<RuntimeOptions>({
   limits: maybe(someLimits),
   hooks: maybe(someHooks),
   contextOf: maybe(anyFunction),
-  approval: maybe(anyFunction),
+  ...someRules,
   onDrift: maybe(oneOf(['continue', 'refuse'])),
   host: maybe(
     fields<Partial<Host>>({ clock: maybe(clock), random: maybe(plainFunction), report: maybe(anyFunction) }),

@@ -35,7 +35,6 @@ export class RuntimeRuns {
     ledger,
     agents: known = [],
     prices = {},
-    approval,
     onDrift = 'continue',
     host: own = {},
     models: given = [],
@@ -44,9 +43,10 @@ export class RuntimeRuns {
     limits,
     hooks,
     contextOf,
+    ...rules
   }: RuntimeOptions) {
     const host = { ...defaultHost, ...omitUndefined({ ...own }) }
-    const agents = agentRegistry(prices, approval)
+    const agents = agentRegistry(prices, rules)
     for (const agent of known) agents.register(agent)
     const models = new KnownModels(agents, given)
     if (model) models.add(model)

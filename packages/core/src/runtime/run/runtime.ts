@@ -8,7 +8,7 @@ import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { GivenHooks } from '../agent/hooks.ts'
-import type { ApprovalPolicy } from '../agent/approval-policy.ts'
+import type { RuntimeRules } from '../agent/runtime-rules.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import type { Prices } from '../agent/price-check.ts'
@@ -23,17 +23,12 @@ import type { RunInput } from '../session/run-input.ts'
 import type { PastOptions, Session } from '../session/session.ts'
 
 /** The parts of a runtime. */
-export interface RuntimeOptions {
+export interface RuntimeOptions extends RuntimeRules {
   readonly ledger: Ledger
   /** The agents that a resume can find by the name in the ledger. Agents passed to `run` are known as well. */
   readonly agents?: readonly Agent<unknown>[] | undefined
   /** Prices of models: by model id, or as a function. Without a price a run has no cost, and no `maxCostUsd`. */
   readonly prices?: Prices | undefined
-  /**
-   * Decides about each call of every agent that this runtime drives, including agents that take a conversation over
-   * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
-   */
-  readonly approval?: ApprovalPolicy | undefined
   /**
    * Makes the context of a run that was started with one, where a resume, a settling or the end of a child run takes it up
    * without. It gets what is on record of the run, and may be asynchronous.

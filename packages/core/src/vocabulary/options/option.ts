@@ -138,7 +138,7 @@ export const anyFunction: OptionCheck = valueThat('a function', (value) => typeo
 /** A function that answers at once: what it answers with a promise would be taken for the answer. */
 export const plainFunction: OptionCheck = valueThat(
   'a function that is not async, since its answer is used at once',
-  (value) => typeof value === 'function' && !/Async/.test(Object.prototype.toString.call(value)),
+  (value) => typeof value === 'function' && !isAsync(value),
 )
 /** An object of any fields. */
 export const anyObject: OptionCheck = valueThat('an object', isPlain)
@@ -165,7 +165,12 @@ function told(value: unknown): string {
 }
 
 function toldFunction(value: object): string {
-  return /Async/.test(Object.prototype.toString.call(value)) ? 'an async function' : 'a function'
+  return isAsync(value) ? 'an async function' : 'a function'
+}
+
+/** Whether a function is written as async. One that is not may answer a promise all the same. */
+export function isAsync(code: unknown): boolean {
+  return /Async/.test(Object.prototype.toString.call(code))
 }
 
 /** Whether a value has to be awaited. */

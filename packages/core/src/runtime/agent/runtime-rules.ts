@@ -1,0 +1,64 @@
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import { digested } from '../../vocabulary/agent/definition-digest.ts'
+import type { Message } from '../../vocabulary/model/content.ts'
+import {
+  anyFunction,
+  listOf,
+  maybe,
+  plainFunction,
+  type OptionChecks,
+} from '../../vocabulary/options/option.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import type { Agent, HandoffTarget, PrepareTurn } from './agent.ts'
+import { everyPolicy, type ApprovalPolicy } from './approval-policy.ts'
+import { definedGuardrail, guardrail, requireGuardrailNames, type Guardrail } from './guardrail.ts'
+import { preparedInTurn } from './prepared-in-turn.ts'
+
+/** Code of a runtime that holds over each agent that it drives, beside the agent's own. */
+export interface RuntimeRules {
+  /**
+   * Decides about each call of every agent that this runtime drives, including agents that take a conversation over
+   * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
+   */
+  readonly approval?: ApprovalPolicy | undefined
+  /** Guardrails of every agent, in front of its own. */
+  readonly guardrails?: readonly Guardrail[] | undefined
+  /** What the next agent sees of the past in a handoff that has no `filter` of its own. */
+  readonly handoffFilter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
+  /** Changes each turn of every agent, after the agent's own `prepareTurn`, whose changes it sees. */
+  readonly prepareTurn?: PrepareTurn | undefined
+}
+
+/** Checks of these options. */
+export const someRules: OptionChecks<RuntimeRules> = {
+  approval: maybe(anyFunction),
+  guardrails: maybe(listOf(guardrail)),
+  handoffFilter: maybe(plainFunction),
+  prepareTurn: maybe(anyFunction),
+}
+
+/** An agent with the rules of a runtime, as that runtime drives it: for a replay, too. */
+export function underRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
+  const { approval, guardrails = [], handoffFilter } = rules
+  const prepareTurn = preparedInTurn(agent.rules.prepareTurn, rules.prepareTurn)
+  const all = [...guardrails, ...agent.guardrails]
+  requireGuardrailNames(agent.name, all)
+  return {
+    ...agent,
+    ...omitUndefined({ approval: everyPolicy(approval, agent.approval) }),
+    guardrails: all,
+    definition: withGuardrails(agent.definition, guardrails),
+    handoffs: agent.handoffs.map((target) => withFilter(target, handoffFilter)),
+    rules: { ...agent.rules, ...omitUndefined({ prepareTurn }) },
+  }
+}
+
+function withGuardrails(definition: AgentDefinition, guardrails: readonly Guardrail[]): AgentDefinition {
+  if (guardrails.length === 0) return definition
+  const all = [...guardrails.map(definedGuardrail), ...(definition.guardrails ?? [])]
+  return digested({ ...definition, guardrails: all })
+}
+
+function withFilter(target: HandoffTarget, filter: RuntimeRules['handoffFilter']): HandoffTarget {
+  return filter && target.agent && !target.filter ? { ...target, filter } : target
+}
