@@ -141,6 +141,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'approval',
     'policy',
     'definition',
+    'search',
     'toolkit',
     'built-in',
     'built-in/calculator',

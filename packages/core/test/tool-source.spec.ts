@@ -1,5 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent, type Tool } from '@tallystick/core'
 import { checkLaws, scriptedModel, type ScriptedStep, testTool } from '@tallystick/core/testing'
+import type { OfferingTurn } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage } from './stage.ts'
 
@@ -204,9 +205,55 @@ describe('a source of tools', () => {
     expect(model.requests[0]?.tools.map(({ description }) => description)).toEqual(['Does own.', 'Does one.'])
   })
 
+  it('offers what it names of its tools, by the conversation and what was offered before', async () => {
+    const turns: [readonly string[], readonly string[]][] = []
+    const toolSource = {
+      tools: [named('one'), named('two'), named('three')],
+      offered: ({ messages, before }: OfferingTurn) => {
+        turns.push([messages().map(({ role }) => role), before])
+        return messages().length === 1 ? ['two', 'own', 'none', 'one', 'two'] : ['three']
+      },
+    }
+    const set = stage({
+      steps: [call('three'), call('three'), { text: 'Done.' }],
+      tools: [named('own')],
+      toolSource,
+    })
+    const events = checkedRun(await set.eventsOf((await set.play()).runId))
+    expect(turns).toEqual([
+      [['user'], []],
+      [
+        ['user', 'assistant', 'tool'],
+        ['two', 'one'],
+      ],
+      [['user', 'assistant', 'tool', 'assistant', 'tool'], ['three']],
+    ])
+    expect(set.model.requests.map(({ tools }) => tools.map(({ name }) => name))).toEqual([
+      ['own', 'two', 'one'],
+      ['own', 'three'],
+      ['own', 'three'],
+    ])
+    expect(resultsIn(events)).toEqual([expect.stringMatching(/^unknown_tool/), 'success: did three'])
+    expect(ofType(events, 'model_call_started').map(({ change }) => change?.sourced?.length)).toEqual([
+      ...[2, 1, undefined],
+    ])
+  })
+
+  it.each([
+    [async () => ['one'], 'returned a promise'],
+    [() => 'one', 'names is a text; expected a list'],
+    [() => [1], 'names[0] is 1'],
+  ])('whose answer is no list of names ends the run with what is wrong: %s', async (offered, what) => {
+    const toolSource = { tools: [named('one')], offered: offered as unknown as () => string[] }
+    await expect(stage({ toolSource }).play()).rejects.toThrow(
+      new RegExp(`offered of the toolSource of the agent agent.*${what.replaceAll(/[[\]]/g, '.')}`),
+    )
+  })
+
   it('is refused where it is no source', () => {
     const make = (toolSource: unknown): unknown =>
       defineAgent({ name: 'a', instructions: '', model: scriptedModel([]), toolSource: toolSource as never })
     expect(() => make([])).toThrow('toolSource is a list; expected an object whose tools are a list')
+    expect(() => make({ tools: [], offered: ['one'] })).toThrow('toolSource')
   })
 })

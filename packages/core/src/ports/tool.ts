@@ -88,4 +88,17 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
 export interface ToolSource<in Context = AnyContext> {
   /** The tools now. One that has the name of another tool of the agent is left out. */
   readonly tools: readonly Tool<Context>[]
+  /**
+   * Names the tools of the source that the next turn offers, in order; without it, all of them. Pure: the same conversation
+   * gives the same names in every process. A call of a tool that is not offered is `unknown_tool`.
+   */
+  readonly offered?: (turn: OfferingTurn) => readonly string[]
+}
+
+/** What a source of tools knows of the turn that it offers tools to. */
+export interface OfferingTurn {
+  /** Returns the conversation as the agent's model has it. */
+  readonly messages: () => readonly Message[]
+  /** The names of the source's tools that the last turn of the run was offered. */
+  readonly before: readonly string[]
 }

@@ -70,7 +70,7 @@ function waitForTurn(state: RunState, now: number): Action {
 
 /** The tools of the agent's source, where they are not those of the last turn. */
 function sourcedIn(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> {
-  const sourced = rules.sourcedTools?.() ?? []
+  const sourced = rules.sourcedTools?.(state) ?? []
   return isSameSource(state, sourced) ? {} : { sourced }
 }
 

@@ -59,7 +59,7 @@ export interface Rules {
   /** Changes the next turn; asked before its first attempt. Where the answer is waited for: `pending`, and asked again then. */
   readonly prepareTurn?: (state: RunState, request: TurnRequest) => TurnChange | undefined | 'pending'
   /** The tools of the agent's source now; asked once a turn, before its first attempt. A replay takes them from the record. */
-  readonly sourcedTools?: () => readonly ToolDefinition[]
+  readonly sourcedTools?: (state: RunState) => readonly ToolDefinition[]
   readonly compaction?: Compaction
   /** Returns the agent that takes over after a handoff tool; `undefined` for other tools. */
   readonly handOff?: (tool: string, messages: readonly Message[]) => TakingOver | undefined

@@ -66,7 +66,8 @@ const schema = valueThat(
 )
 
 function hasTools(value: unknown): boolean {
-  return Array.isArray((Object(value) as { readonly tools?: unknown }).tools)
+  const { tools, offered } = Object(value) as { readonly tools?: unknown; readonly offered?: unknown }
+  return Array.isArray(tools) && (offered === undefined || typeof offered === 'function')
 }
 
 /** What `defineAgent` takes. */

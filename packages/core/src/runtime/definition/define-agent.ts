@@ -50,7 +50,9 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     ...omitUndefined({ description, approval, maxResultChars, output, summarizer, toolSource }),
     rules: {
       ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
-      ...(toolSource && { sourcedTools: () => sourcedDefinitions({ tools: later().tools, toolSource }) }),
+      ...(toolSource && {
+        sourcedTools: (state) => sourcedDefinitions({ name, tools: later().tools, toolSource }, state),
+      }),
       handOff: handOffRule(
         () => later().handoffs,
         (agent) => agent.definition,

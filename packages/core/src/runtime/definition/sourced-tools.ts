@@ -2,6 +2,9 @@ import type { Tool, ToolSource } from '../../ports/tool.ts'
 import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
 import type { Call, RunState } from '../../machine/state/state.ts'
 import type { ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
+import { messagesOf } from '../../machine/messages/history.ts'
+import { anyText, fields, listOf, maybe } from '../../vocabulary/options/option.ts'
+import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 import { offeredTool } from '../agent/part-check.ts'
 
 /** What has tools, and may have a source of more. */
@@ -23,10 +26,28 @@ function sourcedTools({ tools, toolSource }: WithTools): readonly Tool[] {
   })
 }
 
-/** The same as models are shown them. */
-export function sourcedDefinitions(agent: WithTools): readonly ToolDefinition[] {
-  return sourcedTools(agent).map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+/** Those that the next turn is offered, as models are shown them. */
+export function sourcedDefinitions(
+  agent: WithTools & { readonly name: string },
+  { history, sourced }: Pick<RunState, 'history' | 'sourced'>,
+): readonly ToolDefinition[] {
+  const tools = sourcedTools(agent)
+  const names = agent.toolSource?.offered?.({
+    messages: () => messagesOf(history),
+    before: sourced?.tools.map(({ name }) => name) ?? [],
+  })
+  const subject = `offered of the toolSource of the agent ${agent.name}`
+  requireNoPromise(subject, names)
+  requireOptions(subject, offeredNames, { names })
+  const offered = names
+    ? [...new Set(names)].flatMap((name) => tools.find((tool) => tool.name === name) ?? [])
+    : tools
+  return offered.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
 }
+
+const offeredNames = fields<{ readonly names: readonly string[] | undefined }>({
+  names: maybe(listOf(anyText)),
+})
 
 /**
  * The tool of a call that was checked: of the agent or of its source. A tool of the source counts as gone where it is

@@ -1,0 +1,119 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { hostileTexts } from '@tallystick/core/testing'
+import { tries } from '../../../scripts/testing/effort.ts'
+import { toolIndex } from '../src/search/ranking.ts'
+import { wordsOf } from '../src/search/words.ts'
+
+const tool = (name: string, description = '', inputs: readonly string[] = []) => ({
+  name,
+  description,
+  inputSchema: { type: 'object', properties: Object.fromEntries(inputs.map((input) => [input, {}])) },
+})
+
+const office = [
+  tool('mcp__github__create_issue', 'Opens a new issue in a repository.', ['repo', 'title', 'body']),
+  tool('mcp__github__list_issues', 'Lists the issues of a repository.', ['repo', 'state']),
+  tool('mcp__github__merge_pull_request', 'Merges a pull request.', ['repo', 'number']),
+  tool('mcp__slack__post_message', 'Posts a message to a channel.', ['channel', 'text']),
+  tool('mcp__slack__list_channels', 'Lists the channels of a workspace.'),
+  tool('mcp__mail__send', 'Sends an email to one or more people.', ['to', 'subject', 'body']),
+  tool('mcp__mail__search', 'Searches the mailbox, for messages about a subject.', ['query']),
+  tool('getWeather', 'Tells the weather of a city for the next days.', ['city']),
+  tool('sql_query', 'Runs one statement that reads the database.', ['sql']),
+  tool('cafe_orders', 'Bestellungen im Café: alle offenen Posten.'),
+]
+const index = toolIndex(office)
+
+describe('the words of a text', () => {
+  it.each<[string, readonly string[]]>([
+    ['getWeatherForCity', ['get', 'weather', 'for', 'citi']],
+    ['mcp__git-hub__list_2issues', ['mcp', 'git', 'hub', 'list', '2', 'issu']],
+    ['creating creates created create', ['creat', 'creat', 'creat', 'creat']],
+    ['replies reply replying', ['repli', 'repli', 'repli']],
+    ['searches search', ['search', 'search']],
+    ['Café ÉTÉ', ['caf', 'ete']],
+    ['is red bed bus', ['is', 'red', 'bed', 'bus']],
+    ['v2Api', ['v', '2', 'api']],
+    ['  ,;-- ', []],
+    [`${'x '.repeat(2_000)}last`, Array.from({ length: 2_000 }, () => 'x')],
+  ])('%j', (text, words) => {
+    expect(wordsOf(text)).toEqual(words)
+  })
+})
+
+describe('a search over tools', () => {
+  it.each<[string, string]>([
+    ['open an issue', 'mcp__github__create_issue'],
+    ['which issues are there', 'mcp__github__list_issues'],
+    ['merge PR pull request', 'mcp__github__merge_pull_request'],
+    ['send email', 'mcp__mail__send'],
+    ['slack message', 'mcp__slack__post_message'],
+    ['weather in Paris', 'getWeather'],
+    ['query the database', 'sql_query'],
+    ['cafe', 'cafe_orders'],
+    ['city', 'getWeather'],
+  ])('%j finds %s first', (query, name) => {
+    expect(index.find(query)[0]).toBe(name)
+  })
+
+  it('puts the tool with exactly that name first, whatever else fits', () => {
+    const many = toolIndex([
+      tool('send_mail', 'send send send'),
+      tool('Send', 'Other.'),
+      tool('resend', 'send'),
+    ])
+    expect(many.find(' send ')).toEqual(['Send', 'send_mail', 'resend'])
+  })
+
+  it('knows a word by its beginning where no tool has it, and counts that less', () => {
+    expect(index.find('workspa')[0]).toBe('mcp__slack__list_channels')
+    const two = toolIndex([tool('a', 'channel'), tool('b', 'channeling weather'), tool('c', 'weather')])
+    expect(two.find('chann')).toEqual(['a', 'b'])
+    expect(two.find('channelling')).toEqual(['a', 'b'])
+    expect(toolIndex([tool('a', 'weathervane'), tool('b', 'city')]).find('weather city')).toEqual(['b', 'a'])
+    expect(two.find('we')).toEqual([])
+    expect(toolIndex([tool('a', 'at')]).find('atlas')).toEqual([])
+  })
+
+  it('counts a name more than a description, that more than an input, and a rare word more than a common one', () => {
+    const fields = toolIndex([tool('x', 'y', ['log']), tool('y', 'log'), tool('log', 'z'), tool('z', 'x')])
+    expect(fields.find('a log')).toEqual(['log', 'y', 'x'])
+    const rare = toolIndex([
+      tool('a', 'log file'),
+      tool('b', 'log file'),
+      tool('c', 'log'),
+      tool('d', 'disk'),
+    ])
+    expect(rare.find('log disk')[0]).toBe('d')
+  })
+
+  it('counts a word less in a long text, and more words of a query more', () => {
+    const long = toolIndex([tool('a', `log ${'and more '.repeat(40)}`), tool('b', 'log')])
+    expect(long.find('log')).toEqual(['b', 'a'])
+    const words = toolIndex([tool('a', 'log'), tool('b', 'disk log'), tool('c', 'disk')])
+    expect(words.find('disk log')[0]).toBe('b')
+  })
+
+  it('keeps the order of the tools among equals, and finds nothing without a word that fits', () => {
+    expect(toolIndex([tool('b', 'log'), tool('a', 'log')]).find('log')).toEqual(['b', 'a'])
+    expect(index.find('astronomy')).toEqual([])
+    expect(index.find('')).toEqual([])
+    expect(toolIndex([]).find('log')).toEqual([])
+  })
+
+  it('finds each tool by its name and by its description, whatever they say', () => {
+    const someText = fc.constantFrom(...hostileTexts.map(({ text }) => text.slice(0, 300)))
+    fc.assert(
+      fc.property(fc.array(fc.tuple(someText, someText), { minLength: 1, maxLength: 8 }), (texts) => {
+        const tools = texts.map(([name, description], at) => tool(`${at}${name}`, description))
+        const made = toolIndex(tools)
+        for (const { name, description } of tools) {
+          expect(made.find(name)).toContain(name)
+          expect(made.find(description).includes(name)).toBe(wordsOf(description).length > 0)
+        }
+      }),
+      { numRuns: tries(60) },
+    )
+  })
+})
