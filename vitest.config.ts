@@ -60,8 +60,8 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: 90_000,
     // Node loads sources and tests, as it does for users: Vite's own loader makes every use of an import a property access.
     experimental: { viteModuleRunner: false },
-    // Many tests wait for processes of their own: two workers keep even a machine of two cores busy.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many tests wait for processes of their own: a worker more than cores keeps the cores busy.
+    maxWorkers: availableParallelism() + 1,
     env: {
       TALLYSTICK_EFFORT: mode === 'thorough' ? 'thorough' : 'quick',
       // Processes that tests start load the same sources again and again: Node compiles them once.

@@ -22,7 +22,9 @@ export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgre
 /** Tests that start many processes, or write large ledgers: too slow for a run of two minutes on two cores. */
 export const thoroughOnly: readonly string[] = [
   'examples/demo/test/crash.spec.ts',
+  'examples/file-ledger/test/file-ledger.spec.ts',
   'examples/mcp-reader/test/mcp-reader.spec.ts',
+  'packages/cli/test/examples.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',

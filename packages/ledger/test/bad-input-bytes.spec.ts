@@ -149,13 +149,14 @@ describe('a ledger file of which one byte has changed', () => {
   it('in what a chained table or its indexes hold is found or refused, wherever it lies', async () => {
     const random = seededRandom(4)
     const outcomes = new Map<string, Set<Outcome>>()
+    const probes = effort({ quick: 2, thorough: 5 })
     for (const { name, pageno, pagetype } of kinds()) {
       const isOverflow = pagetype === 'overflow'
       const { count, from } = isOverflow ? { count: 1, from: 4 } : cellsOf(sound, pageno)
       if (!chained.test(name) || count === 0) continue
       const found = new Set<Outcome>()
       outcomes.set(`${name} ${pagetype}`, found)
-      for (let probe = 0; probe < 5; probe++) {
+      for (let probe = 0; probe < probes; probe++) {
         const at = (pageno - 1) * pageBytes + from + Math.floor(random() * (pageBytes - from))
         found.add(await outcomeOf(sound, at, 1 << Math.floor(random() * 8)))
       }

@@ -22,8 +22,8 @@ export interface Ground {
 }
 
 /**
- * Tries every mutant, and prints what survives as soon as it is known. Throws when a test that noticed a fault fails
- * without one, too: nothing would be proven.
+ * Tries every mutant, and prints what survives as soon as it is known. A test file that noticed a fault and fails without
+ * one, too, proves nothing: it is named, and what it noticed is tried again without it.
  */
 export async function tryAll(mutants: readonly Mutant[], ground: Ground): Promise<readonly Verdict[]> {
   const { root, workers, memory } = ground
@@ -31,26 +31,38 @@ export async function tryAll(mutants: readonly Mutant[], ground: Ground): Promis
   const testers = Array.from({ length: workers }, () => {
     return new Tester((test, milliseconds) => memory.addMilliseconds(relative(root, test), milliseconds))
   })
-  const verdicts: Verdict[] = []
-  const noticing = new Set<string>()
-  const next = mutants.values()
+  const verdicts = new Map<Mutant, Verdict>()
+  const failing = new Set<string>()
+  const testsOf: TestsOf = (...place) => ground.testsOf(...place).filter((test) => !failing.has(test))
+  const tryEach = async (some: readonly Mutant[]): Promise<void> => {
+    const next = some.values()
+    const work = async (tester: Tester): Promise<void> => {
+      for (const mutant of next) {
+        const verdict = await verdictOf(mutant, tester, compiler, { ...ground, testsOf })
+        verdicts.set(mutant, verdict)
+        report(verdict, verdicts.size, mutants.length, ground)
+      }
+    }
+    await Promise.all(testers.map(work))
+  }
+  const noticedIn = (tests: ReadonlySet<string>): readonly Mutant[] =>
+    mutants.filter((mutant) => tests.has(verdicts.get(mutant)?.test ?? ''))
   try {
-    await Promise.all(
-      testers.map(async (tester) => {
-        for (const mutant of next) {
-          const verdict = await verdictOf(mutant, tester, compiler, ground)
-          if (verdict.test !== undefined) noticing.add(join(root, verdict.test))
-          verdicts.push(verdict)
-          report(verdict, verdicts.length, mutants.length, ground)
-        }
-      }),
-    )
-    await control([...noticing], testers[0], root)
+    const sound = new Set<string>()
+    for (let left = mutants; left.length > 0; left = noticedIn(failing)) {
+      await tryEach(left)
+      const noticing = new Set([...verdicts.values()].flatMap(({ test }) => test ?? []))
+      for (const { test, how } of await failingOf([...noticing.difference(sound)], testers[0], root)) {
+        console.log(`${test} fails without any fault, so it proves nothing: ${how}`)
+        failing.add(test)
+      }
+      for (const test of noticing.difference(failing)) sound.add(test)
+    }
   } finally {
     for (const tester of testers) tester.close()
     compiler.close()
   }
-  return verdicts
+  return [...verdicts.values()]
 }
 
 /** How many test files run before the compiler is asked: most mutants are noticed by then. */
@@ -106,13 +118,21 @@ function report(
   console.log(`${kind}  ${show(mutant)}\n    ${how}`)
 }
 
-/** Runs the tests that noticed a fault without any fault. */
-async function control(tests: readonly string[], tester: Tester | undefined, root: string): Promise<void> {
-  const byPackage = Map.groupBy(tests, (test) => relative(root, test).split('/')[1])
-  for (const group of byPackage.values()) {
-    const outcome = await tester?.run({ tests: group })
-    if (outcome?.kind === 'failed') {
-      throw new Error(`${relative(root, outcome.test)} fails without any fault: ${outcome.how}`)
+/** Runs tests without any fault, and returns those that fail. A trial ends at its first failure, and is repeated without it. */
+async function failingOf(
+  tests: readonly string[],
+  tester: Tester | undefined,
+  root: string,
+): Promise<readonly { readonly test: string; readonly how: string }[]> {
+  const failing = new Map<string, string>()
+  for (const group of Map.groupBy(tests, (test) => test.split('/')[1]).values()) {
+    for (let isOver = false; !isOver;) {
+      const left = group.filter((test) => !failing.has(test))
+      const outcome =
+        left.length > 0 ? await tester?.run({ tests: left.map((test) => join(root, test)) }) : undefined
+      if (outcome?.kind === 'failed') failing.set(relative(root, outcome.test), outcome.how)
+      isOver = outcome?.kind !== 'failed'
     }
   }
+  return [...failing].map(([test, how]) => ({ test, how }))
 }
