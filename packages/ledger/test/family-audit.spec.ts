@@ -100,6 +100,11 @@ describe('the audit of a run with a child run', () => {
     expect((await audited({ last: change })).found).toEqual([5, 'law 9', expected, `${mine}`])
   })
 
+  it('names the first of several totals that a parent counts too low', async () => {
+    const { found } = await audited({ last: { turns: 4, toolCalls: 3 } })
+    expect(found?.at(2)).toBe(`4 turns of child run ${child}, as its own events say`)
+  })
+
   it('lets dollars differ as their rounding does, and a parent count more', async () => {
     expect((await audited({ last: { costUsd: 0.3 + 1e-12 } })).found).toBeUndefined()
     expect((await audited({ last: { turns: 1, costUsd: undefined } })).found).toBeUndefined()

@@ -193,9 +193,18 @@ describe('a server without authorize', () => {
     await expect(serve(server, { host: '0.0.0.0' })).rejects.toThrow(/can be reached from other machines/)
   })
 
+  it('listens until it is disposed of', async () => {
+    const server = open()
+    const listening = await serve(server)
+    const head = { headers: { authorization: `Bearer ${server.token ?? ''}`, connection: 'close' } }
+    expect((await fetch(`${listening.url}/agents`, head)).status).toBe(200)
+    await listening[Symbol.asyncDispose]()
+    await expect(fetch(`${listening.url}/agents`, head)).rejects.toThrow('fetch failed')
+  })
+
   it('takes no token from a URL', async () => {
     const server = open()
-    for (const name of ['token', 'access_token', 'Token']) {
+    for (const name of ['token', 'access_token', 'api_key', 'apikey', 'authorization', 'bearer', 'Token']) {
       const response = await server.fetch(new Request(`http://127.0.0.1/agents?${name}=${server.token}`))
       const answer = await answerOf(response)
       expect(answer).toMatchObject({ status: 400, code: 'secret_in_url' })

@@ -1,6 +1,8 @@
 // What a model reads of each built-in tool, and what the runtime goes by.
 import { calculator } from '@tallystick/tools/calculator'
+import { filesTools } from '@tallystick/tools/files'
 import { httpFetch } from '@tallystick/tools/http-fetch'
+import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
 
@@ -93,6 +95,17 @@ describe('what a model and the runtime read', () => {
         },
       }),
     )
+  })
+
+  it('of the tools over files and of the shell', async () => {
+    const root = import.meta.dirname
+    const programs = { sh: { about: 'Runs a script.', args: [['-c']] }, true: { read: true } }
+    const tools = [...filesTools({ root, write: true }), shell({ root, programs })]
+    const read = tools.map(({ name, description, inputSchema, effect, approval, recovery, timeoutMs }) => ({
+      ...{ name, description, inputSchema, effect, recovery, timeoutMs },
+      approval: typeof approval === 'function' ? 'a function' : approval,
+    }))
+    await expect(`${JSON.stringify(read, null, 2)}\n`).toMatchFileSnapshot('golden/definitions.json')
   })
 
   it('of any of them in the words of the application, where it gives some', () => {

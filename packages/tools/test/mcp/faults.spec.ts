@@ -331,6 +331,7 @@ describe('a list of tools', () => {
       { name: 'good', description: 'Reads.\u{e0041}\u{e0042} \u001b[2J', inputSchema: schema },
       { name: 'good', description: 'Again.', inputSchema: schema },
       { name: '', description: 'Nameless.', inputSchema: schema },
+      { name: 'n'.repeat(300), inputSchema: schema },
       { name: 'ünï/code name', description: '', inputSchema: { type: 'object' } },
       { name: `long-${'x'.repeat(100)}`, inputSchema: { type: 'object' } },
       {
@@ -366,6 +367,7 @@ describe('a list of tools', () => {
     expect(manager.servers[0]?.faults).toEqual([
       'the tool "good" is left out: it is listed twice',
       'the tool "" is left out: its name has 0 characters',
+      `the tool "${'n'.repeat(56)} … (cut)" is left out: its name has 300 characters`,
       'the tool "vast" is left out: its input schema has 410043 characters; 100000 are taken',
     ])
     const byName = new Map(manager.tools.map((tool) => [tool.origin?.name, tool]))

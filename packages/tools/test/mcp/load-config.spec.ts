@@ -161,6 +161,16 @@ describe('the file of', () => {
     })
   })
 
+  it('a time is taken in whole milliseconds that a timer can count', async () => {
+    const timed = async (timeout: unknown): Promise<unknown> =>
+      load('gemini', { mcpServers: { a: { command: 'node', timeout } } })
+    for (const timeout of [1, 2 ** 31 - 1])
+      expect(await timed(timeout)).toMatchObject({ a: { timeoutMs: timeout } })
+    expect(await timed(0.6)).toMatchObject({ a: { timeoutMs: 1 } })
+    for (const timeout of [0, 0.4, -5, 2 ** 31, '5'])
+      await expect(timed(timeout)).rejects.toThrow('timeout has to be a number above 0')
+  })
+
   it('Windsurf is read: its URL is serverUrl', async () => {
     const web = { serverUrl: 'https://a.example/mcp', headers: { K: '${env:KEY}' }, disabled: true }
     expect(await load('windsurf', { mcpServers: { web } })).toEqual({

@@ -224,6 +224,14 @@ describe('find_files', () => {
     )
   })
 
+  it('goes down a hundred folders, and says so where there are more', async () => {
+    const folder = `${'f/'.repeat(98)}f`
+    const box = filled({ [`${folder}/in.txt`]: '', [`${folder}/g/h/out.txt`]: '' })
+    const { text } = await caller(toolsOver(box))('find_files', { glob: '*.txt' })
+    expect(text).toMatch(/^1 file for "\*\.txt"\. Not everything was looked at: .* goes too deep\./)
+    expect(text).toContain('f/in.txt')
+  })
+
   it.each([
     ['[a', 'The glob "[a" has a [ without its ].'],
     ['{a,b', 'The glob "{a,b" has a { without its }.'],

@@ -72,6 +72,20 @@ describe('progress', () => {
   })
 })
 
+describe('the bound of progress', () => {
+  it.each([
+    [5, ['12345']],
+    [4, ['1234', 'More than 4 bytes were written: further output is not reported.']],
+  ])('of %i bytes is said once, where more is written', (maxBytes, expected) => {
+    const reports: unknown[] = []
+    const progress = outputProgress((data) => void reports.push(data), maxBytes, new HeldTimers())
+    for (const piece of ['123', '45']) progress.write('stdout', Buffer.from(piece))
+    progress.end()
+    progress.write('stdout', Buffer.from('6'))
+    expect(reports.map((report) => Object.values(report as object).at(-1) as unknown)).toEqual(expected)
+  })
+})
+
 describe('a text that is made visible', () => {
   it.each([
     ['\u001b[1;31mred\u001b[0m', 'red'],
