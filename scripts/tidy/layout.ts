@@ -151,6 +151,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'built-in/sql-query/sqlite',
     'built-in/sql-query/postgres',
     'built-in/sql-query',
+    'built-in/memory',
     'built-in/files/names',
     'built-in/files/root',
     'built-in/files/text',

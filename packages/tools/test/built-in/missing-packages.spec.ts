@@ -60,6 +60,8 @@ describe('a tool whose package is not installed', () => {
     ['http-fetch', 'httpFetch()', 'http_fetch', 'undici'],
     ['sql-query', `sqlQuery({ path: 'shop.db' })`, 'sql_query', 'better-sqlite3'],
     ['sql-query', `sqlQuery({ connectionString: 'postgres://a/b' })`, 'sql_query', 'pg'],
+    ['memory', `sqliteMemory('memory.db')`, 'sqliteMemory', 'better-sqlite3'],
+    ['memory', `postgresMemory({ connectionString: 'postgres://a/b' })`, 'postgresMemory', 'pg'],
   ])('names the line that installs it when %s is made', async (entry, code, tool, name) => {
     expect(await printed(made(entry, code))).toEqual({ known: true, message: missing(tool, name) })
   })

@@ -1,0 +1,71 @@
+/** Whose memories they are. They are erased together, and with the subject where there is one. */
+export interface MemoryOwner {
+  /** Names the owner within the store. Memories of one owner are never shown to another. */
+  readonly owner: string
+  /** Whom they are about, as the runs say that saved them. */
+  readonly subject?: string | undefined
+}
+
+/** A text that is remembered. */
+export interface Memory {
+  /** 1, 2, 3 … of its owner, and never given again while the owner has any. */
+  readonly id: number
+  readonly text: string
+  /** When it was saved, in milliseconds since 1970 UTC. */
+  readonly at: number
+}
+
+/** What a store is to save: once for each key, whatever comes with the key later. */
+export interface NewMemory {
+  readonly key: string
+  readonly text: string
+  readonly at: number
+  /** How many memories the owner may have. */
+  readonly max: number
+}
+
+/** The words to search for; of a phrase, each directly after the one before. The last word of each may continue. */
+export type SearchPhrases = readonly (readonly string[])[]
+
+/** Whose memories are erased. */
+export type Erased = { readonly subject: string } | { readonly session: string } | { readonly owner: string }
+
+/**
+ * Keeps memories. `sqliteMemory` and `postgresMemory` make one; any other store has to keep the promises of each member.
+ * Several processes may use one at the same time.
+ */
+export interface MemoryStore {
+  /**
+   * Saves a memory, unless one was saved under the key already: returns that one then, also where it was removed since.
+   * `full` where the owner has as many as it may have.
+   */
+  save(owner: MemoryOwner, memory: NewMemory): Promise<Memory | 'full'>
+  /** The memory that was saved under a key, also where it was removed since. */
+  savedUnder(owner: MemoryOwner, key: string): Promise<Memory | undefined>
+  /** Removes a memory for good, on behalf of a key; `true` again for the same key. `false` if no memory has the id. */
+  remove(owner: MemoryOwner, id: number, key: string): Promise<boolean>
+  /** Whether a memory was removed on behalf of the key. */
+  wasRemovedUnder(owner: MemoryOwner, key: string): Promise<boolean>
+  /** Memories that have one of the phrases, the best first. */
+  search(owner: MemoryOwner, phrases: SearchPhrases, limit: number): Promise<readonly Memory[]>
+  /** The newest memories first, or those before one. */
+  list(owner: MemoryOwner, limit: number, before?: number): Promise<readonly Memory[]>
+  /** Erases all memories of an owner, or of all that is about a subject, with every trace of them. Returns how many. */
+  erase(erased: Erased): Promise<number>
+  /** Ends what the store holds open. */
+  close(): Promise<void>
+}
+
+/** The owner that a session or a subject is, within a store. */
+export const ownerName = {
+  session: (session: string): string => `session:${session}`,
+  subject: (subject: string): string => `subject:${subject}`,
+  own: (name: string): string => `own:${name}`,
+} as const
+
+/** What a store erases: the memories of an owner, and those about a subject. */
+export function erasedOwner(erased: Erased): { readonly owner: string; readonly subject: string | null } {
+  if ('subject' in erased) return { owner: ownerName.subject(erased.subject), subject: erased.subject }
+  if ('session' in erased) return { owner: ownerName.session(erased.session), subject: null }
+  return { owner: ownerName.own(erased.owner), subject: null }
+}

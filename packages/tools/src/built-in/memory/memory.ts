@@ -1,0 +1,5 @@
+export type { MemoryOptions } from './memory-options.ts'
+export type { Erased, Memory, MemoryOwner, MemoryStore, NewMemory, SearchPhrases } from './memory-store.ts'
+export { memoryTools } from './memory-tools.ts'
+export { type PostgresMemoryOptions, postgresMemory } from './postgres-memory.ts'
+export { sqliteMemory } from './sqlite-memory.ts'

@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { requirePackage } from '../optional-package.ts'
+import { requireNativeInterface } from '../sql-query/sqlite/native-interface.ts'
+import {
+  erasedOwner,
+  type Memory,
+  type MemoryOwner,
+  type MemoryStore,
+  type NewMemory,
+  type SearchPhrases,
+} from './memory-store.ts'
+import { indexedWords, mayContinue } from './search-words.ts'
+
+/** What is needed of better-sqlite3, which brings no types. */
+interface Database {
+  pragma(source: string): unknown
+  exec(sql: string): unknown
+  prepare(sql: string): Statement
+  transaction<Arguments extends readonly unknown[], Result>(
+    body: (...given: Arguments) => Result,
+  ): { immediate(...given: Arguments): Result }
+  close(): void
+}
+
+interface Statement {
+  run(...values: readonly unknown[]): { readonly changes: number }
+  get(...values: readonly unknown[]): unknown
+  all(...values: readonly unknown[]): readonly unknown[]
+}
+
+const { filledText } = option
+
+/** How long a writer waits for another process that writes. */
+const busyMs = 5_000
+
+/**
+ * Memories in a SQLite file of their own, created if missing and readable for its owner alone, with full-text search. Needs
+ * the package better-sqlite3. What is removed or erased is overwritten in the file.
+ */
+export function sqliteMemory(path: string): MemoryStore {
+  requireOptions('sqliteMemory', filledText, path, 'the path of its file')
+  requireNativeInterface('sqliteMemory')
+  requirePackage('sqliteMemory', 'better-sqlite3')
+  const database = opened(path)
+  const { underKey, wasRemovedUnder, search, list } = readsOf(database)
+  const { save, remove, erase } = writesOf(database)
+  return {
+    save: async (owner, memory) => save.immediate(owner, memory),
+    savedUnder: async (owner, key) => underKey(owner, key),
+    remove: async (owner, id, key) => remove.immediate(owner, id, key),
+    wasRemovedUnder: async (owner, key) => wasRemovedUnder(owner, key),
+    search: async (owner, phrases, limit) => search(owner, phrases, limit),
+    list: async (owner, limit, before) => list(owner, limit, before),
+    erase: async (erased) => {
+      const { owner, subject } = erasedOwner(erased)
+      return erase.immediate(owner, subject)
+    },
+    close: async () => database.close(),
+  }
+}
+
+function readsOf(database: Database) {
+  const selected = 'select id, text, at from memory where owner = ?'
+  return {
+    underKey: ({ owner }: MemoryOwner, key: string) =>
+      database.prepare(`${selected} and key = ?`).get(owner, key) as Memory | undefined,
+    wasRemovedUnder: ({ owner }: MemoryOwner, key: string): boolean =>
+      database.prepare('select 1 from memory where owner = ? and removed_under = ?').get(owner, key) !==
+      undefined,
+    search: ({ owner }: MemoryOwner, phrases: SearchPhrases, limit: number): readonly Memory[] =>
+      phrases.length === 0
+        ? []
+        : (database
+            .prepare(
+              `select id, text, at from memory_words join memory on place = memory_words.rowid
+               where memory_words match ? and memory.owner = ? order by bm25(memory_words, 0.0, 1.0), id desc limit ?`,
+            )
+            .all(matching(owner, phrases), owner, limit) as readonly Memory[]),
+    list: ({ owner }: MemoryOwner, limit: number, before = Number.MAX_SAFE_INTEGER) =>
+      database
+        .prepare(`${selected} and removed_under is null and id < ? order by id desc limit ?`)
+        .all(owner, before, limit) as readonly Memory[],
+  }
+}
+
+function writesOf(database: Database) {
+  const prepared = (sql: string): Statement => database.prepare(sql)
+  const { underKey, wasRemovedUnder } = readsOf(database)
+
+  const save = database.transaction((owner: MemoryOwner, memory: NewMemory): Memory | 'full' => {
+    const { key, text, at, max } = memory
+    const known = underKey(owner, key)
+    if (known) return known
+    const { kept, last } = prepared(
+      'select count(*) filter (where removed_under is null) as kept, coalesce(max(id), 0) as last from memory where owner = ?',
+    ).get(owner.owner) as { kept: number; last: number }
+    if (kept >= max) return 'full'
+    const id = last + 1
+    prepared('insert into memory (owner, id, key, subject, text, at) values (?, ?, ?, ?, ?, ?)').run(
+      ...[owner.owner, id, key, owner.subject ?? null, text, at],
+    )
+    prepared(
+      'insert into memory_words (rowid, owner, words) select place, ?, ? from memory where owner = ? and id = ?',
+    ).run(ownerWord(owner.owner), indexedWords(text).join(' '), owner.owner, id)
+    prepared('delete from memory where owner = ? and removed_under is not null and id < ?').run(
+      ...[owner.owner, id - 2 * max],
+    )
+    return { id, text, at }
+  })
+
+  const remove = database.transaction((owner: MemoryOwner, id: number, key: string): boolean => {
+    if (wasRemovedUnder(owner, key)) return true
+    const row = prepared('select place from memory where owner = ? and id = ? and removed_under is null').get(
+      ...[owner.owner, id],
+    ) as { place: number } | undefined
+    if (row === undefined) return false
+    prepared('delete from memory_words where rowid = ?').run(row.place)
+    prepared(`update memory set text = '', removed_under = ? where place = ?`).run(key, row.place)
+    return true
+  })
+
+  const erase = database.transaction((owner: string, subject: string | null): number => {
+    const those = 'from memory where owner = ? or subject = ?'
+    prepared(`delete from memory_words where rowid in (select place ${those})`).run(owner, subject)
+    const counted = prepared(`select count(*) filter (where removed_under is null) as kept ${those}`)
+    const { kept } = counted.get(owner, subject) as { kept: number }
+    prepared(`delete ${those}`).run(owner, subject)
+    return kept
+  })
+  return { save, remove, erase }
+}
+
+/** Both sides hold letters and digits only: no word of a query is part of its language. */
+function matching(owner: string, phrases: SearchPhrases): string {
+  const any = phrases.map((words) => `"${words.join(' ')}"${mayContinue(words.at(-1) ?? '') ? ' *' : ''}`)
+  return `owner : "${ownerWord(owner)}" AND words : (${any.join(' OR ')})`
+}
+
+function ownerWord(owner: string): string {
+  return `o${createHash('sha256').update(owner).digest('hex')}`
+}
+
+function opened(path: string): Database {
+  const require = createRequire(import.meta.url)
+  const Constructor = require('better-sqlite3') as new (path: string, options: object) => Database
+  makeForOwner(path)
+  const database = new Constructor(path, { timeout: busyMs })
+  try {
+    // No write-ahead log, in which a memory would live on; what is deleted is overwritten.
+    database.pragma('journal_mode = delete')
+    database.pragma('synchronous = full')
+    database.pragma('secure_delete = on')
+    requireOwnFile(database, path)
+    database.exec(schema)
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+const schema = `
+  create table if not exists memory (
+    place integer primary key, owner text not null, id integer not null, key text not null, subject text,
+    text text not null, at integer not null, removed_under text, unique (owner, id), unique (owner, key)
+  ) strict;
+  create index if not exists memory_removed on memory (owner, removed_under);
+  create index if not exists memory_subject on memory (subject);
+  create virtual table if not exists memory_words using fts5(owner, words, tokenize = 'ascii');
+  insert into memory_words (memory_words, rank) values ('secure-delete', 1);
+`
+
+/** A ledger or a file of keys stays as it is: each has a journal and copies of its own. */
+function requireOwnFile(database: Database, path: string): void {
+  const other = database.prepare(`select 1 from sqlite_schema where tbl_name not glob 'memory*' limit 1`)
+  if (other.get() === undefined) return
+  throw new ConfigurationError(
+    `${path} is a database of something else, and no file of memories. It was left as it is. Name another file; one that is not there is made.`,
+  )
+}
+
+/** SQLite fills a file that is empty, and leaves its permissions as they are. */
+function makeForOwner(path: string): void {
+  if (!existsSync(path)) writeFileSync(path, '', { flag: 'a', mode: 0o600 })
+}

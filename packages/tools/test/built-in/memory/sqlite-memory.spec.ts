@@ -1,0 +1,65 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { ConfigurationError } from '@tallystick/core'
+import { sqliteMemory } from '@tallystick/tools/memory'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { storePromises } from './store-promises.ts'
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'tallystick-memory-'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe('sqliteMemory', () => {
+  let store: ReturnType<typeof sqliteMemory>
+  beforeAll(() => {
+    store = sqliteMemory(join(folder, 'promises.db'))
+  })
+  afterAll(() => store.close())
+  storePromises(() => store)
+
+  it('keeps memories in a file that only its owner reads, for every process that opens it', async () => {
+    const path = join(folder, 'kept.db')
+    const owner = { owner: 'subject:ann' }
+    const [one, other] = [sqliteMemory(path), sqliteMemory(path)]
+    await one.save(owner, { key: 'a', text: 'A tent.', at: 1, max: 9 })
+    await one.close()
+    expect(await other.list(owner, 9)).toEqual([{ id: 1, text: 'A tent.', at: 1 }])
+    await other.close()
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+  })
+
+  it('leaves no trace of what was removed or erased in its file', async () => {
+    const path = join(folder, 'traces.db')
+    const ann = { owner: 'subject:ann', subject: 'ann' }
+    const file = sqliteMemory(path)
+    const word = `w${Buffer.from('swordfish').toString('hex')}`
+    for (const key of ['a', 'b']) await file.save(ann, { key, text: `swordfish ${key}`, at: 1, max: 9 })
+    const bytes = (): string => readFileSync(path, 'latin1')
+    expect(bytes()).toContain('swordfish a')
+    expect(bytes()).toContain(word)
+    await file.remove(ann, 1, 'r')
+    expect(bytes()).not.toContain('swordfish a')
+    await file.erase({ subject: 'ann' })
+    for (const trace of ['swordfish', word.slice(1), 'subject:ann']) expect(bytes()).not.toContain(trace)
+    await file.close()
+  })
+
+  it('refuses an empty path, and a database of something else, which stays as it is', () => {
+    expect(() => sqliteMemory('')).toThrow(ConfigurationError)
+    expect(() => sqliteMemory(1 as never)).toThrow('the path of its file')
+    const path = join(folder, 'other.db')
+    const other = new DatabaseSync(path)
+    other.exec('create table event (id integer)')
+    other.close()
+    const before = readFileSync(path)
+    expect(() => sqliteMemory(path)).toThrow(`${path} is a database of something else`)
+    expect(readFileSync(path).equals(before)).toBe(true)
+    const text = join(folder, 'text.db')
+    writeFileSync(text, 'no database, and far longer than the head of one is. '.repeat(20))
+    expect(() => sqliteMemory(text)).toThrow('not a database')
+  })
+})
