@@ -35,6 +35,7 @@ export const areas: readonly Area[] = [
   areaOf('shared', 'providers/src/shared'),
   areaOf('replay', 'replay/src'),
   areaOf('server', 'server/src'),
+  areaOf('otel', 'otel/src'),
   areaOf('cli', 'cli/src'),
 ]
 

@@ -10,6 +10,7 @@ export const packageArrows: Readonly<Record<string, readonly string[]>> = {
   replay: ['core', 'ledger'],
   tools: ['core'],
   server: ['core', 'ledger'],
+  otel: ['core'],
 }
 
 /** What an adapter imports of another one. Every other adapter imports only itself and what all share. */
@@ -183,6 +184,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'server',
     'node',
   ],
+  otel: ['conventions', 'projection', 'live'],
   cli: [
     'terminal',
     'command',

@@ -1,0 +1,97 @@
+// The names of the OpenTelemetry conventions for generative AI, here and nowhere else. They are in development and have no
+// release: a change there is a change of this file, of its pin, and of the test that lists the names.
+
+/** Which state of https://github.com/open-telemetry/semantic-conventions-genai the names are of. */
+export const conventionsCommit = '024a4f944a1291fcb627c9c47da69e79868dd15e'
+
+/** What an operation does: `gen_ai.operation.name`, and the beginning of the name of its span. */
+export const operations = { agent: 'invoke_agent', chat: 'chat', tool: 'execute_tool' } as const
+
+/** Attributes of the conventions. */
+export const genAi = {
+  operation: 'gen_ai.operation.name',
+  provider: 'gen_ai.provider.name',
+  agent: 'gen_ai.agent.name',
+  conversation: 'gen_ai.conversation.id',
+  conversationCompacted: 'gen_ai.conversation.compacted',
+  requestModel: 'gen_ai.request.model',
+  stream: 'gen_ai.request.stream',
+  maxTokens: 'gen_ai.request.max_tokens',
+  temperature: 'gen_ai.request.temperature',
+  topP: 'gen_ai.request.top_p',
+  seed: 'gen_ai.request.seed',
+  stopSequences: 'gen_ai.request.stop_sequences',
+  reasoningLevel: 'gen_ai.request.reasoning.level',
+  outputType: 'gen_ai.output.type',
+  responseId: 'gen_ai.response.id',
+  responseModel: 'gen_ai.response.model',
+  finishReasons: 'gen_ai.response.finish_reasons',
+  timeToFirstChunk: 'gen_ai.response.time_to_first_chunk',
+  inputTokens: 'gen_ai.usage.input_tokens',
+  outputTokens: 'gen_ai.usage.output_tokens',
+  cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWriteTokens: 'gen_ai.usage.cache_write.input_tokens',
+  reasoningTokens: 'gen_ai.usage.reasoning.output_tokens',
+  tool: 'gen_ai.tool.name',
+  toolType: 'gen_ai.tool.type',
+  toolCallId: 'gen_ai.tool.call.id',
+  errorType: 'error.type',
+} as const
+
+/** What the conventions have no name for. */
+export const own = {
+  runId: 'tallystick.run.id',
+  relation: 'tallystick.run.relation',
+  workflow: 'tallystick.run.workflow',
+  group: 'tallystick.run.group',
+  trace: 'tallystick.run.trace',
+  tags: 'tallystick.run.tags',
+  finishReason: 'tallystick.run.finish_reason',
+  turns: 'tallystick.run.turns',
+  toolCalls: 'tallystick.run.tool_calls',
+  turn: 'tallystick.turn',
+  attempts: 'tallystick.attempts',
+  attempt: 'tallystick.attempt',
+  costUsd: 'tallystick.cost_usd',
+  purpose: 'tallystick.purpose',
+  outcome: 'tallystick.tool.outcome',
+  approved: 'tallystick.approval.approved',
+  reason: 'tallystick.reason',
+  name: 'tallystick.name',
+  action: 'tallystick.action',
+  value: 'tallystick.value',
+} as const
+
+/** Names that the conventions give to providers, by ours where they differ. */
+const providerNames: ReadonlyMap<string, string> = new Map([
+  ['azure', 'azure.ai.openai'],
+  ['bedrock', 'aws.bedrock'],
+  ['amazon-bedrock', 'aws.bedrock'],
+  ['vertex', 'gcp.vertex_ai'],
+  ['gemini', 'gcp.gemini'],
+  ['google', 'gcp.gen_ai'],
+  ['mistral', 'mistral_ai'],
+  ['moonshot', 'moonshot_ai'],
+  ['xai', 'x_ai'],
+])
+
+/** Returns what the conventions call a provider. */
+export function providerName(provider: string): string {
+  return providerNames.get(provider) ?? provider
+}
+
+const finishReasons: Readonly<Record<string, string>> = {
+  end: 'stop',
+  tool_use: 'tool_call',
+  max_tokens: 'length',
+  context_exceeded: 'length',
+  refused: 'content_filter',
+  content_filtered: 'content_filter',
+  cancelled: 'error',
+  failed: 'error',
+}
+
+/** Returns the word of the conventions for why a model stopped; our own where they have none. */
+export function finishReason(stopReason: string): string {
+  return finishReasons[stopReason] ?? stopReason
+}

@@ -1,0 +1,34 @@
+import type { AgentDefinition, EventOf, RunLabels } from '@tallystick/core/vocabulary'
+import { genAi, own } from '../conventions/names.ts'
+import type { MaybeAttributes } from './open-span.ts'
+import { nameText } from './span-text.ts'
+
+/** How a model was asked to write: each setting of the run wins over the agent's. */
+export function requestAttributes(
+  { modelSettings: ofRun }: EventOf<'run_started'>,
+  { modelSettings: ofAgent, output }: AgentDefinition,
+): MaybeAttributes {
+  const { temperature, topP, seed, stop, reasoningEffort } = { ...ofAgent, ...ofRun }
+  return {
+    [genAi.temperature]: temperature,
+    [genAi.topP]: topP,
+    [genAi.seed]: seed,
+    [genAi.stopSequences]: stop?.map(nameText),
+    [genAi.reasoningLevel]: reasoningEffort,
+    [genAi.outputType]: output ? 'json' : undefined,
+  }
+}
+
+/** The names that the application gave the run. Its metadata may say anything, and stays in the ledger. */
+export function labelAttributes({ workflowName, groupId, traceId, tags }: RunLabels = {}): MaybeAttributes {
+  return {
+    [own.workflow]: textOrNone(workflowName),
+    [own.group]: textOrNone(groupId),
+    [own.trace]: textOrNone(traceId),
+    [own.tags]: tags?.map(nameText),
+  }
+}
+
+function textOrNone(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : nameText(text)
+}

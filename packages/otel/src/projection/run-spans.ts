@@ -1,0 +1,350 @@
+import { omitUndefined } from '@tallystick/core/kit'
+import {
+  type AgentDefinition,
+  type EventOf,
+  type EventType,
+  type FinishReason,
+  type RuntimeEvent,
+  type Usage,
+} from '@tallystick/core/vocabulary'
+import { genAi, operations, own } from '../conventions/names.ts'
+import { ChatSpan, modelAttributes } from './chat-span.ts'
+import { marksOf } from './event-marks.ts'
+import {
+  costAttributes,
+  OpenSpan,
+  usageAttributes,
+  type MaybeAttributes,
+  type SpanError,
+} from './open-span.ts'
+import { labelAttributes, requestAttributes } from './request-attributes.ts'
+import type { Attributes, Span, SpanLink, SpanMove, StartedSpan } from './span.ts'
+import { nameText } from './span-text.ts'
+import { SummarySpan } from './summary-span.ts'
+import { callSpanId, lineageOf, runSpanId, spanIdOf, type Lineage, type RunStarts } from './trace-context.ts'
+
+interface NewSpan {
+  readonly id: string
+  readonly parentId: string | undefined
+  readonly name: string
+  readonly kind?: 'client'
+  readonly at: number
+  readonly attributes: MaybeAttributes
+}
+
+/**
+ * Folds the events of one run, from the first, and tells what each means to its trace. The same events give the same spans
+ * under the same ids, in any process and at any time. A span is ended by the event after which it is known whole; what is
+ * open after the last event has not ended yet.
+ *
+ * A fork has the events of its source up to where it begins: they are folded, and mean nothing to its own trace.
+ */
+export class RunSpans {
+  readonly #start: EventOf<'run_started'>
+  readonly #lineage: Lineage
+  /** The last event that the run shares with the one that it was forked from. */
+  readonly #sharedUpTo: number
+  readonly #open = new Set<OpenSpan>()
+  #moves: SpanMove[] = []
+  #agent: string
+  #definition: AgentDefinition
+  #run: OpenSpan | undefined
+  #stint: OpenSpan | undefined
+  #chat: ChatSpan | undefined
+  #summary: SummarySpan | undefined
+  #isCompacted = false
+  #isAnnounced: boolean
+  readonly #calls = new Map<string, OpenSpan>()
+  readonly #approvals = new Map<string, OpenSpan>()
+
+  readonly #handlers: { readonly [T in EventType]?: (event: EventOf<T>) => void } = {
+    run_started: (event) => this.#startRun(event),
+    model_call_started: (event) => this.#callModel(event),
+    assistant_started: (event) => this.#chat?.begin(event),
+    usage_updated: (event) => this.#chat?.use(event),
+    model_stream_failed: (event) => this.#chat?.fail(event),
+    assistant_message_finished: (event) => this.#finishChat(event),
+    compaction_started: (event) => this.#startSummary(event),
+    context_compacted: (event) => this.#endSummary(event),
+    approval_requested: (event) => this.#requestApproval(event),
+    approval_decided: (event) => this.#decideApproval(event),
+    tool_started: (event) => this.#startCall(event),
+    tool_result: (event) => this.#endCall(event),
+    agent_handed_off: (event) => this.#handOff(event),
+    run_finished: (event) => this.#finishRun(event),
+  }
+
+  constructor(start: EventOf<'run_started'>, starts: RunStarts = new Map()) {
+    this.#start = start
+    this.#lineage = lineageOf(start, starts)
+    this.#sharedUpTo = start.parent?.relation === 'fork' ? start.parent.seq : 0
+    this.#isAnnounced = this.#sharedUpTo === 0
+    this.#agent = start.agent
+    this.#definition = start.definition
+  }
+
+  /** Returns what the next event means. */
+  next(event: RuntimeEvent): readonly SpanMove[] {
+    this.#moves = []
+    if (!this.#isAnnounced && event.seq > this.#sharedUpTo) this.#announce(event.at)
+    this.#fold(event)
+    return this.#isAnnounced ? this.#moves : []
+  }
+
+  /** Begins, at the first event of a fork's own, what is open there. */
+  #announce(at: number): void {
+    this.#isAnnounced = true
+    for (const span of this.#open) {
+      span.beginAt(at)
+      this.#moves.push({ type: 'started', span: span.started })
+    }
+  }
+
+  #fold(event: RuntimeEvent): void {
+    const handle = this.#handlers[event.type] as ((event: RuntimeEvent) => void) | undefined
+    if (handle) handle(event)
+    else this.#mark(event)
+  }
+
+  /** Notes what has no span of its own: at its call where it concerns one, else at the active agent. */
+  #mark(event: RuntimeEvent): void {
+    const attributes = marksOf(event)
+    if (attributes === undefined) return
+    const call = event.toolCallId === undefined ? undefined : this.#calls.get(event.toolCallId)
+    const span = call ?? this.#stint ?? this.#run
+    span?.addEvent(event.at, `tallystick.${event.type}`, attributes)
+  }
+
+  #startRun({ at, agent, labels, parent, sessionId }: EventOf<'run_started'>): void {
+    const { follows, trace } = this.#lineage
+    this.#run = this.#begin(
+      {
+        id: runSpanId(this.#start.runId),
+        parentId: trace.parentSpanId,
+        name: `${operations.agent} ${nameText(agent)}`,
+        at,
+        attributes: {
+          [genAi.operation]: operations.agent,
+          [genAi.requestModel]: nameText((this.#start.givenModel ?? this.#definition).model.modelId),
+          [own.relation]: parent?.relation,
+          ...labelAttributes(labels),
+          [genAi.conversation]: sessionId === undefined ? undefined : nameText(sessionId),
+        },
+      },
+      follows && {
+        traceId: follows.traceId,
+        spanId: runSpanId(follows.runId),
+        attributes: { [own.relation]: follows.relation },
+      },
+    )
+  }
+
+  #callModel(event: EventOf<'model_call_started'>): void {
+    if (this.#chat?.continuesWith(event)) return this.#chat.addAttempt(event)
+    this.#giveUpChat(event.at)
+    const span = this.#begin({
+      id: spanIdOf(event.runId, 'chat', event.turn, event.attempt),
+      parentId: this.#agentSpanId,
+      name: `${operations.chat} ${nameText(event.model.modelId)}`,
+      kind: 'client',
+      at: event.at,
+      attributes: {
+        ...this.#chatAttributes(event.model),
+        ...requestAttributes(this.#start, this.#definition),
+        [own.turn]: event.turn,
+        [genAi.conversationCompacted]: this.#isCompacted || undefined,
+      },
+    })
+    this.#chat = new ChatSpan(event, span)
+  }
+
+  #chatAttributes(model: EventOf<'model_call_started'>['model']): MaybeAttributes {
+    return { [genAi.operation]: operations.chat, ...modelAttributes(model), [genAi.stream]: true }
+  }
+
+  #finishChat(event: EventOf<'assistant_message_finished'>): void {
+    const chat = this.#chat
+    if (chat === undefined) return
+    this.#chat = undefined
+    this.#ended(chat.span, chat.finish(event))
+  }
+
+  #giveUpChat(at: number): void {
+    const chat = this.#chat
+    if (chat === undefined) return
+    this.#chat = undefined
+    this.#ended(chat.span, chat.giveUp(at))
+  }
+
+  #startSummary(event: EventOf<'compaction_started'>): void {
+    if (this.#summary) return this.#summary.restart(event)
+    const span = this.#begin({
+      id: spanIdOf(event.runId, 'summary', event.seq),
+      parentId: this.#agentSpanId,
+      name: `${operations.chat} ${nameText(event.model.modelId)}`,
+      kind: 'client',
+      at: event.at,
+      attributes: {
+        ...this.#chatAttributes(event.model),
+        [own.turn]: event.turn,
+        [own.purpose]: 'compaction',
+        [genAi.maxTokens]: event.maxOutputTokens,
+      },
+    })
+    this.#summary = new SummarySpan(span)
+  }
+
+  #endSummary(event: EventOf<'context_compacted'>): void {
+    this.#isCompacted = true
+    const summary = this.#summary
+    if (summary === undefined) return this.#mark(event)
+    this.#summary = undefined
+    this.#ended(summary.span, summary.finish(event))
+  }
+
+  #requestApproval({ at, runId, turn, toolCallId, name, attempt }: EventOf<'approval_requested'>): void {
+    this.#closeApproval(toolCallId, at)
+    const span = this.#begin({
+      id: spanIdOf(runId, 'approval', toolCallId, attempt),
+      parentId: this.#agentSpanId,
+      name: `approval ${nameText(name)}`,
+      at,
+      attributes: {
+        [genAi.tool]: nameText(name),
+        [genAi.toolCallId]: toolCallId,
+        [own.attempt]: attempt,
+        [own.turn]: turn,
+      },
+    })
+    this.#approvals.set(toolCallId, span)
+  }
+
+  #decideApproval({ at, toolCallId, approved }: EventOf<'approval_decided'>): void {
+    this.#approvals.get(toolCallId)?.set({ [own.approved]: approved })
+    this.#closeApproval(toolCallId, at)
+  }
+
+  #closeApproval(toolCallId: string, at: number): void {
+    const span = this.#approvals.get(toolCallId)
+    if (span === undefined) return
+    this.#approvals.delete(toolCallId)
+    this.#end(span, at)
+  }
+
+  #startCall(event: EventOf<'tool_started'>): void {
+    const { at, toolCallId, attempt, child } = event
+    const span = this.#calls.get(toolCallId) ?? this.#beginCall(event, child)
+    span.set({ [own.attempts]: attempt })
+    if (attempt > 1) span.addEvent(at, 'tallystick.attempt_started', { [own.attempt]: attempt })
+  }
+
+  #beginCall(event: EventOf<'tool_started'> | EventOf<'tool_result'>, child?: string): OpenSpan {
+    const { at, runId, turn, toolCallId, name } = event
+    const span = this.#begin({
+      id: callSpanId(runId, toolCallId, child),
+      parentId: this.#agentSpanId,
+      name: `${operations.tool} ${nameText(name)}`,
+      at,
+      attributes: {
+        [genAi.operation]: operations.tool,
+        [genAi.tool]: nameText(name),
+        [genAi.toolType]: 'function',
+        [genAi.toolCallId]: toolCallId,
+        [own.turn]: turn,
+      },
+    })
+    this.#calls.set(toolCallId, span)
+    return span
+  }
+
+  /** A call that was never started has a span as well, without length: its model asked for it, and read why not. */
+  #endCall(event: EventOf<'tool_result'>): void {
+    const { at, toolCallId, outcome } = event
+    this.#closeApproval(toolCallId, at)
+    const span = this.#calls.get(toolCallId) ?? this.#beginCall(event)
+    this.#calls.delete(toolCallId)
+    span.set({ [own.outcome]: outcome })
+    this.#end(span, at, outcome === 'success' || outcome === 'repeated' ? undefined : { type: outcome })
+  }
+
+  #handOff({ at, runId, seq, to, definition, turn }: EventOf<'agent_handed_off'>): void {
+    this.#endStint(at)
+    this.#agent = to
+    this.#definition = definition
+    this.#stint = this.#begin({
+      id: spanIdOf(runId, 'agent', seq),
+      parentId: this.#run?.spanId,
+      name: `${operations.agent} ${nameText(to)}`,
+      at,
+      attributes: {
+        [genAi.operation]: operations.agent,
+        [genAi.requestModel]: nameText((this.#start.givenModel ?? definition).model.modelId),
+        [own.turn]: turn,
+        [own.relation]: 'handoff',
+      },
+    })
+  }
+
+  #endStint(at: number): void {
+    if (this.#stint) this.#end(this.#stint, at)
+    this.#stint = undefined
+  }
+
+  #finishRun(event: EventOf<'run_finished'>): void {
+    const { at, reason, turns, toolCalls, usage, costUsd } = event
+    this.#giveUpChat(at)
+    if (this.#summary) this.#ended(this.#summary.span, this.#summary.giveUp(at))
+    for (const toolCallId of this.#approvals.keys()) this.#closeApproval(toolCallId, at)
+    this.#endStint(at)
+    const run = this.#run
+    if (run === undefined) return
+    run.set({
+      ...usageAttributes({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens } as Usage),
+      ...costAttributes(costUsd),
+      [own.finishReason]: reason,
+      [own.turns]: turns,
+      [own.toolCalls]: toolCalls,
+    })
+    this.#end(run, at, endedWell.has(reason) ? undefined : { type: reason })
+  }
+
+  get #agentSpanId(): string | undefined {
+    return (this.#stint ?? this.#run)?.spanId
+  }
+
+  #begin({ id, parentId, name, kind, at, attributes }: NewSpan, link?: SpanLink): OpenSpan {
+    const { traceId, traceFlags } = this.#lineage.trace
+    const started: StartedSpan = {
+      traceId,
+      traceFlags,
+      spanId: id,
+      ...omitUndefined({ parentSpanId: parentId }),
+      runId: this.#start.runId,
+      kind: kind ?? 'internal',
+      name,
+      startedAt: at,
+      attributes: omitUndefined({
+        ...attributes,
+        [genAi.agent]: nameText(this.#agent),
+        [own.runId]: this.#start.runId,
+      }) as Attributes,
+      links: link ? [link] : [],
+    }
+    const span = new OpenSpan(started)
+    this.#open.add(span)
+    this.#moves.push({ type: 'started', span: started })
+    return span
+  }
+
+  #end(span: OpenSpan, at: number, error?: SpanError): void {
+    this.#ended(span, span.end(at, error))
+  }
+
+  #ended(open: OpenSpan, span: Span): void {
+    this.#open.delete(open)
+    this.#moves.push({ type: 'ended', span })
+  }
+}
+
+/** The endings of a run that are no error. */
+const endedWell: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])

@@ -1,0 +1,81 @@
+import type { EventOf } from '@tallystick/core/vocabulary'
+import { digestOf } from '@tallystick/core/vocabulary'
+
+/** The trace that a span belongs to, and the span above it. */
+export interface TraceContext {
+  readonly traceId: string
+  readonly parentSpanId?: string
+  readonly traceFlags: number
+}
+
+/** The flag of a trace that is recorded. */
+const sampled = 1
+
+/** Returns the id of a span: of a run, and what the span is in it. The same facts give the same id, wherever they are read. */
+export function spanIdOf(runId: string, ...place: readonly (string | number)[]): string {
+  const id = digestOf([runId, ...place]).slice(0, 16)
+  // Sixteen zeros mean no span.
+  return id === noSpan ? '0000000000000001' : id
+}
+
+const noSpan = '0'.repeat(16)
+const noTrace = '0'.repeat(32)
+
+/** Returns the id of the span of a run. */
+export function runSpanId(runId: string): string {
+  return spanIdOf(runId, 'run')
+}
+
+/** Returns the id of the span of a call: by the run that does its work, where one does, so that this run knows it, too. */
+export function callSpanId(runId: string, toolCallId: string, child?: string): string {
+  return child === undefined ? spanIdOf(runId, 'call', toolCallId) : spanIdOf(child, 'caller')
+}
+
+/** Where a run is among traces: its own place, and the runs that it follows. */
+export interface Lineage {
+  readonly trace: TraceContext
+  /** The run that it continues or was forked from, with the trace of that run. */
+  readonly follows?: { readonly runId: string; readonly traceId: string; readonly relation: string }
+}
+
+/** The first events of runs, by the ids of the runs, as far as they are known. */
+export type RunStarts = ReadonlyMap<string, EventOf<'run_started'>>
+
+type Start = EventOf<'run_started'>
+
+/**
+ * Where a run is among traces. A run that works for another one is in the trace of that run, below the call that it works for.
+ * Any other run has a trace of its own, whose id is that of the run without dashes; a trace id that the caller gave wins.
+ */
+export function lineageOf(start: Start, starts: RunStarts): Lineage {
+  const { parent } = start
+  const trace = traceOf(start, starts)
+  if (parent === undefined || parent.relation === 'child') return { trace }
+  const before = starts.get(parent.runId)
+  const traceId = before ? traceOf(before, starts).traceId : traceIdOf(parent.runId)
+  return { trace, follows: { runId: parent.runId, traceId, relation: parent.relation } }
+}
+
+function traceOf(start: Start, starts: RunStarts): TraceContext {
+  if (start.parent?.relation !== 'child') return ownTrace(start)
+  const seen = new Set<string>()
+  let top: Pick<Start, 'runId' | 'labels' | 'parent'> = start
+  while (top.parent?.relation === 'child' && !seen.has(top.runId)) {
+    seen.add(top.runId)
+    const { runId } = top.parent
+    // A run above that is not known has the labels of those that work for it.
+    top = starts.get(runId) ?? { runId, ...(top.labels && { labels: top.labels }) }
+  }
+  const { traceId, traceFlags } = ownTrace(top)
+  return { traceId, traceFlags, parentSpanId: spanIdOf(start.runId, 'caller') }
+}
+
+function ownTrace({ runId, labels }: Pick<Start, 'runId' | 'labels'>): TraceContext {
+  const given = labels?.traceId ?? ''
+  const isTraceId = /^[\da-f]{32}$/.test(given) && given !== noTrace
+  return { traceId: isTraceId ? given : traceIdOf(runId), traceFlags: sampled }
+}
+
+function traceIdOf(runId: string): string {
+  return runId.replaceAll('-', '')
+}
