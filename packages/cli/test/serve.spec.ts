@@ -18,6 +18,9 @@ describe('serve', () => {
     expect((await get('/agents', 'Bearer wrong')).status).toBe(401)
     const result = await get(`/runs/${runId}/result?waitMs=30000`, `Bearer ${token}`)
     expect(await result.json()).toMatchObject({ status: 'done', text: 'Payment: 5 USD paid' })
+    // The address and the token are all that a client of OpenAI needs.
+    const models = await (await get('/v1/models', `Bearer ${token}`)).json()
+    expect(models).toMatchObject({ data: [{ id: 'shopper', object: 'model' }] })
     serving.kill('SIGTERM')
     const { code, stderr } = await serving.ending
     expect(code).toBe(0)

@@ -170,7 +170,12 @@ export {
 } from './vocabulary/model/content-schema.ts'
 export { type FailureClass, type ModelFailure, failureClasses } from './vocabulary/model/failure.ts'
 export type { ModelRequest } from './vocabulary/model/model-request.ts'
-export type { ModelSettings, ProviderOptions } from './vocabulary/model/model-settings.ts'
+export {
+  type ModelSettings,
+  type ProviderOptions,
+  type ReasoningEffort,
+  reasoningEfforts,
+} from './vocabulary/model/model-settings.ts'
 export type { ModelRefusal, RefusalPolicy } from './vocabulary/model/refusal.ts'
 export {
   readResultName,

@@ -8,6 +8,10 @@ export {
   permissions,
 } from './access/principal.ts'
 export type { AgUiEvent, AgUiMessage, AgUiNames } from './protocols/ag-ui-events.ts'
+export type { ChatChunk, ChatNames } from './facade/chat-chunks.ts'
+export type { FacadeError } from './facade/facade-error.ts'
+export { toOpenAiChat, toOpenAiResponse } from './facade/mapped-responses.ts'
+export type { ResponseEvent, ResponseNames } from './facade/response-events.ts'
 export { toAgUi, toUiMessages } from './protocols/mapped-events.ts'
 export type { UiMessageChunk } from './protocols/ui-message-chunks.ts'
 export { type Server, createServer } from './server/create-server.ts'

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { createServer } from '@tallystick/server'
-import { answerOf, openOffice, payingAgent } from './kit/office.ts'
+import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
 
 interface Media {
   readonly schema: { readonly required?: readonly string[]; readonly $ref?: string }
@@ -52,13 +52,21 @@ interface StoppedRun {
   readonly deferredCalls: readonly { readonly toolCallId: string }[]
 }
 
+/** An agent whose run is in the state in which an operation is of use. */
+function agentFor(operationId: string): ReturnType<typeof payingAgent> {
+  if (operationId === 'settleRun') return deferringAgent()
+  return operationId === 'createChatCompletion'
+    ? tellingAgent('cashier', 'One.', 'Two.')
+    : payingAgent('cashier')
+}
+
 /** Sends a request as the document describes it, about a run that waits, and returns the response. */
 async function sendAsDescribed(
   path: string,
   method: string,
   operation: DescribedOperation,
 ): Promise<Response> {
-  const agents = [operation.operationId === 'settleRun' ? deferringAgent() : payingAgent('cashier')]
+  const agents = [agentFor(operation.operationId)]
   const office = await openOffice({ agents })
   const runId = await office.start('boss', { sessionId: 'chat-0' })
   const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
@@ -75,6 +83,7 @@ async function sendAsDescribed(
     agent: 'cashier',
     session: 'chat-0',
     chat: 'chat-0',
+    model: 'cashier',
   }
   const place = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name] ?? '')
   return await office.send(place, 'boss', body)
@@ -136,11 +145,13 @@ describe('the OpenAPI document', () => {
   it('describes a refused request as a problem', async () => {
     const office = await openOffice()
     const { components } = document
-    const { required } = components.schemas['Problem'] as { required: readonly string[] }
-    for (const { path, method } of described.filter((each) => each.method === 'post')) {
+    for (const { path, method, operation } of described.filter((each) => each.method === 'post')) {
+      const [[type, media] = []] = Object.entries(operation.responses['default']?.content ?? {})
+      const name = media?.schema.$ref?.split('/').at(-1) ?? ''
+      const { required } = components.schemas[name] as { required: readonly string[] }
       const place = path.replaceAll('{agent}', 'office').replaceAll('{run}', 'none')
       const response = await office.send(place, 'boss', { unknown: true })
-      expect(response.headers.get('content-type'), `${method} ${path}`).toBe('application/problem+json')
+      expect(response.headers.get('content-type'), `${method} ${path}`).toBe(type)
       expect(Object.keys((await response.json()) as object)).toEqual(expect.arrayContaining([...required]))
     }
   })

@@ -33,7 +33,7 @@ export async function isVisible(ledger: Ledger, principal: Principal, runId: Run
 }
 
 /** The first event of the run that a run works for, at whatever depth: that of the run, if it works for none. */
-async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
+export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
   for (let id = runId; ;) {
     const first = await startOf(ledger, id)
     if (first?.parent?.relation !== 'child') return first

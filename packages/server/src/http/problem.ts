@@ -60,23 +60,35 @@ function statusOf(error: unknown): number {
   return 500
 }
 
-/**
- * The response for an error, as RFC 9457 describes it, with the stable code of the error. A fault of the server says
- * nothing of its cause: the message may name a file, a host, or a table.
- */
-export function problemResponse(error: unknown): Response {
+/** What callers learn of an error: the status, its stable code, and what they can do. */
+export interface Problem {
+  readonly status: number
+  readonly code: string
+  readonly detail: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Returns what callers learn of an error. A fault of the server says nothing of its cause: the message may name a file or a host. */
+export function problemOf(error: unknown): Problem {
   const status = statusOf(error)
   const refused = error instanceof RefusedRequestError
   const code = error instanceof TallystickError ? error.code : 'internal'
   const isShown = refused || (status < 500 && error instanceof TallystickError)
   const detail = isShown ? error.message : 'The server reported the cause to its operator. Try again later.'
+  const headers = { ...(status === 503 && { 'retry-after': '1' }), ...(refused && error.headers) }
+  return { status, code, detail, headers }
+}
+
+/** The response for an error, as RFC 9457 describes it, with the stable code of the error. */
+export function problemResponse(error: unknown): Response {
+  const { status, code, detail, headers } = problemOf(error)
   const problem = {
     type: `urn:tallystick:problem:${code}`,
     title: titles[status] ?? 'The request failed',
     status,
     code,
     detail,
-    ...(refused && error.details),
+    ...(error instanceof RefusedRequestError && error.details),
     ...(error instanceof LedgerConflictError && {
       kind: error.kind,
       ...(error.busy && { busy: error.busy }),
@@ -84,12 +96,13 @@ export function problemResponse(error: unknown): Response {
   }
   return new Response(JSON.stringify(problem), {
     status,
-    headers: {
-      'content-type': 'application/problem+json',
-      ...(status === 503 && { 'retry-after': '1' }),
-      ...(refused && error.headers),
-    },
+    headers: { 'content-type': 'application/problem+json', ...headers },
   })
+}
+
+/** The refusal of a request that does not fit. */
+export function malformed(message: string): RefusedRequestError {
+  return new RefusedRequestError(400, 'malformed', message)
 }
 
 /** The same for a run that does not exist and for one that the caller may not see: its existence is no answer. */

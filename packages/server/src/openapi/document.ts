@@ -38,7 +38,7 @@ export function openApiDocument(routes: readonly Route[], basePath: string): obj
           description: 'The token of the server, or what the application reads from a request instead.',
         },
       },
-      schemas: { Problem: problem, ...bodies() },
+      schemas: { Problem: problem, OpenAiError: openAiError, ...bodies() },
     },
   }
 }
@@ -54,6 +54,24 @@ const problem = {
     detail: { type: 'string' },
   },
   required: ['type', 'title', 'status', 'code', 'detail'],
+}
+
+const openAiError = {
+  type: 'object',
+  description: 'An error as clients of OpenAI read it. `code` is stable.',
+  properties: {
+    error: {
+      type: 'object',
+      properties: {
+        message: { type: 'string' },
+        type: { type: 'string' },
+        code: { type: 'string' },
+        param: { type: 'null' },
+      },
+      required: ['message', 'type', 'code', 'param'],
+    },
+  },
+  required: ['error'],
 }
 
 const schemasAt = '#/components/schemas/'
@@ -80,10 +98,16 @@ function described({ operationId, summary, body, parameters: names = [], ...rest
       ),
       default: {
         description: 'The server refused the request, or failed.',
-        content: { 'application/problem+json': { schema: { $ref: `${schemasAt}Problem` } } },
+        content: errorContent(rest.errors),
       },
     },
   }
+}
+
+function errorContent(errors: Operation['errors']): object {
+  return errors
+    ? { 'application/json': { schema: { $ref: `${schemasAt}${errors}` } } }
+    : { 'application/problem+json': { schema: { $ref: `${schemasAt}Problem` } } }
 }
 
 function content({ fields = [], stream }: Pick<Operation, 'fields' | 'stream'>): object {

@@ -1,5 +1,7 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type * as z from 'zod'
+import { chatRequest } from '../facade/chat-request.ts'
+import { responseRequest } from '../facade/response-request.ts'
 import { runAgentInput } from '../protocols/ag-ui.ts'
 import { chatBody } from '../protocols/ui-messages.ts'
 import { forkBody, resumeBody, startBody } from '../runs/bodies.ts'
@@ -23,8 +25,10 @@ export interface Operation {
   readonly answers: Readonly<Record<string, string>>
   /** The fields of the JSON answer. Default: any. */
   readonly fields?: readonly string[]
-  /** Whether the answer is a stream of server-sent events: always, or if the request accepts that. */
+  /** Whether the answer is a stream of server-sent events: always, or if the request asks for that. */
   readonly stream?: 'always' | 'accepted'
+  /** How a refused request is answered, where that is no problem of RFC 9457. */
+  readonly errors?: 'OpenAiError'
 }
 
 /** The parameters of all routes, with what each takes. */
@@ -53,6 +57,9 @@ const commands: Readonly<Record<CommandName, readonly [summary: string, example:
   raise: ['Raises a limit of a run.', { limit: 'maxTurns', max: 100 }],
   settle: ['Settles a deferred call.', { ...call, result: '5 USD paid' }],
 }
+
+/** What a client of OpenAI sends, and what it gets. */
+const openAi = { stream: 'accepted', errors: 'OpenAiError' } as const
 
 /** The operations of a server, by method and path as its routes name them. */
 export const operations: Readonly<Record<string, Operation>> = {
@@ -183,6 +190,48 @@ export const operations: Readonly<Record<string, Operation>> = {
     },
     answers: { 200: 'The AG-UI events of the run.' },
     stream: 'always',
+  },
+  'GET /v1/models': {
+    operationId: 'listModels',
+    summary: 'The agents, for clients of OpenAI.',
+    answers: { 200: 'The agents.' },
+    fields: ['object', 'data'],
+    errors: 'OpenAiError',
+  },
+  'GET /v1/models/:model': {
+    operationId: 'readModel',
+    summary: 'One agent, for clients of OpenAI.',
+    answers: { 200: 'The agent.' },
+    fields: ['id', 'object', 'created', 'owned_by'],
+    errors: 'OpenAiError',
+  },
+  'POST /v1/responses': {
+    operationId: 'createResponse',
+    summary:
+      'A run, or the rest of one that waits, as OpenAI’s Responses API answers. `stream` makes it a stream.',
+    parameters: ['Idempotency-Key'],
+    body: {
+      name: 'ResponseRequest',
+      schema: responseRequest,
+      example: { model: 'cashier', input: 'Pay the bill.' },
+    },
+    answers: { 200: 'The response: the run has ended, or waits for what the response asks.' },
+    fields: ['id', 'object', 'status', 'output', 'usage'],
+    ...openAi,
+  },
+  'POST /v1/chat/completions': {
+    operationId: 'createChatCompletion',
+    summary:
+      'A run, or the rest of one that waits, as OpenAI’s Chat Completions answer. `stream` makes it a stream.',
+    parameters: ['Idempotency-Key'],
+    body: {
+      name: 'ChatRequest',
+      schema: chatRequest,
+      example: { model: 'cashier', messages: [{ role: 'user', content: 'Pay the bill.' }] },
+    },
+    answers: { 200: 'The completion.' },
+    fields: ['id', 'object', 'choices', 'usage'],
+    ...openAi,
   },
 }
 

@@ -15,7 +15,7 @@ export function toAgUi(events$: Observable<RuntimeEvent>, names: AgUiNames = {})
 }
 
 /** Maps the events of a run, from its first: each to what its moves are in the protocol. */
-function mappedEvents<Out>(
+export function mappedEvents<Out>(
   events$: Observable<RuntimeEvent>,
   newTable: () => MoveTable<Out>,
 ): Observable<Out> {

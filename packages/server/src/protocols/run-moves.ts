@@ -16,6 +16,7 @@ export type RunMove =
   | {
       readonly type: 'run_started'
       readonly runId: string
+      readonly agent: string
       readonly sessionId?: string
       readonly parentRunId?: string
       /** Milliseconds since 1970 UTC. */
@@ -155,8 +156,16 @@ export class RunMoves {
   /** The moves that come before the text that an event shows. */
   #movesBefore(event: RuntimeEvent): readonly RunMove[] {
     if (event.type === 'run_started') {
-      const { runId, sessionId, parent, at } = event
-      return [{ type: 'run_started', runId, at, ...omitUndefined({ sessionId, parentRunId: parent?.runId }) }]
+      const { runId, agent, sessionId, parent, at } = event
+      return [
+        {
+          type: 'run_started',
+          runId,
+          agent,
+          at,
+          ...omitUndefined({ sessionId, parentRunId: parent?.runId }),
+        },
+      ]
     }
     if (event.type === 'model_call_started') {
       return event.attempt === 1 ? [...this.#endStep(), ...this.#beginStep()] : this.#withdrawAttempt()

@@ -1,4 +1,4 @@
-import type { Agent, Ledger, Run, RunId } from '@tallystick/core'
+import type { Agent, Ledger, Run, RunId, RunInput, RunOptions } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { canonicalJson, limitNames, type Json, type UserPart } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
@@ -42,15 +42,22 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
+/** What begins a run: what a body says, and how its model writes. */
+export interface RunOrder
+  extends Omit<StartBody, 'input'>, Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> {
+  readonly input: RunInput
+}
+
 /** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
 export async function startRun(
   served: Served,
   principal: Principal,
-  body: StartBody,
+  body: RunOrder,
   idempotencyKey?: string,
 ): Promise<Run> {
   const { runtime, ledger } = served
   const { input, sessionId, whenBusy, from, tags, metadata, deadline } = body
+  const { modelSettings, toolChoice, parallelToolCalls } = body
   const agent = requireAgent(served, principal, body.agent)
   const subject = body.subject ?? onlySubject(principal)
   requireSeen(principal, { agent: agent.name, sessionId, subject })
@@ -61,6 +68,7 @@ export async function startRun(
     context: served.contextOf(principal),
     ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits }),
     ...omitUndefined({ tags, metadata, deadline, idempotencyKey }),
+    ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })
   const first = await firstEvent(run, 0, served.stream.report)
   if (idempotencyKey !== undefined) await requireSameOrder(ledger, run.id, body)
@@ -77,14 +85,22 @@ function begun({ basePath }: Served, { id }: Run): Response {
   return json({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
 }
 
+/** What the user says last in an input. */
+function lastSaid(input: RunInput): readonly UserPart[] {
+  if (typeof input === 'string') return [{ type: 'text', text: input }]
+  const last = input.at(-1)
+  if (last !== undefined && 'parts' in last) return last.parts as readonly UserPart[]
+  return input as readonly UserPart[]
+}
+
 /** Whether two inputs are the same, as JSON carries them. */
 function isSame(one: readonly UserPart[], other: readonly UserPart[]): boolean {
   return canonicalJson(one as unknown as Json) === canonicalJson(other as unknown as Json)
 }
 
 /** Refuses a key that began a run with another agent or input: one of the two requests is a mistake. */
-async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: StartBody): Promise<void> {
-  const given = typeof input === 'string' ? [{ type: 'text', text: input } as const] : input
+async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: RunOrder): Promise<void> {
+  const given = lastSaid(input)
   for await (const event of ledger.read(runId)) {
     const differs =
       (event.type === 'run_started' && event.agent !== agent) ||

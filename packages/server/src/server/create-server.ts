@@ -7,6 +7,8 @@ import { crossOriginHeaders, isPreflight } from '../http/cross-origin.ts'
 import { newToken, tokenOwner } from '../access/own-token.ts'
 import { sealedPlaces } from '../access/sealed-places.ts'
 import { requirePrincipal } from '../access/principal.ts'
+import { facadeErrorResponse } from '../facade/facade-error.ts'
+import { addOpenAi } from '../protocol-routes/openai.ts'
 import { addAgUi } from '../protocol-routes/ag-ui.ts'
 import { addAgents } from '../routes/agents.ts'
 import { addAllEvents } from '../routes/all-events.ts'
@@ -61,7 +63,8 @@ export function createServer(options: ServerOptions): Server {
       return await app.fetch(request)
     } catch (error) {
       if (isServerFault(error)) report(error, `${request.method} ${new URL(request.url).pathname} failed`)
-      return problemResponse(error)
+      const { pathname } = new URL(request.url)
+      return pathname.startsWith(`${basePath}/v1/`) ? facadeErrorResponse(error) : problemResponse(error)
     }
   }
   return {
@@ -117,6 +120,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addSessions(app, served)
   addChat(app, served)
   addAgUi(app, served)
+  addOpenAi(app, served)
   addOpenApi(app, served)
   return app
 }

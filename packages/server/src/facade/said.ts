@@ -1,0 +1,100 @@
+import type { InputMessage, RunInput } from '@tallystick/core'
+import {
+  parseToolCallId,
+  type AssistantPart,
+  type JsonObject,
+  type ResultPart,
+  type ToolCallId,
+  type ToolResult,
+  type UserPart,
+} from '@tallystick/core/vocabulary'
+import { malformed } from '../http/problem.ts'
+
+/** An answer to what a run waits for: what a call came to, or a decision about it. */
+export type Answer =
+  | { readonly kind: 'result'; readonly toolCallId: ToolCallId; readonly content: readonly ResultPart[] }
+  | {
+      readonly kind: 'decision'
+      readonly approvalId: string
+      readonly approved: boolean
+      readonly reason: string
+    }
+
+/** What a client of OpenAI keeps of a conversation, piece by piece. */
+export type Said =
+  | { readonly kind: 'user'; readonly parts: readonly UserPart[] }
+  | { readonly kind: 'assistant'; readonly text: string }
+  | {
+      readonly kind: 'call'
+      readonly toolCallId: ToolCallId
+      readonly name: string
+      readonly input: JsonObject
+    }
+  | Answer
+
+/** Reads the id of a call that this server gave. */
+export function callIdOf(id: unknown, place: string): ToolCallId {
+  const toolCallId = typeof id === 'string' ? parseToolCallId(id) : undefined
+  if (toolCallId !== undefined) return toolCallId
+  throw malformed(`${place} has to be the id of a call that this server gave.`)
+}
+
+/** The input of a call, which clients carry as text. */
+export function callInput(text: unknown, place: string): JsonObject {
+  try {
+    const input: unknown = JSON.parse(String(text))
+    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as JsonObject
+  } catch {
+    // Refused below.
+  }
+  throw malformed(`${place} has to be a JSON object, as text.`)
+}
+
+/** The answers with which a conversation ends; none if it ends with what the user says. */
+export function answersIn(said: readonly Said[]): readonly Answer[] {
+  const from = said.findLastIndex(({ kind }) => kind !== 'result' && kind !== 'decision') + 1
+  return said.slice(from) as readonly Answer[]
+}
+
+/** What a run is asked: the last message of the user, after what was said before it. */
+export function conversationOf(said: readonly Said[]): RunInput {
+  const [only, ...more] = said
+  if (only?.kind === 'user' && more.length === 0) return only.parts
+  const messages: InputMessage[] = []
+  const names = new Map<ToolCallId, string>()
+  for (const each of said) {
+    const last = messages.at(-1)
+    if (each.kind === 'user') messages.push({ role: 'user', parts: each.parts })
+    if (each.kind === 'assistant' && each.text !== '')
+      addToReply(messages, last, { type: 'text', text: each.text })
+    if (each.kind === 'call') {
+      const { toolCallId, name, input } = each
+      names.set(toolCallId, name)
+      addToReply(messages, last, { type: 'tool_call', toolCallId, providerCallId: toolCallId, name, input })
+    }
+    if (each.kind === 'result') {
+      const { toolCallId, content } = each
+      const name = names.get(toolCallId)
+      if (name === undefined) throw malformed(`The result of ${toolCallId} comes before its call.`)
+      addResult(messages, last, { toolCallId, name, outcome: 'success', content })
+    }
+  }
+  return messages
+}
+
+/** No model is known to have written what a client says that one wrote. */
+const givenModel = { provider: 'given', api: 'given', modelId: 'given' }
+
+function addToReply(messages: InputMessage[], last: InputMessage | undefined, part: AssistantPart): void {
+  const isReply = last?.role === 'assistant' && 'parts' in last
+  const parts = isReply ? [...last.parts, part] : [part]
+  if (isReply) messages.pop()
+  const stopReason = parts.some(({ type }) => type === 'tool_call') ? 'tool_use' : 'end'
+  messages.push({ role: 'assistant', parts, model: givenModel, stopReason, partial: false })
+}
+
+function addResult(messages: InputMessage[], last: InputMessage | undefined, result: ToolResult): void {
+  const isResults = last?.role === 'tool'
+  if (isResults) messages.pop()
+  messages.push({ role: 'tool', results: isResults ? [...last.results, result] : [result] })
+}

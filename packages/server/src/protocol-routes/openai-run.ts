@@ -1,0 +1,140 @@
+import type { Agent, RunOptions } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { runIdOfCall, type JsonObject, type RunId } from '@tallystick/core/vocabulary'
+import { RefusedRequestError, malformed } from '../http/problem.ts'
+import type { Principal } from '../access/principal.ts'
+import { requireVisible, startOfRoot } from '../access/visible-run.ts'
+import { stateAt } from '../runs/run-view.ts'
+import { questionOf } from '../protocols/approval-id.ts'
+import type { FollowedRun } from '../protocols/protocol-stream.ts'
+import {
+  choiceOf,
+  nameOf,
+  type FacadeSettings,
+  type GivenChoice,
+  type NamedTool,
+} from '../facade/request-fields.ts'
+import { answersIn, conversationOf, type Answer, type Said } from '../facade/said.ts'
+import { sendDecision } from '../routes/decisions.ts'
+import { startRun } from '../routes/run-start.ts'
+import { requireAgent, requirePermission, type Served } from '../routes/served.ts'
+
+/** A request of a client of OpenAI, in the words of a run. */
+export interface FacadeOrder {
+  readonly agent: string
+  readonly said: readonly Said[]
+  /** The run of the response that this one continues. */
+  readonly previous?: RunId | undefined
+  readonly sessionId?: string | undefined
+  readonly metadata?: JsonObject | null | undefined
+  readonly settings: FacadeSettings | undefined
+  readonly tools?: readonly NamedTool[] | null | undefined
+  readonly toolChoice?: GivenChoice | null | undefined
+  readonly parallelToolCalls?: boolean | null | undefined
+  /** Under which it takes effect once. */
+  readonly key: string | undefined
+}
+
+/** Begins the run that answers a request, or brings the one that waits the answers of the client. */
+export async function orderedRun(
+  served: Served,
+  principal: Principal,
+  order: FacadeOrder,
+): Promise<FollowedRun> {
+  const agent = requireAgent(served, principal, order.agent)
+  requireOwnTools(agent, order.tools ?? [])
+  const answers = answersIn(order.said)
+  return answers.length > 0
+    ? await answered(served, principal, order, answers)
+    : await begun(served, principal, order)
+}
+
+/** What a model may call is the agent's to decide. A client can repeat tools of it, to be shown their calls. */
+function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedTool[]): void {
+  const strange = given.map(nameOf).find((named) => !tools.some((tool) => tool.name === named))
+  if (strange === undefined) return
+  throw malformed(
+    `The agent ${name} has no tool ${strange.slice(0, 80)}. Tools are given to the agent, not to a request: leave it out.`,
+  )
+}
+
+async function begun(served: Served, principal: Principal, order: FacadeOrder): Promise<FollowedRun> {
+  requirePermission(principal, 'start')
+  const { agent, said, previous, sessionId, settings, key } = order
+  if (previous !== undefined) await requireEnded(served, principal, previous)
+  const options: Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> = omitUndefined({
+    modelSettings: settings,
+    toolChoice: choiceOf(order.toolChoice),
+    parallelToolCalls: order.parallelToolCalls ?? undefined,
+  })
+  const from = previous === undefined ? undefined : { runId: previous }
+  const metadata = order.metadata ?? undefined
+  const body = { agent, input: conversationOf(said), ...omitUndefined({ sessionId, from, metadata }) }
+  const { id } = await startRun(served, principal, { ...body, ...options }, key)
+  return { runId: id, after: 0 }
+}
+
+async function requireEnded(served: Served, principal: Principal, runId: RunId): Promise<void> {
+  await requireVisible(served.ledger, principal, runId)
+  if ((await stateAt(served.ledger, runId)).phase === 'done') return
+  throw new RefusedRequestError(
+    409,
+    'run_not_ended',
+    `Run ${runId} of the previous response has not ended. Send what it waits for, such as the output of its calls, or wait for its end.`,
+  )
+}
+
+async function answered(
+  served: Served,
+  principal: Principal,
+  { agent, previous, key }: FacadeOrder,
+  answers: readonly Answer[],
+): Promise<FollowedRun> {
+  const { ledger } = served
+  const runId = await runAnswered(served, principal, answers)
+  const first = await startOfRoot(ledger, runId)
+  if (first?.agent !== agent || (previous !== undefined && previous !== runId)) {
+    throw malformed(
+      `The answers are for run ${runId} of the agent ${first?.agent}, and the request names another.`,
+    )
+  }
+  const after = (await ledger.head(runId))?.seq ?? 0
+  for (const answer of answers) {
+    if (answer.kind === 'decision') await sendDecision(served, principal, runId, answer)
+    else await settle(served, principal, runId, { ...answer, key })
+  }
+  return { runId, after }
+}
+
+/** The run that waits for all of these answers: the one at the top, where runs that work for it asked. */
+async function runAnswered(
+  { ledger }: Served,
+  principal: Principal,
+  answers: readonly Answer[],
+): Promise<RunId> {
+  const roots = new Set<RunId>()
+  for (const answer of answers) {
+    const callId = answer.kind === 'result' ? answer.toolCallId : questionOf(answer.approvalId)?.toolCallId
+    const asking = runIdOfCall(callId ?? '')
+    if (asking === undefined) throw malformed('An approval_request_id has to be one that this server gave.')
+    await requireVisible(ledger, principal, asking)
+    const first = await startOfRoot(ledger, asking)
+    if (first) roots.add(first.runId)
+  }
+  const [runId, ...others] = roots
+  if (runId !== undefined && others.length === 0) return runId
+  throw malformed('The answers at the end are for several runs. Send those of one run at a time.')
+}
+
+async function settle(
+  { runtime, contextOf }: Served,
+  principal: Principal,
+  runId: RunId,
+  { toolCallId, content, key }: Extract<Answer, { kind: 'result' }> & Pick<FacadeOrder, 'key'>,
+): Promise<void> {
+  requirePermission(principal, 'settle')
+  const command = { type: 'settle', toolCallId, outcome: 'success', content } as const
+  const own = { key: key && `${key}:${toolCallId}`, context: contextOf(principal) }
+  const answer = await runtime.send(runId, command, own)
+  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
+}

@@ -1,0 +1,37 @@
+import type { Ledger } from '@tallystick/core'
+import { caughtUp, changesOf } from '@tallystick/core/kit'
+import type { StreamHost } from '../stream/followed-stream.ts'
+import type { FollowedRun } from './protocol-stream.ts'
+import type { MoveTable } from './run-moves.ts'
+import { RunReader } from './run-reader.ts'
+
+/** Resolves with what a protocol says last of a run, when it ends or waits for a command; `undefined` if the server stops before. */
+export async function protocolAnswer<Out>(
+  ledger: Ledger,
+  { runId, after }: FollowedRun,
+  table: MoveTable<Out>,
+  { clock, heartbeatMs, stopping, signal }: StreamHost & { readonly signal: AbortSignal },
+): Promise<Out | undefined> {
+  const reader = new RunReader(ledger, after, table)
+  const changes = changesOf(ledger, runId, { after: 0 })
+  const end = (): void => void changes.return()
+  // Asked again now and then: what the run waits for can be recorded by another one.
+  const look = (): void => {
+    changes.wake()
+    stopTimer = clock.schedule(heartbeatMs, look)
+  }
+  let stopTimer = clock.schedule(heartbeatMs, look)
+  stopping.addEventListener('abort', end)
+  signal.addEventListener('abort', end)
+  try {
+    for await (const event of changes) {
+      const outs = event === caughtUp ? await reader.rest() : reader.read(event)
+      if (event === caughtUp ? outs !== undefined : event.type === 'run_finished') return outs?.at(-1)
+    }
+    return undefined
+  } finally {
+    stopTimer()
+    stopping.removeEventListener('abort', end)
+    signal.removeEventListener('abort', end)
+  }
+}

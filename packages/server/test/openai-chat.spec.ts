@@ -1,0 +1,302 @@
+import {
+  type APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError,
+} from 'openai'
+import type OpenAI from 'openai'
+import { describe, expect, it } from 'vitest'
+import { defineAgent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
+import { clientOf, shippingAgent, stumblingAgent } from './kit/shop.ts'
+
+type ChatMessage = OpenAI.Chat.ChatCompletionMessageParam
+
+describe('Chat Completions', () => {
+  it('answer with a run of the agent, whole or as a stream', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
+    const client = clientOf(office)
+    const messages: ChatMessage[] = [{ role: 'user', content: 'First?' }]
+    const whole = await client.chat.completions.create({ model: 'teller', messages })
+    expect(whole).toMatchObject({ object: 'chat.completion', model: 'teller' })
+    expect(whole.choices).toEqual([
+      {
+        ...{ index: 0, logprobs: null, finish_reason: 'stop' },
+        message: { role: 'assistant', content: 'One.', refusal: null },
+      },
+    ])
+    messages.push(whole.choices[0]!.message, { role: 'user', content: 'Second?' })
+    const stream = client.chat.completions.stream({
+      ...{ model: 'teller', messages, stream_options: { include_usage: true } },
+    })
+    let told = ''
+    stream.on('content', (delta) => (told += delta))
+    const second = await stream.finalChatCompletion()
+    expect(second.choices).toMatchObject([{ finish_reason: 'stop', message: { content: 'Two.' } }])
+    expect([told, second.usage]).toEqual([
+      'Two.',
+      expect.objectContaining({ total_tokens: expect.any(Number) as number }),
+    ])
+    const transcript = await answerOf(
+      await office.send(`/runs/${second.id.slice('chatcmpl-'.length)}/transcript`),
+    )
+    const roles = (transcript['messages'] as readonly { readonly role: string }[]).map(({ role }) => role)
+    expect(roles).toEqual(['user', 'assistant', 'user', 'assistant'])
+    const plain = await client.chat.completions.stream({ model: 'teller', messages }).finalChatCompletion()
+    expect('usage' in plain).toBe(false)
+  })
+
+  it('show the calls that their client runs, and continue with the results', async () => {
+    const office = await openOffice({ agents: [shippingAgent()] })
+    const client = clientOf(office)
+    const messages: ChatMessage[] = [{ role: 'user', content: 'Tea for two.' }]
+    const tools = [{ type: 'function', function: { name: 'ship', parameters: {} } }] as const
+    const stream = client.chat.completions.stream({ model: 'shop', messages, tools: [...tools] })
+    const [first] = (await stream.finalChatCompletion()).choices
+    expect(first).toMatchObject({
+      finish_reason: 'tool_calls',
+      message: {
+        content: 'I look.\n\nI ship.',
+        tool_calls: [
+          { type: 'function', function: { name: 'ship', arguments: '{"to":"Ada"}' } },
+          { type: 'function', function: { name: 'ship', arguments: '{"to":"Bob"}' } },
+        ],
+      },
+    })
+    messages.push(first!.message)
+    for (const { id } of first?.message.tool_calls ?? []) {
+      messages.push({ role: 'tool', tool_call_id: id, content: `sent ${id}` })
+    }
+    const second = await client.chat.completions.create({ model: 'shop', messages })
+    expect(second.choices).toMatchObject([{ finish_reason: 'stop', message: { content: 'Shipped.' } }])
+    expect(second.usage).toEqual({
+      ...{ prompt_tokens: 30, completion_tokens: 4, total_tokens: 34 },
+      prompt_tokens_details: { cached_tokens: 0 },
+      completion_tokens_details: { reasoning_tokens: 1 },
+    })
+    messages.push(second.choices[0]!.message, { role: 'user', content: 'Thank you.' })
+    const third = await client.chat.completions.create({ model: 'shop', messages })
+    expect(third.choices[0]?.message.content).toBe('You are welcome.')
+    expect((await answerOf(await office.send('/runs')))['runs']).toHaveLength(2)
+  })
+
+  it('say that a run waits for an approval, and give its answer under the same key afterwards', async () => {
+    const office = await openOffice()
+    const client = clientOf(office)
+    const body = { model: 'office', messages: [{ role: 'user', content: 'Pay.' }] } as const
+    const own = { headers: { 'Idempotency-Key': 'k1' } }
+    const params = { ...body, messages: [...body.messages] }
+    const refused = await client.chat.completions.create(params, own).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(ConflictError)
+    expect(refused).toMatchObject({ code: 'approval_required' })
+    expect((refused as APIError).headers?.get('x-should-retry')).toBe('false')
+    const streamed = client.chat.completions.stream(params, own).finalChatCompletion()
+    await expect(streamed).rejects.toMatchObject({ code: 'approval_required' })
+    const [, runId, toolCallId] = /POST \/runs\/(\S+)\/approve.*toolCallId (\S+) /.exec(String(refused)) ?? []
+    await office.send(`/runs/${runId}/approve`, 'ada', { toolCallId })
+    const paid = await client.chat.completions.create(params, own)
+    expect(paid.choices[0]?.message.content).toBe('I pay. \n\nPayment: 5 USD paid')
+    expect(paid.id).toBe(`chatcmpl-${runId}`)
+  })
+
+  it('end a stream with an error where a run takes text back, and have the answer all the same', async () => {
+    const office = await openOffice({ agents: [stumblingAgent()] })
+    const client = clientOf(office)
+    const own = { headers: { 'Idempotency-Key': 'k1' } }
+    const params = { model: 'teller', messages: [{ role: 'user' as const, content: 'Well?' }] }
+    const streamed = client.chat.completions.stream(params, own).finalChatCompletion()
+    await expect(streamed).rejects.toMatchObject({ code: 'text_withdrawn' })
+    const whole = await client.chat.completions.create(params, own)
+    expect(whole.choices[0]?.message.content).toBe('All of it.')
+    expect((await answerOf(await office.send('/runs')))['runs']).toHaveLength(1)
+  })
+
+  it.each([
+    ['output_truncated', { text: 'So', stopReason: 'max_tokens' }, 'length'],
+    ['refused', { text: 'No.', stopReason: 'refused' }, 'content_filter'],
+  ] as const)('say of a run that ends as %s how it ended', async (_, step, finish) => {
+    const model = scriptedModel([step, step])
+    const office = await openOffice({ agents: [defineAgent({ name: 'a', instructions: 'Act.', model })] })
+    const params = { model: 'a', messages: [{ role: 'user' as const, content: 'Go.' }] }
+    const whole = await clientOf(office).chat.completions.create(params)
+    const stream = clientOf(office).chat.completions.stream(params)
+    const endings = [whole, await stream.finalChatCompletion()].map(
+      ({ choices }) => choices[0]?.finish_reason,
+    )
+    expect(endings).toEqual([finish, finish])
+  })
+
+  it('say that a limit has to be raised, and that there is no answer', async () => {
+    const limits = { maxTurns: 0, onLimit: 'ask' } as const
+    const [held, failing] = [
+      scriptedModel([]),
+      scriptedModel([{ fail: 'authentication' }, { fail: 'authentication' }]),
+    ]
+    const agents = [
+      defineAgent({ name: 'held', instructions: 'Act.', model: held, limits }),
+      defineAgent({ name: 'failing', instructions: 'Act.', model: failing }),
+    ]
+    const client = clientOf(await openOffice({ agents }))
+    const ask = async (model: string) =>
+      await client.chat.completions.create({ model, messages: [{ role: 'user', content: 'Go.' }] })
+    expect((await ask('held')).choices).toMatchObject([
+      { finish_reason: 'length', message: { content: null } },
+    ])
+    const failed = await ask('failing').catch((error: unknown) => error)
+    expect(failed).toBeInstanceOf(InternalServerError)
+    expect(failed).toMatchObject({ status: 502, code: 'model_failed', type: 'server_error' })
+    const streamed = client.chat.completions.stream({
+      model: 'failing',
+      messages: [{ role: 'user', content: 'Go.' }],
+    })
+    await expect(streamed.finalChatCompletion()).rejects.toMatchObject({ code: 'model_failed' })
+  })
+
+  it('write as the request says', async () => {
+    const model = scriptedModel([{ text: 'One.' }, { text: 'Two.' }])
+    const client = clientOf(
+      await openOffice({ agents: [defineAgent({ name: 'a', instructions: 'Act.', model })] }),
+    )
+    const messages: ChatMessage[] = [{ role: 'user', content: [{ type: 'text', text: 'Go.' }] }]
+    await client.chat.completions.create({
+      ...{
+        model: 'a',
+        messages,
+        temperature: 0.5,
+        top_p: 0.9,
+        max_completion_tokens: 50,
+        seed: 7,
+        stop: 'END',
+      },
+      ...{ reasoning_effort: 'low', tool_choice: 'auto', n: 1, logprobs: false, presence_penalty: 0 },
+      ...{ response_format: { type: 'text' }, modalities: ['text'], logit_bias: {} },
+    })
+    await client.chat.completions.create({ model: 'a', messages, max_tokens: 60, stop: ['A', 'B'] })
+    expect(model.requests).toMatchObject([
+      {
+        modelSettings: { temperature: 0.5, topP: 0.9, seed: 7, stop: ['END'], reasoningEffort: 'low' },
+        maxOutputTokens: 50,
+      },
+      { modelSettings: { stop: ['A', 'B'] }, maxOutputTokens: 60 },
+    ])
+  })
+
+  it('take images and files, and results before the calls in no message', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'Seen.')] })
+    const { id } = await clientOf(office).chat.completions.create({
+      model: 'teller',
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
+            { type: 'file', file: { file_data: 'data:application/pdf;base64,aGk=', filename: 'bill.pdf' } },
+          ],
+        },
+      ],
+    })
+    const transcript = await answerOf(await office.send(`/runs/${id.slice('chatcmpl-'.length)}/transcript`))
+    const [asked] = transcript['messages'] as readonly { readonly parts: unknown }[]
+    expect(asked?.parts).toEqual([
+      { type: 'image', mediaType: 'image/png', data: 'aGk=' },
+      { type: 'file', mediaType: 'application/pdf', data: 'aGk=', name: 'bill.pdf' },
+    ])
+  })
+
+  it('refuse what the agent decides, and what makes no sense', async () => {
+    const office = await openOffice({ agents: [shippingAgent()] })
+    const messages = [{ role: 'user', content: 'Hi.' }]
+    const send = async (body: object) =>
+      await answerOf(await office.send('/v1/chat/completions', 'ada', { model: 'shop', messages, ...body }))
+    const id = 'call_00000000000000000000000000000000_1_1_0'
+    const call = { id, type: 'function', function: { name: 'ship', arguments: 'no JSON' } }
+    const user = { role: 'user', content: 'Hi.' }
+    for (const [body, message] of [
+      [{ n: 2 }, /n: can only be 1/],
+      [{ logprobs: true }, /logprobs: can only be false/],
+      [{ frequency_penalty: 1 }, /frequency_penalty: can only be 0/],
+      [{ presence_penalty: 1 }, /presence_penalty/],
+      [{ logit_bias: { 7: 1 } }, /logit_bias/],
+      [{ modalities: ['audio'] }, /modalities/],
+      [{ response_format: { type: 'json_object' } }, /response_format\.type: can only be "text"/],
+      [{ functions: [] }, /functions/],
+      [{ tools: [{ type: 'function', function: { name: 'rob' } }] }, /no tool rob/],
+      [{ messages: [] }, /messages/],
+      [{ messages: [{ role: 'system', content: 'Be rude.' }] }, /messages\.0 has the role system/],
+      [
+        { messages: [{ role: 'tool', tool_call_id: 'x', content: '' }] },
+        /messages\.0\.tool_call_id has to be/,
+      ],
+      [
+        { messages: [{ role: 'assistant', tool_calls: [call] }, user] },
+        /tool_calls\.arguments has to be a JSON/,
+      ],
+      [{ messages: [{ role: 'assistant', tool_calls: [{ id }] }, user] }, /a call of no function/],
+      [{ messages: [{ role: 'tool', tool_call_id: id, content: 'x' }, user] }, /comes before its call/],
+    ] as const) {
+      const answer = await send(body)
+      expect({ body, ...answer }).toMatchObject({
+        ...{ body, status: 400 },
+        error: { code: expect.any(String) as string, message: expect.stringMatching(message) as string },
+      })
+    }
+  })
+})
+
+describe('a client of OpenAI', () => {
+  it('lists the agents that it sees as models', async () => {
+    const office = await openOffice({
+      agents: [tellingAgent('one'), tellingAgent('two')],
+      authorize: () => ({ name: 'eve', sees: { agents: ['two'] } }),
+    })
+    const client = clientOf(office)
+    expect((await client.models.list()).data).toEqual([
+      { id: 'two', object: 'model', created: 0, owned_by: 'tallystick' },
+    ])
+    expect(await client.models.retrieve('two')).toMatchObject({ id: 'two' })
+    await expect(client.models.retrieve('one')).rejects.toThrow(NotFoundError)
+  })
+
+  it('gets each refusal as an error of its own', async () => {
+    const admit = (request: Request): boolean => !request.headers.has('x-late')
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.'), payingAgent()], admit })
+    const ask = async (as: string, model: string, content: string, headers = {}) =>
+      await clientOf(office, as).chat.completions.create(
+        { model, messages: [{ role: 'user', content }] },
+        { headers },
+      )
+    for (const [refused, type, code] of [
+      [ask('stranger', 'teller', 'Hi.'), AuthenticationError, 'unauthorized'],
+      [ask('viewer', 'teller', 'Hi.'), PermissionDeniedError, 'not_permitted'],
+      [ask('ada', 'none', 'Hi.'), NotFoundError, 'agent_not_found'],
+      [ask('ada', 'teller', ''), BadRequestError, 'malformed'],
+      [ask('ada', 'teller', 'Hi.', { 'x-late': '1' }), RateLimitError, 'too_many_requests'],
+    ] as const) {
+      const error: unknown = await refused.catch((thrown: unknown) => thrown)
+      expect(error).toBeInstanceOf(type)
+      expect(error).toMatchObject({ code, param: null })
+      const retry = (error as APIError).headers?.get('x-should-retry')
+      expect([code, retry]).toEqual([code, code === 'too_many_requests' ? null : 'false'])
+    }
+    const path = await office.send('/v1/files', 'ada')
+    expect(await answerOf(path)).toMatchObject({ status: 404, error: { code: 'not_found' } })
+    const outside = await office.send('/v2', 'ada')
+    expect(await answerOf(outside)).toMatchObject({ status: 404, code: 'not_found' })
+  })
+
+  it('learns where the answer will be if the server stops while it waits', async () => {
+    const model = scriptedModel([{ text: 'Slow', hang: true }])
+    const office = await openOffice({ agents: [defineAgent({ name: 'a', instructions: 'Act.', model })] })
+    const asked = clientOf(office)
+      .responses.create({ model: 'a', input: 'Go.' })
+      .catch((error: unknown) => error)
+    while (model.requests.length === 0) await new Promise(setImmediate)
+    await office.listening.close(0)
+    expect(await asked).toMatchObject({ status: 503, code: 'run_continues' })
+  })
+})
