@@ -23,6 +23,11 @@ export type {
   OutputDefinition,
   SummarizerDefinition,
 } from './vocabulary/agent/agent-definition.ts'
+export {
+  type RecordingPart,
+  type RecordingPolicy,
+  recordingParts,
+} from './vocabulary/agent/recording-policy.ts'
 export type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
 export type { AnyContext } from './vocabulary/agent/any-context.ts'
 export type { GivenModel, RunGiven, RunLabels } from './vocabulary/agent/run-given.ts'

@@ -14,6 +14,7 @@ import { partPositions } from '../messages/part-positions.ts'
 import { replyFault } from './reply-fault.ts'
 import { retryAt } from '../limits/retry.ts'
 import type { Attempt, RunState, StreamingState } from '../state/state.ts'
+import { isRecorded } from '../limits/recorded-parts.ts'
 import { costFields, settledUsage } from '../limits/settled-usage.ts'
 import { priceOf } from '../state/state-views.ts'
 
@@ -35,9 +36,11 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
     case 'model_text':
       return decideTextDelta('assistant_text_delta', here, signal)
     case 'model_reasoning':
-      return decideTextDelta('assistant_reasoning_delta', here, signal)
+      return isRecorded(state, 'reasoning')
+        ? decideTextDelta('assistant_reasoning_delta', here, signal)
+        : nothing
     case 'model_tool_input': {
-      if (signal.text === '') return nothing
+      if (signal.text === '' || !isRecorded(state, 'toolInputDeltas')) return nothing
       const { part, name, text: more } = signal
       return one({
         type: 'tool_input_delta',
@@ -76,7 +79,7 @@ function decideModelUsage(
     ...omitUndefined({
       contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
       refused: refused.length > 0 ? refused : undefined,
-      raw,
+      raw: isRecorded(state, 'rawUsage') ? raw : undefined,
     }),
   })
 }
@@ -193,7 +196,8 @@ function decideModelFinished(
       parts.push({ ...content, toolCallId })
       continue
     }
-    facts.push(...missingDelta(attempt, reply, here))
+    if (reply.type !== 'reasoning' || isRecorded(state, 'reasoning'))
+      facts.push(...missingDelta(attempt, reply, here))
     parts.push(content)
   }
   const { stopReason, rawStopReason, providerMessageId, refusal } = signal

@@ -2,6 +2,7 @@ import type { Command } from '../../vocabulary/events/command.ts'
 import type { Fact } from '../../vocabulary/events/event.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
+import { isRecorded } from '../limits/recorded-parts.ts'
 import { callIdAt } from './decide-model-signal.ts'
 
 type PieceSignal = Extract<Signal, { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }>
@@ -23,6 +24,7 @@ export function decidePieces(
   if (first === undefined || !isPiece(first)) return []
   if (state.phase !== 'streaming' || state.attempt.failed) return []
   if (first.turn !== state.turn || first.attempt !== state.attempt.number) return []
+  if (!isRecordedPiece(state, first)) return []
   const factOf = factMaker(state, first)
   const facts: PieceFact[] = []
   for (let next = place; next < messages.length; next++) {
@@ -31,6 +33,12 @@ export function decidePieces(
     facts.push(factOf(piece))
   }
   return facts
+}
+
+/** What is not recorded, `decide` answers with no fact. */
+function isRecordedPiece(state: StreamingState, { type }: PieceSignal): boolean {
+  if (type === 'model_text') return true
+  return isRecorded(state, type === 'model_reasoning' ? 'reasoning' : 'toolInputDeltas')
 }
 
 function isOfSamePart(a: PieceSignal, b: PieceSignal): boolean {

@@ -8,6 +8,7 @@ import { nothing, type Decision, type Stamp } from '../state/decision.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { heldBackPlan, heldBackReason, isHeldBack, stubbed } from '../limits/fork-writes.ts'
 import { workDeadline } from '../limits/deadlines.ts'
+import { isRecorded } from '../limits/recorded-parts.ts'
 import { mayRetry, nothingMoreStarts, toolRetryAt } from '../limits/retry.ts'
 import { textContent } from '../messages/outcome-text.ts'
 import type { Call, RunState, Tries } from '../state/state.ts'
@@ -64,6 +65,7 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
   const here = { turn: state.turn, toolCallId }
   switch (signal.type) {
     case 'tool_progressed':
+      if (!isRecorded(state, 'toolProgress')) return nothing
       return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
     case 'tool_deferred': {
       if (status !== 'started') return nothing

@@ -10,6 +10,7 @@ import { evolve } from '../fold/evolve.ts'
 import { endOfPieces, withPieces } from '../fold/fold-pieces.ts'
 import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
+import { isRecorded } from '../limits/recorded-parts.ts'
 import { requestDigest } from '../prompt/model-request.ts'
 import { withSpent } from '../state/totals.ts'
 import { priceOf, maxWebSearchesOf } from '../state/state-views.ts'
@@ -163,6 +164,7 @@ function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_
     )
   }
   for (const kind of ['text', 'reasoning'] as const) {
+    if (kind === 'reasoning' && !isRecorded(state, 'reasoning')) continue
     const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind)
     const streamed = [...drafts].sort((a, b) => a.part - b.part).map((draft) => draft.text)
     if (streamed.join('') === wholeText(event.parts, kind)) continue

@@ -29,6 +29,7 @@ import {
   isDefinedAgent,
   offeredTool,
   retryPolicy,
+  someRecording,
   someLimits,
 } from './part-check.ts'
 
@@ -96,6 +97,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     stopWhen: maybe(plainFunction),
     prepareTurn: maybe(anyFunction),
     compaction: maybe(compaction),
+    recording: maybe(someRecording),
   },
   {
     system: 'instructions',

@@ -7,6 +7,7 @@ import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { GivenLimits, GivenRetryPolicy, Limits, RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
 import type { ApprovalPolicy } from './approval-policy.ts'
 import type { Guardrail } from './guardrail.ts'
@@ -96,6 +97,8 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   readonly prepareTurn?: PrepareTurn<Context> | undefined
   /** Shortens, in what the model sees, a history that grows too long. */
   readonly compaction?: CompactionOptions | undefined
+  /** Which of the events that decide nothing its runs record; all of them where nothing is said. */
+  readonly recording?: RecordingPolicy | undefined
 }
 
 /** A turn that is to be prepared: the state of the run, and the request as it would be sent. */

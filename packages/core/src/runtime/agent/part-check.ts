@@ -16,10 +16,13 @@ import {
   numberFrom,
   oneOf,
   recordOf,
+  trueOrFalse,
   valueThat,
   type OptionCheck,
   type OptionFault,
 } from '../../vocabulary/options/option.ts'
+import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { retry as wholeRetry } from '../../vocabulary/limits/limits-schema.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 import { recoveries, toolEffects } from '../../vocabulary/model/tool-definition.ts'
@@ -135,3 +138,17 @@ export const retryPolicy: OptionCheck = fields<Partial<RetryPolicy>>(
   },
   { maxRetries: 'maxAttempts' },
 )
+
+/** Which events a run records. */
+export const someRecording: OptionCheck = fields<RecordingPolicy>({
+  toolInputDeltas: maybe(trueOrFalse),
+  toolProgress: maybe(trueOrFalse),
+  reasoning: maybe(trueOrFalse),
+  rawUsage: maybe(trueOrFalse),
+})
+
+/** A policy as it is recorded; `undefined` where it says nothing. */
+export function recordedPolicy(policy: RecordingPolicy | undefined): RecordingPolicy | undefined {
+  const said: RecordingPolicy = omitUndefined({ ...policy })
+  return Object.keys(said).length === 0 ? undefined : said
+}

@@ -4,6 +4,7 @@ import type { AgentPolicy, PinnedModel, ToolPolicy } from '../../vocabulary/agen
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { AgentOptions } from '../agent/agent.ts'
+import { recordedPolicy } from '../agent/part-check.ts'
 
 /** What the ledger pins of how an agent's runs are driven. */
 export function policyOf(
@@ -14,6 +15,7 @@ export function policyOf(
     compaction,
     approval,
     maxResultChars,
+    recording,
     tools = [],
     model,
     fallbacks = [],
@@ -34,6 +36,7 @@ export function policyOf(
       maxResultChars,
       approval: approval ? (true as const) : undefined,
       models: pinnedModels(models),
+      recording: recordedPolicy(recording),
     }),
   }
 }

@@ -4,6 +4,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { Model } from '../../ports/model.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RunLabels } from '../../vocabulary/agent/run-given.ts'
 import type { ParentRef } from '../../vocabulary/signals/event-parts.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -15,6 +16,7 @@ export interface RunDefaults {
   readonly model?: Model
   readonly modelSettings?: ModelSettings
   readonly limits?: GivenLimits
+  readonly recording?: RecordingPolicy
   /** Called for every run, beside its own. */
   readonly hooks: readonly RunHooks[]
 }

@@ -24,7 +24,7 @@ import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
-import { calledModel, definedAgent, someLimits } from '../agent/part-check.ts'
+import { calledModel, definedAgent, someLimits, someRecording } from '../agent/part-check.ts'
 import { someHooks } from '../agent/hooks.ts'
 import { someRules } from '../agent/runtime-rules.ts'
 import { someMetadata, someTags, someToolChoice } from '../definition/given-labels.ts'
@@ -60,6 +60,7 @@ const runtimeOptions = fields<RuntimeOptions>({
   model: maybe(calledModel),
   modelSettings: maybe(someSettings),
   limits: maybe(someLimits),
+  recording: maybe(someRecording),
   hooks: maybe(someHooks),
   contextOf: maybe(anyFunction),
   ...someRules,
@@ -103,6 +104,7 @@ const ownOptions = {
   modelSettings: maybe(someSettings),
   toolChoice: maybe(someToolChoice),
   parallelToolCalls: maybe(trueOrFalse),
+  recording: maybe(someRecording),
   signal: maybe(someSignal),
   hooks: maybe(someHooks),
   idempotencyKey: maybe(filledText),

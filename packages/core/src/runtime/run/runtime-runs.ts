@@ -41,6 +41,7 @@ export class RuntimeRuns {
     model,
     modelSettings,
     limits,
+    recording,
     hooks,
     contextOf,
     ...rules
@@ -50,7 +51,10 @@ export class RuntimeRuns {
     for (const agent of known) agents.register(agent)
     const models = new KnownModels(agents, given)
     if (model) models.add(model)
-    const defaults = { ...omitUndefined({ model, modelSettings, limits }), hooks: hookListOf(hooks) }
+    const defaults = {
+      ...omitUndefined({ model, modelSettings, limits, recording }),
+      hooks: hookListOf(hooks),
+    }
     this.#parts = {
       ledger,
       host,

@@ -6,6 +6,7 @@ import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { GivenHooks } from '../agent/hooks.ts'
 import type { RuntimeRules } from '../agent/runtime-rules.ts'
@@ -40,6 +41,8 @@ export interface RuntimeOptions extends RuntimeRules {
   readonly modelSettings?: ModelSettings | undefined
   /** Limits of all runs, each under that of the run and over that of the agent. */
   readonly limits?: GivenLimits | undefined
+  /** Which of the events that decide nothing all runs record, each under what the run says and over what the agent says. */
+  readonly recording?: RecordingPolicy | undefined
   /** Functions that observe all runs, beside those of each run. */
   readonly hooks?: GivenHooks | undefined
   /** Models that runs are given as `model`, for a resume in this process to find them by the names on record. */
@@ -71,6 +74,8 @@ export interface RunOptions extends PastOptions, LabelOptions {
   readonly toolChoice?: GivenToolChoice | undefined
   /** Whether the model may ask for several tools in one reply, whatever its agent says. */
   readonly parallelToolCalls?: boolean | undefined
+  /** Which of the events that decide nothing the run records, each over what its agents say. */
+  readonly recording?: RecordingPolicy | undefined
   /** Functions that observe the run. Not recorded: a resume takes them again. */
   readonly hooks?: GivenHooks | undefined
   /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */

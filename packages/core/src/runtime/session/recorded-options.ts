@@ -15,6 +15,8 @@ import {
   type GivenToolChoice,
   type LabelOptions,
 } from '../definition/given-labels.ts'
+import { recordedPolicy } from '../agent/part-check.ts'
+import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RunDefaults } from '../definition/runtime-parts.ts'
 import type { AgentRegistry } from '../definition/registered-agents.ts'
 
@@ -24,6 +26,7 @@ export interface RecordedOptions extends LabelOptions {
   readonly modelSettings?: ModelSettings | undefined
   readonly toolChoice?: GivenToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
+  readonly recording?: RecordingPolicy | undefined
   readonly idempotencyKey?: string | undefined
   readonly deadline?: Date | number | undefined
 }
@@ -31,11 +34,12 @@ export interface RecordedOptions extends LabelOptions {
 /** The options of a run over those of its runtime: each setting wins alone. */
 export function withDefaults(
   options: RecordedOptions,
-  { model, modelSettings }: Omit<RunDefaults, 'hooks'>,
+  { model, modelSettings, recording }: Omit<RunDefaults, 'hooks'>,
 ): RecordedOptions {
   return {
     ...options,
     model: options.model ?? model,
+    recording: { ...recording, ...omitUndefined({ ...options.recording }) },
     modelSettings: mergedSettings(
       modelSettings,
       options.modelSettings && omitUndefined({ ...options.modelSettings }),
@@ -49,13 +53,15 @@ export function givenIn(
   options: RecordedOptions,
   { priceOf }: Pick<AgentRegistry, 'priceOf'>,
 ): RunGiven {
-  const { model, modelSettings, toolChoice, parallelToolCalls, idempotencyKey, deadline } = options
+  const { model, modelSettings, toolChoice, parallelToolCalls, recording } = options
+  const { idempotencyKey, deadline } = options
   if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
   return omitUndefined({
     givenModel: model && givenModel(model, priceOf),
     modelSettings: recordedSettings(modelSettings),
     toolChoice: toolChoice && recordedChoice(toolChoice),
     parallelToolCalls,
+    recording: recordedPolicy(recording),
     labels: recordedLabels(options),
     deadlineAt: deadline === undefined ? undefined : Number(deadline),
     idempotencyKey,

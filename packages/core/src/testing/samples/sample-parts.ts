@@ -52,5 +52,6 @@ export const wholeDefinition: AgentDefinition = {
     tools: [{ name: 'get_weather', effect: 'read', recovery: 'rerun', timeoutMs: 500, approval: 'never' }],
     approval: true,
     models: [{ model, options: { conversation: 'conv_1' } }],
+    recording: { toolInputDeltas: false, toolProgress: true, reasoning: false, rawUsage: false },
   },
 }

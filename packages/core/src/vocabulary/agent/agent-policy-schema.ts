@@ -1,8 +1,9 @@
 import * as z from 'zod'
 import type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './agent-policy.ts'
 import { modelRef } from '../model/content-schema.ts'
+import type { RecordingPolicy } from './recording-policy.ts'
 import { limits, retry as wholeRetry } from '../limits/limits-schema.ts'
-import { amount, jsonObject, objectOf, optional, text } from '../values/schema.ts'
+import { amount, flag, jsonObject, objectOf, optional, text } from '../values/schema.ts'
 import { recoveries, toolEffects } from '../model/tool-definition.ts'
 
 const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
@@ -34,6 +35,14 @@ const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
   keepMessages: amount,
 })
 
+/** Checks which events a run records. */
+export const recordingPolicy: z.ZodType<RecordingPolicy> = objectOf<RecordingPolicy>({
+  toolInputDeltas: optional(flag),
+  toolProgress: optional(flag),
+  reasoning: optional(flag),
+  rawUsage: optional(flag),
+})
+
 /** Checks how an agent's runs are driven. */
 export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
   limits,
@@ -44,4 +53,5 @@ export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
   maxResultChars: optional(amount),
   approval: optional(z.literal(true)),
   models: optional(z.array(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
+  recording: optional(recordingPolicy),
 })

@@ -1,6 +1,7 @@
 import type { ModelRef } from '../model/content.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Limits, RetryPolicy } from '../limits/limits.ts'
+import type { RecordingPolicy } from './recording-policy.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
 
 /** The server that a tool comes from, and its name there: what models call may be another name. */
@@ -49,4 +50,6 @@ export interface AgentPolicy {
   /** The agent has an approval policy of its own. */
   readonly approval?: true
   readonly models?: readonly PinnedModel[]
+  /** Which events its runs record, where not all. */
+  readonly recording?: RecordingPolicy
 }

@@ -2,6 +2,7 @@ import { omitUndefined } from '../values/omit-undefined.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { ModelSettings } from '../model/model-settings.ts'
 import type { ToolChoice } from '../model/tool-definition.ts'
+import type { RecordingPolicy } from './recording-policy.ts'
 import type { FallbackModel } from './agent-definition.ts'
 
 /** Names that an application knows a run by, for its traces, lists and exports. No model is shown them. */
@@ -26,6 +27,8 @@ export interface RunGiven {
   /** `none` and `auto` hold for the whole run, `any` and a named tool for its first turn. */
   readonly toolChoice?: ToolChoice
   readonly parallelToolCalls?: boolean
+  /** Which events it records, each over what its agents say. */
+  readonly recording?: RecordingPolicy
   readonly labels?: RunLabels
   /** When its time is up, whatever it waits for, in milliseconds since 1970 UTC. */
   readonly deadlineAt?: number
@@ -35,12 +38,14 @@ export interface RunGiven {
 
 /** These fields alone, of what has more. */
 export function givenOf(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
-  const { givenModel, modelSettings, toolChoice, parallelToolCalls, labels, deadlineAt, idempotencyKey } = run
+  const { givenModel, modelSettings, toolChoice, parallelToolCalls, recording } = run
+  const { labels, deadlineAt, idempotencyKey } = run
   return omitUndefined({
     givenModel,
     modelSettings,
     toolChoice,
     parallelToolCalls,
+    recording,
     labels,
     deadlineAt,
     idempotencyKey,

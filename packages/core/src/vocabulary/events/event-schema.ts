@@ -34,6 +34,7 @@ import { limits, retry } from '../limits/limits-schema.ts'
 import type { RunLabels } from '../agent/run-given.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusal } from '../model/refusal-schema.ts'
+import { recordingPolicy } from '../agent/agent-policy-schema.ts'
 import { toolEffects } from '../model/tool-definition.ts'
 import { agentDefinition, givenModel, toolDefinition } from '../agent/agent-definition-schema.ts'
 import {
@@ -89,6 +90,7 @@ const runSchemas = {
     modelSettings: optional(modelSettings),
     toolChoice: optional(toolChoice),
     parallelToolCalls: optional(flag),
+    recording: optional(recordingPolicy),
     labels: optional(runLabels),
     deadlineAt: optional(moment),
     idempotencyKey: optional(text),

@@ -105,6 +105,7 @@ const runMasks = {
       'subject',
       'toolChoice',
       'parallelToolCalls',
+      'recording',
       'deadlineAt',
     )(event),
     definition: redactedDefinition(event.definition),

@@ -1,0 +1,18 @@
+/**
+ * Which of the events that decide nothing a run records; all of them where nothing is said. What is not recorded is shown
+ * to no reader either.
+ */
+export interface RecordingPolicy {
+  /** The pieces of a tool call's input (`tool_input_delta`); the call itself holds its whole input. */
+  readonly toolInputDeltas?: boolean | undefined
+  /** What a tool reports while it runs (`tool_progress`). */
+  readonly toolProgress?: boolean | undefined
+  /** The pieces of a model's reasoning (`assistant_reasoning_delta`); its message holds what its provider needs again. */
+  readonly reasoning?: boolean | undefined
+  /** The provider's own report of usage (`raw` of `usage_updated`), beside the counts that are made of it. */
+  readonly rawUsage?: boolean | undefined
+}
+
+/** The names of what may be left out. */
+export const recordingParts = ['toolInputDeltas', 'toolProgress', 'reasoning', 'rawUsage'] as const
+export type RecordingPart = (typeof recordingParts)[number]
