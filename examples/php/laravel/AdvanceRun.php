@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace App\Jobs;
+
+use App\Services\BackOffice;
+use Illuminate\Contracts\Queue\ShouldQueue;
+use Illuminate\Foundation\Queue\Queueable;
+
+/** Does what a run asks for. Dispatch it after a start and after a decision; a worker that dies is retried, and loses nothing. */
+final class AdvanceRun implements ShouldQueue
+{
+    use Queueable;
+
+    public int $tries = 5;
+
+    public function __construct(private readonly string $runId)
+    {
+    }
+
+    public function handle(BackOffice $backOffice): void
+    {
+        $backOffice->advance($this->runId);
+    }
+}
