@@ -141,6 +141,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'execution',
     'approval',
     'policy',
+    'repair',
     'definition',
     'search',
     'toolkit',

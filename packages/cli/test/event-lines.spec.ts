@@ -125,7 +125,13 @@ describe('what a person sees of a run', () => {
     ],
     [
       sample('tool_requests_collected'),
-      note(`guardrails changed the input of ${callId} to {"city":"Seoul"}`),
+      note(`the input of ${callId} was changed by guardrails: {"city":"Seoul"}`),
+    ],
+    [
+      sample('tool_requests_collected', {
+        calls: [{ toolCallId: callId, plan: 'run', input: { city: 'Seoul' }, repairs: ['one', 'two'] }],
+      }),
+      note(`the input of ${callId} was repaired (one; two): {"city":"Seoul"}`),
     ],
     [sample('tool_requests_collected', { calls: [{ toolCallId: callId, plan: 'run' }] }), ''],
     [sample('approval_requested'), note(`get_weather ${callId} needs an approval: Is the city right?`)],

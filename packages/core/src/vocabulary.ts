@@ -199,10 +199,12 @@ export type {
   GuardrailFind,
   ModelSignal,
   Reconciliation,
+  RepairedInput,
   ReplyPart,
   Retryable,
   Signal,
   ToolSignal,
+  UnfitInput,
 } from './vocabulary/signals/signal.ts'
 export { childRunIdOf } from './vocabulary/values/child-run-id.ts'
 export { digestOf } from './vocabulary/values/digest.ts'

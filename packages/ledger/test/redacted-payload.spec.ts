@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import type { EventOf, Json, JsonObject } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
@@ -254,4 +254,14 @@ it('leaves every field of an event in its place, but for what is content alone',
       ],
     }
   `)
+})
+
+it('leaves of an input that was repaired how often, and not what', () => {
+  const event = stamped(sampleRunId(1), Object.values(everyFact(sampleRunId(1)))).find(
+    ({ type }) => type === 'tool_requests_collected',
+  ) as EventOf<'tool_requests_collected'>
+  const calls = event.calls.map((call) => ({ ...call, input: { secret: 1 }, repairs: ['secret', 'secret'] }))
+  const kept = redactedPayload({ ...event, calls }) as unknown as EventOf<'tool_requests_collected'>
+  expect(JSON.stringify(kept)).not.toContain('secret')
+  expect(kept.calls[0]).toMatchObject({ input: {}, repairs: [expect.any(String), expect.any(String)] })
 })

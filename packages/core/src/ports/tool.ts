@@ -6,7 +6,13 @@ import type { RetryPolicy } from '../vocabulary/limits/limits.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
 import type { JsonObject } from '../vocabulary/values/json.ts'
 import type { Message } from '../vocabulary/model/content.ts'
-import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signals/signal.ts'
+import type {
+  CallVerdict,
+  Reconciliation,
+  RepairedInput,
+  ToolSignal,
+  UnfitInput,
+} from '../vocabulary/signals/signal.ts'
 import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/model/tool-definition.ts'
 
 /** Identifies one tool call. */
@@ -41,6 +47,9 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
  * - `run` starts on subscription, reports progress, then exactly one `tool_ended` or `tool_deferred`, and completes.
  *   An error, a completion without an ending, or an ending that JSON cannot carry becomes the outcome `failed`;
  *   progress that JSON cannot carry is left out. After unsubscribing, the runtime ignores every report of the tool.
+ * - `repair`, where a tool has it, is asked once for each call whose input its `check` refuses as `invalid_input`, or was no JSON
+ *   object. It returns the input that the model must have meant, which is checked, approved, recorded and run in its place.
+ *   Pure: a replay asks it again.
  * - `reconcile` asks the outside world whether a call in doubt took place. A throw, or no answer in time, counts as
  *   `unknown`, and so does an outcome that is impossible for a call that may have run.
  *
@@ -77,6 +86,7 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   /** A successful call hands the conversation over to this agent. */
   readonly handoff?: Handoff
   check(input: JsonObject, context: CallContext<Context>): CallVerdict | Promise<CallVerdict>
+  repair?(unfit: UnfitInput): RepairedInput | undefined
   run(call: ToolRun<Context>): Observable<ToolSignal>
   reconcile?(call: Omit<ToolRun<Context>, 'cancelled$' | 'messages'>): Promise<Reconciliation>
 }

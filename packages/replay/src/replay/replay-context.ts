@@ -1,7 +1,13 @@
 import { type Agent, type RunState, type RuntimeEvent, type Tool } from '@tallystick/core'
 import { omitUndefined, option, rulesIn, type PolicyVerdict, type Preparing } from '@tallystick/core/kit'
 import { messagesShown, type Rules, type TurnChange } from '@tallystick/core/machine'
-import { type CallVerdict, type ToolDefinition } from '@tallystick/core/vocabulary'
+import {
+  canonicalJson,
+  type CallVerdict,
+  type JsonObject,
+  type RepairedInput,
+  type ToolDefinition,
+} from '@tallystick/core/vocabulary'
 import { EMPTY } from 'rxjs'
 import { checkedAt } from './replay-checks.ts'
 
@@ -57,11 +63,13 @@ export function replayedChecks(
   return {
     tools: [...tools, ...offeredThen(place)].map((tool) => ({
       ...tool,
-      check: (_input, { toolCallId }): CallVerdict => {
+      check: (input, { toolCallId }): CallVerdict => {
+        if (isUnrepaired(input, toolCallId, place)) return unrepaired
         if (passed.has(toolCallId) || !hasTripped(toolCallId, place)) return verdictOf(toolCallId, place)
         passed.add(toolCallId)
         return { kind: 'run' }
       },
+      repair: ({ toolCallId }) => repairOf(toolCallId, place),
     })),
     approval: ({ toolCallId }): PolicyVerdict => {
       const verdict = verdictOf(toolCallId, place)
@@ -137,7 +145,11 @@ function offeredThen({ recorded, from }: Place): readonly Tool[] {
         ...definition,
         effect: known.effect,
         recovery: known.recovery,
-        check: (_input, { toolCallId }): CallVerdict => verdictOf(toolCallId, { recorded, from }),
+        check: (input, { toolCallId }): CallVerdict =>
+          isUnrepaired(input, toolCallId, { recorded, from })
+            ? unrepaired
+            : verdictOf(toolCallId, { recorded, from }),
+        repair: ({ toolCallId }) => repairOf(toolCallId, { recorded, from }),
         run: () => EMPTY,
       } satisfies Tool,
     ]
@@ -150,6 +162,22 @@ function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
   const { refusal, plan, reason } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
   if (refusal) return { kind: 'refuse', ...refusal } as CallVerdict
   return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
+}
+
+/** What a tool said of an input that it repaired then. */
+const unrepaired: CallVerdict = { kind: 'refuse', outcome: 'invalid_input', text: '' }
+
+/** Whether an input is the one that a call was asked with, before its tool repaired it. */
+function isUnrepaired(input: JsonObject, toolCallId: string, place: Place): boolean {
+  const repaired = repairOf(toolCallId, place)
+  return repaired !== undefined && canonicalJson(input) !== canonicalJson(repaired.input)
+}
+
+/** What a tool made of the input of a call, as it is on record. */
+function repairOf(toolCallId: string, { recorded, from }: Place): RepairedInput | undefined {
+  const { collected } = checkedAt(recorded, from)
+  const { input = {}, repairs } = collected?.calls.find((call) => call.toolCallId === toolCallId) ?? {}
+  return repairs && { input, repairs }
 }
 
 /** Whether a guardrail found something in the input of a call. */

@@ -1,12 +1,19 @@
 import type { Tool } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import type { JsonObject, Reconciliation, Recovery, ToolEffect } from '@tallystick/core/vocabulary'
+import type {
+  JsonObject,
+  Reconciliation,
+  Recovery,
+  ToolEffect,
+  UnfitInput,
+} from '@tallystick/core/vocabulary'
 import { judge } from '../approval/approval.ts'
 import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
 import { retryPolicyOf } from '../execution/retry.ts'
 import { explainIssues } from '../input/arguments.ts'
 import { type InputOf, type InputSchema, type ReadSchema, readOutput, readSchema } from '../input/schema.ts'
+import { repairedInput } from '../repair/repaired-input.ts'
 import { assertSpecification } from './specification-check.ts'
 import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './tool-specification.ts'
 
@@ -35,7 +42,7 @@ export function toolOf<
   schema: ReadSchema<InputOf<Schema>>,
 ): Tool<Context> {
   const { name, description, effect, retry, approval = 'never', reconcile } = specification
-  const { timeoutMs, serial, maxConcurrency, maxResultChars, output, toModel } = specification
+  const { timeoutMs, serial, maxConcurrency, maxResultChars, output, toModel, repairInput } = specification
   const results = { toModel, output: output === undefined ? undefined : readOutput(name, output) }
   const body = { name, effect, schema, execute: specification.execute, retry, ...results }
   return {
@@ -61,6 +68,9 @@ export function toolOf<
       const place = { runId, turn, toolCallId, context: own }
       return judge(approval, parsed.value, { tool: name, effect, ...place })
     },
+    ...(repairInput === true && {
+      repair: (unfit: UnfitInput) => repairedInput({ inputSchema: schema.jsonSchema }, unfit),
+    }),
     run: (call) => runTool(body, call),
     ...(reconcile && { reconcile: (call) => askOutside(schema, effect, reconcile, call) }),
   }

@@ -6,7 +6,8 @@ import { retryOptions } from '../execution/retry.ts'
 import type { InputSchema } from '../input/schema.ts'
 import type { ToolSpecification } from './tool-specification.ts'
 
-const { anyFunction, fields, filledText, maybe, milliseconds, numberFrom, oneOf, valueThat } = option
+const { anyFunction, fields, filledText, maybe, milliseconds, numberFrom, oneOf, trueOrFalse, valueThat } =
+  option
 
 const toolOptions = fields<ToolSpecification<JsonObject>>(
   {
@@ -20,6 +21,7 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
       toolEffects.some((effect) => effect === value),
     ),
     execute: anyFunction,
+    repairInput: maybe(trueOrFalse),
     approval: maybe(approvalPolicy),
     recovery: maybe(oneOf(recoveries)),
     timeoutMs: maybe(milliseconds),

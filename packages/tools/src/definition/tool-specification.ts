@@ -66,6 +66,8 @@ export interface ToolSpecification<
    * The most characters of text that the model reads of a result; the ledger holds all of it. Default: that of the agent.
    */
   readonly maxResultChars?: number | undefined
+  /** Tries once to read an input that does not fit, as `repairInputs` does. Default: `false`. */
+  readonly repairInput?: boolean | undefined
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
   /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */

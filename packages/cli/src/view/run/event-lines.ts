@@ -56,9 +56,10 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     note(`attempt ${attempt} of the model call failed (${failure.class}): ${failure.message}${next}`)
   },
   tool_requests_collected: ({ calls }, { note }) => {
-    for (const { toolCallId, input } of calls) {
-      if (input !== undefined)
-        note(`guardrails changed the input of ${toolCallId} to ${canonicalJson(input)}`)
+    for (const { toolCallId, input, repairs } of calls) {
+      if (input === undefined) continue
+      const how = repairs ? `was repaired (${repairs.join('; ')})` : 'was changed by guardrails'
+      note(`the input of ${toolCallId} ${how}: ${canonicalJson(input)}`)
     }
   },
   approval_requested: ({ name, toolCallId, reason }, { note }) =>

@@ -114,8 +114,9 @@ function retryTime(
 /** What the check found out about the tool and the input of a call. */
 function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
   if (check === undefined) return {}
-  const { effect, recovery, retry, serial, maxConcurrency, child, handoff, input, recorded } = check
-  return omitUndefined({ effect, recovery, retry, serial, maxConcurrency, child, handoff, input, recorded })
+  const { effect, recovery, retry, serial, maxConcurrency, child, handoff, input, repairs, recorded } = check
+  const place = omitUndefined({ serial, maxConcurrency, child, handoff })
+  return { ...omitUndefined({ effect, recovery, retry, input, repairs, recorded }), ...place }
 }
 
 function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {

@@ -12,6 +12,7 @@ import type { CallVerdict, CheckedCall, Signal } from '../../vocabulary/signals/
 import type { ApprovalPolicy, PolicyCall, PolicyVerdict } from '../agent/approval-policy.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { findsInCall, guardrailsFor } from './guardrail-check.ts'
+import { checkedWithRepair, type Judged } from './input-repair.ts'
 import type { Guardrail, GuardrailContext } from '../agent/guardrail.ts'
 
 /** Whose calls are checked. */
@@ -65,7 +66,10 @@ export async function checkCalls(
           'The conversation can be handed over once in a reply, and another call did. Nothing was run.'
         return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
       }
-      return { ...known, ...(await verdictOn(call, tool, checker, context)) }
+      return {
+        ...known,
+        ...(await checkedWithRepair(call, tool, (asked) => verdictOn(asked, tool, checker, context))),
+      }
     }),
   )
   post({ type: 'calls_checked', turn, calls: withRecorded(calls, checked, context) })
@@ -87,9 +91,6 @@ function withRecorded(
   const recorded = new Map(asked.map(({ toolCallId }, index) => [toolCallId, found[index]]))
   return checked.map((each) => ({ ...each, ...omitUndefined({ recorded: recorded.get(each.toolCallId) }) }))
 }
-
-/** What is said of one call. */
-export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
 
 /** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
 export async function verdictOn(

@@ -2,7 +2,8 @@ import { lastValueFrom, NEVER, toArray } from 'rxjs'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import { textOf, type Outcome, type ResultPart } from '../../vocabulary/model/content.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
-import type { ToolSignal } from '../../vocabulary/signals/signal.ts'
+import { isUnfit, repairedBy } from '../../runtime/effects/input-repair.ts'
+import type { CallVerdict, ToolSignal } from '../../vocabulary/signals/signal.ts'
 import { sampleCallId, sampleRunId } from '../samples/sample-ids.ts'
 
 /** What a tool made of one call. */
@@ -36,7 +37,7 @@ type Lent<Context> = undefined extends Context
  */
 export async function callTool<Context>(
   tool: Tool<Context>,
-  input: JsonObject,
+  asked: JsonObject,
   ...[run = {}]: Lent<Context>
 ): Promise<CalledTool> {
   const runId = run.runId ?? sampleRunId(1)
@@ -47,7 +48,7 @@ export async function callTool<Context>(
     ...run,
     runId,
   } as CallContext<Context>
-  const verdict = await tool.check(input, context)
+  const { input, verdict } = await checked(tool, asked, context)
   if (verdict.kind === 'refuse') {
     const content: readonly ResultPart[] = [{ type: 'text', text: verdict.text }]
     return { outcome: verdict.outcome, text: verdict.text, content, progress: [], asksApproval: false }
@@ -60,6 +61,19 @@ export async function callTool<Context>(
     asksApproval: verdict.kind === 'ask',
     ...(verdict.kind === 'ask' && verdict.reason !== undefined && { approvalReason: verdict.reason }),
   }
+}
+
+/** The check of an input: of what the tool makes of it, where that is repaired and fits. */
+async function checked<Context>(
+  tool: Tool<Context>,
+  input: JsonObject,
+  context: CallContext<Context>,
+): Promise<{ readonly input: JsonObject; readonly verdict: CallVerdict }> {
+  const verdict = await tool.check(input, context)
+  const repaired = isUnfit(verdict) ? repairedBy(tool, { toolCallId: context.toolCallId, input }) : undefined
+  if (repaired === undefined) return { input, verdict }
+  const again = await tool.check(repaired.input, context)
+  return isUnfit(again) ? { input, verdict } : { input: repaired.input, verdict: again }
 }
 
 function endingIn(

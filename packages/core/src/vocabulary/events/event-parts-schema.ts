@@ -98,6 +98,7 @@ export const collectedCall: z.ZodType<CollectedCall> = objectOf<CollectedCall>({
   reason: optional(text),
   child: optional(text),
   input: optional(jsonObject),
+  repairs: optional(z.array(text)),
   recorded: optional(toolCallId),
   handoff: optional(objectOf<Handoff>({ to: text, back: optional(z.literal(true)) })),
   refusal: optional(objectOf<CallRefusal>({ outcome, text })),

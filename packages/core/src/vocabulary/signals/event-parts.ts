@@ -60,8 +60,10 @@ export interface CollectedCall {
   readonly child?: string
   /** Its success hands the conversation over. */
   readonly handoff?: Handoff
-  /** The input that a guardrail put in the place of the model's. */
+  /** The input that a guardrail, or a repair, put in the place of the model's. */
   readonly input?: JsonObject
+  /** What the tool repaired in the model's input, which did not fit. */
+  readonly repairs?: readonly string[]
   /** Why a person is asked. */
   readonly reason?: string
   /** In a fork: the call of the other run whose recorded result answers this one, so that nothing runs. */

@@ -2,8 +2,26 @@ import * as z from 'zod'
 import { refusal } from '../model/refusal-schema.ts'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from '../model/content-schema.ts'
 import { reportedUsage } from '../billing/billing-schema.ts'
-import { amount, count, isJson, json, objectOf, optional, text, variantOf } from '../values/schema.ts'
-import type { CallVerdict, ModelSignal, Reconciliation, ReplyPart, ToolSignal } from './signal.ts'
+import {
+  amount,
+  count,
+  flag,
+  isJson,
+  json,
+  jsonObject,
+  objectOf,
+  optional,
+  text,
+  variantOf,
+} from '../values/schema.ts'
+import type {
+  CallVerdict,
+  ModelSignal,
+  Reconciliation,
+  RepairedInput,
+  ReplyPart,
+  ToolSignal,
+} from './signal.ts'
 
 type ModelSignalOf<T extends ModelSignal['type']> = Extract<ModelSignal, { readonly type: T }>
 type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly type: T }>
@@ -109,6 +127,13 @@ export const verdictSchema: z.ZodType<CallVerdict> = z.union([
     text,
   }),
 ])
+
+/** What a tool may make of an input that does not fit. */
+export const repairedInputSchema: z.ZodType<RepairedInput> = objectOf<RepairedInput>({
+  input: storable(jsonObject),
+  repairs: z.array(text).min(1),
+  isGuess: optional(flag),
+})
 
 /** What asking the outside world about a call in doubt may answer. */
 export const reconciliationSchema: z.ZodType<Reconciliation> = z.union([

@@ -102,6 +102,22 @@ export type CallVerdict =
       readonly text: string
     }
 
+/** An input that does not fit. `malformed` is present if it was no JSON object; `input` is `{}` then. */
+export interface UnfitInput {
+  readonly toolCallId: ToolCallId
+  readonly input: JsonObject
+  readonly malformed?: { readonly text: string; readonly error: string }
+}
+
+/** An input that was repaired. */
+export interface RepairedInput {
+  readonly input: JsonObject
+  /** What was repaired, in words for the person who is asked and for the record. */
+  readonly repairs: readonly string[]
+  /** Something of the input is missing, so that a call which writes does not run without asking a person. */
+  readonly isGuess?: boolean
+}
+
 /** A verdict with the runtime's facts about the tool. */
 export type CheckedCall = {
   readonly toolCallId: ToolCallId
@@ -119,8 +135,10 @@ export type CheckedCall = {
   readonly handoff?: Handoff
   /** What guardrails found in the input. */
   readonly finds?: readonly GuardrailFind[]
-  /** The input that a guardrail put in the place of the model's. */
+  /** The input that a guardrail, or a repair, put in the place of the model's. */
   readonly input?: JsonObject
+  /** What the tool repaired in the model's input, which did not fit. */
+  readonly repairs?: readonly string[]
   /** In a fork: the call of the other run whose recorded result answers this one. */
   readonly recorded?: ToolCallId
   readonly verdict: CallVerdict

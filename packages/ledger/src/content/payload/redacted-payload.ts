@@ -72,7 +72,7 @@ function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?
 
 function redactedCall(call: CollectedCall): CollectedCall {
   const { toolCallId, name, plan, effect, recovery, retry, serial, maxConcurrency } = call
-  const { child, handoff, input, reason, refusal } = call
+  const { child, handoff, input, repairs, reason, refusal } = call
   return {
     toolCallId,
     name,
@@ -89,6 +89,7 @@ function redactedCall(call: CollectedCall): CollectedCall {
       reason: textWhere(reason),
     }),
     ...(input && { input: {} }),
+    ...(repairs && { repairs: repairs.map(redactedText) }),
     ...(refusal && { refusal: { outcome: refusal.outcome, text: redactedText(refusal.text) } }),
   }
 }
