@@ -21,6 +21,7 @@ export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgre
 
 /** Tests that start many processes, or write large ledgers: too slow for a run of two minutes on two cores. */
 export const thoroughOnly: readonly string[] = [
+  'examples/demo/test/chat-page.spec.ts',
   'examples/demo/test/crash.spec.ts',
   'examples/file-ledger/test/file-ledger.spec.ts',
   'examples/mcp-reader/test/mcp-reader.spec.ts',

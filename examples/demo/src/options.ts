@@ -11,6 +11,9 @@ export interface Options {
   readonly yes?: boolean
   readonly deny?: string
   readonly model?: string
+  /** Opens a page to chat with the agent, instead of asking it one thing. */
+  readonly serve: boolean
+  readonly port: number
 }
 
 /** Reads the words after the program's name; answers an exit code where help or an error was printed instead. */
@@ -28,6 +31,12 @@ export function readOptions(words: readonly string[]): Options | ExitCode {
       `a model of Anthropic's, or ${loopbackModelId} (default with a key: ${claudeModelId})`,
     )
     .option('--json', 'print one JSON object, as the last line; all else goes to stderr', false)
+    .addOption(
+      new Option('--serve', 'serve a page to chat with the agent, until Ctrl-C')
+        .conflicts(['yes', 'deny', 'json'])
+        .default(false),
+    )
+    .option('--port <number>', 'where --serve listens (default: a free port)', portNumber, 0)
     .exitOverride()
   try {
     return program.parse(words, { from: 'user' }).opts<Options>()
@@ -35,6 +44,11 @@ export function readOptions(words: readonly string[]): Options | ExitCode {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage
     throw error
   }
+}
+
+function portNumber(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new InvalidArgumentError('It has to be a port: 1 to 65535, or 0 for a free one.')
 }
 
 function nonEmpty(text: string): string {

@@ -8,6 +8,7 @@ import { chooseModel, playedBy } from './choose-model.ts'
 import { openDemo } from './open-demo.ts'
 import type { Options } from './options.ts'
 import { readOptions } from './options.ts'
+import { serveDemo } from './serve-demo.ts'
 import { question } from './task.ts'
 
 /** Milliseconds between two pieces of the loopback model's replies, so that a person can watch. */
@@ -32,8 +33,16 @@ async function startRun(context: CommandContext, options: Options): Promise<Exit
   mkdirSync(dirname(ledgerPath), { recursive: true })
   const ledger = sqliteLedger(ledgerPath)
   try {
-    const demo = await openDemo({ ledgerPath, modelId, paceMs: process.stdout.isTTY ? watchablePaceMs : 0 })
+    const demo = await openDemo({
+      ledgerPath,
+      modelId,
+      paceMs: options.serve || process.stdout.isTTY ? watchablePaceMs : 0,
+    })
     try {
+      if (options.serve) {
+        await serveDemo(context, { ledger, demo, modelId, port: options.port })
+        return exitCodes.ok
+      }
       context.view.write(`${playedBy(modelId)}\n`)
       const runtime = createRuntime({ ledger, agents: [demo.agent] })
       const drain = (): Promise<unknown> => runtime.drain()

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -54,6 +55,43 @@ function runProgram(
 /** The demo, as `pnpm demo` runs it. */
 export function runDemo(words: readonly string[], options?: ProgramOptions): Promise<Ending> {
   return runProgram(join('examples', 'demo', 'src', 'main.ts'), words, options)
+}
+
+/** The demo while it serves its page. */
+export interface ServingDemo extends AsyncDisposable {
+  /** The address that it prints first. */
+  readonly firstLine: Promise<string>
+  /** Stops it as Ctrl-C does. */
+  stop(): Promise<Ending>
+}
+
+/** Starts the demo; it ends with the test at the latest. */
+export async function startDemo(words: readonly string[]): Promise<ServingDemo> {
+  const { ANTHROPIC_API_KEY: _key, FORCE_COLOR: _color, ...environment } = process.env
+  const child = spawn(process.execPath, [join(root, 'examples', 'demo', 'src', 'main.ts'), ...words], {
+    cwd: root,
+    env: environment,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
+  const firstLine = new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', () => void (stdout().includes('\n') && resolve(stdout().split('\n')[0] ?? '')))
+    child.once('close', () => reject(new Error(`The demo has ended: ${stderr()}`)))
+  })
+  firstLine.catch(() => {})
+  return {
+    firstLine,
+    async stop() {
+      child.kill('SIGINT')
+      const [code, signal] = await closed
+      return { code, signal, stdout: stdout(), stderr: stderr() }
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await closed
+    },
+  }
 }
 
 /** The command line, as `pnpm tallystick` runs it. */
