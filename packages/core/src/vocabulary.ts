@@ -28,6 +28,7 @@ export {
   type RecordingPolicy,
   recordingParts,
 } from './vocabulary/agent/recording-policy.ts'
+export type { ProviderState } from './vocabulary/model/provider-state.ts'
 export type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
 export type { AnyContext } from './vocabulary/agent/any-context.ts'
 export type { GivenModel, RunGiven, RunLabels } from './vocabulary/agent/run-given.ts'

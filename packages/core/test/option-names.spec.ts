@@ -88,7 +88,7 @@ const places: readonly (readonly [
   [
     'a run',
     (name) => runtime().run(agent, 'Go.', { [name]: 1 }),
-    { ...run, sessionId: ['session', 'conversationId', 'threadId', 'thread'] },
+    { ...run, sessionId: ['session', 'threadId', 'thread'] },
     '',
   ],
   [

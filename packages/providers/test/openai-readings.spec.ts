@@ -159,6 +159,7 @@ describe('a stream of responses', () => {
       customField: () => 'sql',
       cleaned: (_, input) => input,
       kept: () => undefined,
+      providerState: () => undefined,
     })
     const events = counted(created(), open, failedResponse('server_error', 'It broke.'), said(0, 'lo'))
     const signals = events.flatMap((event) => [...reader.read(event)])

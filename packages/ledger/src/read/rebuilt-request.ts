@@ -42,6 +42,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
         maxOutputTokens,
         outputSchema: output?.schema,
         modelSettings: writingSettings(state),
+        providerState: state.providerState,
       }),
     },
   }

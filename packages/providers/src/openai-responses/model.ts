@@ -38,6 +38,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
     provider: settings.provider,
     api,
     modelId,
+    keepsState: true,
     ...pinnedOptions(options, pinnedNames),
     ...webSearchesOf(options),
     stream: (request, context) =>
@@ -54,7 +55,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
                   return { body: rendered.body, reader: replyReader(rendered.context) }
                 }
                 const fallbackRequest = (failure: ProviderError, body: object): Attempt | undefined => {
-                  const more = fallbackFor({ failure, body, changes })
+                  const more = fallbackFor({ failure, body, changes, given: request.providerState })
                   if (more === undefined) return undefined
                   changes = { ...changes, ...more.now }
                   learnt = { ...learnt, ...more.forGood }

@@ -39,6 +39,7 @@ export function foldResponse(events: readonly object[], given: Partial<ReplyCont
       cleaned: (_, input) => input,
       approvalTool: 'mcp_approval',
       kept: () => undefined,
+      providerState: () => undefined,
       ...given,
     }),
     events,

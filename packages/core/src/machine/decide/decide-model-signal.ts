@@ -200,7 +200,7 @@ function decideModelFinished(
       facts.push(...missingDelta(attempt, reply, here))
     parts.push(content)
   }
-  const { stopReason, rawStopReason, providerMessageId, refusal } = signal
+  const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = signal
   facts.push({
     type: 'assistant_message_finished',
     ...here,
@@ -209,7 +209,7 @@ function decideModelFinished(
     parts,
     ...partPositions(signal.parts),
     ...(rawStopReason !== undefined && { rawStopReason }),
-    ...omitUndefined({ providerMessageId, refusal }),
+    ...omitUndefined({ providerMessageId, providerState, refusal }),
   })
   return { facts }
 }

@@ -91,7 +91,8 @@ export function applyMessageFinished(
   if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
-  const { output: _before, ...facts } = baseOf(state)
+  const { output: _before, keptState: _earlier, ...facts } = baseOf(state)
+  const { providerState: keptState } = event
   return {
     ...facts,
     phase: 'collecting',
@@ -104,6 +105,7 @@ export function applyMessageFinished(
     calls: attempt.calls,
     // A reply without any content is no message that a model could be shown.
     history: parts.length === 0 ? state.history : appendMessage(state.history, message),
+    ...omitUndefined({ keptState }),
     inputSinceReply: false,
     takeOvers: 0,
     lastText: parts.length === 0 ? state.lastText : textOf(parts),

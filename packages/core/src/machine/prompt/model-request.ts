@@ -55,7 +55,7 @@ export function requestIn(state: RunState, call: Omit<CallOptions, 'model'>): Mo
     toolChoice,
     parallelToolCalls,
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
-    ...omitUndefined({ modelSettings: writingSettings(state, change) }),
+    ...omitUndefined({ modelSettings: writingSettings(state, change), providerState: state.providerState }),
   }
 }
 
@@ -76,6 +76,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     ...(state.parallelToolCalls !== undefined && { parallelToolCalls: state.parallelToolCalls }),
     ...(change !== undefined && { change: withShownDigest(state.history, change) as unknown as Json }),
     ...(sourced !== undefined && { sourced }),
+    ...(state.providerState && { providerState: { ...state.providerState } }),
   })
 }
 

@@ -55,15 +55,11 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
   requireNoPromise(subject, answer)
   requireOptions(subject, turnChange, answer)
   requireMessages(subject, state, answer.messages)
-  const { model, toolChoice, instructions, messages, outputSchema } = answer
+  const { model, toolChoice, instructions, messages } = answer
   const { modelSettings, parallelToolCalls, maxOutputTokens } = answer
   requireOwnModel(state, model)
   requireShown(messages, subject)
-  if (!isEqual(outputSchema ?? request.outputSchema, request.outputSchema)) {
-    throw new ConfigurationError(
-      `${subject} changes outputSchema, by which the runtime reads the answer. Leave it as it is, and give an agent that answers otherwise an output of its own.`,
-    )
-  }
+  requireUnchanged(subject, answer, request)
   const otherSettings = isEqual(settingsOf(state, omitUndefined({ modelSettings })), settingsOf(state))
     ? undefined
     : modelSettings
@@ -81,6 +77,20 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
       maxOutputTokens: unlessEqual(maxOutputTokens, request.maxOutputTokens),
     }),
   }
+}
+
+/** Refuses another schema of the answer, and another past at the provider. */
+function requireUnchanged(subject: string, answer: TurnChange, request: TurnRequest): void {
+  const { outputSchema = request.outputSchema, providerState = request.providerState } = answer
+  if (!isEqual(outputSchema, request.outputSchema)) {
+    throw new ConfigurationError(
+      `${subject} changes outputSchema, by which the runtime reads the answer. Leave it as it is, and give an agent that answers otherwise an output of its own.`,
+    )
+  }
+  if (isEqual(providerState, request.providerState)) return
+  throw new ConfigurationError(
+    `${subject} changes providerState: a run has one place at its provider, that of its options. Start another run for another one.`,
+  )
 }
 
 /** Refuses what is no message. Those of the history are known. */
@@ -160,4 +170,5 @@ const turnChange = fields<TurnChange>({
   parallelToolCalls: maybe(trueOrFalse),
   maxOutputTokens: maybe(numberFrom(1)),
   outputSchema: maybe(anyObject),
+  providerState: maybe(anyObject),
 })

@@ -86,13 +86,13 @@ function endOfCall(here: Here, { recorded, index }: RecordedPosition, attempt: A
       }
     }
     if (event?.type !== 'assistant_message_finished') continue
-    const { stopReason, rawStopReason, providerMessageId, refusal } = event
+    const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = event
     return {
       type: 'model_finished',
       ...here,
       stopReason,
       parts: replyParts(event),
-      ...omitUndefined({ rawStopReason, providerMessageId, refusal }),
+      ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
     }
   }
   return undefined

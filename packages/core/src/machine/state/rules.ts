@@ -2,6 +2,7 @@ import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts
 import type { Message, ModelRef } from '../../vocabulary/model/content.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { ToolChoice, ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
 import type { RunState } from './state.ts'
@@ -28,8 +29,9 @@ export interface TurnChange {
   readonly modelSettings?: ModelSettings | undefined
   readonly parallelToolCalls?: boolean | undefined
   readonly maxOutputTokens?: number | undefined
-  /** That of the request: no turn has another. */
+  /** Those of the request: no turn has others. */
   readonly outputSchema?: JsonObject | undefined
+  readonly providerState?: ProviderState | undefined
 }
 
 /** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */

@@ -23,6 +23,7 @@ import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { RunGiven } from '../../vocabulary/agent/run-given.ts'
+import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 import type { CallLog } from '../messages/call-log.ts'
@@ -100,6 +101,8 @@ export interface RunBase extends RunGiven {
   /** The model in use, where it is not the definition's. */
   readonly model?: ModelRef
   readonly metLimit?: MetLimit
+  /** Where the provider keeps the conversation up to the last reply. */
+  readonly keptState?: ProviderState
   /** Guardrails that have not looked yet at what the user said last. */
   readonly inputCheck?: InputCheck
   /** The guardrail that ends the run. */

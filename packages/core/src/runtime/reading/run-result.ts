@@ -6,6 +6,7 @@ import type { LimitName } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Message, ModelRef, UserPart } from '../../vocabulary/model/content.ts'
+import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
@@ -60,6 +61,11 @@ export interface StoppedRun {
   readonly seq: number
   /** The conversation up to here, as a model can be shown it: every call in it has its result. */
   readonly messages: readonly Message[]
+  /**
+   * Where the provider keeps the conversation up to here, if it does: options of the next run,
+   * `runtime.run(agent, input, { ...result.providerState })`.
+   */
+  readonly providerState?: ProviderState
   /** `messages`, with another message of the user if given: input for another run, of any agent. */
   toInput(next?: string | readonly UserPart[]): readonly Message[]
 }
@@ -126,7 +132,7 @@ export function resultOf(state: RunState): RunResult<Json> {
     turns,
     toolCalls,
     ...deepFreeze({ usage, children }),
-    ...omitUndefined({ cost: costUsd }),
+    ...omitUndefined({ cost: costUsd, providerState: state.keptState }),
     pendingApprovals: pendingApprovals(state),
     deferredCalls: deferredCalls(state),
     seq: state.seq,

@@ -1,3 +1,4 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Host } from '../../ports/clock.ts'
 import { forkWrites } from '../../vocabulary/events/event.ts'
@@ -123,7 +124,6 @@ const runNames = {
   ctx: 'context',
   deps: 'context',
   session: 'sessionId',
-  conversationId: 'sessionId',
   threadId: 'sessionId',
   thread: 'sessionId',
   maxTurns: 'limits.maxTurns',
@@ -145,7 +145,13 @@ const runNames = {
 }
 
 const runOptions = fields<InContext<RunOptions>>(
-  { ...ownOptions, sessionId: maybe(filledText), whenBusy: maybe(oneOf(['conflict', 'wait'])) },
+  {
+    ...ownOptions,
+    sessionId: maybe(filledText),
+    whenBusy: maybe(oneOf(['conflict', 'wait'])),
+    previousResponseId: maybe(filledText),
+    conversationId: maybe(filledText),
+  },
   runNames,
 )
 
@@ -157,6 +163,15 @@ const sessionRunOptions = fields<InContext<SessionRunOptions>>(
 /** Refuses options of which no run could be started. */
 export function requireRunOptions(options: RunOptions): void {
   requireOptions('run', runOptions, options)
+  const { sessionId, from: past, previousResponseId, conversationId } = options
+  if ((sessionId ?? past) === undefined || (previousResponseId ?? conversationId) === undefined) return
+  const [mine, theirs] = [
+    sessionId === undefined ? 'from' : 'sessionId',
+    conversationId === undefined ? 'previousResponseId' : 'conversationId',
+  ]
+  throw new ConfigurationError(
+    `run: it was given ${mine} together with ${theirs}: the past would be told twice, once from the ledger and once from what the provider keeps. Give one of the two.`,
+  )
 }
 
 const interruptedOptions = fields<InterruptedOptions>({ quietMs: maybe(milliseconds) })

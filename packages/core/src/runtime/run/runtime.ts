@@ -76,6 +76,13 @@ export interface RunOptions extends PastOptions, LabelOptions {
   readonly parallelToolCalls?: boolean | undefined
   /** Which of the events that decide nothing the run records, each over what its agents say. */
   readonly recording?: RecordingPolicy | undefined
+  /**
+   * Continues after a response that the provider keeps (`result.providerState` of an earlier run): the input is all that is
+   * sent of the past. Not together with `conversationId`, nor with a session.
+   */
+  readonly previousResponseId?: string | undefined
+  /** Continues in a conversation that the provider keeps under this id, and keeps what is said in it. */
+  readonly conversationId?: string | undefined
   /** Functions that observe the run. Not recorded: a resume takes them again. */
   readonly hooks?: GivenHooks | undefined
   /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */
@@ -130,7 +137,10 @@ export interface SendOptions {
 }
 
 /** Options of one run of a session. */
-export interface SessionRunOptions extends Omit<RunOptions, 'sessionId' | 'whenBusy'> {
+export interface SessionRunOptions extends Omit<
+  RunOptions,
+  'sessionId' | 'whenBusy' | 'previousResponseId' | 'conversationId'
+> {
   /**
    * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and `run`
    * returns that run. It resolves when the run has shown the input to its model, or is suspended with the input on

@@ -18,7 +18,8 @@ import {
 import { recordedPolicy } from '../agent/part-check.ts'
 import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RunDefaults } from '../definition/runtime-parts.ts'
-import type { AgentRegistry } from '../definition/registered-agents.ts'
+import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
+import { agentsInRun, type AgentRegistry } from '../definition/registered-agents.ts'
 
 /** Options of a run that its first event records, over whatever its agents say. */
 export interface RecordedOptions extends LabelOptions {
@@ -27,6 +28,8 @@ export interface RecordedOptions extends LabelOptions {
   readonly toolChoice?: GivenToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
   readonly recording?: RecordingPolicy | undefined
+  readonly previousResponseId?: string | undefined
+  readonly conversationId?: string | undefined
   readonly idempotencyKey?: string | undefined
   readonly deadline?: Date | number | undefined
 }
@@ -62,10 +65,33 @@ export function givenIn(
     toolChoice: toolChoice && recordedChoice(toolChoice),
     parallelToolCalls,
     recording: recordedPolicy(recording),
+    providerState: givenState(agent, options),
     labels: recordedLabels(options),
     deadlineAt: deadline === undefined ? undefined : Number(deadline),
     idempotencyKey,
   })
+}
+
+/** Where the provider of the run keeps its past. Each model that may be called has to be able to continue there. */
+function givenState(
+  agent: Agent<unknown>,
+  { previousResponseId, conversationId, model }: RecordedOptions,
+): ProviderState | undefined {
+  if (previousResponseId === undefined && conversationId === undefined) return undefined
+  const option = conversationId === undefined ? 'previousResponseId' : 'conversationId'
+  if (previousResponseId !== undefined && conversationId !== undefined) {
+    throw new ConfigurationError(
+      'run: it was given a previousResponseId together with a conversationId, and a provider continues from one of the two. Give one.',
+    )
+  }
+  for (const each of agentsInRun(agent)) {
+    const stateless = [model ?? each.model, ...each.fallbacks].find(({ keepsState }) => keepsState !== true)
+    if (stateless === undefined) continue
+    throw new ConfigurationError(
+      `run: ${option} was given, but the model ${stateless.modelId} of the agent ${each.name} (${stateless.provider} ${stateless.api}) cannot continue from what a provider keeps, and would answer without it. Use a model that can, such as openai(…), or give the conversation as input.`,
+    )
+  }
+  return omitUndefined({ previousResponseId, conversationId })
 }
 
 function givenModel(

@@ -2,6 +2,7 @@ import { omitUndefined } from '../values/omit-undefined.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { ModelSettings } from '../model/model-settings.ts'
 import type { ToolChoice } from '../model/tool-definition.ts'
+import type { ProviderState } from '../model/provider-state.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import type { FallbackModel } from './agent-definition.ts'
 
@@ -27,6 +28,8 @@ export interface RunGiven {
   /** `none` and `auto` hold for the whole run, `any` and a named tool for its first turn. */
   readonly toolChoice?: ToolChoice
   readonly parallelToolCalls?: boolean
+  /** Where its provider keeps what was said before it. */
+  readonly providerState?: ProviderState
   /** Which events it records, each over what its agents say. */
   readonly recording?: RecordingPolicy
   readonly labels?: RunLabels
@@ -39,13 +42,14 @@ export interface RunGiven {
 /** These fields alone, of what has more. */
 export function givenOf(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
   const { givenModel, modelSettings, toolChoice, parallelToolCalls, recording } = run
-  const { labels, deadlineAt, idempotencyKey } = run
+  const { labels, deadlineAt, idempotencyKey, providerState } = run
   return omitUndefined({
     givenModel,
     modelSettings,
     toolChoice,
     parallelToolCalls,
     recording,
+    providerState,
     labels,
     deadlineAt,
     idempotencyKey,

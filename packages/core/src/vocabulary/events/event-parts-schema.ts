@@ -1,6 +1,9 @@
 import * as z from 'zod'
 import { money, usage } from '../billing/billing-schema.ts'
-import { outcome, toolCallId } from '../model/content-schema.ts'
+import { message, outcome, toolCallId } from '../model/content-schema.ts'
+import type { Message } from '../model/content.ts'
+import { modelSettings } from '../model/model-settings-schema.ts'
+import { toolDefinition } from '../agent/agent-definition-schema.ts'
 import {
   callPlans,
   forkWrites,
@@ -10,6 +13,9 @@ import {
   type Handoff,
   type ParentRef,
   type ReplyDelta,
+  type ShownChange,
+  type ShownMessages,
+  type ShownPiece,
   type Spending,
 } from '../signals/event-parts.ts'
 import { failureClasses, type ModelFailure } from '../model/failure.ts'
@@ -118,4 +124,27 @@ export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
   toolCalls: count,
   usage,
   costUsd: optional(money),
+})
+
+/** A range of the history or messages: checked as one object, so that a fault names its place. */
+const shownPiece = objectOf<{
+  readonly from?: number
+  readonly to?: number
+  readonly messages?: readonly Message[]
+}>({
+  from: optional(count),
+  to: optional(count),
+  messages: optional(z.array(message)),
+}) as z.ZodType<ShownPiece>
+
+/** What a turn showed of its own. */
+export const shownChange: z.ZodType<ShownChange> = objectOf<ShownChange>({
+  instructions: optional(text),
+  tools: optional(z.array(text)),
+  sourced: optional(z.array(toolDefinition)),
+  shown: optional(objectOf<ShownMessages>({ digest: text, pieces: z.array(shownPiece) })),
+  messages: optional(z.array(message)),
+  modelSettings: optional(modelSettings),
+  parallelToolCalls: optional(flag),
+  maxOutputTokens: optional(amount),
 })

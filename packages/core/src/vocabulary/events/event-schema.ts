@@ -23,20 +23,17 @@ import {
   type EventType,
   type HistoryEdit,
   type Removed,
-  type ShownChange,
-  type ShownMessages,
-  type ShownPiece,
 } from './event.ts'
-import type { Message } from '../model/content.ts'
 import { limitNames, onLimits } from '../limits/limits.ts'
 import { amount, count, flag, json, jsonObject, objectOf, optional, ordinal, text } from '../values/schema.ts'
 import { limits, retry } from '../limits/limits-schema.ts'
 import type { RunLabels } from '../agent/run-given.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
+import { providerState } from '../model/provider-state.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { recordingPolicy } from '../agent/agent-policy-schema.ts'
 import { toolEffects } from '../model/tool-definition.ts'
-import { agentDefinition, givenModel, toolDefinition } from '../agent/agent-definition-schema.ts'
+import { agentDefinition, givenModel } from '../agent/agent-definition-schema.ts'
 import {
   runId,
   moment,
@@ -47,6 +44,7 @@ import {
   toolChoice,
   collectedCall,
   replyDelta,
+  shownChange,
   failure,
   childTotals,
 } from './event-parts-schema.ts'
@@ -91,6 +89,7 @@ const runSchemas = {
     toolChoice: optional(toolChoice),
     parallelToolCalls: optional(flag),
     recording: optional(recordingPolicy),
+    providerState: optional(providerState),
     labels: optional(runLabels),
     deadlineAt: optional(moment),
     idempotencyKey: optional(text),
@@ -139,17 +138,6 @@ const runSchemas = {
   }),
 }
 
-/** A range of the history or messages: checked as one object, so that a fault names its place. */
-const shownPiece = objectOf<{
-  readonly from?: number
-  readonly to?: number
-  readonly messages?: readonly Message[]
-}>({
-  from: optional(count),
-  to: optional(count),
-  messages: optional(z.array(message)),
-}) as z.ZodType<ShownPiece>
-
 const modelSchemas = {
   model_call_started: objectOf<EventBodies['model_call_started']>({
     attempt: ordinal,
@@ -159,18 +147,7 @@ const modelSchemas = {
     finalizing: flag,
     grant,
     maxOutputTokens: optional(amount),
-    change: optional(
-      objectOf<ShownChange>({
-        instructions: optional(text),
-        tools: optional(z.array(text)),
-        sourced: optional(z.array(toolDefinition)),
-        shown: optional(objectOf<ShownMessages>({ digest: text, pieces: z.array(shownPiece) })),
-        messages: optional(z.array(message)),
-        modelSettings: optional(modelSettings),
-        parallelToolCalls: optional(flag),
-        maxOutputTokens: optional(amount),
-      }),
-    ),
+    change: optional(shownChange),
   }),
   assistant_started: objectOf<EventBodies['assistant_started']>({
     attempt: ordinal,
@@ -209,6 +186,7 @@ const modelSchemas = {
     parts: z.array(assistantPart),
     places: optional(z.array(count)),
     providerMessageId: optional(text),
+    providerState: optional(providerState),
     refusal: optional(refusal),
   }),
   model_stream_failed: objectOf<EventBodies['model_stream_failed']>({

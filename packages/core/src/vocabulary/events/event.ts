@@ -33,6 +33,7 @@ import type { Json, JsonObject } from '../values/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../limits/limits.ts'
 import type { RunGiven } from '../agent/run-given.ts'
 import type { Price } from '../billing/price.ts'
+import type { ProviderState } from '../model/provider-state.ts'
 import type { ModelRefusal } from '../model/refusal.ts'
 import type { ToolChoice, ToolEffect } from '../model/tool-definition.ts'
 import type { Usage, UsageField } from '../billing/usage.ts'
@@ -160,6 +161,8 @@ export interface EventBodies {
     /** The place of each part, as deltas name it. Absent where they are 0, 1, 2 … */
     readonly places?: readonly number[]
     readonly providerMessageId?: string
+    /** Where the provider keeps the conversation up to here, if it does. */
+    readonly providerState?: ProviderState
     /** The vendor's reason for a refused reply. */
     readonly refusal?: ModelRefusal
   }

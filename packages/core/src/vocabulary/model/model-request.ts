@@ -1,5 +1,6 @@
 import type { Message } from './content.ts'
 import type { JsonObject } from '../values/json.ts'
+import type { ProviderState } from './provider-state.ts'
 import type { ModelSettings } from './model-settings.ts'
 import type { ToolChoice, ToolDefinition } from './tool-definition.ts'
 
@@ -21,4 +22,6 @@ export interface ModelRequest {
    * runtime checks the answer in either case.
    */
   readonly outputSchema?: JsonObject
+  /** Where the provider keeps what was said before these messages, which hold none of it. Only a model with `keepsState` has it. */
+  readonly providerState?: ProviderState
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { providerState } from '../model/provider-state.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from '../model/content-schema.ts'
 import { reportedUsage } from '../billing/billing-schema.ts'
@@ -78,6 +79,7 @@ export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>(
     rawStopReason: optional(text),
     parts: storable(z.array(replyPart)),
     providerMessageId: optional(text),
+    providerState: optional(providerState),
     refusal: optional(refusal),
   }),
 })

@@ -12,6 +12,7 @@ import type { ModelFailure } from '../model/failure.ts'
 import type { RetryPolicy } from '../limits/limits.ts'
 import type { ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
+import type { ProviderState } from '../model/provider-state.ts'
 import type { ModelRefusal } from '../model/refusal.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
 import type { Usage } from '../billing/usage.ts'
@@ -68,6 +69,8 @@ export type ModelSignal =
       readonly rawStopReason?: string
       readonly parts: readonly ReplyPart[]
       readonly providerMessageId?: string
+      /** Where the provider keeps the conversation up to this reply, for a run that continues there. */
+      readonly providerState?: ProviderState
       /** Of a reply that stopped as `refused`: the vendor's reason. */
       readonly refusal?: ModelRefusal
     }

@@ -1,4 +1,10 @@
-import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
+import type {
+  JsonObject,
+  ModelSignal,
+  ProviderState,
+  ReplyPart,
+  StopReason,
+} from '@tallystick/core/vocabulary'
 import { failureInStream } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
@@ -46,9 +52,14 @@ export function finish(reply: Reply, response: WireResponse, completed: boolean)
       stopReason,
       rawStopReason: completed ? 'completed' : (raw ?? 'incomplete'),
       parts,
-      ...(responseId !== undefined && { providerMessageId: responseId }),
+      ...(responseId !== undefined && { providerMessageId: responseId, ...stateAfter(reply, responseId) }),
     },
   ]
+}
+
+function stateAfter({ context }: Reply, responseId: string): { readonly providerState?: ProviderState } {
+  const providerState = context.providerState(responseId)
+  return providerState ? { providerState } : {}
 }
 
 /** What a reply that ended of itself still has to say. */

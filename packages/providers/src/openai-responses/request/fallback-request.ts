@@ -1,6 +1,8 @@
 import type { ProviderError } from '@tallystick/core'
 import { codeOf } from '../../openai/client/failure.ts'
 import { refusedSampling } from '../../openai/request/sampling.ts'
+import type { ProviderState } from '@tallystick/core/vocabulary'
+import type { WireRequest } from '../client/wire.ts'
 import type { FallbackChanges } from './request-settings.ts'
 
 /** How the next request differs from one that was refused. */
@@ -17,6 +19,8 @@ interface Refused {
   readonly failure: ProviderError
   readonly body: object
   readonly changes: FallbackChanges
+  /** Where the run was told that its past is kept: what is lost there is nowhere else. */
+  readonly given?: ProviderState | undefined
 }
 
 /**
@@ -31,8 +35,10 @@ export function fallbackFor(refused: Refused): Fallback | undefined {
 
 const lostCodes = new Set(['previous_response_not_found', 'conversation_not_found'])
 
-function lostState({ failure, body, changes }: Refused): Fallback | undefined {
-  if (changes.stateLost || !('previous_response_id' in body || 'conversation' in body)) return undefined
+function lostState({ failure, body, changes, given = {} }: Refused): Fallback | undefined {
+  const { previous_response_id: after, conversation } = body as Partial<WireRequest>
+  if (changes.stateLost || (after ?? conversation) === undefined) return undefined
+  if ((after ?? conversation) === (given.previousResponseId ?? given.conversationId)) return undefined
   const isLost =
     lostCodes.has(codeOf(failure) ?? '') ||
     (/\b(previous response|conversation)\b/i.test(failure.message) &&

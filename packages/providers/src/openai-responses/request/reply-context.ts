@@ -1,4 +1,5 @@
 import type { CallContext } from '../../openai/request/call-context.ts'
+import type { ProviderState } from '@tallystick/core/vocabulary'
 import type { KeptResponse } from '../client/wire.ts'
 
 /** The parts of the request that reading a reply needs. */
@@ -7,4 +8,6 @@ export interface ReplyContext extends CallContext {
   readonly approvalTool: string
   /** Makes what is remembered of a response that the service keeps; nothing where it keeps none. */
   readonly kept: (responseId: string) => KeptResponse | undefined
+  /** Where the service keeps the conversation with a response, if it does. */
+  readonly providerState: (responseId: string) => ProviderState | undefined
 }

@@ -8,7 +8,7 @@ export interface RequestSettings {
   readonly provider: string
   readonly maxOutputTokens?: number | undefined
   /** Where the conversation is kept: nowhere, after each response, or in a conversation that has an id. */
-  readonly state: 'none' | 'responses' | { readonly conversation: string }
+  readonly state: 'none' | 'responses' | { readonly conversation: string } | { readonly after: string }
   readonly reasoning?: JsonObject | undefined
   readonly include?: readonly string[] | undefined
   readonly serviceTier?: string | undefined

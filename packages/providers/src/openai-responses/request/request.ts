@@ -1,5 +1,5 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import type { JsonObject } from '@tallystick/core/vocabulary'
+import type { JsonObject, ProviderState } from '@tallystick/core/vocabulary'
 import type { OpenAIWarning } from '../../openai/options/options.ts'
 import { callContext } from '../../openai/request/call-context.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
@@ -39,7 +39,12 @@ export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => R
 export function requestRenderer(given: RequestSettings): RequestRenderer {
   const rendered = memoized((message: Message) => renderMessage(message, given.provider, given.modelId))
   return (request, { warn, changes = {} }) =>
-    renderRequest(request, request.messages.map(rendered), { ...given, warn }, changes)
+    renderRequest(
+      request,
+      request.messages.map(rendered),
+      { ...given, warn, state: stateIn(request, given) },
+      changes,
+    )
 }
 
 const maxIdentifierLength = 64
@@ -88,6 +93,7 @@ function renderRequest(
       ...callContext(request, binding.names, settings),
       approvalTool: settings.approvalTool,
       kept,
+      providerState: (id) => providerStateOf(id, body),
     },
   }
 }
@@ -120,7 +126,7 @@ function goingOnFrom(
   { state }: RenderSettings,
 ): GoingOn | undefined {
   if (state === 'none') return undefined
-  const conversation = typeof state === 'object' ? state.conversation : undefined
+  const conversation = conversationIn(state)
   // The service knows its calls by the ids that it gave them.
   return lastKept(renderedMessages, seen, (kept, { placeholders }) => {
     const known = placeholders.every(({ toolCallId, ownId }) => ids.get(toolCallId) === ownId)
@@ -139,6 +145,8 @@ function stateOf(
   { stateLost }: FallbackChanges,
 ): Pick<WireRequest, 'store' | 'previous_response_id' | 'conversation'> {
   if (state === 'none') return { store: false }
+  if (typeof state === 'object' && 'after' in state)
+    return { store: true, previous_response_id: goingOn ? goingOn.kept.id : state.after }
   if (state === 'responses') {
     return { store: true, ...(goingOn && { previous_response_id: goingOn.kept.id }) }
   }
@@ -151,8 +159,28 @@ function stateOf(
   return { store: false }
 }
 
+/** Where the past is kept: as the request says, else as the model is set to. */
+function stateIn({ providerState }: ModelRequest, { state }: RequestSettings): RequestSettings['state'] {
+  const { conversationId, previousResponseId } = providerState ?? {}
+  if (conversationId !== undefined) return { conversation: conversationId }
+  return previousResponseId === undefined ? state : { after: previousResponseId }
+}
+
+function conversationIn(state: RequestSettings['state']): string | undefined {
+  return typeof state === 'object' && 'conversation' in state ? state.conversation : undefined
+}
+
 function keptResponse(id: string, seen: string, conversation: string | undefined): KeptResponse {
   return { id, seen, ...(conversation !== undefined && { conversation }) }
+}
+
+/** What a run that continues from here is given. */
+function providerStateOf(
+  id: string,
+  { store, conversation }: Pick<WireRequest, 'store' | 'conversation'>,
+): ProviderState | undefined {
+  if (!store) return undefined
+  return conversation === undefined ? { previousResponseId: id } : { conversationId: conversation }
 }
 
 function textField(

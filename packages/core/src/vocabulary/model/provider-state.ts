@@ -1,0 +1,16 @@
+import type * as z from 'zod'
+import { objectOf, optional, text } from '../values/schema.ts'
+
+/** Where a provider keeps what was said before: after a response, or in a conversation. One of the two. */
+export interface ProviderState {
+  /** The id of the last response that the provider keeps. */
+  readonly previousResponseId?: string
+  /** The id of a conversation that the provider keeps. */
+  readonly conversationId?: string
+}
+
+/** Checks where a provider keeps what was said. */
+export const providerState: z.ZodType<ProviderState> = objectOf<ProviderState>({
+  previousResponseId: optional(text),
+  conversationId: optional(text),
+})
