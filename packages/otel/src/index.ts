@@ -1,4 +1,7 @@
 // Spans and metrics of OpenTelemetry, made of the events of runs.
-export { conventionsCommit } from './conventions/names.ts'
+export { conventionsCommit, type MetricName } from './conventions/names.ts'
+export { type IdGenerator, runIds } from './live/run-ids.ts'
+export { type RunTracing, traceRuns, type TraceRunsOptions } from './live/trace-runs.ts'
+export { type Measurement, measurementsOf } from './projection/measurements.ts'
 export { recordedSpans, spansOf } from './projection/recorded-spans.ts'
 export type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from './projection/span.ts'

@@ -3,6 +3,7 @@ import {
   conventionsCommit,
   finishReason,
   genAi,
+  metricKinds,
   operations,
   own,
   providerName,
@@ -32,6 +33,7 @@ describe('the names of the conventions', () => {
       'gen_ai.response.id',
       'gen_ai.response.model',
       'gen_ai.response.time_to_first_chunk',
+      'gen_ai.token.modality',
       'gen_ai.tool.call.id',
       'gen_ai.tool.name',
       'gen_ai.tool.type',
@@ -41,6 +43,27 @@ describe('the names of the conventions', () => {
       'gen_ai.usage.output_tokens',
       'gen_ai.usage.reasoning.output_tokens',
     ])
+  })
+
+  it('are those of metrics, too, with their units', () => {
+    const [call, duration, token] = ['{call}', 's', '{token}']
+    expect(Object.fromEntries(Object.entries(metricKinds).map(([name, { unit }]) => [name, unit]))).toEqual({
+      'gen_ai.client.inference.duration': duration,
+      'gen_ai.client.inference.time_to_first_chunk': duration,
+      'gen_ai.client.inference.usage.input_tokens': token,
+      'gen_ai.client.inference.usage.output_tokens': token,
+      'gen_ai.client.inference.usage.cache_read.input_tokens': token,
+      'gen_ai.client.inference.usage.cache_write.input_tokens': token,
+      'gen_ai.client.inference.usage.reasoning.output_tokens': token,
+      'gen_ai.invoke_agent.duration': duration,
+      'gen_ai.invoke_agent.inference_calls': call,
+      'gen_ai.invoke_agent.tool_calls': call,
+      'gen_ai.execute_tool.duration': duration,
+    })
+    const durations = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+    expect(metricKinds['gen_ai.execute_tool.duration'].buckets).toEqual(durations)
+    expect(metricKinds['gen_ai.invoke_agent.tool_calls'].buckets).toEqual([1, 2, 4, 8, 16, 32, 64, 128])
+    expect(metricKinds['gen_ai.invoke_agent.inference_calls'].buckets).toHaveLength(8)
   })
 
   it('differ from our own', () => {

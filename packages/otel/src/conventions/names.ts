@@ -35,6 +35,7 @@ export const genAi = {
   tool: 'gen_ai.tool.name',
   toolType: 'gen_ai.tool.type',
   toolCallId: 'gen_ai.tool.call.id',
+  tokenModality: 'gen_ai.token.modality',
   errorType: 'error.type',
 } as const
 
@@ -49,6 +50,7 @@ export const own = {
   finishReason: 'tallystick.run.finish_reason',
   turns: 'tallystick.run.turns',
   toolCalls: 'tallystick.run.tool_calls',
+  modelCalls: 'tallystick.run.model_calls',
   turn: 'tallystick.turn',
   attempts: 'tallystick.attempts',
   attempt: 'tallystick.attempt',
@@ -61,6 +63,49 @@ export const own = {
   action: 'tallystick.action',
   value: 'tallystick.value',
 } as const
+
+/** Metrics of the conventions. */
+export const metrics = {
+  chatDuration: 'gen_ai.client.inference.duration',
+  chatTimeToFirstChunk: 'gen_ai.client.inference.time_to_first_chunk',
+  chatInputTokens: 'gen_ai.client.inference.usage.input_tokens',
+  chatOutputTokens: 'gen_ai.client.inference.usage.output_tokens',
+  chatCacheReadTokens: 'gen_ai.client.inference.usage.cache_read.input_tokens',
+  chatCacheWriteTokens: 'gen_ai.client.inference.usage.cache_write.input_tokens',
+  chatReasoningTokens: 'gen_ai.client.inference.usage.reasoning.output_tokens',
+  agentDuration: 'gen_ai.invoke_agent.duration',
+  agentInferenceCalls: 'gen_ai.invoke_agent.inference_calls',
+  agentToolCalls: 'gen_ai.invoke_agent.tool_calls',
+  toolDuration: 'gen_ai.execute_tool.duration',
+} as const
+export type MetricName = (typeof metrics)[keyof typeof metrics]
+
+/** The unit of a metric; a counter adds up, any other one is a histogram with these buckets. */
+export interface MetricKind {
+  readonly unit: string
+  readonly buckets?: readonly number[]
+}
+
+const duration: MetricKind = {
+  unit: 's',
+  buckets: [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92],
+}
+const tokens: MetricKind = { unit: '{token}' }
+
+/** What kind each metric is of. */
+export const metricKinds: Readonly<Record<MetricName, MetricKind>> = {
+  [metrics.chatDuration]: duration,
+  [metrics.chatTimeToFirstChunk]: duration,
+  [metrics.chatInputTokens]: tokens,
+  [metrics.chatOutputTokens]: tokens,
+  [metrics.chatCacheReadTokens]: tokens,
+  [metrics.chatCacheWriteTokens]: tokens,
+  [metrics.chatReasoningTokens]: tokens,
+  [metrics.agentDuration]: duration,
+  [metrics.agentInferenceCalls]: { unit: '{call}', buckets: [1, 2, 4, 8, 16, 32, 64, 128] },
+  [metrics.agentToolCalls]: { unit: '{call}', buckets: [1, 2, 4, 8, 16, 32, 64, 128] },
+  [metrics.toolDuration]: duration,
+}
 
 /** Names that the conventions give to providers, by ours where they differ. */
 const providerNames: ReadonlyMap<string, string> = new Map([

@@ -28,27 +28,22 @@ export function spansOf(events: Iterable<RuntimeEvent>): readonly Span[] {
  * it works for. Reads in constant memory, and writes nothing.
  */
 export async function* recordedSpans(ledger: Ledger, runId: RunId): AsyncGenerator<Span> {
-  const starts = new Map<string, Start>()
   const waiting: RunId[] = [runId]
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
     let fold: RunSpans | undefined
     for await (const event of ledger.read(next)) {
-      if (event.type === 'run_started') fold = new RunSpans(event, await knownBefore(ledger, event, starts))
+      if (event.type === 'run_started') fold = new RunSpans(event, await startsBefore(ledger, event))
       if (event.type === 'tool_started' && event.child && event.attempt === 1) waiting.push(event.child)
       for (const move of fold?.next(event) ?? []) if (move.type === 'ended') yield move.span
     }
   }
 }
 
-/** Adds the first events that say where a run is among traces: those of the runs above it, and of the one that it follows. */
-async function knownBefore(
-  ledger: Ledger,
-  start: Start,
-  starts: Map<string, Start>,
-): Promise<ReadonlyMap<string, Start>> {
-  starts.set(start.runId, start)
+/** Returns the first events that say where a run is among traces: those of the runs above it, and of the one that it follows. */
+export async function startsBefore(ledger: Ledger, start: Start): Promise<ReadonlyMap<string, Start>> {
+  const starts = new Map<string, Start>([[start.runId, start]])
   for (let { parent } = start; parent !== undefined;) {
-    const before = starts.get(parent.runId) ?? (await firstEvent(ledger, parent.runId))
+    const before = await firstEvent(ledger, parent.runId)
     if (before === undefined) break
     starts.set(parent.runId, before)
     parent = before.parent?.relation === 'child' ? before.parent : undefined

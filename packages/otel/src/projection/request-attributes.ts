@@ -1,5 +1,5 @@
-import type { AgentDefinition, EventOf, RunLabels } from '@tallystick/core/vocabulary'
-import { genAi, own } from '../conventions/names.ts'
+import type { AgentDefinition, EventOf } from '@tallystick/core/vocabulary'
+import { genAi } from '../conventions/names.ts'
 import type { MaybeAttributes } from './open-span.ts'
 import { nameText } from './span-text.ts'
 
@@ -17,18 +17,4 @@ export function requestAttributes(
     [genAi.reasoningLevel]: reasoningEffort,
     [genAi.outputType]: output ? 'json' : undefined,
   }
-}
-
-/** The names that the application gave the run. Its metadata may say anything, and stays in the ledger. */
-export function labelAttributes({ workflowName, groupId, traceId, tags }: RunLabels = {}): MaybeAttributes {
-  return {
-    [own.workflow]: textOrNone(workflowName),
-    [own.group]: textOrNone(groupId),
-    [own.trace]: textOrNone(traceId),
-    [own.tags]: tags?.map(nameText),
-  }
-}
-
-function textOrNone(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : nameText(text)
 }

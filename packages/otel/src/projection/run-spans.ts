@@ -3,21 +3,14 @@ import {
   type AgentDefinition,
   type EventOf,
   type EventType,
-  type FinishReason,
   type RuntimeEvent,
-  type Usage,
 } from '@tallystick/core/vocabulary'
 import { genAi, operations, own } from '../conventions/names.ts'
 import { ChatSpan, modelAttributes } from './chat-span.ts'
 import { marksOf } from './event-marks.ts'
-import {
-  costAttributes,
-  OpenSpan,
-  usageAttributes,
-  type MaybeAttributes,
-  type SpanError,
-} from './open-span.ts'
-import { labelAttributes, requestAttributes } from './request-attributes.ts'
+import { OpenSpan, type MaybeAttributes, type SpanError } from './open-span.ts'
+import { requestAttributes } from './request-attributes.ts'
+import { finishAttributes, finishError, labelAttributes } from './run-attributes.ts'
 import type { Attributes, Span, SpanLink, SpanMove, StartedSpan } from './span.ts'
 import { nameText } from './span-text.ts'
 import { SummarySpan } from './summary-span.ts'
@@ -53,6 +46,7 @@ export class RunSpans {
   #chat: ChatSpan | undefined
   #summary: SummarySpan | undefined
   #isCompacted = false
+  #modelCalls = 0
   #isAnnounced: boolean
   readonly #calls = new Map<string, OpenSpan>()
   readonly #approvals = new Map<string, OpenSpan>()
@@ -81,6 +75,11 @@ export class RunSpans {
     this.#isAnnounced = this.#sharedUpTo === 0
     this.#agent = start.agent
     this.#definition = start.definition
+  }
+
+  /** The spans that have begun and not ended. */
+  get open(): readonly StartedSpan[] {
+    return this.#isAnnounced ? [...this.#open].map(({ started }) => started) : []
   }
 
   /** Returns what the next event means. */
@@ -291,21 +290,15 @@ export class RunSpans {
   }
 
   #finishRun(event: EventOf<'run_finished'>): void {
-    const { at, reason, turns, toolCalls, usage, costUsd } = event
+    const { at } = event
     this.#giveUpChat(at)
     if (this.#summary) this.#ended(this.#summary.span, this.#summary.giveUp(at))
     for (const toolCallId of this.#approvals.keys()) this.#closeApproval(toolCallId, at)
     this.#endStint(at)
     const run = this.#run
     if (run === undefined) return
-    run.set({
-      ...usageAttributes({ inputTokens: usage.inputTokens, outputTokens: usage.outputTokens } as Usage),
-      ...costAttributes(costUsd),
-      [own.finishReason]: reason,
-      [own.turns]: turns,
-      [own.toolCalls]: toolCalls,
-    })
-    this.#end(run, at, endedWell.has(reason) ? undefined : { type: reason })
+    run.set(finishAttributes(event, this.#modelCalls))
+    this.#end(run, at, finishError(event))
   }
 
   get #agentSpanId(): string | undefined {
@@ -342,9 +335,7 @@ export class RunSpans {
 
   #ended(open: OpenSpan, span: Span): void {
     this.#open.delete(open)
+    if (span.kind === 'client' && this.#isAnnounced) this.#modelCalls++
     this.#moves.push({ type: 'ended', span })
   }
 }
-
-/** The endings of a run that are no error. */
-const endedWell: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
