@@ -38,7 +38,8 @@ export function replayedRules(
     ...omitUndefined({ handOff: agent.rules.handOff }),
   }
   // Where the tools of a source came from may not be there any more.
-  const sourced = rules.sourcedTools && { sourcedTools: () => sourcedOf(place) }
+  const isSourced = rules.sourcedTools !== undefined || agent.toolsInTurn !== undefined
+  const sourced = isSourced && { sourcedTools: () => sourcedOf(place) }
   if (!isMissing) return { ...rules, ...sourced }
   const { stopWhen, prepareTurn } = rules
   return {

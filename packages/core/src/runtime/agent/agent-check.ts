@@ -78,7 +78,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     description: maybe(anyText),
     instructions: functionOr(anyText),
     model: calledModel,
-    tools: maybe(listOf(offeredTool)),
+    tools: maybe(functionOr(listOf(offeredTool))),
     toolSource: maybe(valueThat('an object whose tools are a list', hasTools)),
     limits: maybe(someLimits),
     parallelToolCalls: maybe(trueOrFalse),
@@ -133,7 +133,13 @@ export function requireAgentOptions(options: AgentOptions<unknown>): void {
     agentOptions,
     options,
   )
-  requireTools(options.name, options.tools ?? [])
+  const { tools = [], toolSource } = options
+  if (typeof tools !== 'function') requireTools(name as string, tools)
+  else if (toolSource) {
+    throw new ConfigurationError(
+      `defineAgent (${options.name}): tools is a function, and there is a toolSource beside it: both say which tools a turn offers. Let the function answer those of the source, too, or give a list.`,
+    )
+  }
   requireGuardrailNames(options.name, options.guardrails ?? [])
 }
 

@@ -38,6 +38,12 @@ export interface ModelTimeouts {
   readonly prepareMs?: number | undefined
 }
 
+/** Names the tools of a turn, before its model call. */
+export type ToolsInTurn<in Context = AnyContext> = (
+  context: Context,
+  state: RunState,
+) => readonly Tool<Context>[]
+
 /** The parts of an agent. `Context` is what the application passes to its runs. */
 export interface AgentOptions<Output = string, Context = AnyContext> {
   /** Names the agent in the ledger: a resume finds it by this name. */
@@ -47,11 +53,16 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   /**
    * Instructions for the model: a text, or a pure function of the run's context. The runtime calls the function when
    * the run begins and when the conversation is handed over to the agent. The text is recorded and holds for the rest
-   * of the run.
+   * of the run. A function that names a second parameter, the state, is called before each turn as well, with it; what
+   * it answers then holds for the turn, and is recorded where it differs.
    */
-  readonly instructions: string | ((context: Context) => string)
+  readonly instructions: string | ((context: Context, state?: RunState) => string)
   readonly model: Model
-  readonly tools?: readonly Tool<Context>[] | undefined
+  /**
+   * Its tools, or a pure function that names those of each turn. What the function offers is recorded with the model call;
+   * agents that work as tools do not come from it.
+   */
+  readonly tools?: readonly Tool<Context>[] | ToolsInTurn<Context> | undefined
   /** More tools, which may change between turns: `toolSource: await mcpTools({ … })`. */
   readonly toolSource?: ToolSource<Context> | undefined
   /** Limits of each run; missing ones are those of `defaultLimits`. */
@@ -137,10 +148,12 @@ export type Handoffs<Context = AnyContext> =
 export interface Agent<Output = string, in Context = AnyContext> {
   readonly name: string
   readonly description?: string
-  readonly instructions: string | ((context: Context) => string)
+  readonly instructions: string | ((context: Context, state?: RunState) => string)
   readonly model: Model
   /** Its tools, and those that hand over. */
   readonly tools: readonly Tool<Context>[]
+  /** Those of each turn, beside these. */
+  readonly toolsInTurn?: ToolsInTurn<Context>
   readonly toolSource?: ToolSource<Context>
   readonly limits: Limits
   readonly parallelToolCalls: boolean

@@ -1,6 +1,7 @@
 import { summaryInstructions } from '../../machine/prompt/compaction.ts'
 import { digested } from '../../vocabulary/agent/definition-digest.ts'
 import type { Model } from '../../ports/model.ts'
+import type { Tool } from '../../ports/tool.ts'
 import type { MaxWebSearches } from '../../vocabulary/billing/price.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { askedSchema } from '../../vocabulary/agent/answer-schema.ts'
@@ -25,13 +26,16 @@ interface Made {
   readonly summarizer: Model | undefined
 }
 
+/** Options with the tools that do not change from turn to turn. */
+type ListedOptions = AgentOptions<unknown> & { readonly tools: readonly Tool[] }
+
 /** Returns what the ledger records of an agent: everything that its models see, and none of its code. */
 export function definitionOf(
-  options: AgentOptions<unknown>,
+  options: ListedOptions,
   { handoffs, output, summarizer }: Made,
 ): AgentDefinition {
   const { parallelToolCalls = true, maxOutputTokens, fallbacks = [], guardrails = [] } = options
-  const tools = (options.tools ?? []).map(({ name, description, inputSchema }) => ({
+  const tools = options.tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
     inputSchema,

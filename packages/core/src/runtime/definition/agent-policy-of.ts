@@ -16,10 +16,10 @@ export function policyOf(
     approval,
     maxResultChars,
     recording,
-    tools = [],
+    tools,
     model,
     fallbacks = [],
-  }: AgentOptions<unknown>,
+  }: AgentOptions<unknown> & { readonly tools: readonly Tool[] },
   summarizer: Model | undefined,
 ): AgentPolicy {
   const models = [model, ...fallbacks, ...(summarizer ? [summarizer] : [])]

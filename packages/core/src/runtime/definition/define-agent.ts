@@ -3,7 +3,8 @@ import type { Rules } from '../../machine/state/rules.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { Agent, AgentOptions, CompactionOptions, HandoffTarget } from '../agent/agent.ts'
+import type { Tool } from '../../ports/tool.ts'
+import type { Agent, AgentOptions, CompactionOptions, HandoffTarget, ToolsInTurn } from '../agent/agent.ts'
 import { handoffList, requireAgentOptions, requireTools } from '../agent/agent-check.ts'
 import { definitionOf } from './agent-definition-of.ts'
 import { handOffRule, targetOf } from './handoff.ts'
@@ -24,7 +25,8 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   requireAgentOptions(options)
   const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
     options
-  const { tools = [], parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
+  const { listed, toolsInTurn } = toolsOf(options)
+  const { parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
   const { timeouts = {}, toolSource, maxResultChars } = options
   const output = options.output && outputReader<unknown>(name, options.output)
   const summarize = compaction?.summarize
@@ -32,7 +34,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   // Agents may name each other in a circle, so whom one hands over to is looked at when it is first needed.
   const later = once(() => {
     const handoffs = handoffsOf(options).map((target) => targetOf(target))
-    const all = [...tools, ...handoffs.map(({ tool }) => tool)]
+    const all = [...listed, ...handoffs.map(({ tool }) => tool)]
     requireTools(name, all)
     const definition = definitionOf({ ...options, tools: all }, { handoffs, output, summarizer })
     return { handoffs, tools: all, definition }
@@ -47,7 +49,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     guardrails,
     retry: omitUndefined({ ...retry }),
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
-    ...omitUndefined({ description, approval, maxResultChars, output, summarizer, toolSource }),
+    ...omitUndefined({ description, approval, maxResultChars, output, summarizer, toolSource, toolsInTurn }),
     rules: {
       ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
       ...(toolSource && {
@@ -68,6 +70,14 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
       return later().definition
     },
   }
+}
+
+/** The tools that an agent has in every turn, and what names more of them for one. */
+function toolsOf({ tools = [] }: AgentOptions<unknown>): {
+  readonly listed: readonly Tool[]
+  readonly toolsInTurn?: ToolsInTurn
+} {
+  return typeof tools === 'function' ? { listed: [], toolsInTurn: tools } : { listed: tools }
 }
 
 function handoffsOf<Context>({

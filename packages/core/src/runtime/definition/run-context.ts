@@ -6,6 +6,7 @@ import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { requireNoPromise } from '../../vocabulary/options/require-options.ts'
 import type { Agent, PrepareTurn } from '../agent/agent.ts'
+import { preparedInTurn } from '../agent/prepared-in-turn.ts'
 
 /**
  * What the application passes to a run: the signed-in user, a database handle. It is never recorded. `Context` is the
@@ -58,7 +59,8 @@ export function rulesIn(
   preparing: Preparing = preparingAtOnce,
 ): Rules {
   const { rules, handoffs } = agent
-  const { stopWhen, prepareTurn, handOff, ...others } = rules
+  const { stopWhen, handOff, prepareTurn: own, ...others } = rules
+  const prepareTurn = preparedInTurn(instructionsInTurn(agent), own)
   return {
     ...others,
     ...omitUndefined({
@@ -79,6 +81,18 @@ export function rulesIn(
     const next = handoffs.find((target) => target.tool.name === tool)?.agent
     if (taking === undefined || next === undefined) return taking
     return { ...taking, definition: definitionIn({ ...next, definition: taking.definition }, context) }
+  }
+}
+
+/** Instructions that name the state are made for each turn. */
+function instructionsInTurn({ name, instructions }: Agent<unknown>): PrepareTurn | undefined {
+  if (typeof instructions === 'string' || instructions.length < 2) return undefined
+  return ({ request, ...state }, context) => {
+    const text: unknown = instructions(context, state)
+    if (typeof text === 'string') return text === request.instructions ? undefined : { instructions: text }
+    throw new ConfigurationError(
+      `The instructions of agent ${name} are a function that answered no text for turn ${state.turn + 1}, so its model cannot be told what to do. Let it answer a text, at once.`,
+    )
   }
 }
 

@@ -21,6 +21,7 @@ function codeOf(agent: Agent<unknown>): readonly unknown[] {
     summarizer,
     approval,
     agent.toolSource,
+    agent.toolsInTurn,
     rules.stopWhen,
     rules.prepareTurn,
     rules.compaction?.summarize,

@@ -41,7 +41,8 @@ export async function changedInputFault(
   const { toolCallId, name } = call
   const { input } = command
   const tool = agent && toolsNow(agent).find((each) => each.name === name)
-  const recorded = state.definition.tools.find((each) => each.name === name)
+  const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
+  const recorded = offered.find((each) => each.name === name)
   const { malformed: _model, ...plain } = call
   const checking = { ...contextOf(state, context), clock }
   const fault =

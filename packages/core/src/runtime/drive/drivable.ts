@@ -8,7 +8,9 @@ import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definitionNow, requireContext, rulesIn, type Preparing } from '../definition/run-context.ts'
+import { sourcedDefinitions } from '../definition/sourced-tools.ts'
 import type { Drive } from './drive.ts'
+import type { ToolsOfTurn } from './tools-of-turn.ts'
 
 /** The agent of a run; throws a `ConfigurationError` where this runtime does not know it. */
 export function drivingAgent(name: string, { runId, parts }: Drive): Agent<unknown> {
@@ -20,10 +22,23 @@ export function drivingAgent(name: string, { runId, parts }: Drive): Agent<unkno
 }
 
 /** The rules of a run's agents, by their names, with the run's context. */
-export function drivingRules(drive: Drive, preparing: Preparing): (name: string) => Rules {
+export function drivingRules(
+  drive: Drive,
+  preparing: Preparing,
+  tools: ToolsOfTurn,
+): (name: string) => Rules {
   const known = new Map<string, Rules>()
+  const rulesOf = (agent: Agent<unknown>): Rules => {
+    const rules = rulesIn(agent, drive.context, preparing)
+    if (agent.toolsInTurn === undefined) return rules
+    const offered = (state: RunState): Agent<unknown> => ({
+      ...agent,
+      toolSource: { tools: tools.next(agent, state) },
+    })
+    return { ...rules, sourcedTools: (state) => sourcedDefinitions(offered(state), state) }
+  }
   return (name) => {
-    const rules = known.get(name) ?? rulesIn(drivingAgent(name, drive), drive.context, preparing)
+    const rules = known.get(name) ?? rulesOf(drivingAgent(name, drive))
     known.set(name, rules)
     return rules
   }

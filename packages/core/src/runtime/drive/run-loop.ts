@@ -21,6 +21,7 @@ import { Mailbox, type Mail } from './mailbox.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
+import { ToolsOfTurn } from './tools-of-turn.ts'
 import { TurnPreparation } from './turn-preparation.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 
@@ -136,17 +137,18 @@ export class RunLoop {
 
   async #run(): Promise<RunState> {
     const { parts, children, context } = this.#drive
+    const tools = new ToolsOfTurn(context)
     const effects = new Effects({
       children,
       results: this.#state && (await recordedResults(parts.ledger, this.#state)),
       context,
       host: { ...parts.host, clock: this.#clock },
-      findAgent: (name) => drivingAgent(name, this.#drive),
+      findAgent: (name) => tools.within(drivingAgent(name, this.#drive), this.#state),
       findGivenModel: (ref) => givenModelOf(ref, this.#drive),
       post: (signal) => this.#mailbox.post({ message: signal }),
     })
     const preparation = new TurnPreparation({ clock: this.#clock, wake: () => this.#mailbox.wake() })
-    const rulesOf = drivingRules(this.#drive, preparation.prepare)
+    const rulesOf = drivingRules(this.#drive, preparation.prepare, tools)
     const stopWatching = this.#inbox.watch()
     try {
       for (;;) {

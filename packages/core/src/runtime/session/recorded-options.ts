@@ -108,8 +108,8 @@ function givenModel(
 }
 
 /** A source may bring a tool of any name later; without one, a tool that is not there is never called. */
-function requireTool({ name: agent, tools, toolSource }: Agent<unknown>, name: string): void {
-  if (toolSource !== undefined || tools.some((tool) => tool.name === name)) return
+function requireTool({ name: agent, tools, toolSource, toolsInTurn }: Agent<unknown>, name: string): void {
+  if ((toolSource ?? toolsInTurn) !== undefined || tools.some((tool) => tool.name === name)) return
   const known = tools.map((tool) => tool.name).join(', ') || 'it has none'
   throw new ConfigurationError(
     `The toolChoice of a run names the tool ${name}, which the agent ${agent} does not have (${known}). Name one of its tools.`,
