@@ -1,6 +1,7 @@
 import type { Tool } from '@tallystick/core'
 import type { JsonObject, ToolEffect } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../definition/define-tool.ts'
+import type { ReconcileAnswer, ReconcileContext } from '../../definition/tool-specification.ts'
 import type { ToolContext } from '../../execution/executor.ts'
 import type { FilesOptions } from './files-options.ts'
 import { type FilesToolName, inputs } from './inputs.ts'
@@ -10,6 +11,7 @@ import type { FolderRules } from './tools/folder-rules.ts'
 import { listFiles } from './tools/list-files.ts'
 import { moveFile } from './tools/move-file.ts'
 import { readFile } from './tools/read-file.ts'
+import { reconciledEdit, reconciledMove, reconciledWrite } from './tools/reconciled.ts'
 import { searchFiles } from './tools/search-files.ts'
 import { writeFile } from './tools/write-file.ts'
 
@@ -20,9 +22,12 @@ export function filesToolsOf(
   { prefix = '', about, timeoutMs = 30_000, approval }: Omit<FilesOptions, 'root'>,
 ): readonly Tool[] {
   const toolOf = (name: FilesToolName): Tool => {
-    const { effect, description, execute } = bodies[name]
+    const { effect, description, execute, reconcile } = bodies[name]
     // The schema has been checked.
     const run = execute as (rules: FolderRules, input: JsonObject, context: ToolContext) => Promise<string>
+    const look =
+      reconcile &&
+      ((input: JsonObject, context: ReconcileContext) => reconcile(rules, input as never, context))
     return defineTool({
       name: prefix + name,
       description: about === undefined ? description : `${about.trim()} ${description}`,
@@ -31,6 +36,7 @@ export function filesToolsOf(
       timeoutMs,
       ...(effect === 'write' && approval !== undefined && { approval }),
       execute: (input, context) => run(rules, input, context),
+      reconcile: look,
     })
   }
   const names = Object.keys(bodies) as FilesToolName[]
@@ -41,6 +47,12 @@ interface Body {
   readonly effect: ToolEffect
   readonly description: string
   readonly execute: (rules: FolderRules, input: never, context: ToolContext) => Promise<string>
+  /** Looks, after a crash, whether a call took place. */
+  readonly reconcile?: (
+    rules: FolderRules,
+    input: never,
+    context: ReconcileContext,
+  ) => Promise<ReconcileAnswer>
 }
 
 const bodies: Readonly<Record<FilesToolName, Body>> = {
@@ -73,6 +85,7 @@ const bodies: Readonly<Record<FilesToolName, Body>> = {
     description:
       'Creates a text file, or replaces all that a file holds; missing folders are made. To change part of a file use edit_file.',
     execute: writeFile,
+    reconcile: reconciledWrite,
   },
   edit_file: {
     effect: 'write',
@@ -80,10 +93,12 @@ const bodies: Readonly<Record<FilesToolName, Body>> = {
       'Replaces an exact text in a file by another one. Read the file first, and copy oldText from it without the numbers of the lines; ' +
       'it has to occur once, so take enough of the lines around it, unless replaceAll is true.',
     execute: editFile,
+    reconcile: reconciledEdit,
   },
   move_file: {
     effect: 'write',
     description: 'Moves or renames a file or a folder. It replaces nothing: the new path has to be free.',
     execute: moveFile,
+    reconcile: reconciledMove,
   },
 }

@@ -142,7 +142,7 @@ describe('by name, where a folder becomes a link to the outside after it was loo
     symlinkSync(box.outside, join(box.root, 'dir'))
     const before = pictureOf(box.outside)
     await expect(access.openFile(folder, 'a.txt')).rejects.toThrow(OutsideError)
-    const text = { folder, name: 'a.txt', text: 'written' }
+    const text = { folder, name: 'a.txt', text: 'written', call: { idempotencyKey: 'k', attempt: 1 } }
     await expect(putFile(access, text, () => {})).rejects.toThrow(OutsideError)
     await expect(access.enter(await access.openRoot(), 'dir')).rejects.toThrow(NotAFileError)
     expect(pictureOf(box.outside)).toEqual(before)

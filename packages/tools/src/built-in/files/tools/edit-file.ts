@@ -26,7 +26,7 @@ const maxShownCharacters = 300
 export async function editFile(
   rules: FolderRules,
   input: EditFileInput,
-  { signal }: ToolContext,
+  { signal, idempotencyKey, attempt }: ToolContext,
 ): Promise<string> {
   if (input.oldText === input.newText) {
     throw new ToolError('oldText and newText are the same, so there is nothing to change.')
@@ -47,7 +47,9 @@ export async function editFile(
     const edited = [...parts, text.slice((places.at(-1) ?? 0) + oldText.length)].join(newText)
     requireWritable(rules, input.path, edited)
     signal.throwIfAborted()
-    await putFile(await rules.root.access(), { folder, name, text: edited, mode: stats.mode }, () => {
+    const call = { idempotencyKey, attempt }
+    const changed = { folder, name, text: edited, mode: stats.mode, call }
+    await putFile(await rules.root.access(), changed, () => {
       signal.throwIfAborted()
       const now = lstatSync(folder.at(name), { throwIfNoEntry: false })
       if (now !== undefined && isUnchanged(stats, now)) return
@@ -79,9 +81,9 @@ function isUnchanged(read: Stats, now: Stats): boolean {
 }
 
 /** The texts with the line breaks of a file whose lines end with CR LF: a model is shown lines without them. */
-function inLinesOf(
+export function inLinesOf(
   text: string,
-  { oldText, newText }: EditFileInput,
+  { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
 ): { readonly oldText: string; readonly newText: string } {
   if (!hasWindowsLines(text) || oldText.includes('\r')) return { oldText, newText }
   const converted = (each: string): string => each.replaceAll('\r\n', '\n').replaceAll('\n', '\r\n')

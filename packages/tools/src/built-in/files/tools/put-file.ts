@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { constants, renameSync } from 'node:fs'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { type FileHandle, open, readdir, unlink } from 'node:fs/promises'
+import type { ToolContext } from '../../../execution/executor.ts'
 import { temporaryName } from '../names/shown-names.ts'
 import type { Folder, FolderAccess } from '../root/folder.ts'
 
@@ -13,6 +14,8 @@ export interface NewText {
   readonly text: string
   /** The permissions of the file that it replaces. */
   readonly mode?: number | undefined
+  /** The call that writes it. */
+  readonly call: Pick<ToolContext, 'idempotencyKey' | 'attempt'>
 }
 
 /**
@@ -23,10 +26,13 @@ export interface NewText {
  */
 export async function putFile(
   access: FolderAccess,
-  { folder, name, text, mode }: NewText,
+  { folder, name, text, mode, call }: NewText,
   check: () => void,
 ): Promise<void> {
-  const temporary = `${temporaryName.start}${randomBytes(12).toString('hex')}${temporaryName.end}`
+  if (call.attempt > 1) {
+    for (const left of await leftBy(folder, call.idempotencyKey)) await unlink(folder.at(left))
+  }
+  const temporary = `${startOf(call.idempotencyKey)}${randomBytes(12).toString('hex')}${temporaryName.end}`
   const file = await open(folder.at(temporary), newFile, 0o666)
   try {
     try {
@@ -44,6 +50,17 @@ export async function putFile(
     throw error
   }
   await synced(folder)
+}
+
+/** The names of files that a call has left in a folder: it ended before the text took its name. */
+export async function leftBy(folder: Folder, idempotencyKey: string): Promise<readonly string[]> {
+  const start = startOf(idempotencyKey)
+  return (await readdir(folder.at('.'))).filter((name) => name.startsWith(start))
+}
+
+function startOf(idempotencyKey: string): string {
+  const digest = createHash('sha256').update(idempotencyKey).digest('hex')
+  return `${temporaryName.start}${digest.slice(0, 24)}-`
 }
 
 /** Makes the names of a folder durable, where the system can. */

@@ -17,14 +17,15 @@ export interface WriteFileInput {
 export async function writeFile(
   rules: FolderRules,
   input: WriteFileInput,
-  { signal }: ToolContext,
+  { signal, idempotencyKey, attempt }: ToolContext,
 ): Promise<string> {
   const { path: asked, content } = input
   const size = requireWritable(rules, asked, content)
   return await withPlace(rules.root, partsOf(asked), { toMake: true }, async (place) => {
     const { folder, name } = fileToWrite(place)
     signal.throwIfAborted()
-    const text = { folder, name, text: content, mode: place.stats?.mode }
+    const call = { idempotencyKey, attempt }
+    const text = { folder, name, text: content, mode: place.stats?.mode, call }
     await putFile(await rules.root.access(), text, () => signal.throwIfAborted())
     const done = place.stats === undefined ? 'Created' : 'Replaced'
     const before = place.stats === undefined ? '' : `; before ${amount(place.stats.size, 'byte')}`
