@@ -117,4 +117,21 @@ describe('the facts of a run', () => {
     expect(inbox({ type: 'cancel' })).toBe(`cancel${end}`)
     expect(inbox({ type: 'cancel', by: undefined })).toBe(`cancel${end}`)
   })
+
+  it('tell what is to be done, by the last list that its tool kept', () => {
+    const item = (text: string, state: string) => ({ text, state })
+    const call = (items: unknown, more: object = {}) => ({
+      ...{ name: 'todo_list', outcome: 'success', toolCallId: callId, turn: 1, attempt: 1, requested: {} },
+      ...{ requestedSeq: 2, content: [{ type: 'text', text: JSON.stringify({ items }) }], ...more },
+    })
+    const shown = (...calls: readonly object[]) => rowsOf({ calls: calls as never })['to']
+    const first = call([item('Read', 'open')])
+    expect(shown(first)).toMatch(/^do +0 of 1 done$/)
+    expect(rowsOf({ calls: [first] as never })['more']).toBe('[ ] Read')
+    expect(shown(first, call([item('Read', 'done'), item('Send\n', 'under_way')]))).toMatch(/1 of 2 done$/)
+    expect(shown(first, call([], { outcome: 'failed' }))).toMatch(/0 of 1 done$/)
+    expect(shown(first, call(1))).toMatch(/0 of 1 done$/)
+    expect(shown(call([item('Read', 'open')], { name: 'other' }))).toBeUndefined()
+    expect(shown(first, call([]))).toBeUndefined()
+  })
 })

@@ -192,6 +192,14 @@ export {
   recoveries,
   toolEffects,
 } from './vocabulary/model/tool-definition.ts'
+export {
+  type TodoItem,
+  type TodoState,
+  todoItemsOf,
+  todoLines,
+  todoListName,
+  todoStates,
+} from './vocabulary/model/todo-list.ts'
 export { type TextSpan, keysIn, withoutKeys } from './vocabulary/secrets/key-shapes.ts'
 export { type KnownSecrets, knownSecrets, secretLengthMin } from './vocabulary/secrets/known-secrets.ts'
 export type {

@@ -95,6 +95,53 @@ describe('the grant of a child run', () => {
     expect((grants[2]?.tokens ?? 0) + (grants[0]?.tokens ?? 0)).toBeLessThan(6_000 - 2 * 110)
   })
 
+  it('is kept within a budget of its own, where several work at the same time', async () => {
+    const model = billing(
+      Array.from({ length: 60 }, () => look),
+      'cheap',
+      50,
+    )
+    const worker = helper(model, {
+      tools: [counting()],
+      limits: { maxTurns: 9, maxRepeats: 99, maxToolCalls: 7 },
+    })
+    const budget = { maxTurns: 3, maxToolCalls: undefined, onLimit: 'stop' } as const
+    const small = agentTool(worker, { effect: 'read', limits: budget })
+    const whole = agentTool(worker, { effect: 'read', name: 'whole' })
+    const { events, all } = await play({
+      model: billing([{ toolCalls: [ask, ask, { ...ask, name: 'whole' }] }, { text: 'Done.' }], 'cheap', 50),
+      ...{ tools: [small, whole], limits: { maxTurns: 60 } },
+    })
+    const started = ofType(events, 'tool_started')
+    const children = started.map(({ runId, toolCallId }) => {
+      const childId = childRunIdOf(runId, toolCallId)
+      return all.find(([first]) => first?.runId === childId) ?? []
+    })
+    const turns = children.map(
+      (child) => new Set(ofType(child, 'model_call_started').map(({ turn }) => turn)).size,
+    )
+    expect(turns.slice(0, 2)).toEqual([3, 3])
+    expect(turns[2]).toBeGreaterThan(3)
+    // What the budget leaves open is as the agent says.
+    const limits = children.map((child) => ofType(child, 'run_started')[0]?.limits)
+    expect(limits.map((one) => [one?.maxTurns, one?.maxToolCalls, one?.onLimit])).toEqual([
+      [3, 7, 'stop'],
+      [3, 7, 'stop'],
+      [9, 7, limits[2]?.onLimit],
+    ])
+    // They were at work at the same time.
+    const results = ofType(events, 'tool_result')
+    expect(Math.min(...results.map(({ seq }) => seq))).toBeGreaterThan(
+      Math.max(...started.map(({ seq }) => seq)),
+    )
+  })
+
+  it('refuses a budget that is no limit', () => {
+    const worker = helper(scriptedModel([]))
+    expect(() => agentTool(worker, { limits: { maxTurns: -1 } })).toThrow('maxTurns')
+    expect(() => agentTool(worker, { limits: 3 as never })).toThrow('limits')
+  })
+
   it('that nothing is left for starts no child', async () => {
     const worker = helper(
       billing(

@@ -30,6 +30,8 @@ export type {
 // Around tools.
 export { readResult } from './toolkit/read-result.ts'
 export type { ReadResultOptions } from './toolkit/read-result.ts'
+export { todoList } from './toolkit/todo-list.ts'
+export type { TodoListOptions } from './toolkit/todo-list.ts'
 export { wrapTools } from './toolkit/middleware.ts'
 export type { MiddlewareCall, MiddlewareEnding, ToolMiddleware } from './toolkit/middleware.ts'
 export { audit, cache, rateLimit, redact } from './toolkit/ready-middleware.ts'

@@ -15,6 +15,7 @@ import { ownWaits, waitsOf } from '../../runs/waits.ts'
 import { isOfInterest } from '../../view/run/event-text.ts'
 import { openCallsOf } from '../../view/run/open-call.ts'
 import type { Paint } from '../../terminal/paint.ts'
+import { lastTodoList } from '../../view/run/todo-list.ts'
 import { factsText, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
 import { runStatusView } from '../../runs/run-status.ts'
 import { storyText } from '../../view/run/story-text.ts'
@@ -226,6 +227,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     epoch,
     startedAt: timeText(state.startedAt),
     lastEventAt: timeText(state.at),
+    todo: lastTodoList(calls),
     limits,
     cancel,
     metLimit,

@@ -9,6 +9,7 @@ import { counted, tallyText, usageText } from '../text/run-ending.ts'
 import { statusText, type RunStatusView } from '../../runs/run-status.ts'
 import { byTool, similarText } from '../../runs/similar-calls.ts'
 import { table } from '../text/table.ts'
+import { todoRows } from './todo-list.ts'
 import { timeText } from '../text/time-text.ts'
 
 /** A run at one of its events. */
@@ -52,6 +53,7 @@ export function factsText(shown: ShownRun): string {
     ['used', usedText(shown)],
     ['tally', tallyText(tally)],
     ...byTool(calls).map((same, index) => [index === 0 ? 'calls' : '', similarText(same)]),
+    ...todoRows(calls),
     ...(state.removedFrom === undefined ? [] : [['content', contentText(state.removedFrom)]]),
     ...waits.approvals.map(({ name, toolCallId, input, runId }) => [
       'waiting',

@@ -23,7 +23,11 @@ export function childStartCommand(
     throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
   }
   const agent = register(tool.agent)
-  const own = { ...agent.limits, ...omitUndefined({ ...defaults.limits }) }
+  const own = {
+    ...agent.limits,
+    ...omitUndefined({ ...defaults.limits }),
+    ...omitUndefined({ ...tool.limits }),
+  }
   const limits = childLimits(call.grant ?? {}, own, state.limits)
   const given = givenIn(agent, withDefaults({}, defaults), agents)
   const command = startCommand(childId, agent, messageOf(taskOf(call.input) ?? 'Go on.'), {

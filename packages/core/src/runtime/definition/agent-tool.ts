@@ -3,11 +3,13 @@ import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { fields, filledText, maybe, oneOf } from '../../vocabulary/options/option.ts'
 import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 import type { Agent } from '../agent/agent.ts'
-import { definedAgent } from '../agent/part-check.ts'
+import { definedAgent, someLimits } from '../agent/part-check.ts'
 
 /** How an agent serves as a tool. */
 export interface AgentToolOptions {
@@ -17,17 +19,22 @@ export interface AgentToolOptions {
   readonly description?: string | undefined
   /** `read`: several of them may be at work at the same time, and share what is left of the limits. `write` by default. */
   readonly effect?: ToolEffect | undefined
+  /** The budget of each of its runs: limits over those of the agent, and within what the parent has left. */
+  readonly limits?: GivenLimits | undefined
 }
 
 const agentToolOptions = fields<AgentToolOptions>({
   name: maybe(filledText),
   description: maybe(filledText),
   effect: maybe(oneOf(['read', 'write'])),
+  limits: maybe(someLimits),
 })
 
 /** A tool whose work is done by an agent, in a run of its own. */
 export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
   readonly agent: Agent<unknown, Context>
+  /** Over those of the agent. */
+  readonly limits?: GivenLimits
 }
 
 /**
@@ -41,7 +48,7 @@ export function agentTool<Context>(
 ): AgentTool<Context> {
   requireOptions('agentTool', definedAgent, agent, 'the agent')
   requireOptions('agentTool', agentToolOptions, options)
-  const { effect = 'write' } = options
+  const { effect = 'write', limits } = options
   const name = options.name ?? agent.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')
   const description = options.description ?? agent.description
   if (description === undefined) {
@@ -56,6 +63,7 @@ export function agentTool<Context>(
     recovery: 'rerun',
     agent,
     child: agent.name,
+    ...omitUndefined({ limits }),
     inputSchema: {
       type: 'object',
       properties: {

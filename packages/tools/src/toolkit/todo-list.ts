@@ -1,0 +1,131 @@
+import type { Ledger, RunId, RuntimeEvent, Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type TodoItem, todoItemsOf, todoLines, todoListName, todoStates } from '@tallystick/core/vocabulary'
+import { visibleText } from '../content/visible-text.ts'
+import { defineTool } from '../definition/define-tool.ts'
+
+/** Where lists are read from, and how long one may be. */
+export interface TodoListOptions {
+  /** The ledger of the runs. */
+  readonly ledger: Pick<Ledger, 'read' | 'find'>
+  /** The most items of a list, up to 200. Default: 50. */
+  readonly maxItems?: number | undefined
+}
+
+const { fields, maybe, valueThat } = option
+const options = fields<TodoListOptions>({
+  ledger: valueThat(
+    'the ledger of the runs',
+    (value) => typeof (Object(value) as Partial<Ledger>).find === 'function',
+  ),
+  maxItems: maybe(
+    valueThat(
+      'a whole number from 1 to 200',
+      (value) => Number.isSafeInteger(value) && Number(value) >= 1 && Number(value) <= 200,
+    ),
+  ),
+})
+
+const maxTextChars = 200
+/** More links between a run and the one whose list it continues than any conversation needs. */
+const maxLinks = 50
+
+/**
+ * A tool that keeps the to-do list of an agent. Each call gives the whole list, and its result is that list: so the
+ * ledger holds every version, and no event of its own is needed. A call without items reads the list from the ledger, where
+ * compaction hides it from the model, and in a later run of the session.
+ */
+export function todoList(given: TodoListOptions): Tool {
+  requireOptions('todoList', options, given)
+  const { ledger, maxItems = 50 } = given
+  return defineTool({
+    name: todoListName,
+    description:
+      'Keeps your to-do list. Use it for work of several steps: give the whole list at the start, and again ' +
+      'whenever an item is begun, is done or comes in addition. Without items it shows the list.',
+    input: {
+      type: 'object',
+      additionalProperties: false,
+      properties: {
+        items: {
+          type: 'array',
+          maxItems,
+          description: 'The whole list, in order.',
+          items: {
+            type: 'object',
+            required: ['text', 'state'],
+            additionalProperties: false,
+            properties: {
+              text: { type: 'string', minLength: 1, maxLength: maxTextChars },
+              state: { enum: todoStates },
+            },
+          },
+        },
+      },
+    } as const,
+    // It changes nothing but the record of its own call.
+    effect: 'read',
+    serial: todoListName,
+    execute: async (input, { runId }) => {
+      const { items } = input as { items?: readonly TodoItem[] }
+      return { items: items?.map(shownItem) ?? (await recordedItems(ledger, runId)) }
+    },
+    toModel: (result) => {
+      const { items } = result as { items: readonly TodoItem[] }
+      return items.length === 0 ? 'The list is empty.' : todoLines(items).join('\n')
+    },
+  })
+}
+
+/** One line of visible text: no item can look like two. */
+function shownItem({ text, state }: TodoItem): TodoItem {
+  return { text: visibleText(text).replaceAll(/\s+/g, ' ').trim(), state }
+}
+
+/** The last list of a run; where it has none, of the run that it continues. */
+async function recordedItems(ledger: TodoListOptions['ledger'], ownRun: RunId): Promise<readonly TodoItem[]> {
+  let run: RunId | undefined = ownRun
+  let last = Infinity
+  for (let links = 0; run !== undefined && links < maxLinks; links++) {
+    const found = await listIn(ledger, run, last)
+    if (found) return found
+    const parent = await continuedRun(ledger, run)
+    run = parent?.runId
+    last = parent?.relation === 'session' ? Infinity : (parent?.seq ?? 0)
+  }
+  return []
+}
+
+/** The list that a run has up to an event: an empty one if a list may be hidden, `undefined` if there was none. */
+async function listIn(
+  ledger: TodoListOptions['ledger'],
+  runId: RunId,
+  last: number,
+): Promise<readonly TodoItem[] | undefined> {
+  let items: readonly TodoItem[] | undefined
+  for await (const event of ledger.find({ runId, types: listTypes })) {
+    if (event.seq > last) break
+    if (hidesThePast(event)) items = []
+    else if (event.type === 'tool_result' && event.name === todoListName) {
+      items = todoItemsOf(event.content) ?? items
+    }
+  }
+  return items
+}
+
+const listTypes = ['tool_result', 'agent_handed_off', 'history_edited'] as const
+
+/** What a handoff filtered or an edit removed may have been in the list as well: a list from before is not shown again. */
+function hidesThePast(event: RuntimeEvent): boolean {
+  return (
+    event.type === 'history_edited' || (event.type === 'agent_handed_off' && event.messages !== undefined)
+  )
+}
+
+async function continuedRun(ledger: TodoListOptions['ledger'], runId: RunId) {
+  for await (const event of ledger.read(runId)) {
+    const parent = event.type === 'run_started' ? event.parent : undefined
+    return parent?.relation === 'child' ? undefined : parent
+  }
+  return undefined
+}
