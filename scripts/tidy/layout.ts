@@ -185,7 +185,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'server',
     'node',
   ],
-  otel: ['conventions', 'projection', 'live'],
+  otel: ['conventions', 'span', 'content', 'projection', 'otlp', 'live'],
   cli: [
     'terminal',
     'command',

@@ -194,6 +194,7 @@ describe('a ledger that is traced', () => {
     [{ from: 'then' }, 'from'],
     [{ report: 'console' }, 'report'],
     [{ exporter: {} }, 'exporter'],
+    [{ content: 'yes' }, 'content'],
   ])('refuses %j', (options, name) => {
     expect(() => traceRuns(memoryLedger(), options as never)).toThrow(name)
   })

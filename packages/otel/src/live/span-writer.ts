@@ -8,7 +8,7 @@ import {
   type Span as ApiSpan,
   type Tracer,
 } from '@opentelemetry/api'
-import type { Attributes, Span, SpanMove, StartedSpan } from '../projection/span.ts'
+import type { Attributes, Span, SpanMove, StartedSpan } from '../span/span.ts'
 import { withIds } from './run-ids.ts'
 
 /** Writes spans through a tracer, each begun when it begins and ended when it ends, with the times of its events. */

@@ -2,15 +2,16 @@ import { metrics, trace, type MeterProvider, type TracerProvider } from '@opente
 import type { Ledger } from '@tallystick/core'
 import { caughtUp, changesOfEveryRun, defaultHost, option, requireOptions } from '@tallystick/core/kit'
 import type { RuntimeEvent, TailCursor } from '@tallystick/core/vocabulary'
+import { holdsContent, type ContentOption } from '../content/capture.ts'
 import { measurementsOf } from '../projection/measurements.ts'
 import { startsBefore } from '../projection/recorded-spans.ts'
 import { RunSpans } from '../projection/run-spans.ts'
-import type { SpanMove } from '../projection/span.ts'
+import type { SpanMove } from '../span/span.ts'
 import { MetricWriter } from './metric-writer.ts'
 import { SpanWriter } from './span-writer.ts'
 
 /** What `traceRuns` is given. */
-export interface TraceRunsOptions {
+export interface TraceRunsOptions extends ContentOption {
   /** Takes the spans. Default: the global one. Its `idGenerator` should be `runIds()`. */
   readonly tracerProvider?: TracerProvider | undefined
   /** Takes the metrics. Default: the global one. */
@@ -43,6 +44,7 @@ const checks = option.fields<TraceRunsOptions>({
   after: option.maybe(option.filledText),
   from: option.maybe(option.oneOf(['start', 'now'])),
   report: option.maybe(option.anyFunction),
+  content: option.maybe(option.trueOrFalse),
 })
 
 /** What this package is called among those that write spans. */
@@ -65,6 +67,7 @@ class LedgerTracing implements RunTracing {
   readonly #ledger: Ledger
   readonly #spans: SpanWriter
   readonly #metrics: MetricWriter
+  readonly #withContent: boolean
   readonly #report: (error: unknown, what: string) => void
   /** The runs that have not ended, the one with the latest event last. */
   readonly #runs = new Map<string, RunSpans>()
@@ -76,6 +79,7 @@ class LedgerTracing implements RunTracing {
   constructor(ledger: Ledger, options: TraceRunsOptions) {
     const { tracerProvider = trace.getTracerProvider(), meterProvider = metrics.getMeterProvider() } = options
     this.#ledger = ledger
+    this.#withContent = holdsContent(options)
     this.#spans = new SpanWriter(tracerProvider.getTracer(scope))
     this.#metrics = new MetricWriter(meterProvider.getMeter(scope))
     this.#report = options.report ?? defaultHost.report
@@ -123,7 +127,8 @@ class LedgerTracing implements RunTracing {
   async #readRun({ runId, seq }: RuntimeEvent): Promise<RunSpans | undefined> {
     let run: RunSpans | undefined
     for await (const event of this.#ledger.read(runId, { toSeq: Math.max(1, seq - 1) })) {
-      if (event.type === 'run_started') run = new RunSpans(event, await startsBefore(this.#ledger, event))
+      if (event.type === 'run_started')
+        run = new RunSpans(event, await startsBefore(this.#ledger, event), this.#withContent)
       if (event.seq < seq) run?.next(event)
     }
     for (const span of run?.open ?? []) this.#guarded(() => this.#spans.start(span))

@@ -6,9 +6,9 @@ import {
   type MaybeAttributes,
   type OpenSpan,
   type SpanError,
-} from './open-span.ts'
-import { nameText } from './span-text.ts'
-import type { Span } from './span.ts'
+} from '../span/open-span.ts'
+import { nameText } from '../span/span-text.ts'
+import type { Span } from '../span/span.ts'
 
 /** What the ledger says of the use of one attempt: totals, so that a later report replaces an earlier one. */
 interface AttemptUse {

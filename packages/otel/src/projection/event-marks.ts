@@ -1,7 +1,7 @@
 import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core/vocabulary'
 import { genAi, own } from '../conventions/names.ts'
-import type { MaybeAttributes } from './open-span.ts'
-import { nameText } from './span-text.ts'
+import type { MaybeAttributes } from '../span/open-span.ts'
+import { nameText } from '../span/span-text.ts'
 
 /** What is noted of events that have no span of their own. None of it is content. */
 const marks: { readonly [T in EventType]?: (event: EventOf<T>) => MaybeAttributes } = {

@@ -1,5 +1,5 @@
 import { genAi, metrics, operations, own, type MetricName } from '../conventions/names.ts'
-import type { Attributes, AttributeValue, Span } from './span.ts'
+import type { Attributes, AttributeValue, Span } from '../span/span.ts'
 
 /** A number that a metric takes in. */
 export interface Measurement {

@@ -1,15 +1,24 @@
 import type { Ledger } from '@tallystick/core'
-import type { EventOf, RunId, RuntimeEvent } from '@tallystick/core/vocabulary'
+import type { EventOf, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core/vocabulary'
+import { holdsContent, type ContentOption } from '../content/capture.ts'
 import { RunSpans } from './run-spans.ts'
-import type { Span } from './span.ts'
+import type { Span } from '../span/span.ts'
+import { callSpanId, lineageOf, traceIdOf } from '../span/trace-context.ts'
 
 type Start = EventOf<'run_started'>
+
+/** What `recordedSpans` is given. */
+export interface RecordedSpansOptions extends ContentOption {
+  /** Whether the runs that worked for the run are read as well, as they are by default. */
+  readonly withChildren?: boolean | undefined
+}
 
 /**
  * Returns the spans of runs that have ended, in the order in which they ended, from the events of one run or of many: those
  * of each run from its first, in any order of runs. Ids are those that `traceRuns` gives the same spans. Pure.
  */
-export function spansOf(events: Iterable<RuntimeEvent>): readonly Span[] {
+export function spansOf(events: Iterable<RuntimeEvent>, options: ContentOption = {}): readonly Span[] {
+  const withContent = holdsContent(options)
   const all = [...events]
   const starts = new Map<string, Start>()
   for (const event of all) if (event.type === 'run_started') starts.set(event.runId, event)
@@ -17,7 +26,7 @@ export function spansOf(events: Iterable<RuntimeEvent>): readonly Span[] {
   return all.flatMap((event) => {
     const start = starts.get(event.runId)
     if (start === undefined) return []
-    const fold = folds.get(event.runId) ?? new RunSpans(start, starts)
+    const fold = folds.get(event.runId) ?? new RunSpans(start, starts, withContent)
     folds.set(event.runId, fold)
     return fold.next(event).flatMap((move) => (move.type === 'ended' ? [move.span] : []))
   })
@@ -27,15 +36,32 @@ export function spansOf(events: Iterable<RuntimeEvent>): readonly Span[] {
  * Yields the spans of a recorded run that have ended, and those of the runs that worked for it, each run after the one that
  * it works for. Reads in constant memory, and writes nothing.
  */
-export async function* recordedSpans(ledger: Ledger, runId: RunId): AsyncGenerator<Span> {
+export async function* recordedSpans(
+  ledger: Ledger,
+  runId: RunId,
+  options: RecordedSpansOptions = {},
+): AsyncGenerator<Span> {
+  const withContent = holdsContent(options)
+  const { withChildren = true } = options
   const waiting: RunId[] = [runId]
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    let fold: RunSpans | undefined
-    for await (const event of ledger.read(next)) {
-      if (event.type === 'run_started') fold = new RunSpans(event, await startsBefore(ledger, event))
-      if (event.type === 'tool_started' && event.child && event.attempt === 1) waiting.push(event.child)
-      for (const move of fold?.next(event) ?? []) if (move.type === 'ended') yield move.span
+    yield* spansOfRun(ledger, next, { withContent, children: withChildren ? waiting : [] })
+  }
+}
+
+/** Yields the spans of one run, and adds the runs that worked for it to `children`. */
+async function* spansOfRun(
+  ledger: Ledger,
+  runId: RunId,
+  { withContent, children }: { readonly withContent: boolean; readonly children: RunId[] },
+): AsyncGenerator<Span> {
+  let run: RunSpans | undefined
+  for await (const event of ledger.read(runId)) {
+    if (event.type === 'run_started') {
+      run = new RunSpans(event, await startsBefore(ledger, event), withContent)
     }
+    if (event.type === 'tool_started' && event.child && event.attempt === 1) children.push(event.child)
+    for (const move of run?.next(event) ?? []) if (move.type === 'ended') yield move.span
   }
 }
 
@@ -54,4 +80,19 @@ export async function startsBefore(ledger: Ledger, start: Start): Promise<Readon
 async function firstEvent(ledger: Ledger, runId: RunId): Promise<Start | undefined> {
   for await (const event of ledger.read(runId, { toSeq: 1 })) if (event.type === 'run_started') return event
   return undefined
+}
+
+/**
+ * Returns the `traceparent` of a call that is under way, for the request that its tool sends: what answers it, a server of
+ * tools say, then continues the trace below the span of the call.
+ */
+export async function traceparentOf(
+  ledger: Ledger,
+  { runId, toolCallId }: { readonly runId: RunId; readonly toolCallId: ToolCallId },
+): Promise<string> {
+  const start = await firstEvent(ledger, runId)
+  const { traceId, traceFlags } = start
+    ? lineageOf(start, await startsBefore(ledger, start)).trace
+    : { traceId: traceIdOf(runId), traceFlags: 1 }
+  return `00-${traceId}-${callSpanId(runId, toolCallId)}-0${traceFlags}`
 }

@@ -1,7 +1,7 @@
 import type { AgentDefinition, EventOf } from '@tallystick/core/vocabulary'
 import { genAi } from '../conventions/names.ts'
-import type { MaybeAttributes } from './open-span.ts'
-import { nameText } from './span-text.ts'
+import type { MaybeAttributes } from '../span/open-span.ts'
+import { nameText } from '../span/span-text.ts'
 
 /** How a model was asked to write: each setting of the run wins over the agent's. */
 export function requestAttributes(

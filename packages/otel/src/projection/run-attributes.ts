@@ -1,7 +1,7 @@
 import type { EventOf, FinishReason, RunLabels } from '@tallystick/core/vocabulary'
 import { genAi, own } from '../conventions/names.ts'
-import { costAttributes, type MaybeAttributes, type SpanError } from './open-span.ts'
-import { nameText } from './span-text.ts'
+import { costAttributes, type MaybeAttributes, type SpanError } from '../span/open-span.ts'
+import { nameText } from '../span/span-text.ts'
 
 /** The names that the application gave the run. Its metadata may say anything, and stays in the ledger. */
 export function labelAttributes({ workflowName, groupId, traceId, tags }: RunLabels = {}): MaybeAttributes {

@@ -6,24 +6,23 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core/vocabulary'
 import { genAi, operations, own } from '../conventions/names.ts'
+import { RunContent } from '../content/content.ts'
 import { ChatSpan, modelAttributes } from './chat-span.ts'
 import { marksOf } from './event-marks.ts'
-import { OpenSpan, type MaybeAttributes, type SpanError } from './open-span.ts'
+import { OpenSpan, type MaybeAttributes, type NewSpan, type SpanError } from '../span/open-span.ts'
 import { requestAttributes } from './request-attributes.ts'
 import { finishAttributes, finishError, labelAttributes } from './run-attributes.ts'
-import type { Attributes, Span, SpanLink, SpanMove, StartedSpan } from './span.ts'
-import { nameText } from './span-text.ts'
+import type { Attributes, Span, SpanLink, SpanMove, StartedSpan } from '../span/span.ts'
+import { nameText } from '../span/span-text.ts'
 import { SummarySpan } from './summary-span.ts'
-import { callSpanId, lineageOf, runSpanId, spanIdOf, type Lineage, type RunStarts } from './trace-context.ts'
-
-interface NewSpan {
-  readonly id: string
-  readonly parentId: string | undefined
-  readonly name: string
-  readonly kind?: 'client'
-  readonly at: number
-  readonly attributes: MaybeAttributes
-}
+import {
+  callSpanId,
+  lineageOf,
+  runSpanId,
+  spanIdOf,
+  type Lineage,
+  type RunStarts,
+} from '../span/trace-context.ts'
 
 /**
  * Folds the events of one run, from the first, and tells what each means to its trace. The same events give the same spans
@@ -57,7 +56,7 @@ export class RunSpans {
     assistant_started: (event) => this.#chat?.begin(event),
     usage_updated: (event) => this.#chat?.use(event),
     model_stream_failed: (event) => this.#chat?.fail(event),
-    assistant_message_finished: (event) => this.#finishChat(event),
+    assistant_message_finished: (event) => this.#closeChat((chat) => chat.finish(event)),
     compaction_started: (event) => this.#startSummary(event),
     context_compacted: (event) => this.#endSummary(event),
     approval_requested: (event) => this.#requestApproval(event),
@@ -68,7 +67,10 @@ export class RunSpans {
     run_finished: (event) => this.#finishRun(event),
   }
 
-  constructor(start: EventOf<'run_started'>, starts: RunStarts = new Map()) {
+  readonly #content: RunContent | undefined
+
+  constructor(start: EventOf<'run_started'>, starts: RunStarts, withContent: boolean) {
+    this.#content = withContent ? new RunContent() : undefined
     this.#start = start
     this.#lineage = lineageOf(start, starts)
     this.#sharedUpTo = start.parent?.relation === 'fork' ? start.parent.seq : 0
@@ -86,8 +88,17 @@ export class RunSpans {
   next(event: RuntimeEvent): readonly SpanMove[] {
     this.#moves = []
     if (!this.#isAnnounced && event.seq > this.#sharedUpTo) this.#announce(event.at)
+    const content = this.#content?.next(event)
+    // What a call ended with has to be there before its span ends.
+    if (content && event.type !== 'model_call_started') this.#spanOf(event)?.set(content)
     this.#fold(event)
+    if (content && event.type === 'model_call_started') this.#chat?.span.set(content)
     return this.#isAnnounced ? this.#moves : []
+  }
+
+  #spanOf({ type, toolCallId }: RuntimeEvent): OpenSpan | undefined {
+    if (toolCallId === undefined) return this.#chat?.span
+    return (type === 'approval_decided' ? this.#approvals : this.#calls).get(toolCallId)
   }
 
   /** Begins, at the first event of a fork's own, what is open there. */
@@ -140,7 +151,7 @@ export class RunSpans {
 
   #callModel(event: EventOf<'model_call_started'>): void {
     if (this.#chat?.continuesWith(event)) return this.#chat.addAttempt(event)
-    this.#giveUpChat(event.at)
+    this.#closeChat((chat) => chat.giveUp(event.at))
     const span = this.#begin({
       id: spanIdOf(event.runId, 'chat', event.turn, event.attempt),
       parentId: this.#agentSpanId,
@@ -161,18 +172,11 @@ export class RunSpans {
     return { [genAi.operation]: operations.chat, ...modelAttributes(model), [genAi.stream]: true }
   }
 
-  #finishChat(event: EventOf<'assistant_message_finished'>): void {
+  #closeChat(end: (chat: ChatSpan) => Span): void {
     const chat = this.#chat
     if (chat === undefined) return
     this.#chat = undefined
-    this.#ended(chat.span, chat.finish(event))
-  }
-
-  #giveUpChat(at: number): void {
-    const chat = this.#chat
-    if (chat === undefined) return
-    this.#chat = undefined
-    this.#ended(chat.span, chat.giveUp(at))
+    this.#ended(chat.span, end(chat))
   }
 
   #startSummary(event: EventOf<'compaction_started'>): void {
@@ -291,7 +295,7 @@ export class RunSpans {
 
   #finishRun(event: EventOf<'run_finished'>): void {
     const { at } = event
-    this.#giveUpChat(at)
+    this.#closeChat((chat) => chat.giveUp(at))
     if (this.#summary) this.#ended(this.#summary.span, this.#summary.giveUp(at))
     for (const toolCallId of this.#approvals.keys()) this.#closeApproval(toolCallId, at)
     this.#endStint(at)

@@ -1,7 +1,7 @@
 import { addUsage, type EventOf, type Usage } from '@tallystick/core/vocabulary'
 import { genAi } from '../conventions/names.ts'
-import { costAttributes, usageAttributes, type OpenSpan, type SpanError } from './open-span.ts'
-import type { Span } from './span.ts'
+import { costAttributes, usageAttributes, type OpenSpan, type SpanError } from '../span/open-span.ts'
+import type { Span } from '../span/span.ts'
 
 /** A call of a model that sums up older history. */
 export class SummarySpan {

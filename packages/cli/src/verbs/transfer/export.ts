@@ -8,21 +8,29 @@ import { findRun } from '../../lookup/find-run.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { readEachRun, runsFromTheFirst } from '../../ledger/read-each-run.ts'
 import { withProgress } from '../../view/text/progress.ts'
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { viewFormats, viewLines, type ViewFormat } from './export-formats.ts'
 
 /** What `export` was given. */
 export interface ExportOptions {
   readonly ledger: string
   /** The one run to export; every run where none is named. */
   readonly run?: string
+  /** What is printed of it: its events, or a view of them. */
+  readonly format?: 'events' | ViewFormat
 }
 
 /** Declares what `export` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'print the events, one JSON object a line')
     .option('--run <run>', 'of this run only')
-    .action(async (ledger: string, options: { run?: string }) => {
+    .addOption(
+      new Option('--format <format>', 'print spans, AG-UI events or messages instead')
+        .choices(['events', ...viewFormats])
+        .default('events'),
+    )
+    .action(async (ledger: string, options: Omit<ExportOptions, 'ledger'>) => {
       done(await exportLedger(context, { ledger, ...options }))
     })
 }
@@ -33,7 +41,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
  */
 export function exportLedger(
   given: CommandContext,
-  { ledger: ledgerPath, run }: ExportOptions,
+  { ledger: ledgerPath, run, format = 'events' }: ExportOptions,
 ): Promise<ExitCode> {
   const place = { programName: given.programName, ledgerPath }
   return withLedger(ledgerPath, 'read', async (ledger) => {
@@ -43,6 +51,13 @@ export function exportLedger(
     return await withProgress(given, countAll, async ({ add, context }) => {
       const histories = new ExportedHistories()
       const read = async (runId: RunId): Promise<void> => {
+        if (format !== 'events') {
+          // Of all runs, each is printed once: those that worked for another one as well.
+          const view = { runId, withChildren: one !== undefined }
+          for await (const line of viewLines(ledger, format, view)) await context.print(`${line}\n`)
+          add((await ledger.head(runId))?.seq ?? 0)
+          return
+        }
         for await (const line of exportEvents(ledger, runId, histories)) {
           await context.print(`${line}\n`)
           add(1)

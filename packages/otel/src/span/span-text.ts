@@ -10,3 +10,9 @@ export function nameText(text: string): string {
   const cut = text.length > maxName ? `${text.slice(0, maxName)}…` : text
   return cut.toWellFormed().replace(unprintable, '\uFFFD')
 }
+
+/** Returns content as a receiver can take it: well formed, without NUL, and cut where it is longer than that. */
+export function contentText(text: string, maxChars: number): string {
+  const cut = text.length > maxChars ? `${text.slice(0, maxChars)}…` : text
+  return cut.toWellFormed().replaceAll('\0', '\uFFFD')
+}

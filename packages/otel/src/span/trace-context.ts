@@ -45,7 +45,7 @@ type Start = EventOf<'run_started'>
 
 /**
  * Where a run is among traces. A run that works for another one is in the trace of that run, below the call that it works for.
- * Any other run has a trace of its own, whose id is that of the run without dashes; a trace id that the caller gave wins.
+ * Any other run has a trace of its own, whose id is that of the run without dashes; what the caller gave wins.
  */
 export function lineageOf(start: Start, starts: RunStarts): Lineage {
   const { parent } = start
@@ -70,12 +70,24 @@ function traceOf(start: Start, starts: RunStarts): TraceContext {
   return { traceId, traceFlags, parentSpanId: spanIdOf(start.runId, 'caller') }
 }
 
+/** What the caller gave as the trace: a `traceparent`, or the id of a trace. Any other text is a name of its own. */
 function ownTrace({ runId, labels }: Pick<Start, 'runId' | 'labels'>): TraceContext {
   const given = labels?.traceId ?? ''
   const isTraceId = /^[\da-f]{32}$/.test(given) && given !== noTrace
-  return { traceId: isTraceId ? given : traceIdOf(runId), traceFlags: sampled }
+  const own: TraceContext = { traceId: isTraceId ? given : traceIdOf(runId), traceFlags: sampled }
+  return parseTraceparent(given) ?? own
 }
 
-function traceIdOf(runId: string): string {
+/** Reads a `traceparent` of W3C Trace Context; `undefined` for any other text. */
+function parseTraceparent(text: string): TraceContext | undefined {
+  const [, version, traceId = '', parentSpanId = '', flags = '', more = ''] =
+    /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-.*)?$/.exec(text) ?? []
+  if (version === undefined || version === 'ff' || (version === '00' && more !== '')) return undefined
+  if (traceId === noTrace || parentSpanId === noSpan) return undefined
+  return { traceId, parentSpanId, traceFlags: Number.parseInt(flags, 16) & sampled }
+}
+
+/** Returns the id of the trace that a run has of its own. */
+export function traceIdOf(runId: string): string {
   return runId.replaceAll('-', '')
 }

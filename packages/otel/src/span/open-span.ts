@@ -13,6 +13,16 @@ export interface SpanError {
   readonly message?: string
 }
 
+/** What a span is begun with, beside what all spans of its run share. */
+export interface NewSpan {
+  readonly id: string
+  readonly parentId: string | undefined
+  readonly name: string
+  readonly kind?: 'client'
+  readonly at: number
+  readonly attributes: MaybeAttributes
+}
+
 /** A span that has not ended yet. */
 export class OpenSpan {
   #started: StartedSpan

@@ -1,0 +1,21 @@
+/** Whether spans hold what was said. */
+export interface ContentOption {
+  /**
+   * Whether spans hold messages, instructions, inputs and results. Default: what the environment says in
+   * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, and no without it.
+   */
+  readonly content?: boolean | undefined
+}
+
+const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
+
+/** The values of the variable that ask for content in spans; `true` is that of older instrumentations. */
+const asking: ReadonlySet<string> = new Set(['span_only', 'span_and_event', 'true'])
+
+/** Returns whether spans hold what was said. */
+export function holdsContent({ content }: ContentOption): boolean {
+  const { process } = globalThis as {
+    readonly process?: { readonly env: Readonly<Record<string, string | undefined>> }
+  }
+  return content ?? asking.has((process?.env[variable] ?? '').toLowerCase())
+}

@@ -1,0 +1,157 @@
+import { RunFold, modelRequest } from '@tallystick/core/machine'
+import type {
+  AssistantPart,
+  EventOf,
+  EventType,
+  FilePart,
+  ImagePart,
+  Json,
+  Message,
+  ResultPart,
+  RuntimeEvent,
+  TextPart,
+} from '@tallystick/core/vocabulary'
+import { finishReason, genAi, own } from '../conventions/names.ts'
+import type { MaybeAttributes } from '../span/open-span.ts'
+import { contentText } from '../span/span-text.ts'
+
+/** Longer texts are cut: one image, or one file that a tool has read, is no reason to lose a span. */
+const maxText = 16_384
+
+/** Of a longer history, only the latest messages are in a span. */
+const maxHistory = 262_144
+
+/** What was said in a run, in the form of the conventions: for those who ask for it. */
+export class RunContent {
+  readonly #fold = new RunFold()
+  readonly #inputs = new Map<string, Json>()
+  #isFolded = true
+
+  readonly #handlers: { readonly [T in EventType]?: (event: EventOf<T>) => MaybeAttributes | undefined } = {
+    model_call_started: () => this.#request(),
+    assistant_message_finished: ({ parts, stopReason }) => {
+      const reply = {
+        role: 'assistant',
+        parts: parts.flatMap(partOf),
+        finish_reason: finishReason(stopReason),
+      }
+      return { [genAi.outputMessages]: JSON.stringify([reply]) }
+    },
+    tool_request_ready: ({ toolCallId, input }) => this.#note(toolCallId, input),
+    tool_requests_collected: ({ calls }) => {
+      for (const { toolCallId, input } of calls) this.#note(toolCallId, input)
+      return undefined
+    },
+    approval_decided: ({ toolCallId, input, by }) => {
+      this.#note(toolCallId, input)
+      return { [own.decidedBy]: contentText(by, maxText) }
+    },
+    tool_result: ({ toolCallId, content }) => {
+      const input = this.#inputs.get(toolCallId)
+      this.#inputs.delete(toolCallId)
+      return {
+        [genAi.toolArguments]: input === undefined ? undefined : jsonText(input),
+        [genAi.toolResult]: contentText(resultOf(content), maxText),
+      }
+    },
+  }
+
+  /** Returns what an event adds to the span that it belongs to; `undefined` for nothing. */
+  next(event: RuntimeEvent): MaybeAttributes | undefined {
+    this.#add(event)
+    const handle = this.#handlers[event.type] as
+      | ((event: RuntimeEvent) => MaybeAttributes | undefined)
+      | undefined
+    return handle?.(event)
+  }
+
+  /** Remembers the input that a call will run with: the latest one that is given. */
+  #note(toolCallId: string, input: Json | undefined): undefined {
+    if (input !== undefined) this.#inputs.set(toolCallId, input)
+  }
+
+  /** A run that this release cannot fold still has its spans, without what its models were shown. */
+  #add(event: RuntimeEvent): void {
+    if (!this.#isFolded) return
+    try {
+      this.#fold.add(event)
+    } catch {
+      this.#isFolded = false
+    }
+  }
+
+  #request(): MaybeAttributes | undefined {
+    const state = this.#isFolded ? this.#fold.state : undefined
+    if (state?.phase !== 'streaming') return undefined
+    const { instructions, messages, tools } = modelRequest(state)
+    const definitions = tools.map(({ name, description, inputSchema }) => ({
+      type: 'function',
+      name,
+      description,
+      parameters: inputSchema,
+    }))
+    return {
+      [genAi.instructions]: JSON.stringify([{ type: 'text', content: contentText(instructions, maxText) }]),
+      [genAi.inputMessages]: historyText(messages),
+      [genAi.toolDefinitions]: definitions.length > 0 ? jsonText(definitions) : undefined,
+    }
+  }
+}
+
+function historyText(messages: readonly Message[]): string {
+  const texts: string[] = []
+  let length = 0
+  for (const message of messages.toReversed()) {
+    const text = JSON.stringify(messageOf(message))
+    length += text.length
+    if (length > maxHistory) break
+    texts.unshift(text)
+  }
+  return `[${texts.join(',')}]`
+}
+
+function messageOf(message: Message): Json {
+  if (message.role === 'tool') {
+    const parts = message.results.map(({ toolCallId, content }) => ({
+      type: 'tool_call_response',
+      id: toolCallId,
+      response: contentText(resultOf(content), maxText),
+    }))
+    return { role: 'tool', parts }
+  }
+  return { role: message.role, parts: message.parts.flatMap(partOf) }
+}
+
+function partOf(part: AssistantPart | ResultPart): readonly Json[] {
+  switch (part.type) {
+    case 'text':
+    case 'reasoning':
+      return [{ type: part.type, content: contentText(part.text, maxText) }]
+    case 'tool_call':
+      return [{ type: 'tool_call', id: part.toolCallId, name: part.name, arguments: jsonText(part.input) }]
+    case 'provider':
+      return [{ type: 'provider', kind: part.kind }]
+    case 'image':
+    case 'file':
+      return [fileOf(part)]
+  }
+}
+
+/** A file by its address or its id. Its bytes stay in the ledger. */
+function fileOf({ type, mediaType, url, providerFile }: ImagePart | FilePart): Json {
+  const what = { modality: type === 'image' ? 'image' : 'document', mime_type: mediaType }
+  if (url !== undefined) return { type: 'uri', ...what, uri: contentText(url, maxText) }
+  if (providerFile) return { type: 'file', ...what, file_id: providerFile.id }
+  return { type: 'blob', ...what, content: '' }
+}
+
+function resultOf(content: readonly (TextPart | ImagePart | FilePart)[]): string {
+  const onlyText = content.every(({ type }) => type === 'text')
+  return onlyText
+    ? content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
+    : JSON.stringify(content.flatMap(partOf))
+}
+
+function jsonText(value: Json): string {
+  return contentText(JSON.stringify(value), maxText)
+}
