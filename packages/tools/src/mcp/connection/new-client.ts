@@ -1,6 +1,7 @@
 import type { Client, ClientOptions } from '@modelcontextprotocol/client'
 import type * as client from '@modelcontextprotocol/client'
 import type { McpQuestion } from '../options/hooks.ts'
+import { rootUri } from '../options/server-options.ts'
 import { negotiation } from './open-client.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
 
@@ -29,12 +30,14 @@ export function newClient(
   era?: 'legacy',
 ): Client {
   const { elicit, sample } = hooks
+  const roots = options.roots?.flatMap((root) => rootUri(root) ?? [])
   const made = new sdk.Client(clientInfo, {
     versionNegotiation: era === undefined ? negotiation(options) : { mode: era },
     jsonSchemaValidator: trustingValidator,
     capabilities: {
       ...(elicit && { elicitation: { form: { applyDefaults: true }, url: {} } }),
       ...(sample && { sampling: {} }),
+      ...(roots && { roots: {} }),
     },
     listChanged: { tools: { debounceMs: 50, onChanged: events.onTools } },
   })
@@ -50,6 +53,9 @@ export function newClient(
     made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
       asked<client.ElicitRequestParams, client.ElicitResult>(elicit, request.params, mcpReq.signal),
     )
+  }
+  if (roots) {
+    made.setRequestHandler('roots/list', () => ({ roots: roots.map((uri) => ({ uri })) }))
   }
   if (sample) {
     made.setRequestHandler('sampling/createMessage', (request, { mcpReq }) =>

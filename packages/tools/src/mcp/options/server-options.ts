@@ -1,3 +1,5 @@
+import { isAbsolute } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type * as client from '@modelcontextprotocol/client'
 import { option, type OptionCheck, type OptionChecks } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
@@ -30,6 +32,11 @@ interface AnyServer {
   readonly era?: 'legacy' | 'auto' | '2026-07-28' | undefined
   /** Rejects `mcpTools` where the server cannot be started. Default false: its status says so. */
   readonly required?: boolean | undefined
+  /**
+   * The folders that the server should work in (its roots), as absolute paths or `file:` URLs. Default: none is named to it. A
+   * server may work elsewhere all the same.
+   */
+  readonly roots?: readonly string[] | undefined
   /** Leaves the server out. */
   readonly disabled?: boolean | undefined
   /**
@@ -98,6 +105,7 @@ const common: OptionChecks<AnyServer> = {
   required: maybe(trueOrFalse),
   disabled: maybe(trueOrFalse),
   secrets: maybe(listOf(anyText)),
+  roots: maybe(listOf(valueThat('an absolute path or a file: URL', (value) => rootUri(value) !== undefined))),
 }
 
 const otherNames = {
@@ -147,6 +155,13 @@ export const mcpServer: OptionCheck = (value, path) => {
     return { path, what: 'has neither a command nor a url; give the one that its server is reached by' }
   }
   return (url === undefined ? stdioServer : httpServer)(value, path)
+}
+
+/** The URL of a folder that is given as an absolute path, or as that URL. */
+export function rootUri(root: unknown): string | undefined {
+  if (typeof root !== 'string') return undefined
+  if (isAbsolute(root)) return pathToFileURL(root).href
+  return URL.canParse(root) && new URL(root).protocol === 'file:' ? new URL(root).href : undefined
 }
 
 /** Whether a server is one at a URL. */
