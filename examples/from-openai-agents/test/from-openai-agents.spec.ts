@@ -17,6 +17,7 @@ const printed: Readonly<Record<string, string>> = {
   'model-input-filter.ts': 'Write to (e-mail)',
   'nested-handoff.ts': 'refunds: The script says: 59 euros are on their way.',
   'run-config.ts': 'A function calls its own name. Kurz gesagt: ja.',
+  'server-managed.ts': 'Answer 1. Answer 2. Answer 3.',
   'session-input-callback.ts': 'The script was shown 3 messages.',
 }
 /** It starts processes of its own file; the others run here. */
