@@ -38,7 +38,7 @@ describe('the content of spans', () => {
     const [first, call, second] = await attributesIn(await said(), { content: true })
     const user = { role: 'user', parts: [{ type: 'text', content: 'How warm is it?' }] }
     const id = call?.['gen_ai.tool.call.id']
-    const asked = { type: 'tool_call', id, name: 'look', arguments: '{"city":"Seoul"}' }
+    const asked = { type: 'tool_call', id, name: 'look', arguments: { city: 'Seoul' } }
     expect(json(first?.['gen_ai.system_instructions'])).toEqual([{ type: 'text', content: 'Look.' }])
     expect(json(first?.['gen_ai.input.messages'])).toEqual([user])
     expect(json(first?.['gen_ai.output.messages'])).toEqual([

@@ -205,6 +205,8 @@ describe('the spans of a run', () => {
       },
     ])
     expect(chat?.status).toBe('unset')
+    // No price is on record, which is not the price of nothing.
+    expect(chat?.attributes).not.toHaveProperty(['tallystick.cost_usd'])
     expect(chat!.endedAt).toBeGreaterThan(chat!.startedAt)
     expect(run?.attributes['tallystick.run.model_calls']).toBe(1)
   })

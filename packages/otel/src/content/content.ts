@@ -13,7 +13,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { finishReason, genAi, own } from '../conventions/names.ts'
 import type { MaybeAttributes } from '../span/open-span.ts'
-import { contentText } from '../span/span-text.ts'
+import { contentText, nameText } from '../span/span-text.ts'
 
 /** Longer texts are cut: one image, or one file that a tool has read, is no reason to lose a span. */
 const maxText = 16_384
@@ -128,7 +128,14 @@ function partOf(part: AssistantPart | ResultPart): readonly Json[] {
     case 'reasoning':
       return [{ type: part.type, content: contentText(part.text, maxText) }]
     case 'tool_call':
-      return [{ type: 'tool_call', id: part.toolCallId, name: part.name, arguments: jsonText(part.input) }]
+      return [
+        {
+          type: 'tool_call',
+          id: part.toolCallId,
+          name: nameText(part.name),
+          arguments: argumentsOf(part.input),
+        },
+      ]
     case 'provider':
       return [{ type: 'provider', kind: part.kind }]
     case 'image':
@@ -150,6 +157,11 @@ function resultOf(content: readonly (TextPart | ImagePart | FilePart)[]): string
   return onlyText
     ? content.map((part) => (part.type === 'text' ? part.text : '')).join('\n')
     : JSON.stringify(content.flatMap(partOf))
+}
+
+/** As an object, as the conventions ask, or as the beginning of its text where it is too long. */
+function argumentsOf(input: Json): Json {
+  return JSON.stringify(input).length > maxText ? jsonText(input) : input
 }
 
 function jsonText(value: Json): string {
