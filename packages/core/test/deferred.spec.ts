@@ -45,6 +45,27 @@ describe('a tool that settles later', () => {
     expect(results).toMatchObject([{ toolCallId, outcome: 'success' }])
   })
 
+  it('is settled at once after another call, while the process lets go of the run', async () => {
+    const calls = [1, 2, 3].map((month) => ({ name: 'export', input: { month } }))
+    const tool = testTool({
+      name: 'export',
+      run: (_run, report) => {
+        report.defer('job-7')
+        return ''
+      },
+    })
+    const { start, untilSettled, runtime, clock } = stage({
+      ...{ steps: [{ toolCalls: calls }, { text: 'Done.' }], tools: [tool] },
+    })
+    const run = start()
+    const { deferredCalls: waiting } = await untilSettled(run.result)
+    expect(waiting).toHaveLength(3)
+    const begun = clock.now()
+    for (const { toolCallId } of waiting) await untilSettled(runtime.settle(run.id, toolCallId, 'fine'))
+    expect(await untilSettled(run.result)).toMatchObject({ text: 'Done.' })
+    expect(clock.now() - begun).toBe(0)
+  })
+
   it('is settled once: what comes second is refused', async () => {
     const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [exporting()] })
     const run = start()

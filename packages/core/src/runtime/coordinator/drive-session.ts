@@ -68,6 +68,8 @@ export class DriveSession {
     const { acknowledgements } = this.#run
     let state = await this.#unlessAborted(begin())
     while (acknowledgements.hasPending && state.phase !== 'done' && !this.isDraining) {
+      // Until then the ledger names this process as the driver, and the command would be left to that one.
+      await this.#tellLedger()
       this.#loop = new RunLoop(this.#run.drive)
       state = await this.#unlessAborted(this.awaitDecisions())
     }
