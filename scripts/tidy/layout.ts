@@ -178,6 +178,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'runs',
     'protocols',
     'facade',
+    'a2a',
     'openapi',
     'routes',
     'protocol-routes',

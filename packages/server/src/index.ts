@@ -8,6 +8,8 @@ export {
   permissions,
 } from './access/principal.ts'
 export type { AgUiEvent, AgUiMessage, AgUiNames } from './protocols/ag-ui-events.ts'
+export type { A2aTask, A2aUpdate } from './a2a/a2a-task.ts'
+export { toA2a } from './a2a/mapped-tasks.ts'
 export type { ChatChunk, ChatNames } from './facade/chat-chunks.ts'
 export type { FacadeError } from './facade/facade-error.ts'
 export { toOpenAiChat, toOpenAiResponse } from './facade/mapped-responses.ts'

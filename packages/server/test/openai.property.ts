@@ -7,10 +7,11 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
-import { toAgUi, toOpenAiChat, toOpenAiResponse } from '@tallystick/server'
+import { toOpenAiChat, toOpenAiResponse } from '@tallystick/server'
 import { chatAnswerTable } from '../src/facade/chat-chunks.ts'
 import { RunMoves, outOf } from '../src/protocols/run-moves.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { shownTexts } from './kit/shown-texts.ts'
 
 const numRuns = tries(100)
 
@@ -30,18 +31,6 @@ function readable(outs: readonly object[]): ReadableStream {
   const encoder = new TextEncoder()
   return new Response(encoder.encode(outs.map((out) => `${JSON.stringify(out)}\n`).join('')))
     .body as ReadableStream
-}
-
-/** The texts that a client of AG-UI shows at the end. */
-function shownTexts(events: readonly RuntimeEvent[]): readonly string[] {
-  const texts = new Map<unknown, string>()
-  toAgUi(from(events)).subscribe(({ type, messageId, delta, messages }) => {
-    if (type === 'TEXT_MESSAGE_CONTENT') texts.set(messageId, (texts.get(messageId) ?? '') + String(delta))
-    if (type !== 'MESSAGES_SNAPSHOT') return
-    const kept = new Set((messages as readonly { readonly id: string }[]).map(({ id }) => id))
-    for (const id of texts.keys()) if (!kept.has(id as string)) texts.delete(id)
-  })
-  return [...texts.values()]
 }
 
 /** What a client that waits gets of a run that has ended. */

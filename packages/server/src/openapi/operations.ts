@@ -1,5 +1,6 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type * as z from 'zod'
+import { a2aCall } from '../a2a/a2a-request.ts'
 import { chatRequest } from '../facade/chat-request.ts'
 import { responseRequest } from '../facade/response-request.ts'
 import { runAgentInput } from '../protocols/ag-ui.ts'
@@ -190,6 +191,27 @@ export const operations: Readonly<Record<string, Operation>> = {
     },
     answers: { 200: 'The AG-UI events of the run.' },
     stream: 'always',
+  },
+  'GET /a2a/:agent/.well-known/agent-card.json': {
+    operationId: 'readAgentCard',
+    summary: 'The card of an agent, for clients of A2A.',
+    answers: { 200: 'The card.' },
+    fields: ['name', 'description', 'supportedInterfaces', 'skills'],
+  },
+  'POST /a2a/:agent': {
+    operationId: 'callAgent',
+    summary: 'A call of A2A over JSON-RPC.',
+    body: {
+      name: 'A2aCall',
+      schema: a2aCall,
+      example: {
+        ...{ jsonrpc: '2.0', id: 1, method: 'SendMessage' },
+        params: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'Pay the bill.' }] } },
+      },
+    },
+    answers: { 200: 'The result, or the error of the call.' },
+    fields: ['jsonrpc', 'id'],
+    stream: 'accepted',
   },
   'GET /v1/models': {
     operationId: 'listModels',

@@ -73,6 +73,7 @@ export type RunMove =
   | {
       readonly type: 'run_finished'
       readonly runId: string
+      readonly at: number
       readonly reason: FinishReason
       readonly detail?: string
       readonly text: string
@@ -254,9 +255,9 @@ export class RunMoves {
     return [...ended, { type: 'step_ended' }]
   }
 
-  #finish({ runId, reason, detail, usage, costUsd }: EventOf<'run_finished'>): RunMove {
+  #finish({ runId, at, reason, detail, usage, costUsd }: EventOf<'run_finished'>): RunMove {
     const text = this.#state?.lastText ?? ''
-    return { type: 'run_finished', runId, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
+    return { type: 'run_finished', runId, at, reason, text, usage, ...omitUndefined({ detail, costUsd }) }
   }
 }
 

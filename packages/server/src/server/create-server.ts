@@ -8,6 +8,7 @@ import { newToken, tokenOwner } from '../access/own-token.ts'
 import { sealedPlaces } from '../access/sealed-places.ts'
 import { requirePrincipal } from '../access/principal.ts'
 import { facadeErrorResponse } from '../facade/facade-error.ts'
+import { addA2a } from '../protocol-routes/a2a.ts'
 import { addOpenAi } from '../protocol-routes/openai.ts'
 import { addAgUi } from '../protocol-routes/ag-ui.ts'
 import { addAgents } from '../routes/agents.ts'
@@ -121,6 +122,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   addChat(app, served)
   addAgUi(app, served)
   addOpenAi(app, served)
+  addA2a(app, served)
   addOpenApi(app, served)
   return app
 }

@@ -1,0 +1,224 @@
+import { RunNotFoundError, type Agent, type RunId } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import type { OutsideCommand } from '@tallystick/core/vocabulary'
+import type { Hono } from 'hono'
+import { RefusedRequestError, isServerFault, malformed, problemOf, runNotFound } from '../http/problem.ts'
+import { readBody } from '../http/read-body.ts'
+import { callerKey } from '../access/caller-key.ts'
+import type { Permission, Principal } from '../access/principal.ts'
+import { requireVisible, startOf } from '../access/visible-run.ts'
+import { streamHeaders } from '../stream/sse-frame.ts'
+import { stateAt } from '../runs/run-view.ts'
+import { protocolAnswer } from '../protocols/protocol-answer.ts'
+import { protocolStream, type FollowedRun } from '../protocols/protocol-stream.ts'
+import { RunReader } from '../protocols/run-reader.ts'
+import {
+  a2aCall,
+  answersOf,
+  paramsOf,
+  sendParams,
+  taskParams,
+  userPartsOf,
+  type A2aAnswer,
+  type A2aCall,
+  type SendParams,
+} from '../a2a/a2a-request.ts'
+import { TaskView, a2aTable, type A2aTask, type A2aUpdate } from '../a2a/a2a-task.ts'
+import { agentCard } from '../a2a/agent-card.ts'
+import { sendDecision } from '../routes/decisions.ts'
+import { startRun } from '../routes/run-start.ts'
+import { json, requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
+
+/** Adds agents as clients of A2A 1.0 speak to them, over JSON-RPC: a task is a run, and its context a session. */
+export function addA2a(app: Hono<RequestScope>, served: Served): void {
+  app.get('/a2a/:agent/.well-known/agent-card.json', (context) => {
+    const agent = requireAgent(served, context.get('principal'), context.req.param('agent'))
+    const { origin } = new URL(context.req.url)
+    return json(agentCard(agent, `${origin}${served.basePath}/a2a/${encodeURIComponent(agent.name)}`))
+  })
+  app.post('/a2a/:agent', async (context) => {
+    const principal = context.get('principal')
+    const agent = requireAgent(served, principal, context.req.param('agent'))
+    const { raw: request } = context.req
+    const call = await readBody(request, a2aCall, served.body)
+    try {
+      return await methodOf(call)({ served, principal, agent, call, signal: request.signal })
+    } catch (error) {
+      if (isServerFault(error)) throw error
+      return json({ jsonrpc: '2.0', id: call.id, error: rpcError(error) })
+    }
+  })
+}
+
+/** A call of a client, with who sends it to which agent. */
+interface A2aScope {
+  readonly served: Served
+  readonly principal: Principal
+  readonly agent: Agent<unknown>
+  readonly call: A2aCall
+  readonly signal: AbortSignal
+}
+
+type Method = (scope: A2aScope) => Promise<Response>
+
+const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
+  ['SendMessage', send],
+  [
+    'SendStreamingMessage',
+    async (scope) => streamed(scope, await taken(scope, paramsOf(sendParams, scope.call))),
+  ],
+  ['GetTask', async (scope) => result(scope, await taskNow(scope, await requireTask(scope)))],
+  ['CancelTask', cancel],
+  ['SubscribeToTask', subscribe],
+])
+
+function methodOf({ method }: A2aCall): Method {
+  const found = methods.get(method)
+  if (found !== undefined) return found
+  throw new RefusedRequestError(404, 'method_not_found', `There is no method ${method.slice(0, 80)} here.`)
+}
+
+async function send(scope: A2aScope): Promise<Response> {
+  const params = paramsOf(sendParams, scope.call)
+  const run = await taken(scope, params)
+  if (!params.configuration?.returnImmediately) await rested(scope, run)
+  return result(scope, { task: await taskNow(scope, run.runId) })
+}
+
+/** Resolves when a run has ended, waits, or is left to another process. */
+async function rested({ served, signal }: A2aScope, run: FollowedRun): Promise<void> {
+  await protocolAnswer(served.ledger, run, a2aTable(), { ...served.stream, signal })
+}
+
+async function cancel(scope: A2aScope): Promise<Response> {
+  const { served, principal } = scope
+  const runId = await requireTask(scope)
+  const { phase, seq: after } = await stateAt(served.ledger, runId)
+  if (phase === 'done') {
+    throw new RefusedRequestError(
+      409,
+      notCancelable,
+      `Task ${runId} has ended, so there is nothing to cancel.`,
+    )
+  }
+  await command(scope, 'cancel', runId, { type: 'cancel', by: principal.name })
+  await rested(scope, { runId, after })
+  return result(scope, await taskNow(scope, runId))
+}
+
+async function subscribe(scope: A2aScope): Promise<Response> {
+  const runId = await requireTask(scope)
+  const { phase, seq } = await stateAt(scope.served.ledger, runId)
+  if (phase === 'done') throw ended(runId)
+  return streamed(scope, { runId, after: seq })
+}
+
+/** Starts the run that a message asks for, or brings the message to the run that it names. */
+async function taken(scope: A2aScope, { message }: SendParams): Promise<FollowedRun> {
+  const { served, principal, agent } = scope
+  const [parts, answers] = [userPartsOf(message), answersOf(message)]
+  const key = callerKey(principal, `a2a:${message.messageId}`)
+  if (!message.taskId) {
+    requirePermission(principal, 'start')
+    if (parts.length === 0) throw malformed('The message has neither a text nor a file.')
+    const order = { agent: agent.name, input: parts, sessionId: message.contextId ?? crypto.randomUUID() }
+    const { id } = await startRun(served, principal, order, key)
+    return { runId: id, after: 0 }
+  }
+  const runId = await requireTask(scope, message.taskId)
+  const { phase, seq: after } = await stateAt(served.ledger, runId)
+  if (phase === 'done') throw ended(runId)
+  if (parts.length > 0) {
+    const steer = {
+      type: 'steer',
+      message: { role: 'user', parts },
+      receipt: key ?? message.messageId,
+    } as const
+    await command(scope, 'steer', runId, steer)
+  }
+  for (const answer of answers) await answered(scope, runId, answer)
+  return { runId, after }
+}
+
+async function answered(scope: A2aScope, runId: RunId, answer: A2aAnswer): Promise<void> {
+  if ('approvalId' in answer) {
+    const { approvalId, approved, reason = 'Denied.', input } = answer
+    await sendDecision(scope.served, scope.principal, runId, {
+      approvalId,
+      approved,
+      reason,
+      ...omitUndefined({ input }),
+    })
+    return
+  }
+  const { toolCallId, result: text } = answer
+  const content = [{ type: 'text', text }] as const
+  await command(scope, 'settle', runId, { type: 'settle', toolCallId, outcome: 'success', content })
+}
+
+async function command(
+  { served, principal }: A2aScope,
+  permission: Permission,
+  runId: RunId,
+  sent: OutsideCommand,
+): Promise<void> {
+  requirePermission(principal, permission)
+  const answer = await served.runtime.send(runId, sent, { context: served.contextOf(principal) })
+  if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
+}
+
+/** The run of a task of this agent that the caller sees. */
+async function requireTask({ served, principal, agent, call }: A2aScope, id?: string): Promise<RunId> {
+  const named = id ?? paramsOf(taskParams, call).id
+  const runId = await requireVisible(served.ledger, principal, named)
+  if ((await startOf(served.ledger, runId))?.agent === agent.name) return runId
+  throw runNotFound(named)
+}
+
+/** The task as the ledger has it now. */
+async function taskNow({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
+  const view = new TaskView()
+  const reader = new RunReader<A2aUpdate>(served.ledger, 0, a2aTable(view))
+  for await (const event of served.ledger.read(runId)) reader.read(event)
+  await reader.rest()
+  return view.task
+}
+
+function result({ call }: A2aScope, value: object): Response {
+  return json({ jsonrpc: '2.0', id: call.id, result: value })
+}
+
+function streamed({ served, call }: A2aScope, run: FollowedRun): Response {
+  const protocol = {
+    newTable: () => a2aTable(),
+    textOf: (update: A2aUpdate) =>
+      `data: ${JSON.stringify({ jsonrpc: '2.0', id: call.id, result: update })}\n\n`,
+    ending: '',
+  }
+  return new Response(protocolStream(served.ledger, run, protocol, served.stream), { headers: streamHeaders })
+}
+
+function ended(runId: RunId): RefusedRequestError {
+  return new RefusedRequestError(
+    409,
+    'run_finished',
+    `Task ${runId} has ended. Send a message with its contextId and no taskId to continue the conversation.`,
+  )
+}
+
+const notCancelable = 'not_cancelable'
+
+/** The codes of JSON-RPC and of A2A for what a caller can do nothing about, or can mend. */
+function rpcError(error: unknown): object {
+  const { code, detail, status } = problemOf(error)
+  const data = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'tallystick' }]
+  return { code: rpcCode(error, code, status), message: detail, data }
+}
+
+function rpcCode(error: unknown, code: string, status: number): number {
+  if (error instanceof RunNotFoundError) return -32_001
+  if (code === 'method_not_found') return -32_601
+  if (code === notCancelable) return -32_002
+  if (status === 400) return -32_602
+  return -32_004
+}
