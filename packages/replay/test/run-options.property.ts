@@ -31,7 +31,7 @@ import { tries } from '../../../scripts/testing/effort.ts'
 const marker = 'token-5f1c93'
 const usage = { inputTokens: 50, outputTokens: 5 }
 const steps = [
-  { toolCalls: [{ name: 'transfer_to_billing', input: {} }], usage },
+  { reasoning: 'It is about money.', toolCalls: [{ name: 'transfer_to_billing', input: {} }], usage },
   { text: 'Let me pay.', toolCalls: [{ name: 'pay', input: { euros: 1 } }], usage },
   { text: 'Paid.', usage },
 ]
@@ -109,6 +109,15 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
       modelSettings: settings,
       toolChoice: fc.constantFrom('auto' as const, 'any' as const, 'none' as const),
       parallelToolCalls: fc.boolean(),
+      recording: fc.record(
+        {
+          toolInputDeltas: fc.boolean(),
+          toolProgress: fc.boolean(),
+          reasoning: fc.boolean(),
+          rawUsage: fc.boolean(),
+        },
+        { requiredKeys: [] },
+      ),
       limits: fc.record({ maxTurns: fc.integer({ min: 1, max: 9 }) }),
       deadline: fc.integer({ min: 1, max: 4_000_000_000 }).map((ms) => Date.UTC(2026, 0, 1) + ms),
       workflowName: word,
