@@ -3,8 +3,8 @@
 // php back-office.php start KEY | work RUN | approve RUN | follow RUN AFTER
 declare(strict_types=1);
 
-require __DIR__ . '/lib/Worker.php';
-require __DIR__ . '/lib/shop.php';
+require __DIR__ . '/client/Worker.php';
+require __DIR__ . '/client/shop.php';
 
 $tallystick = new Tallystick(getenv('BACK_OFFICE_URL') ?: 'http://127.0.0.1:4870', getenv('BACK_OFFICE_TOKEN') ?: '');
 [, $verb, $subject] = $argv + [null, '', ''];

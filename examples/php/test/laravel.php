@@ -3,8 +3,8 @@
 // Uses the service as a controller and a job would: php laravel.php KEY
 declare(strict_types=1);
 
-require __DIR__ . '/../lib/Worker.php';
-require __DIR__ . '/../lib/shop.php';
+require __DIR__ . '/../client/Worker.php';
+require __DIR__ . '/../client/shop.php';
 require __DIR__ . '/../laravel/BackOffice.php';
 
 use App\Services\BackOffice;

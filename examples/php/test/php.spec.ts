@@ -32,7 +32,7 @@ describe.skipIf(!isThere)('the back office in PHP', () => {
   })
 
   it('has no file that PHP cannot read', () => {
-    const files = ['lib', 'laravel', 'test'].flatMap((name) =>
+    const files = ['client', 'laravel', 'test'].flatMap((name) =>
       readdirSync(join(folder, name)).flatMap((file) =>
         file.endsWith('.php') ? [join(folder, name, file)] : [],
       ),

@@ -285,7 +285,7 @@ describe('a list of events', () => {
     ).toEqual([
       '  1  +0 ms                   run_started assistant',
       '  2  +100 ms       turn 1    assistant_message_finished',
-      '  3  +1.5 s        turn 1    model_call_started sample-1',
+      '  3  +1.5 s        turn 1    model_call_started sample-1 with its own instructions, tools, modelSettings, parallelToolCalls, maxOutputTokens, messag…',
       '115  +4.0 s        turn 1    assistant_message_finished Let me look  took 2.5 s',
       '116  +5.5 s        turn 1    model_stream_failed overloaded  took 4.0 s',
       '117  +0 ms         turn 1    tool_result get_weather success (from the record) 21 °C [image/png]  took 12 ms',
