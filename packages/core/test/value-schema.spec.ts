@@ -4,7 +4,6 @@ import {
   count,
   faultOf,
   flag,
-  isJson,
   json,
   jsonObject,
   objectOf,
@@ -12,6 +11,7 @@ import {
   ordinal,
   text,
 } from '../src/vocabulary/values/schema.ts'
+import { isJson } from '../src/vocabulary/values/json.ts'
 
 /** A schema, as far as it is asked here. */
 interface Kind {

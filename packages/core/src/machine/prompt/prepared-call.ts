@@ -1,9 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
 import { sameModel, type ModelRef } from '../../vocabulary/model/content.ts'
-import { message as messageSchema } from '../../vocabulary/model/content-schema.ts'
 import type { ToolChoice, ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
-import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import {
   anyObject,
   anyText,
@@ -14,13 +12,10 @@ import {
   oneOf,
   trueOrFalse,
   valueThat,
-  type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
-import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import { canonicalJson, isJson, type Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { faultOf, isJson } from '../../vocabulary/values/schema.ts'
-import { messagesOf } from '../messages/history.ts'
 import { requireShown } from '../messages/pairing.ts'
 import { shownInstead } from '../messages/shown-messages.ts'
 import type { Rules, TurnChange, TurnRequest } from '../state/rules.ts'
@@ -54,7 +49,6 @@ function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): 
   const subject = `prepareTurn of the agent ${state.agent}`
   requireNoPromise(subject, answer)
   requireOptions(subject, turnChange, answer)
-  requireMessages(subject, state, answer.messages)
   const { model, toolChoice, instructions, messages } = answer
   const { modelSettings, parallelToolCalls, maxOutputTokens } = answer
   requireOwnModel(state, model)
@@ -91,13 +85,6 @@ function requireUnchanged(subject: string, answer: TurnChange, request: TurnRequ
   throw new ConfigurationError(
     `${subject} changes providerState: a run has one place at its provider, that of its options. Start another run for another one.`,
   )
-}
-
-/** Refuses what is no message. Those of the history are known. */
-function requireMessages(subject: string, { history }: RunState, messages: TurnChange['messages']): void {
-  const known = new Set<unknown>(messagesOf(history))
-  const check: OptionCheck = (value, path) => (known.has(value) ? undefined : aMessage(value, path))
-  requireOptions(subject, maybe(listOf(check)), messages, 'messages')
 }
 
 /** The names of the tools that the turn offers; `undefined` for all of them. A turn offers fewer, and no other ones. */
@@ -147,10 +134,6 @@ function isEqual(one: unknown, other: unknown): boolean {
   return isJson(one) && isJson(other) && canonicalJson(one as Json) === canonicalJson(other as Json)
 }
 
-const aMessage = valueThat(
-  'a message as the request has them: { role, parts } or, of a tool, { role, results }',
-  (value) => faultOf(messageSchema, value) === undefined,
-)
 const aTool = valueThat(
   'the name of a tool, or a tool of the request',
   (value) => typeof value === 'string' || typeof (Object(value) as Partial<ToolDefinition>).name === 'string',
@@ -160,13 +143,14 @@ const aChoice = fields<{ readonly type: string; readonly name?: string | undefin
   name: maybe(anyText),
 })
 
+/** The runtime has checked the messages and the settings, by schemas that the machine does not load. */
 const turnChange = fields<TurnChange>({
   instructions: maybe(anyText),
   tools: maybe(listOf(aTool)),
   toolChoice: maybe(aChoice),
   model: maybe(anyObject),
   messages: maybe(listOf(anyObject)),
-  modelSettings: maybe(someSettings),
+  modelSettings: maybe(anyObject),
   parallelToolCalls: maybe(trueOrFalse),
   maxOutputTokens: maybe(numberFrom(1)),
   outputSchema: maybe(anyObject),

@@ -1,8 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import * as z from 'zod'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
-import { faultOf, isJson, jsonObject } from '../../vocabulary/values/schema.ts'
+import { isJson, type Json, type JsonObject } from '../../vocabulary/values/json.ts'
+import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject

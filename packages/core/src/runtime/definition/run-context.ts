@@ -6,6 +6,7 @@ import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { requireNoPromise } from '../../vocabulary/options/require-options.ts'
 import type { Agent, PrepareTurn } from '../agent/agent.ts'
+import { requireSendable } from '../agent/turn-change-check.ts'
 import { preparedInTurn } from '../agent/prepared-in-turn.ts'
 
 /**
@@ -67,8 +68,13 @@ export function rulesIn(
       stopWhen: stopWhen && ((state: RunState) => stopWhen(state, context)),
       prepareTurn:
         prepareTurn &&
-        ((state: RunState, request: TurnRequest) =>
-          preparing({ agent, state, request }, () => prepareTurn({ ...state, request }, context))),
+        ((state: RunState, request: TurnRequest) => {
+          const answer = preparing({ agent, state, request }, () =>
+            prepareTurn({ ...state, request }, context),
+          )
+          if (answer !== 'pending') requireSendable(agent.name, state, answer ?? {})
+          return answer
+        }),
       handOff: handOff && ((...call: Parameters<typeof handOff>) => handedOver(handOff, call)),
     }),
   }

@@ -1,7 +1,8 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { userMessage } from '../../vocabulary/model/content-schema.ts'
 import type { UserMessage, UserPart } from '../../vocabulary/model/content.ts'
-import { faultOf, isJson } from '../../vocabulary/values/schema.ts'
+import { isJson } from '../../vocabulary/values/json.ts'
+import { faultOf } from '../../vocabulary/values/schema.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 
 /** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */

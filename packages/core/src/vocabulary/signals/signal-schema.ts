@@ -7,7 +7,6 @@ import {
   amount,
   count,
   flag,
-  isJson,
   json,
   jsonObject,
   objectOf,
@@ -15,6 +14,7 @@ import {
   text,
   variantOf,
 } from '../values/schema.ts'
+import { isJson } from '../values/json.ts'
 import type {
   CallVerdict,
   ModelSignal,

@@ -104,3 +104,20 @@ function isCarried(value: unknown): boolean {
     return false
   }
 }
+
+/** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
+const MAX_DEPTH = 500
+
+/** Whether JSON can carry a value, to the depth that every store can read. */
+export function isJson(value: unknown): boolean {
+  return isCarriable(value, 0)
+}
+
+function isCarriable(value: unknown, depth: number): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
+  if (Array.isArray(value)) return Array.from(value).every((item) => isCarriable(item, depth + 1))
+  // As in `canonicalJson`, a field without a value is left out.
+  return Object.values(value).every((item) => item === undefined || isCarriable(item, depth + 1))
+}

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { Json, JsonObject } from './json.ts'
+import { isJson, type Json, type JsonObject } from './json.ts'
 
 type OptionalKey<T, K extends keyof T> = object extends Pick<T, K> ? true : false
 
@@ -45,23 +45,6 @@ export const jsonObject: z.ZodType<JsonObject> = z.custom<JsonObject>(
   (value) => typeof value === 'object' && value !== null && !Array.isArray(value) && isJson(value),
   'Invalid input: expected a JSON object',
 )
-
-/** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
-const MAX_DEPTH = 500
-
-/** Whether JSON can carry a value, to the depth that every store can read. */
-export function isJson(value: unknown): boolean {
-  return isCarried(value, 0)
-}
-
-function isCarried(value: unknown, depth: number): boolean {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
-  if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
-  if (Array.isArray(value)) return Array.from(value).every((item) => isCarried(item, depth + 1))
-  // As in `canonicalJson`, a field without a value is left out.
-  return Object.values(value).every((item) => item === undefined || isCarried(item, depth + 1))
-}
 
 /** What is wrong with a value, and where; `undefined` where it fits. The value itself is not shown. */
 export function faultOf(
