@@ -76,6 +76,14 @@ export function storePromises(open: () => MemoryStore): void {
     expect(await open().savedUnder(owner, 'k1')).toBeUndefined()
     expect(await open().savedUnder(owner, 'k2')).toMatchObject({ id: 2 })
     expect(await listed(owner)).toEqual(['text 4'])
+
+    const other = newOwner()
+    for (let id = 1; id <= 6; id++) {
+      await save(other, `text ${id}`, `k${id}`, 2)
+      const first = await open().savedUnder(other, 'k1')
+      expect(first?.id).toBe(id <= 5 ? 1 : undefined)
+      await open().remove(other, id, `r${id}`)
+    }
   })
 
   it('finds words, without case and accents, also by their beginning', async () => {
