@@ -1,0 +1,34 @@
+// What the digest of a model call covers. It is part of the stored format: another form of it would refuse recorded runs.
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { historyDigests } from '@tallystick/core/machine'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
+import { digestOf, type JsonObject } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import { checkedRun, ofType, recorded } from './stage.ts'
+
+describe('the digest of a request', () => {
+  it.each([{ previousResponseId: 'resp_1' }, { conversationId: 'conv_1' }])(
+    'names where the provider keeps the past, %o, beside all else that is sent',
+    async (providerState) => {
+      const model = Object.assign(scriptedModel([{ text: 'Done.' }]), { keepsState: true as const })
+      const agent = defineAgent({ name: 'guide', instructions: 'Help.', model })
+      const ledger = memoryLedger()
+      const clock = manualClock()
+      const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', {
+        ...providerState,
+        modelSettings: { seed: 7 },
+      })
+      await untilSettled(clock, run.result)
+      const [call] = ofType(checkedRun(await recorded(ledger, run.id)), 'model_call_started')
+      const covered: JsonObject = {
+        model: { provider: model.provider, modelId: model.modelId, api: model.api },
+        definition: agent.definition.digest,
+        toolChoice: { type: 'auto' },
+        history: historyDigests(model.requests[0]!.messages)[0]!,
+        modelSettings: { seed: 7 },
+        providerState,
+      }
+      expect(call?.requestDigest).toBe(digestOf(covered))
+    },
+  )
+})
