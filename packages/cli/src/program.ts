@@ -6,18 +6,11 @@ import {
   type CommandContext,
   type CommandHost,
 } from './command/command-context.ts'
-import type { Done, ListedVerb } from './command/declare-verb.ts'
+import type { Done, ListedVerb, VerbGroup } from './command/declare-verb.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
 import { ownVersion } from './own-version.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
-import { checkVerbs, storeVerbs } from './verbs/check/check-verbs.ts'
-import { decideVerbs } from './verbs/decide/decide-verbs.ts'
-import { driveVerbs } from './verbs/drive/drive-verbs.ts'
-import { inspectVerbs } from './verbs/inspect/inspect-verbs.ts'
-import { mcpVerbs } from './verbs/mcp/mcp-verbs.ts'
-import { retentionVerbs } from './verbs/retention/retention-verbs.ts'
-import { transferVerbs } from './verbs/transfer/transfer-verbs.ts'
-import { watchVerbs } from './verbs/watch/watch-verbs.ts'
+import { verbs } from './verb-list.ts'
 
 const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
 
@@ -42,15 +35,17 @@ Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 
 
 const completionVerb = 'completion'
 
-const groups: readonly (readonly [heading: string, verbs: readonly ListedVerb[]])[] = [
-  ['Drive runs:', driveVerbs],
-  ['Look at them:', [...inspectVerbs, ...watchVerbs]],
-  ['Answer what they wait for:', decideVerbs],
-  ['Check them:', checkVerbs],
-  ['Move them:', transferVerbs],
-  ['Take content away:', retentionVerbs],
-  ['Beside them:', [...mcpVerbs, ...storeVerbs]],
-]
+/** What the help calls the verbs of a folder; it shows the folders in this order. */
+const headings: Readonly<Record<VerbGroup, string>> = {
+  drive: 'Drive runs:',
+  inspect: 'Look at them:',
+  watch: 'Follow and compare them:',
+  decide: 'Answer what they wait for:',
+  check: 'Check them, agents and stores:',
+  transfer: 'Move them:',
+  retention: 'Take content away:',
+  mcp: 'Beside them:',
+}
 
 /** Runs the command line and returns its exit code. Never rejects: what goes wrong is on stderr. */
 export async function runCommandLine(
@@ -117,9 +112,9 @@ async function commandTree(
     // At a glance: what a verb takes, its own help says.
     .configureHelp({ subcommandTerm: (verb) => verb.name() })
   const isNeeded = ({ name }: ListedVerb): boolean => words.includes(name) || words.includes(completionVerb)
-  for (const [heading, verbs] of groups) {
+  for (const [group, heading] of Object.entries(headings)) {
     program.commandsGroup(heading)
-    for (const listed of verbs) {
+    for (const listed of verbs.filter((each) => each.group === group)) {
       const verb = program.command(listed.name).summary(listed.summary)
       verb.addHelpText('after', exampleText(listed.example))
       if (isNeeded(listed)) (await listed.load()).declareVerb(verb, context, done)

@@ -6,7 +6,7 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { readGiven } from '../../command/read-given.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `checkpoint` was given. */
 export interface CheckpointVerbOptions {
@@ -16,6 +16,12 @@ export interface CheckpointVerbOptions {
   /** File of the key that signs. */
   readonly key: string
   readonly origin: string
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'sign where every run ends now',
+  example: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
 }
 
 /** Declares what `checkpoint` takes. */

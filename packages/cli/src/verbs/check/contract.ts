@@ -8,7 +8,7 @@ import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.
 import type { Paint } from '../../terminal/paint.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import type { Done } from '../../command/declare-verb.ts'
+import type { Done, VerbHelp } from '../../command/declare-verb.ts'
 import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `contract` was given. */
@@ -22,6 +22,12 @@ export interface ContractVerbOptions {
 }
 
 type Count = Record<PromiseVerdict['verdict'], number>
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'find out which promises a store of your own keeps',
+  example: 'tallystick contract ./my-store.ts',
+}
 
 /** Declares what `contract` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

@@ -8,7 +8,7 @@ import { configPath } from '../../config/find-config.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `regression` was given. */
 export interface RegressionVerbOptions {
@@ -21,6 +21,12 @@ export interface RegressionVerbOptions {
   readonly recordedDefinitions?: boolean
   /** Patterns of what else is a secret. */
   readonly redact?: readonly string[]
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'write a run as a test that vitest runs offline',
+  example: 'tallystick regression runs.db latest --out test/refund.spec.ts',
 }
 
 /** Declares what `regression` takes. */

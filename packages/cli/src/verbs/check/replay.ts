@@ -14,7 +14,7 @@ import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `replay` was given. */
 export interface ReplayVerbOptions {
@@ -26,6 +26,12 @@ export interface ReplayVerbOptions {
 }
 
 const maxEventCharacters = 160
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'drive a run again from its record, and report where it differs',
+  example: 'tallystick replay runs.db latest',
+}
 
 /** Declares what `replay` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

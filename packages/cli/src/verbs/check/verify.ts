@@ -21,7 +21,7 @@ import type { Paint } from '../../terminal/paint.ts'
 import { withProgress, type Progress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `verify` was given. */
 export interface VerifyOptions {
@@ -37,9 +37,15 @@ export interface VerifyOptions {
 
 type Verdicts = AsyncIterable<RunVerdict | StoreVerdict>
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'check the chain and the laws of every run',
+  example: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
+}
+
 /** Declares what `verify` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'check the chain and the laws of every run')
+  onLedger(verb, listed.summary)
     .addOption(new Option('--run <run>', 'this run only').conflicts('checkpoints'))
     .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
     .option('--public-key <file>', 'public key of the signer: PEM, or the one-line form of signed notes')

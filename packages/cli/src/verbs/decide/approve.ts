@@ -3,7 +3,7 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { decideCall } from '../../interactive/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import type { Command } from 'commander'
-import { type Done } from '../../command/declare-verb.ts'
+import type { Done, VerbHelp } from '../../command/declare-verb.ts'
 import { onCall } from './on-call.ts'
 import { jsonObject } from '../../command/parse-args.ts'
 
@@ -16,9 +16,15 @@ export interface ApproveOptions {
   readonly input?: JsonObject
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'approve a tool call that waits for it',
+  example: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
+}
+
 /** Declares what `approve` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onCall(verb, 'approve a tool call that waits for it')
+  onCall(verb, listed.summary)
     .option('--input <json>', 'run it with this input instead', jsonObject)
     .action(
       async (ledger: string, run: string, call: string, options: { by?: string; input?: JsonObject }) => {

@@ -7,7 +7,7 @@ import { findRun } from '../../lookup/find-run.ts'
 import { accountName, acknowledge, putCommand } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { filledText } from '../../command/parse-args.ts'
 
 /** What `cancel` was given. */
@@ -18,9 +18,15 @@ export interface CancelOptions {
   readonly reason?: string
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'ask a run to stop',
+  example: `tallystick cancel runs.db latest --reason 'the shop is closed'`,
+}
+
 /** Declares what `cancel` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'ask a run to stop')
+  onLedger(verb, listed.summary)
     .argument('<run>', 'id of the run')
     .option('--by <name>', 'who asks (default: the name of your account)', filledText)
     .option('--reason <text>', 'why')

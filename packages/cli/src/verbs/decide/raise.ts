@@ -7,7 +7,7 @@ import { findRun } from '../../lookup/find-run.ts'
 import { accountName, acknowledge, putCommand } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { filledText, positiveNumber } from '../../command/parse-args.ts'
 
 /** What `raise` was given. */
@@ -19,9 +19,15 @@ export interface RaiseOptions {
   readonly by?: string
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'raise a limit of a run, such as one that it is suspended at',
+  example: 'tallystick raise runs.db latest maxTurns 40 --by ann',
+}
+
 /** Declares what `raise` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'raise a limit of a run, such as one that it is suspended at')
+  onLedger(verb, listed.summary)
     .argument('<run>', 'id of the run')
     .argument('<limit>', 'name of the limit, such as maxTurns')
     .argument('<max>', 'the new maximum', positiveNumber)

@@ -9,7 +9,7 @@ import { acknowledge, putCommand } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { waitsOf } from '../../runs/waits.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the id outside. */
 export interface SettleOptions {
@@ -20,9 +20,15 @@ export interface SettleOptions {
   readonly failed?: string
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'give the result of a tool call that an outside system carries out',
+  example: `tallystick settle runs.db latest job-7 --result '12 rows'`,
+}
+
 /** Declares what `settle` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'give the result of a tool call that an outside system carries out')
+  onLedger(verb, listed.summary)
     .argument('<run>', 'id of the run')
     .argument('<call>', 'id of the tool call, an unambiguous end of it, or its id outside')
     .option('--result <text>', 'what it came to')

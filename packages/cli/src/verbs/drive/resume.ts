@@ -19,7 +19,7 @@ import { overrideArguments, overrideAgent, type AgentOverrides } from '../../con
 import type { StoppedRun } from '../../view/text/next-commands.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { withDriveOptions } from './drive-options.ts'
 
 /** What `resume` was given. */
@@ -34,9 +34,15 @@ export interface ResumeOptions extends AgentOverrides {
   readonly config?: string
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'take a run further: after a decision, a stop or a crash',
+  example: 'tallystick resume runs.db latest --yes --by ann',
+}
+
 /** Declares what `resume` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'take a run further: after a decision, a stop or a crash').argument('<run>', 'id of the run')
+  onLedger(verb, listed.summary).argument('<run>', 'id of the run')
   withDriveOptions(verb).action(
     async (ledger: string, run: string, options: Omit<ResumeOptions, 'ledger' | 'run'>) => {
       done(await resume(context, { ledger, run, ...options }))

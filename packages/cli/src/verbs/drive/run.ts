@@ -18,7 +18,7 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { withDriveOptions } from './drive-options.ts'
 import { withLimit } from '../../command/given-limits.ts'
 
@@ -41,9 +41,15 @@ export interface RunVerbOptions extends AgentOverrides {
   readonly config?: string
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'start a run of one of your agents, and show it live',
+  example: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
+}
+
 /** Declares what `run` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'start a run of one of your agents, and show it live')
+  onLedger(verb, listed.summary)
     .usage('[options] <ledger> [agent] <text>')
     .argument('[agent]', 'its name; may be left out where the configuration has one agent')
     .argument('[text]', 'what it is to do; - reads it from standard input')

@@ -5,7 +5,7 @@ import { serve as listen } from '@tallystick/server/node'
 import { firstValueFrom, type Observable } from 'rxjs'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { CommandContext } from '../../command/command-context.ts'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { ledgerSource } from '../../command/ledger-place.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
@@ -21,6 +21,12 @@ export interface ServeVerbOptions {
   /** Takes up no run on its own. */
   readonly supervise?: boolean
   readonly config?: string
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'serve the runs of a ledger over HTTP, and take up those that no process drives',
+  example: 'tallystick serve runs.db --port 8080',
 }
 
 /** Declares what `serve` takes. */

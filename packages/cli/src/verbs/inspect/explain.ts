@@ -19,7 +19,7 @@ import type { Paint } from '../../terminal/paint.ts'
 import { usageText } from '../../view/text/run-ending.ts'
 import { table } from '../../view/text/table.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `explain` was given. */
@@ -31,6 +31,12 @@ export interface ExplainOptions {
 
 const maxShownCharacters = 60
 const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'show where the request of a turn came from, part by part',
+  example: 'tallystick explain runs.db latest 2',
+}
 
 /** Declares what `explain` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

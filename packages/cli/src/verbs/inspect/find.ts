@@ -12,7 +12,7 @@ import { oneLine } from '../../view/text/content-text.ts'
 import { textWidth } from '../../terminal/text-width.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `find` was given. */
 export interface FindOptions {
@@ -31,6 +31,12 @@ export interface FindOptions {
 const maxTextColumns = 200
 /** So many characters are shown before the text that was found. */
 const charactersBefore = 30
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'find calls, and what was said, in all runs',
+  example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
+}
 
 /** Declares what `find` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

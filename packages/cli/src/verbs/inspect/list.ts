@@ -18,7 +18,7 @@ import { nextCommand } from '../../view/run/next-command.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { listStatuses } from '../../runs/list-statuses.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `list` was given. */
 export interface ListOptions {
@@ -45,6 +45,12 @@ const pageRuns = 50
 
 /** So many runs that wait are shown with what takes them further. */
 const maxNextShown = 3
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'list the runs, the newest first',
+  example: 'tallystick list runs.db --status suspended --since 3d',
+}
 
 /** Declares what `list` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

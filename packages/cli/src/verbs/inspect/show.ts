@@ -8,7 +8,7 @@ import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
-import { withRun } from '../../lookup/with-run.ts'
+import { withRun } from '../../lookup/find-run.ts'
 import { readRun } from '../../runs/read-run.ts'
 import { StoryBuilder, type RunStory } from '../../runs/run-story.ts'
 import { ownWaits, waitsOf } from '../../runs/waits.ts'
@@ -23,7 +23,7 @@ import { timeText } from '../../view/text/time-text.ts'
 import { showEvent } from './show-event.ts'
 import { showEvents } from './show-event-list.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `show` was given. */
@@ -46,9 +46,15 @@ export interface ShowOptions {
   readonly pager?: boolean
 }
 
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'show the state of a run, and what happened in it',
+  example: 'tallystick show runs.db latest --at 12',
+}
+
 /** Declares what `show` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'show the state of a run, and what happened in it')
+  onLedger(verb, listed.summary)
     .argument('<run>', 'id of the run')
     .option('--at <seq>', 'the run as it was right after this event', wholeNumber)
     .option('--turn <n>', 'of what happened, this turn only', wholeNumber)

@@ -1,7 +1,7 @@
 import { omitUndefined } from '@tallystick/core/kit'
 import { type Command, Argument } from 'commander'
 import type { CommandContext } from '../../command/command-context.ts'
-import type { Done } from '../../command/declare-verb.ts'
+import type { Done, VerbHelp } from '../../command/declare-verb.ts'
 import { CommandError, type ExitCode } from '../../command/exit-code.ts'
 import { callServer } from './call-server.ts'
 import { checkServers } from './check-servers.ts'
@@ -9,6 +9,12 @@ import { listServers } from './list-servers.ts'
 import type { McpVerbOptions } from './open-servers.ts'
 
 const actions = ['list', 'call', 'doctor'] as const
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'list the tools of MCP servers, call one, find out what is wrong',
+  example: 'tallystick mcp doctor claude_desktop_config.json',
+}
 
 /** Declares what `mcp` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

@@ -5,13 +5,19 @@ import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import type { Done } from '../../command/declare-verb.ts'
+import type { Done, VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `erase` was given. */
 export interface EraseOptions {
   /** File of the keyring. */
   readonly keys: string
   readonly subject: string
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'destroy the keys of a subject',
+  example: 'tallystick erase keys.db customer-7',
 }
 
 /** Declares what `erase` takes. */

@@ -8,7 +8,7 @@ import { accountName } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { eventNumbers, filledText } from '../../command/parse-args.ts'
 
 /** What `redact` was given. */
@@ -19,6 +19,12 @@ export interface RedactOptions {
   readonly all?: boolean
   readonly by?: string
   readonly reason: string
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'take away what events said',
+  example: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
 }
 
 /** Declares what `redact` takes. */

@@ -6,7 +6,7 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { ageMs, filledText } from '../../command/parse-args.ts'
 
 /** What `retain` was given; ages in milliseconds. */
@@ -18,6 +18,12 @@ export interface RetainOptions {
   readonly by: string
   readonly reason?: string
   readonly dryRun?: boolean
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'take away what is older than given',
+  example: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
 }
 
 /** Declares what `retain` takes. */

@@ -7,7 +7,7 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { bytesText, withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `import` was given. */
 export interface ImportOptions {
@@ -15,6 +15,12 @@ export interface ImportOptions {
   readonly ledger: string
   /** What `export` printed; `-` for standard input. */
   readonly file: string
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'read what export printed into a ledger',
+  example: 'tallystick import copy.db run.jsonl',
 }
 
 /** Declares what `import` takes. */

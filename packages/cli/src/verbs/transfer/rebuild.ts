@@ -7,7 +7,13 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'make anew what follows from the events',
+  example: 'tallystick rebuild runs.db',
+}
 
 /** Declares what `rebuild` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

@@ -5,7 +5,13 @@ import { shownLedger } from '../../command/ledger-place.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'bring a ledger of an older release up to date',
+  example: 'tallystick upgrade runs.db',
+}
 
 /** Declares what `upgrade` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

@@ -14,7 +14,7 @@ import { table } from '../../view/text/table.ts'
 import { fitted, wrapped } from '../../terminal/text-width.ts'
 import { visibleText } from '../../terminal/visible-text.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 
 /** What `diff` was given. */
 export interface DiffOptions {
@@ -26,6 +26,12 @@ export interface DiffOptions {
 const maxCellCharacters = 60
 /** On a narrower terminal, what the two runs did is printed one under the other. */
 const sideBySideColumns = 2 * maxCellCharacters + 20
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'show where two runs part, side by side',
+  example: 'tallystick diff runs.db latest 5f2c91',
+}
 
 /** Declares what `diff` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {

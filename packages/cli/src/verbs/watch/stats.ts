@@ -21,7 +21,7 @@ import { statsParts } from '../../view/list/stats-parts.ts'
 import { table } from '../../view/text/table.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `stats` was given. */
@@ -47,6 +47,12 @@ interface StatsRows {
   readonly suspended: readonly RunRow[]
   readonly unfinished: readonly RunRow[]
   readonly failed: readonly RunRow[]
+}
+
+/** How the help lists it. */
+export const listed: VerbHelp = {
+  summary: 'tell what waits, what failed and why, and what it cost',
+  example: 'tallystick stats runs.db --days 30 --by day',
 }
 
 /** Declares what `stats` takes. */
