@@ -73,7 +73,8 @@ export type {
   SessionRunOptions,
   SettledResult,
 } from './runtime/run/runtime.ts'
-export type { PastEdits, PastOptions, Session } from './runtime/session/session.ts'
+export type { Session } from './runtime/session/session.ts'
+export type { PastEdits, PastOptions } from './runtime/session/session-past.ts'
 export { nearestNames } from './vocabulary/options/nearest-name.ts'
 export * as option from './vocabulary/options/option.ts'
 export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'

@@ -28,14 +28,8 @@ import {
   keptInput,
   quietForLong,
 } from '../src/runtime/reading/busy-run.ts'
-import {
-  isPlaceTaken,
-  lastOf,
-  pastOf,
-  requireSoundEdits,
-  unlessSessionBusy,
-  type PastOptions,
-} from '../src/runtime/session/session.ts'
+import { isPlaceTaken, lastOf, unlessSessionBusy } from '../src/runtime/session/session.ts'
+import { pastOf, requireSoundEdits, type PastOptions } from '../src/runtime/session/session-past.ts'
 import { messageOf } from '../src/runtime/session/input-message.ts'
 import { startCommand } from '../src/runtime/session/start-command.ts'
 import { defaultRetryPolicy } from '../src/vocabulary/limits/limits.ts'

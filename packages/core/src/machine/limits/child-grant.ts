@@ -4,7 +4,7 @@ import { defaultLimits, type LimitName, type Limits } from '../../vocabulary/lim
 import { leftOf } from './budget.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { workDeadline } from './deadlines.ts'
-import { closingNeeds } from './model-call-limits.ts'
+import { closingNeeds } from './model-call-limit-check.ts'
 import type { Call, ExecutingState } from '../state/state.ts'
 
 /** A child is given up before its parent gives its call up. */

@@ -1,7 +1,8 @@
 import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
-import { activeMs, closingMs, durationOf, isBoundByDeadline } from './deadlines.ts'
+import type { Action } from '../state/action.ts'
 import type { Call, RunState } from '../state/state.ts'
+import { activeMs, closingMs, durationOf, isBoundByDeadline, onLimitOf } from './deadlines.ts'
 
 /** A limit that prevents a call, and how much of it is used. */
 export interface LimitFinding {
@@ -33,4 +34,13 @@ export function repeatLimit(state: RunState, call: Call): LimitFinding | undefin
   if (repeated >= max) return { limit: 'maxRepeats', max, used: repeated }
   const errors = getOwn(state.errorStreaks, call.name)?.count ?? 0
   return errors >= 2 * max ? { limit: 'maxRepeats', max, used: errors } : undefined
+}
+
+/** Puts on record that a limit was met. */
+export function meetLimit(state: RunState, finding: LimitFinding): Action {
+  const given = onLimitOf(state.limits)
+  // No raised limit brings a moment back.
+  const isPast = finding.limit === 'maxDurationMs' && isBoundByDeadline(state)
+  const policy = isPast && given === 'ask' ? 'stop' : given
+  return { kind: 'meet_limit', facts: [{ type: 'limit_reached', turn: state.turn, ...finding, policy }] }
 }

@@ -5,9 +5,12 @@ import type { Model } from '../../ports/model.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definitionNow, requireContext, rulesIn, type Preparing } from '../definition/run-context.ts'
+import type { RecordedRun } from '../definition/runtime-parts.ts'
 import { sourcedDefinitions } from '../definition/sourced-tools.ts'
 import type { Drive } from './drive.ts'
 import type { ToolsOfTurn } from './tools-of-turn.ts'
@@ -41,6 +44,34 @@ export function drivingRules(
     const rules = known.get(name) ?? rulesOf(drivingAgent(name, drive))
     known.set(name, rules)
     return rules
+  }
+}
+
+/**
+ * What a run that is taken up is driven with: the context that was given, or the one that the runtime makes of the
+ * record, where the run was started with one. It is kept for what follows in this process.
+ */
+export async function withFoundContext(state: RunState, drive: Drive): Promise<Drive> {
+  const { contextOf } = drive.parts
+  if (contextOf === undefined || !state.withContext || drive.context !== undefined) return drive
+  const context = await madeContext(state, contextOf)
+  drive.keepContext(context)
+  return { ...drive, context }
+}
+
+async function madeContext(
+  state: RunState,
+  contextOf: NonNullable<Drive['parts']['contextOf']>,
+): Promise<unknown> {
+  const { runId, agent, sessionId, subject, labels, parent } = state
+  const run: RecordedRun = { runId, agent, ...omitUndefined({ sessionId, subject, labels, parent }) }
+  try {
+    return await contextOf(run)
+  } catch (error) {
+    throw new ConfigurationError(
+      `The contextOf of this runtime made no context for run ${runId}: ${textOfError(error)}. Nothing was written; correct it and resume the run, or give the context to resume.`,
+      { cause: error },
+    )
   }
 }
 

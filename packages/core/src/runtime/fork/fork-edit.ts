@@ -10,7 +10,7 @@ import type { Fact, HistoryEdit } from '../../vocabulary/events/event.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { messageOf } from '../session/input-message.ts'
-import { requireSoundEdits } from '../session/session.ts'
+import { requireSoundEdits } from '../session/session-past.ts'
 
 /** What a fork changes in the events that it shares with another run. Calls are named by their ids in that run. */
 export interface ForkEdit {

@@ -38,7 +38,7 @@ import type {
   SendOptions,
   SessionRunOptions,
 } from './runtime.ts'
-import type { PastEdits, PastOptions } from '../session/session.ts'
+import type { PastEdits, PastOptions } from '../session/session-past.ts'
 
 const anyValue: OptionCheck = () => undefined
 

@@ -21,7 +21,8 @@ import type { RunResult } from '../reading/run-result.ts'
 import type { CancelSignal } from './cancel-signal.ts'
 import type { Run } from './run.ts'
 import type { RunInput } from '../session/run-input.ts'
-import type { PastOptions, Session } from '../session/session.ts'
+import type { Session } from '../session/session.ts'
+import type { PastOptions } from '../session/session-past.ts'
 
 /** The parts of a runtime. */
 export interface RuntimeOptions extends RuntimeRules {

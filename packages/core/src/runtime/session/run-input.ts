@@ -7,7 +7,7 @@ import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import { appendMessage, carriedMessages, historyOf } from '../../machine/messages/history.ts'
 import { pairingFault } from '../../machine/messages/pairing.ts'
 import { messageOf } from './input-message.ts'
-import type { Past } from './session.ts'
+import type { Past } from './session-past.ts'
 
 /** A message that holds one text, in short. */
 export interface TextMessage {

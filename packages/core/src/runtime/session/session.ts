@@ -1,156 +1,9 @@
-import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
-import { withEdits } from '../../machine/fold/fold-history.ts'
-import { pairingFault } from '../../machine/messages/pairing.ts'
-import { carriedTranscript, transcript } from '../../machine/prompt/transcript.ts'
-import type { RunState } from '../../machine/state/state.ts'
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import { transcript } from '../../machine/prompt/transcript.ts'
 import type { Ledger, RunRecord } from '../../ports/ledger.ts'
-import type { StartCommand } from '../../vocabulary/events/command.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
-import type { HistoryEdit } from '../../vocabulary/events/event.ts'
-import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { busySession } from '../reading/busy-run.ts'
-import { untilEnded, type Waiting } from '../reading/follow-run.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
 import { stateOf } from '../reading/load-state.ts'
-
-/** Changes of what was said before, on record with who made them and why. */
-export interface PastEdits {
-  /** The run whose history the places are counted in: the one that the new run follows. */
-  readonly of: string
-  /** In ascending order of their places. Calls and results stay paired. */
-  readonly edits: readonly HistoryEdit[]
-  readonly by?: string | undefined
-  readonly reason?: string | undefined
-}
-
-/** Options for the past of a run. */
-export interface PastOptions {
-  /** The conversation that the run belongs to: it begins with the history of the session's last run. */
-  readonly sessionId?: string | undefined
-  /**
-   * Decides what happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects
-   * the result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and its status; `wait` starts
-   * the run when that one has ended. Waiting ends with the same error if that run was interrupted, so that only `resume`
-   * continues it, or if it records nothing for `quietMs`.
-   */
-  readonly whenBusy?: 'conflict' | 'wait' | undefined
-  /** How long the awaited run may record nothing, in milliseconds; ten minutes if not given. */
-  readonly quietMs?: number | undefined
-  /**
-   * Begins with the history of another run, up to an event: with a new `sessionId` a branch of its session, with the
-   * same one a step back.
-   */
-  readonly from?: { readonly runId: string; readonly atSeq?: number } | undefined
-  /** Changes of past messages that the run sees. */
-  readonly edit?: PastEdits | undefined
-}
-
-/** The fields of a start command about the past. */
-export type Past = Pick<
-  StartCommand,
-  'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
->
-
-/** Returns what a run begins with, read from the ledger. If the options say so, waits for the run before it. */
-export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Past> {
-  const { ledger } = waiting
-  const { sessionId, from, edit } = options
-  const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
-  const before = last && (await endedRun(last, waiting, options))
-  const source = from ? await branchPoint(ledger, from) : before
-  const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
-  return {
-    ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
-    ...(source && pastFrom(source, isOfSession ? 'session' : 'branch')),
-    ...(edit && editsOf(edit, source)),
-  }
-}
-
-function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
-  const history = carriedTranscript(source)
-  const parent = { runId: source.runId, seq: source.seq, relation }
-  const said =
-    history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: source.inputCheck?.from }) }
-  return { parent, ...said, ...omitUndefined({ subject: source.subject }) }
-}
-
-function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
-  if (of !== source?.runId) throw editedMeanwhile(of, source)
-  requireSoundEdits(of, edits, transcript(source))
-  return { edits: { edits, ...omitUndefined({ by, reason }) } }
-}
-
-/** Whether a run could not begin because another run has its place in the session. */
-export function isPlaceTaken(error: unknown): boolean {
-  return error instanceof LedgerConflictError && error.kind === 'unique'
-}
-
-/** Returns whether a run has begun; `false` if another run of its session has not ended. */
-export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolean> {
-  try {
-    await begun
-    return true
-  } catch (error) {
-    const isBusy = error instanceof LedgerConflictError && error.busy !== undefined
-    if (isBusy || isPlaceTaken(error)) return false
-    throw error
-  }
-}
-
-/** The last run of a session. */
-export async function lastOf(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
-  for await (const record of ledger.runs({ sessionId, limit: 1 })) return record
-  return undefined
-}
-
-async function endedRun(
-  { runId }: RunRecord,
-  waiting: Waiting,
-  { whenBusy = 'conflict', quietMs }: PastOptions,
-): Promise<RunState | undefined> {
-  const state = await stateOf(waiting.ledger, runId)
-  if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })
-  throw busySession(state, await waiting.runs.isDriven(runId))
-}
-
-async function branchPoint(
-  ledger: Ledger,
-  { runId: text, atSeq }: NonNullable<PastOptions['from']>,
-): Promise<RunState> {
-  const runId = parseRunId(text)
-  const state = runId && (await stateOf(ledger, runId, atSeq))
-  if (state === undefined) throw new RunNotFoundError(text)
-  if (atSeq === undefined || state.seq === atSeq) return state
-  throw new ConfigurationError(
-    `Run ${text} ends at event ${state.seq}; a run cannot begin from its event ${atSeq}.`,
-  )
-}
-
-/** Law 3: refuses edits that no provider would accept, before anything is written. */
-export function requireSoundEdits(
-  of: string,
-  edits: readonly HistoryEdit[],
-  history: readonly Message[],
-): void {
-  const edited = withEdits(history, edits)
-  const fault = edited
-    ? pairingFault(edited)
-    : `they have to name places from 0 to ${history.length - 1}, ascending`
-  if (fault === undefined) return
-  throw new ConfigurationError(
-    `The edits of the history of run ${of} cannot be made: ${fault}. Remove a message together with its tool results.`,
-  )
-}
-
-function editedMeanwhile(of: string, source: RunState | undefined): LedgerConflictError {
-  const what = source ? `follows run ${source.runId}` : 'has no past'
-  return new LedgerConflictError(
-    'session',
-    `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
-      'was written. Read the history again and decide anew.',
-  )
-}
 
 /** A conversation: the runs that share a history, in order. */
 export interface Session {
@@ -174,4 +27,27 @@ export function sessionView(ledger: Ledger, id: string): Session {
       return state && { runId: state.runId, seq: state.seq, messages: transcript(state) }
     },
   }
+}
+
+/** Whether a run could not begin because another run has its place in the session. */
+export function isPlaceTaken(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'unique'
+}
+
+/** Returns whether a run has begun; `false` if another run of its session has not ended. */
+export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolean> {
+  try {
+    await begun
+    return true
+  } catch (error) {
+    const isBusy = error instanceof LedgerConflictError && error.busy !== undefined
+    if (isBusy || isPlaceTaken(error)) return false
+    throw error
+  }
+}
+
+/** The last run of a session. */
+export async function lastOf(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
+  for await (const record of ledger.runs({ sessionId, limit: 1 })) return record
+  return undefined
 }

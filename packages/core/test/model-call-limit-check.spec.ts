@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Price } from '@tallystick/core/vocabulary'
-import { closingNeeds, grantModelCall, type PlannedCall } from '../src/machine/limits/model-call-limits.ts'
+import {
+  closingNeeds,
+  grantModelCall,
+  type PlannedCall,
+} from '../src/machine/limits/model-call-limit-check.ts'
 import type { RunState } from '../src/machine/state/state.ts'
 import { idle } from './actions.ts'
 
