@@ -25,6 +25,9 @@ await using mcp = await mcpTools({
       era: revision === '2026-07-28' ? '2026-07-28' : 'legacy',
       fetch: answeredDiscovery(fetch),
       required: !name.startsWith('auth/'),
+      // Only a hang takes so long: no scenario is judged by how busy the machine is.
+      startMs: 110_000,
+      timeoutMs: 110_000,
       ...user,
     },
   },
