@@ -5,7 +5,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { runStep, type Verdict } from './verify/run-step.ts'
-import { steps } from './verify/step.ts'
+import { runInLanes } from './verify/run-in-lanes.ts'
+import { lanes, steps } from './verify/step.ts'
 import { addTallies, countTests, type Tally } from './verify/tally.ts'
 
 const { values: options } = parseArgs({
@@ -34,11 +35,12 @@ const unknown = options.skip.filter((name) => !steps.some((step) => step.name ==
 if (unknown.length > 0) throw new Error(`No step is called ${unknown.join(', ')}.`)
 
 const verdicts: Verdict[] = []
-for (const step of steps.filter(({ name }) => !options.skip.includes(name))) {
+const chosen = steps.filter(({ name }) => !options.skip.includes(name))
+await runInLanes(chosen, lanes, async (step) => {
   const verdict = await runStep(step)
   verdicts.push(verdict)
   show(verdict)
-}
+})
 
 const failed = verdicts.filter(({ passed }) => !passed).map(({ step }) => step.name)
 const total = verdicts.reduce((sum, { tally }) => addTallies(sum, tally), earlierTests())

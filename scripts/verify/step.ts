@@ -6,6 +6,8 @@ export interface Step {
   readonly command: readonly [string, ...string[]]
   /** Whether the command is vitest, whose tests are counted one by one; any other step counts as one. */
   readonly countsTests?: boolean
+  /** The steps whose output it reads. */
+  readonly after?: readonly string[]
 }
 
 const maxMinutes = 20
@@ -13,7 +15,10 @@ const maxMinutes = 20
 /** The time after which a step counts as failed, in milliseconds: a hung check is a broken one. */
 export const stepTimeoutMs: number = maxMinutes * 60_000
 
-/** All steps, the quick ones first, so that most mistakes show within seconds. */
+/** How many steps run at a time. Most of them wait half of their time, for disks, servers and processes that they start. */
+export const lanes = 2
+
+/** All steps: the quick ones first, so that most mistakes show within seconds, then the longest ones first. */
 export const steps: readonly Step[] = [
   { name: 'format', claim: 'every file is formatted (pnpm format mends it)', command: ['oxfmt', '--check'] },
   { name: 'types', claim: 'sources, tests, type tests and scripts compile', command: ['tsc', '-b'] },
@@ -22,6 +27,7 @@ export const steps: readonly Step[] = [
     name: 'api',
     claim: 'what packages export is what their api.txt says (pnpm api writes it)',
     command: ['node', 'scripts/api.ts', '--check'],
+    after: ['types'],
   },
   { name: 'tests', claim: 'every test passes', command: ['vitest', 'run'], countsTests: true },
   {
@@ -29,12 +35,7 @@ export const steps: readonly Step[] = [
     claim: 'random and killed programs keep their promises with full numbers',
     command: ['vitest', 'run', '--mode', 'thorough', '--project', 'tests'],
     countsTests: true,
-  },
-  {
-    name: 'postgres',
-    claim: 'every test on Postgres passes',
-    command: ['vitest', 'run', '--mode', 'thorough', '--project', 'postgres'],
-    countsTests: true,
+    after: ['types'],
   },
   {
     name: 'crashes',
@@ -53,30 +54,37 @@ export const steps: readonly Step[] = [
     ],
   },
   {
+    name: 'mutants',
+    claim: 'tests notice each of some faults in the machine and the tools',
+    command: ['node', 'scripts/mutate.ts', 'machine', 'tools', '--sample', '20', '--seed', '20261122'],
+  },
+  {
+    name: 'postgres',
+    claim: 'every test on Postgres passes',
+    command: ['vitest', 'run', '--mode', 'thorough', '--project', 'postgres'],
+    countsTests: true,
+  },
+  {
     name: 'conformance',
     claim: 'the public suite of MCP passes client and server',
     command: ['node', 'scripts/conformance.ts'],
   },
   {
-    name: 'locks',
-    claim: 'each lock on the architecture refuses what it should',
-    command: ['node', 'scripts/prove-locks.ts'],
-  },
-  {
-    name: 'mutants',
-    claim: 'tests notice each of some faults in the machine and the tools',
-    command: ['node', 'scripts/mutate.ts', 'machine', 'tools', '--sample', '20', '--seed', '20261122'],
+    name: 'packages',
+    claim: 'each package is well formed and loads as its users get it',
+    command: ['node', 'scripts/check-packages.ts'],
+    after: ['types'],
   },
   { name: 'tidy', claim: 'arrows, names, sizes, words and docstrings', command: ['node', 'scripts/tidy.ts'] },
-  { name: 'unused', claim: 'no file, export or dependency is left over', command: ['knip', '--no-progress'] },
   {
     name: 'bench',
     claim: "every benchmark of Tallystick's own comes out right, with tiny numbers",
     command: ['node', 'bench/main.ts', '--smoke', '--own'],
   },
+  { name: 'unused', claim: 'no file, export or dependency is left over', command: ['knip', '--no-progress'] },
   {
-    name: 'packages',
-    claim: 'each package is well formed and loads as its users get it',
-    command: ['node', 'scripts/check-packages.ts'],
+    name: 'locks',
+    claim: 'each lock on the architecture refuses what it should',
+    command: ['node', 'scripts/prove-locks.ts'],
   },
 ]
