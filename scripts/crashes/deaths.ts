@@ -33,7 +33,7 @@ export async function deathsFigures(
     survived.reduce((total, each) => total + of(each), 0)
   showFigures('server', [
     [survived.length, 'deaths'],
-    [survived.filter(({ told }) => told !== undefined).length, 'of them told to a runtime'],
+    [survived.filter(({ reported }) => reported !== undefined).length, 'of them told to a runtime'],
     [sum(({ events }) => events), 'events'],
     [sum(({ replays }) => replays), 'runs replayed'],
     [sum(({ lost }) => lost), 'lazy events lost, as they may be'],

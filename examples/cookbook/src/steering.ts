@@ -6,7 +6,7 @@ import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
 
 const reading = Promise.withResolvers<void>()
-const heard = Promise.withResolvers<void>()
+const received = Promise.withResolvers<void>()
 const search = defineTool({
   name: 'search_flights',
   description: 'Finds flights between two cities.',
@@ -14,7 +14,7 @@ const search = defineTool({
   effect: 'read',
   async execute({ from, to }) {
     reading.resolve()
-    await heard.promise
+    await received.promise
     return `Two flights from ${from} to ${to}.`
   },
 })
@@ -34,7 +34,7 @@ const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent
 await reading.promise
 await run.steer('In the morning only.')
 await run.queue('And a hotel?')
-heard.resolve()
+received.resolve()
 
 const answers: string[] = []
 const outcomes: string[] = []

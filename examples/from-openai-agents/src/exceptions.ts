@@ -47,12 +47,12 @@ const unfit = defineAgent({
 const guarded = defineAgent({ ...common, name: 'guarded', guardrails: [broken], model: scriptedModel([]) })
 const runtime = createRuntime({ ledger: memoryLedger(), agents: [busy, down, unfit, guarded] })
 
-const told = ({ reason, failure, detail, turns }: RunResult): string =>
+const reported = ({ reason, failure, detail, turns }: RunResult): string =>
   `${reason}: ${failure ? `${failure.class}, ${failure.retryable ? 'try later' : 'mend it'}` : (detail ?? `${turns} turns`)}`
 const stopped = await runtime.run(busy, 'Find tally sticks.').result
-const endings = [told(stopped)]
+const endings = [reported(stopped)]
 const others: readonly Agent<unknown>[] = [down, unfit, guarded]
-for (const agent of others) endings.push(told(await runtime.run(agent, 'Find it.').result))
+for (const agent of others) endings.push(reported(await runtime.run(agent, 'Find it.').result))
 console.log(endings.join('\n'))
 // What was done before the end stays, and another run continues from it.
 const resumed = await runtime.run(busy, stopped.toInput('Tell me what you have.')).result

@@ -8,28 +8,28 @@ async function* items(): AsyncGenerator<number> {
 
 describe('items that are handled until a stop', () => {
   it('are handled one after the other, each to its end', async () => {
-    const heard: string[] = []
+    const received: string[] = []
     const handle = async (item: number): Promise<void> => {
-      heard.push(`begin ${item}`)
+      received.push(`begin ${item}`)
       await Promise.resolve()
-      heard.push(`end ${item}`)
+      received.push(`end ${item}`)
     }
     const stop$ = new Subject<void>()
     expect(await handleAll(items(), handle, stop$)).toBe(true)
-    expect(heard).toEqual([1, 2, 3].flatMap((item) => [`begin ${item}`, `end ${item}`]))
+    expect(received).toEqual([1, 2, 3].flatMap((item) => [`begin ${item}`, `end ${item}`]))
     expect(stop$.observed).toBe(false)
   })
 
   it('are handled no further after it, which is reported', async () => {
-    const [heard, stop$] = [[] as number[], new Subject<void>()]
+    const [received, stop$] = [[] as number[], new Subject<void>()]
     const handle = async (item: number): Promise<void> => {
-      heard.push(item)
+      received.push(item)
       if (item === 2) stop$.next()
     }
     expect(await handleAll(items(), handle, stop$)).toBe(false)
-    expect(heard).toEqual([1, 2])
+    expect(received).toEqual([1, 2])
     expect(await handleAll(items(), handle, of(undefined))).toBe(false)
-    expect(heard).toEqual([1, 2])
+    expect(received).toEqual([1, 2])
   })
 
   it('stop where one cannot be handled', async () => {
@@ -48,9 +48,9 @@ describe('a signal to stop', () => {
       const stopped = await untilStopped(async (stop$) => {
         expect(process.listenerCount(signal)).toBe(before + 1)
         process.emit(signal)
-        let heard = 0
-        stop$.subscribe(() => heard++)
-        return heard
+        let received = 0
+        stop$.subscribe(() => received++)
+        return received
       })
       expect([stopped, process.listenerCount(signal)]).toEqual([1, before])
     },

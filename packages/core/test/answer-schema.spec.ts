@@ -114,16 +114,16 @@ it('a model that is asked to write an answer again reads the schema, and what do
     '{"answer":[{"id":"7"}]}',
   )
   expect(result).toMatchObject({ reason: 'answered', output: [{ id: '7' }], turns: 3 })
-  const told = model.requests
+  const reported = model.requests
     .at(-1)
     ?.messages.filter(({ role }) => role === 'user')
     .slice(1)
   const schema = /"answer":\{"items":\{.*"id":\{"type":"string"\}/
-  expect(told?.map((message) => JSON.stringify(message).replaceAll('\\', ''))).toEqual([
+  expect(reported?.map((message) => JSON.stringify(message).replaceAll('\\', ''))).toEqual([
     expect.stringMatching(/it is no JSON.*This is the schema/s),
     expect.stringMatching(/in the field answer: 0\.id: .*This is the schema/s),
   ])
-  for (const message of told ?? []) {
+  for (const message of reported ?? []) {
     expect(message.role === 'user' && message.parts[0]?.type === 'text' && message.parts[0].text).toMatch(
       schema,
     )

@@ -117,17 +117,17 @@ describe('one approval', () => {
       expect(ofType(events, 'approval_decided')).toHaveLength(1)
       expect(events.at(-1)).toMatchObject({ type: 'run_finished', reason: 'answered' })
       resultsIn(events)
-      const told = endings.map((ending) =>
+      const passed = endings.map((ending) =>
         ending.status === 'fulfilled' ? ending.value.text : (ending.reason as LedgerConflictError).name,
       )
-      seen.add(told.join(' and '))
+      seen.add(passed.join(' and '))
     }
     // Both ways of racing were met: the one shut the other out, and the other found the work done.
     expect(seen).toEqual(new Set(['LedgerConflictError and Paid.', 'Paid. and Paid.']))
   })
 
   it('that two processes each decide is decided once: the first is obeyed, and the other is refused', async () => {
-    const told = new Set<string>()
+    const passed = new Set<string>()
     const outcomes = new Set<string>()
     for (const second of ['approve', 'deny'] as const) {
       for (let ahead = 0; ahead < 60; ahead++) {
@@ -138,7 +138,7 @@ describe('one approval', () => {
         const two = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
         const decision = second === 'approve' ? { by: 'bob' } : { by: 'bob', reason: 'too dear' }
         fates.push(fateOf(two[second](toolCallId, decision as { by: string; reason: string })))
-        told.add((await first.untilSettled(Promise.all(fates))).join(', '))
+        passed.add((await first.untilSettled(Promise.all(fates))).join(', '))
         await first.untilSettled(Promise.allSettled([one.result, two.result]))
         const events = await first.eventsOf(rest.runId)
         expect(ofType(events, 'approval_decided')).toMatchObject([{ by: 'ada', approved: true }])
@@ -149,7 +149,7 @@ describe('one approval', () => {
     // A process that is relieved while the tool runs cannot say how it ended: the model reads that, and nothing runs again.
     expect(outcomes).toEqual(new Set(['success', 'interrupted']))
     // The person who decided in that process also learns to look: the result of the decision is on record.
-    expect([...told].toSorted()).toEqual([
+    expect([...passed].toSorted()).toEqual([
       ...['accepted, ledger_conflict', 'accepted, run_finished', 'ledger_conflict, not_awaiting_approval'],
     ])
   })
@@ -265,11 +265,11 @@ describe('a subscriber that throws', () => {
     run.events$.subscribe((event) => {
       if (event.type === 'tool_result') throw new Error('the interface is broken')
     })
-    const told: string[] = []
-    run.events$.subscribe(({ type }) => told.push(type))
+    const passed: string[] = []
+    run.events$.subscribe(({ type }) => passed.push(type))
     expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', turns: 2, toolCalls: 1 })
     expect(resultsIn(await set.eventsOf(run))).toEqual(['success: seen'])
-    expect(told.at(-1)).toBe('run_finished')
+    expect(passed.at(-1)).toBe('run_finished')
     expect(set.reported).toMatchObject([{ message: 'the interface is broken' }])
   })
 })

@@ -18,39 +18,39 @@ function following() {
     follow('any', undefined),
     follow('anyInbox', undefined, 'inbox'),
   ]
-  const heard = (): object => {
+  const received = (): object => {
     const now = { ...counts }
     Object.assign(counts, { run: 0, inbox: 0, other: 0, any: 0, anyInbox: 0 })
     return now
   }
-  return { hints, heard, subscriptions, completed: () => completed }
+  return { hints, received, subscriptions, completed: () => completed }
 }
 
 describe('hints of a ledger', () => {
   it('reach those who follow the run, and those who follow any', () => {
-    const { hints, heard } = following()
+    const { hints, received } = following()
     hints.notify(run, false)
-    expect(heard()).toEqual({ run: 1, inbox: 0, other: 0, any: 1, anyInbox: 0 })
+    expect(received()).toEqual({ run: 1, inbox: 0, other: 0, any: 1, anyInbox: 0 })
     hints.notify(run, true)
-    expect(heard()).toEqual({ run: 1, inbox: 1, other: 0, any: 1, anyInbox: 1 })
+    expect(received()).toEqual({ run: 1, inbox: 1, other: 0, any: 1, anyInbox: 1 })
     hints.notify(sampleRunId(3), true)
-    expect(heard()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 1 })
+    expect(received()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 1 })
   })
 
   it('reach all where the run is not known, and only followers of any where no followed run has changed', () => {
-    const { hints, heard } = following()
+    const { hints, received } = following()
     hints.notifyAll()
-    expect(heard()).toEqual({ run: 1, inbox: 1, other: 1, any: 1, anyInbox: 1 })
+    expect(received()).toEqual({ run: 1, inbox: 1, other: 1, any: 1, anyInbox: 1 })
     hints.notifyFollowersOfAny()
-    expect(heard()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 1 })
+    expect(received()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 1 })
   })
 
   it('end with the ledger, also for those who come later, and with their subscription', () => {
-    const { hints, heard, subscriptions, completed } = following()
+    const { hints, received, subscriptions, completed } = following()
     subscriptions[0]?.unsubscribe()
     const again = hints.of(run).subscribe()
     hints.notify(run, false)
-    expect(heard()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 0 })
+    expect(received()).toEqual({ run: 0, inbox: 0, other: 0, any: 1, anyInbox: 0 })
     again.unsubscribe()
     hints.close()
     expect(completed()).toBe(4)
@@ -61,15 +61,15 @@ describe('hints of a ledger', () => {
 
   it('may have followers come and go while they are given', () => {
     const hints = new ChangeHints()
-    let heard = 0
+    let received = 0
     const first = hints.of(run).subscribe(() => {
-      heard++
+      received++
       first.unsubscribe()
-      hints.of(other).subscribe(() => void heard++)
+      hints.of(other).subscribe(() => void received++)
     })
     hints.notifyAll()
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     hints.notifyAll()
-    expect(heard).toBe(2)
+    expect(received).toBe(2)
   })
 })

@@ -83,8 +83,8 @@ describe('a call that ran with a changed input', () => {
     const run = failed.set.runtime.resume(failed.rest.runId)
     await failed.set.untilSettled(run.approve(failed.toolCallId, { by: 'ada', input: { amount: 2 } }))
     await failed.set.untilSettled(run.result)
-    const [told] = resultsOf(failed.set)
-    expect(told?.content.map((part) => textOf([part]))).toEqual([
+    const [reported] = resultsOf(failed.set)
+    expect(reported?.content.map((part) => textOf([part]))).toEqual([
       expect.stringContaining('"amount" was 2'),
       expect.stringContaining('no money'),
     ])

@@ -15,7 +15,7 @@ const ending: ChildStop = {
 }
 
 /** A call whose child run a test lets stop. */
-function calling(
+function withCall(
   status: 'started' | 'deferred' = 'started',
   known: () => Promise<unknown> = async () => totals,
 ) {
@@ -53,7 +53,7 @@ const deferred = { type: 'tool_deferred', toolCallId, attempt: 2, externalId }
 
 describe('a call whose work a child run does', () => {
   it('ends with the child run, and tells what that took', async () => {
-    const { clock, posted, begun, asked } = calling()
+    const { clock, posted, begun, asked } = withCall()
     expect(asked).toEqual(['begin'])
     clock.advance(40)
     begun.resolve(ending)
@@ -65,7 +65,7 @@ describe('a call whose work a child run does', () => {
 
   it('is deferred while the child run waits, or another process drives it', async () => {
     for (const stop of ['waits', 'conflict']) {
-      const { posted, begun } = calling()
+      const { posted, begun } = withCall()
       if (stop === 'waits') begun.resolve({ kind: 'waits' })
       else begun.reject(new LedgerConflictError('epoch', 'Another process drives it.'))
       await turns()
@@ -74,11 +74,11 @@ describe('a call whose work a child run does', () => {
   })
 
   it('fails where the child run cannot be driven, with what it took as far as that is known', async () => {
-    const unknown = calling('started', () => Promise.reject(new Error('no record')))
+    const unknown = withCall('started', () => Promise.reject(new Error('no record')))
     unknown.begun.reject(new Error('no disk'))
     await turns()
     expect(unknown.posted[0]).not.toHaveProperty('child')
-    const known = calling()
+    const known = withCall()
     known.begun.reject(new Error('no disk'))
     await turns()
     expect(known.posted).toMatchObject([
@@ -90,7 +90,7 @@ describe('a call whose work a child run does', () => {
   })
 
   it('that waits already begins nothing, and is only stopped', async () => {
-    const { asked, running, cancelled, posted } = calling('deferred')
+    const { asked, running, cancelled, posted } = withCall('deferred')
     expect(asked).toEqual([])
     running.cancel('enough')
     running.cancel('really')
@@ -102,7 +102,7 @@ describe('a call whose work a child run does', () => {
   })
 
   it('is deferred by its cancel alone, once it is cancelled', async () => {
-    const { running, begun, cancelled, posted } = calling()
+    const { running, begun, cancelled, posted } = withCall()
     running.cancel('enough')
     begun.resolve({ kind: 'waits' })
     await turns()
@@ -113,7 +113,7 @@ describe('a call whose work a child run does', () => {
   })
 
   it('has its grace time to stop, and is left then', async () => {
-    const { clock, running, posted } = calling()
+    const { clock, running, posted } = withCall()
     running.cancel('enough')
     clock.advance(499)
     await turns()
@@ -126,13 +126,13 @@ describe('a call whose work a child run does', () => {
         content: [{ type: 'text', text: expect.stringContaining('had not stopped in time') }],
       }),
     ])
-    const stopped = calling()
+    const stopped = withCall()
     stopped.running.cancel('enough')
     stopped.running.stop()
     stopped.clock.advance(9_000)
     await turns()
     expect([stopped.posted, stopped.clock.pending]).toEqual([[], 0])
-    const idle = calling()
+    const idle = withCall()
     expect(() => idle.running.stop()).not.toThrow()
   })
 })

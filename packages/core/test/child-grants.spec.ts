@@ -180,11 +180,11 @@ describe('the grant of a child run', () => {
     const ledger = memoryLedger()
     const runtime = createRuntime({ ledger, agents: [parent, worker], prices, host: { clock } })
     const run = runtime.run(parent, 'Go.')
-    let told = false
+    let reported = false
     const watch = async (): Promise<void> => {
       for await (const event of run) {
-        if (event.type !== 'tool_started' || told) continue
-        told = true
+        if (event.type !== 'tool_started' || reported) continue
+        reported = true
         const child = runtime.resume(event.child!)
         child.events$.subscribe(({ type }) => type === 'usage_updated' && void run.cancel('enough'))
       }

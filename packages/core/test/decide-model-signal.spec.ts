@@ -26,14 +26,14 @@ const here = { turn: 1, attempt: 1 }
 const at = stamped(runId, streaming).at(-1)!.at
 
 /** A signal of the first attempt of the first turn. */
-const heard = (signal: ModelSignal): Signal => ({ ...signal, ...here })
+const received = (signal: ModelSignal): Signal => ({ ...signal, ...here })
 const look: RequestedCall = { type: 'tool_call', providerCallId: 'c', name: 'look', input: { at: 'sky' } }
 
 function finishedWith(
   parts: Extract<ModelSignal, { type: 'model_finished' }>['parts'],
   stopReason: StopReason = 'end',
 ): Signal {
-  return heard({ type: 'model_finished', stopReason, parts })
+  return received({ type: 'model_finished', stopReason, parts })
 }
 
 type Finished = Extract<Fact, { type: 'assistant_message_finished' }>
@@ -55,30 +55,31 @@ function broken(what: string): Fact {
 describe('given a model call that is under way, when the model', () => {
   it('begins, that is noted, with what the provider says of itself', () => {
     given(streaming)
-      .when(heard({ type: 'model_started', providerMessageId: 'm1', servedModel: 'x' }))
+      .when(received({ type: 'model_started', providerMessageId: 'm1', servedModel: 'x' }))
       .then([{ type: 'assistant_started', ...here, providerMessageId: 'm1', servedModel: 'x' }])
     given(streaming)
-      .when(heard({ type: 'model_started' }))
+      .when(received({ type: 'model_started' }))
       .then([{ type: 'assistant_started', ...here }])
   })
 
   it('writes or reasons, each piece is a delta, save an empty one', () => {
     given(streaming)
-      .when(heard({ type: 'model_text', part: 0, text: 'Hi' }))
+      .when(received({ type: 'model_text', part: 0, text: 'Hi' }))
       .then([{ type: 'assistant_text_delta', ...here, part: 0, text: 'Hi' }])
     given(streaming)
-      .when(heard({ type: 'model_reasoning', part: 1, text: 'Hm' }))
+      .when(received({ type: 'model_reasoning', part: 1, text: 'Hm' }))
       .then([{ type: 'assistant_reasoning_delta', ...here, part: 1, text: 'Hm' }])
     given(streaming)
-      .when(heard({ type: 'model_text', part: 0, text: '' }))
+      .when(received({ type: 'model_text', part: 0, text: '' }))
       .then([])
     given(streaming)
-      .when(heard({ type: 'model_tool_input', part: 0, name: 'look', text: '' }))
+      .when(received({ type: 'model_tool_input', part: 0, name: 'look', text: '' }))
       .then([])
   })
 
   it('writes the input of calls, each call gets its id where its place is first seen', () => {
-    const input = (part: number): Signal => heard({ type: 'model_tool_input', part, name: 'look', text: '{' })
+    const input = (part: number): Signal =>
+      received({ type: 'model_tool_input', part, name: 'look', text: '{' })
     const delta = (part: number, ordinal: number): Fact => ({
       ...{ type: 'tool_input_delta', ...here, toolCallId: callId(ordinal), part, name: 'look', text: '{' },
     })
@@ -92,7 +93,7 @@ describe('given a model call that is under way, when the model', () => {
       .when(input(5))
       .then([delta(5, 1)])
     given([...streaming, delta(5, 1), delta(2, 2)])
-      .when(heard({ type: 'model_tool_request', part: 2, call: look }))
+      .when(received({ type: 'model_tool_request', part: 2, call: look }))
       .then([
         {
           ...{ type: 'tool_request_ready', ...here, toolCallId: callId(2), part: 2 },
@@ -105,20 +106,22 @@ describe('given a model call that is under way, when the model', () => {
     const malformed = { text: '{"at":', error: 'cut' }
     const opaque = { provider: 'p', api: 'a', data: { signature: 's' } }
     given(streaming)
-      .when(heard({ type: 'model_tool_request', part: 0, call: { ...look, input: {}, malformed, opaque } }))
+      .when(
+        received({ type: 'model_tool_request', part: 0, call: { ...look, input: {}, malformed, opaque } }),
+      )
       .then([{ ...requested(1), providerCallId: 'c', input: {}, malformed, opaque }])
   })
 
   it('reports usage, it is kept with the wire’s own object', () => {
     given(streaming)
-      .when(heard({ type: 'model_usage', usage: { outputTokens: 3 }, raw: { out: 3 } }))
+      .when(received({ type: 'model_usage', usage: { outputTokens: 3 }, raw: { out: 3 } }))
       .then([{ type: 'usage_updated', ...here, usage: { outputTokens: 3 }, raw: { out: 3 } }])
   })
 
   it('reports usage piece by piece, each report keeps what was known before', () => {
     const first: Fact = { type: 'usage_updated', ...here, usage: { inputTokens: 10, outputTokens: 1 } }
     given([...streaming, first])
-      .when(heard({ type: 'model_usage', usage: { outputTokens: 3 } }))
+      .when(received({ type: 'model_usage', usage: { outputTokens: 3 } }))
       .then([{ ...first, usage: { inputTokens: 10, outputTokens: 3 } }])
     const failed: Fact = { type: 'model_stream_failed', ...here, failure: failure(), retryAt: 0 }
     given([...streaming, first, failed, called(1, 2)])
@@ -187,7 +190,7 @@ describe('given a model call that is under way, when the model', () => {
       .when(finishedWith([]))
       .then([broken(`call ${callId(1)} is missing in the finished reply`)])
     given([...streaming, requested(1)])
-      .when(heard({ type: 'model_tool_request', part: 0, call: look }))
+      .when(received({ type: 'model_tool_request', part: 0, call: look }))
       .then([broken('part 0 was reported as a whole call twice')])
   })
 
@@ -217,12 +220,12 @@ describe('given a model call that is under way, when the model', () => {
 
 describe('given a model call that has ended, or was given up', () => {
   const signals: readonly Signal[] = [
-    heard({ type: 'model_started' }),
-    heard({ type: 'model_text', part: 0, text: 'late' }),
-    heard({ type: 'model_reasoning', part: 0, text: 'late' }),
-    heard({ type: 'model_tool_input', part: 0, name: 'look', text: '{' }),
-    heard({ type: 'model_tool_request', part: 3, call: look }),
-    heard({ type: 'model_usage', usage: { outputTokens: 9 } }),
+    received({ type: 'model_started' }),
+    received({ type: 'model_text', part: 0, text: 'late' }),
+    received({ type: 'model_reasoning', part: 0, text: 'late' }),
+    received({ type: 'model_tool_input', part: 0, name: 'look', text: '{' }),
+    received({ type: 'model_tool_request', part: 3, call: look }),
+    received({ type: 'model_usage', usage: { outputTokens: 9 } }),
     finishedWith([]),
     { type: 'model_failed', ...here, failure: failure() },
   ]

@@ -14,7 +14,7 @@ const turns = async (): Promise<void> => {
 
 describe('a model call', () => {
   /** A call of a model whose signals the test sends. */
-  function calling(timeouts?: { readonly idleMs?: number; readonly totalMs?: number }) {
+  function withCall(timeouts?: { readonly idleMs?: number; readonly totalMs?: number }) {
     const clock = manualClock()
     const signals = new Subject<never>()
     let isOpen = true
@@ -44,7 +44,7 @@ describe('a model call', () => {
   })
 
   it('reports with its turn and its attempt, up to its end', () => {
-    const { posted, send, clock } = calling({ idleMs: 10, totalMs: 20 })
+    const { posted, send, clock } = withCall({ idleMs: 10, totalMs: 20 })
     send(started)
     expect(posted).toEqual([{ ...started, turn: 3, attempt: 2 }])
     expect(clock.pending).toBe(2)
@@ -60,7 +60,7 @@ describe('a model call', () => {
   })
 
   it('is given up after so long without a report', () => {
-    const { posted, send, clock, isOpen } = calling({ idleMs: 10 })
+    const { posted, send, clock, isOpen } = withCall({ idleMs: 10 })
     clock.advance(9)
     send(started)
     clock.advance(9)
@@ -71,7 +71,7 @@ describe('a model call', () => {
   })
 
   it('is given up after so long in all', () => {
-    const { posted, send, clock, isOpen } = calling({ totalMs: 20 })
+    const { posted, send, clock, isOpen } = withCall({ totalMs: 20 })
     clock.advance(19)
     send(started)
     expect(posted).toHaveLength(1)
@@ -81,19 +81,19 @@ describe('a model call', () => {
   })
 
   it('waits without end where no time is given, and is heard no more once it is let go', () => {
-    const { posted, send, stop, clock, isOpen } = calling()
+    const { posted, send, stop, clock, isOpen } = withCall()
     expect(clock.pending).toBe(0)
     stop()
     send(started)
     expect([posted, isOpen()]).toEqual([[], false])
-    const timed = calling({ idleMs: 10, totalMs: 20 })
+    const timed = withCall({ idleMs: 10, totalMs: 20 })
     timed.stop()
     timed.clock.advance(100)
     expect([timed.posted, timed.clock.pending]).toEqual([[], 0])
   })
 
   const failureAfter = (error: unknown): unknown => {
-    const { posted, signals } = calling()
+    const { posted, signals } = withCall()
     signals.error(error)
     expect(posted).toHaveLength(1)
     return (posted[0] as { failure: unknown }).failure
@@ -128,7 +128,7 @@ describe('a model call', () => {
 
   it('fails where its adapter reports what is no signal, or ends without an end', () => {
     const broken = (signal: unknown): unknown => {
-      const { posted, send } = calling()
+      const { posted, send } = withCall()
       send(signal as object)
       return (posted[0] as { failure: { message: string } }).failure.message
     }
@@ -137,7 +137,7 @@ describe('a model call', () => {
     expect(broken({ type: 'model_text' })).toMatch(
       /broke its contract: it reported model_text with a fault at /,
     )
-    const { posted, signals } = calling()
+    const { posted, signals } = withCall()
     signals.complete()
     expect(posted).toMatchObject([{ failure: { message: expect.stringContaining('it completed without') } }])
   })

@@ -15,7 +15,7 @@ function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' 
       return await ledger.append(...given)
     },
   }
-  const told: string[] = []
+  const reported: string[] = []
   const clock = manualClock()
   const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
   const agent = defineAgent({
@@ -25,11 +25,11 @@ function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' 
     tools: [pay],
     timeouts: { idleMs: 100 },
   })
-  const report = (error: unknown, what: string): void => void told.push(`${what}: ${String(error)}`)
+  const report = (error: unknown, what: string): void => void reported.push(`${what}: ${String(error)}`)
   const runtime = createRuntime({ ledger: broken, agents: [agent], host: { clock, report } })
   return {
     runtime,
-    told,
+    reported,
     clock,
     start: () => runtime.run(agent, 'Go.'),
     idle: () => untilSettled(clock, runtime.idle()),
@@ -40,25 +40,25 @@ const failed = (run: Run): string => `Run ${run.id} failed and is driven here no
 
 describe('a run whose ledger fails', () => {
   it.each([1, 2, 3])('without a subscriber says why, once (append %i)', async (append) => {
-    const { start, idle, told } = failing(append)
+    const { start, idle, reported } = failing(append)
     const run = start()
     await idle()
-    expect(told).toEqual([failed(run)])
+    expect(reported).toEqual([failed(run)])
   })
 
   it('says so once though several are subscribed, none of whom listens for errors', async () => {
-    const { start, idle, told } = failing(3)
+    const { start, idle, reported } = failing(3)
     const run = start()
     run.events$.subscribe()
     run.text$.subscribe(() => {})
     run.state$.subscribe()
     await idle()
-    expect(told).toEqual([failed(run)])
+    expect(reported).toEqual([failed(run)])
   })
 
   it('says so to callers that await its result, iterate over it or listen for errors, and to no other', async () => {
-    const heard: string[] = []
-    const hear = (error: unknown): void => void heard.push(String(error))
+    const received: string[] = []
+    const hear = (error: unknown): void => void received.push(String(error))
     const ways: ((run: Run) => Promise<unknown>)[] = [
       (run) => run.result.catch(hear),
       async (run) => {
@@ -75,14 +75,14 @@ describe('a run whose ledger fails', () => {
       (run) => run.steer('More.').catch(hear),
     ]
     for (const [index, way] of ways.entries()) {
-      const { start, told, clock, idle } = failing(2)
+      const { start, reported, clock, idle } = failing(2)
       const run = start()
       run.events$.subscribe()
       await untilSettled(clock, way(run))
       await idle()
-      expect([index, told]).toEqual([index, []])
+      expect([index, reported]).toEqual([index, []])
     }
-    expect(heard).toEqual(ways.map(() => 'Error: disk full'))
+    expect(received).toEqual(ways.map(() => 'Error: disk full'))
   })
 
   it('says so when it fails later, though a caller awaited the stop before', async () => {
@@ -90,7 +90,7 @@ describe('a run whose ledger fails', () => {
       scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }])
     const late: string[][] = []
     for (let append = 0; append < 20; append++) {
-      const { start, clock, told, idle } = failing(append, asking())
+      const { start, clock, reported, idle } = failing(append, asking())
       const run = start()
       const rest = await untilSettled(clock, run.result).catch(() => undefined)
       const approved = rest && run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
@@ -101,20 +101,20 @@ describe('a run whose ledger fails', () => {
           approved.catch(() => undefined),
         ))
       await idle()
-      if (acknowledgement && told.length > 0) late.push([failed(run), ...told])
+      if (acknowledgement && reported.length > 0) late.push([failed(run), ...reported])
     }
     expect(late.length).toBeGreaterThan(0)
-    for (const [why, ...told] of late) expect(told).toEqual([why])
+    for (const [why, ...reported] of late) expect(reported).toEqual([why])
   })
 
   it('has said so already when a late caller comes, which gets the error as well', async () => {
-    const { start, idle, told, clock } = failing(2)
+    const { start, idle, reported, clock } = failing(2)
     const run = start()
     await idle()
     await expect(untilSettled(clock, run.result)).rejects.toThrow('disk full')
     const late = new Promise((resolve) => void run.events$.subscribe({ error: resolve }))
     expect(await untilSettled(clock, late)).toMatchObject({ message: 'disk full' })
-    expect(told).toEqual([failed(run)])
+    expect(reported).toEqual([failed(run)])
   })
 })
 
@@ -132,20 +132,20 @@ describe('a model whose clean-up throws', () => {
   const letGo = 'The adapter of the model loose-1 threw when its call was let go: Error: the socket is gone'
 
   it('when it is given up for its silence ends nothing but its call', async () => {
-    const { start, clock, told } = failing(
+    const { start, clock, reported } = failing(
       Infinity,
       adapter(() => {}),
     )
     expect(await untilSettled(clock, start().result)).toMatchObject({ reason: 'model_failed' })
-    expect(new Set(told)).toEqual(new Set([letGo]))
+    expect(new Set(reported)).toEqual(new Set([letGo]))
   })
 
   it('when it has answered takes nothing from the answer', async () => {
     const answering = adapter((post) =>
       post({ type: 'model_finished', stopReason: 'end', parts: [{ type: 'text', text: 'Hi.', part: 0 }] }),
     )
-    const { start, clock, told } = failing(Infinity, answering)
+    const { start, clock, reported } = failing(Infinity, answering)
     expect(await untilSettled(clock, start().result)).toMatchObject({ reason: 'answered', text: 'Hi.' })
-    expect(told).toEqual([letGo])
+    expect(reported).toEqual([letGo])
   })
 })

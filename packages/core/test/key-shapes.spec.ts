@@ -50,13 +50,13 @@ describe('a key in a text', () => {
 
   it('is replaced, each by what is put in its place, and nothing else is', () => {
     const [one, other] = [`sk-${'a'.repeat(12)}`, `hf_${'b'.repeat(20)}`]
-    const told: string[] = []
+    const reported: string[] = []
     const text = withoutKeys(`x ${one} y ${other} z`, (key) => {
-      told.push(key)
+      reported.push(key)
       return '*'
     })
     expect(text).toBe('x * y * z')
-    expect(told).toEqual([one, other])
+    expect(reported).toEqual([one, other])
     expect(withoutKeys('nothing', () => '*')).toBe('nothing')
   })
 })

@@ -58,7 +58,7 @@ expectTypeOf<RefusesUndefined<SessionRunOptions>>().toEqualTypeOf<never>()
 expectTypeOf<RefusesUndefined<TurnChange>>().toEqualTypeOf<never>()
 
 /** A result is narrowed by its status and its reason. */
-export function told(result: RunResult<{ city: string }>): string {
+export function reported(result: RunResult<{ city: string }>): string {
   if (result.status === 'suspended') return result.limit ?? String(result.pendingApprovals.length)
   if (result.status === 'interrupted') return 'to be resumed'
   expectTypeOf(result.reason).not.toEqualTypeOf<undefined>()

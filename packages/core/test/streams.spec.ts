@@ -130,15 +130,15 @@ describe('a subscriber that throws', () => {
     const { start, untilSettled: settle, reported, eventsOf } = looking()
     const run = start()
     const others: number[] = []
-    let heard = 0
+    let received = 0
     run.events$.subscribe(() => {
-      heard++
+      received++
       throw new Error('bad subscriber')
     })
     run.events$.subscribe(({ seq }) => others.push(seq))
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
     expect(reported.map(String)).toEqual(['Error: bad subscriber'])
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     expect(others).toEqual(seqs(await eventsOf(run)))
   })
 
@@ -161,13 +161,13 @@ describe('a subscriber that throws', () => {
   it('is dropped also where it throws while it subscribes', async () => {
     const { start, untilSettled: settle, reported } = looking()
     const run = start()
-    let heard = 0
+    let received = 0
     run.events$.pipe(startWith('begin')).subscribe(() => {
-      heard++
+      received++
       throw new Error('at once')
     })
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
-    expect([heard, reported.map(String)]).toEqual([1, ['Error: at once']])
+    expect([received, reported.map(String)]).toEqual([1, ['Error: at once']])
   })
 
   it('hurts no other when it throws at the end', async () => {
@@ -192,11 +192,11 @@ describe('a subscriber that throws', () => {
     }
     const { start, untilSettled: settle, reported } = looking(broken)
     const run = start()
-    const heard: unknown[] = []
-    run.events$.subscribe({ error: (error: unknown) => heard.push(error) })
+    const received: unknown[] = []
+    run.events$.subscribe({ error: (error: unknown) => received.push(error) })
     run.events$.subscribe()
     await settle(run.result)
-    expect(heard.map(String)).toEqual(['Error: no disk'])
+    expect(received.map(String)).toEqual(['Error: no disk'])
     expect(reported.map(String)).toEqual(['Error: no disk'])
   })
 })

@@ -57,9 +57,9 @@ describe('structured output', () => {
       { output: weather },
     )
     expect(result).toMatchObject({ reason: 'answered', output: { city: 'Seoul', degrees: 21 }, turns: 3 })
-    const told = model.requests[2]?.messages.filter(({ role }) => role === 'user').slice(1)
-    expect(JSON.stringify(told?.[0])).toContain('it is no JSON')
-    expect(JSON.stringify(told?.[1])).toContain('degrees: Invalid input')
+    const reported = model.requests[2]?.messages.filter(({ role }) => role === 'user').slice(1)
+    expect(JSON.stringify(reported?.[0])).toContain('it is no JSON')
+    expect(JSON.stringify(reported?.[1])).toContain('degrees: Invalid input')
     expect(ofType(events, 'output_checked').map(({ valid }) => valid)).toEqual([false, false, true])
   })
 

@@ -84,11 +84,11 @@ describe('one approval in a file', () => {
       const runId = await approvedRun(one)
       runIds.push(runId)
       const endings = await Promise.allSettled(runtimes.map((runtime) => runtime.resume(runId).result))
-      const told = endings.map((ending) =>
+      const reported = endings.map((ending) =>
         ending.status === 'fulfilled' ? ending.value.reason : (ending.reason as LedgerConflictError).code,
       )
-      expect(told).toContain('answered')
-      expect(new Set([...told, 'answered', 'ledger_conflict'])).toEqual(
+      expect(reported).toContain('answered')
+      expect(new Set([...reported, 'answered', 'ledger_conflict'])).toEqual(
         new Set(['answered', 'ledger_conflict']),
       )
     }
@@ -112,9 +112,9 @@ describe('one approval in a file', () => {
       for (let round = 0; round < 20; round++) {
         const runId = await approvedRun(ledger)
         runIds.push(runId)
-        const told = await Promise.all(processes.map(({ resume }) => resume(runId)))
-        expect(told).toContain('answered')
-        expect(new Set([...told, ...endings])).toEqual(new Set(endings))
+        const reported = await Promise.all(processes.map(({ resume }) => resume(runId)))
+        expect(reported).toContain('answered')
+        expect(new Set([...reported, ...endings])).toEqual(new Set(endings))
       }
       await Promise.all(processes.map(({ end }) => end()))
       expect(readFileSync(world, 'utf8').trimEnd().split('\n')).toEqual(runIds)

@@ -36,19 +36,19 @@ describe('a change feed', () => {
     onTestFinished(() => void vi.useRealTimers())
     const [mine, theirs] = twoConnections()
     const feed = new ChangeFeed(mine, intervalMs)
-    const heard = [0, 0]
+    const received = [0, 0]
     const subscriptions = [run, otherRun].map((runId, index) => {
-      return feed.of(runId).subscribe(() => (heard[index] = (heard[index] ?? 0) + 1))
+      return feed.of(runId).subscribe(() => (received[index] = (received[index] ?? 0) + 1))
     })
     theirs.exec('insert into t values (1); insert into t values (2)')
-    expect(heard).toEqual([0, 0])
+    expect(received).toEqual([0, 0])
     vi.advanceTimersByTime(intervalMs)
-    expect(heard).toEqual([1, 1])
+    expect(received).toEqual([1, 1])
     vi.advanceTimersByTime(10 * intervalMs)
-    expect(heard).toEqual([1, 1])
+    expect(received).toEqual([1, 1])
     theirs.exec('insert into t values (3)')
     vi.advanceTimersByTime(intervalMs)
-    expect(heard).toEqual([2, 2])
+    expect(received).toEqual([2, 2])
     subscriptions.forEach((subscription) => subscription.unsubscribe())
   })
 
@@ -57,15 +57,15 @@ describe('a change feed', () => {
     onTestFinished(() => void vi.useRealTimers())
     const [mine, theirs] = twoConnections()
     const feed = new ChangeFeed(mine, intervalMs)
-    let heard = 0
-    const subscription = feed.of(otherRun).subscribe(() => heard++)
+    let received = 0
+    const subscription = feed.of(otherRun).subscribe(() => received++)
     theirs.exec('insert into t values (1)')
     feed.notify(run, true)
-    expect(heard).toBe(0)
+    expect(received).toBe(0)
     feed.notify(run, false)
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     vi.advanceTimersByTime(intervalMs)
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     subscription.unsubscribe()
   })
 
@@ -85,15 +85,15 @@ describe('a change feed', () => {
     onTestFinished(() => void vi.useRealTimers())
     const [mine] = twoConnections()
     const feed = new ChangeFeed(mine, intervalMs)
-    let heard = 0
-    const subscription = feed.of(run).subscribe(() => heard++)
+    let received = 0
+    const subscription = feed.of(run).subscribe(() => received++)
     mine.exec('insert into t values (1)')
     vi.advanceTimersByTime(intervalMs)
-    expect(heard).toBe(0)
+    expect(received).toBe(0)
     feed.notify(otherRun)
-    expect(heard).toBe(0)
+    expect(received).toBe(0)
     feed.notify(run)
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     subscription.unsubscribe()
   })
 
@@ -139,11 +139,11 @@ describe('a change feed', () => {
     onTestFinished(() => void vi.useRealTimers())
     const [mine] = twoConnections()
     const feed = new ChangeFeed(mine, intervalMs)
-    let heard = 0
-    const subscription = feed.of(run).subscribe(() => heard++)
+    let received = 0
+    const subscription = feed.of(run).subscribe(() => received++)
     mine.close()
     vi.advanceTimersByTime(intervalMs)
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     subscription.unsubscribe()
   })
 })
@@ -159,17 +159,17 @@ describe('a subscriber that throws', () => {
       process.removeAllListeners('uncaughtException')
       before.forEach((each) => process.on('uncaughtException', each))
     })
-    let heard = 0
+    let received = 0
     ledger.changes(run).subscribe(() => {
       throw new Error('mine')
     })
-    ledger.changes(run).subscribe(() => heard++)
+    ledger.changes(run).subscribe(() => received++)
     const start = stamped(run, [everyFact(run).run_started])
     expect(await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })).toEqual({
       seq: 1,
       epoch: 1,
     })
-    expect(heard).toBe(1)
+    expect(received).toBe(1)
     await vi.waitFor(() => expect(reported.map(String)).toEqual(['Error: mine']))
     await ledger.close()
   })

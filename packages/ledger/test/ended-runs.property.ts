@@ -25,8 +25,8 @@ describe('the summary of a run that has ended', () => {
   it('is what folding all of its events tells', async () => {
     let ended = 0
     await fc.assert(
-      fc.asyncProperty(story, async (told) => {
-        const planned = await runsOf(told)
+      fc.asyncProperty(story, async (reported) => {
+        const planned = await runsOf(reported)
         const ledgers = [sqliteLedger(join(folder, `${++files}.db`)), memoryLedger()] as const
         for (const ledger of ledgers) {
           const grown = new GrownLedger(planned)

@@ -34,24 +34,24 @@ interface Told {
 }
 
 /** What an audit of a parent finds over a child run of two events, with what differs from a sound family. */
-async function audited(told: Told = {}) {
+async function audited(reported: Told = {}) {
   const asked: unknown[] = []
   const events = [
-    { ...first, ...told.first },
-    { ...last, ...told.last },
+    { ...first, ...reported.first },
+    { ...last, ...reported.last },
   ] as readonly RuntimeEvent[]
   const ledger = {
-    head: async () => (told.isThere === false ? undefined : { seq: 2, epoch: 1 }),
+    head: async () => (reported.isThere === false ? undefined : { seq: 2, epoch: 1 }),
     read:
-      told.read ??
+      reported.read ??
       async function* (_runId: unknown, range: { readonly fromSeq?: number; readonly toSeq?: number }) {
         asked.push(range)
         const { fromSeq = 1, toSeq = 2 } = range
-        if (told.isThere !== false) yield* events.slice(fromSeq - 1, toSeq)
+        if (reported.isThere !== false) yield* events.slice(fromSeq - 1, toSeq)
       },
   }
   const audit = new FamilyAudit()
-  for (const event of told.parent ?? [started, result]) audit.handle(event)
+  for (const event of reported.parent ?? [started, result]) audit.handle(event)
   const found = await audit.fault(ledger as unknown as Ledger)
   return { found: found && [found.seq, found.what, found.expected, found.found], asked }
 }

@@ -16,8 +16,8 @@ function noting({ refuses = false } = {}) {
   }
   const release = (runId: RunId): void => void noted.push(`release ${runId === one ? 'one' : 'two'}`)
   const writer = new ImportWriter({ append, release } as unknown as Ledger)
-  const heard = (): readonly string[] => noted.splice(0)
-  return { writer, heard }
+  const received = (): readonly string[] => noted.splice(0)
+  return { writer, received }
 }
 
 function eventsOf(runId: RunId, from: number, count: number, epoch = 1): readonly RuntimeEvent[] {
@@ -32,35 +32,35 @@ async function add(writer: ImportWriter, events: readonly RuntimeEvent[], length
 
 describe('imported events', () => {
   it('are appended in groups of 256, or of a mebibyte of lines, and the last is made durable', async () => {
-    const { writer, heard } = noting()
+    const { writer, received } = noting()
     await add(writer, eventsOf(one, 1, 255))
-    expect(heard()).toEqual([])
+    expect(received()).toEqual([])
     await add(writer, eventsOf(one, 256, 2))
-    expect(heard()).toEqual(['one 0+256 1 lazy'])
+    expect(received()).toEqual(['one 0+256 1 lazy'])
     await add(writer, eventsOf(one, 258, 1), 1024 * 1024 - 2)
-    expect(heard()).toEqual([])
+    expect(received()).toEqual([])
     await add(writer, eventsOf(one, 259, 2))
-    expect(heard()).toEqual(['one 256+3 1 lazy'])
+    expect(received()).toEqual(['one 256+3 1 lazy'])
     await writer.finish()
-    expect(heard()).toEqual(['one 259+1 1 barrier', 'release one'])
+    expect(received()).toEqual(['one 259+1 1 barrier', 'release one'])
   })
 
   it('are one group for each run and epoch, and a run is let go of where the next is written', async () => {
-    const { writer, heard } = noting()
+    const { writer, received } = noting()
     await add(writer, [...eventsOf(one, 1, 2), ...eventsOf(one, 3, 1, 2), ...eventsOf(two, 1, 1, 2)])
-    expect(heard()).toEqual(['one 0+2 1 lazy', 'one 2+1 2 lazy'])
+    expect(received()).toEqual(['one 0+2 1 lazy', 'one 2+1 2 lazy'])
     await writer.flush()
-    expect(heard()).toEqual(['release one', 'two 0+1 2 lazy'])
+    expect(received()).toEqual(['release one', 'two 0+1 2 lazy'])
     await writer.flush()
-    expect(heard()).toEqual([])
+    expect(received()).toEqual([])
     await writer.finish()
-    expect(heard()).toEqual(['two 1+0 2 barrier', 'release two'])
+    expect(received()).toEqual(['two 1+0 2 barrier', 'release two'])
   })
 
   it('are durable after 4096 of them, and after 16 MiB of lines, each counted anew', async () => {
-    const { writer, heard } = noting()
+    const { writer, received } = noting()
     const groups = (count: number): readonly string[] => Array.from({ length: count }, () => 'lazy')
-    const levels = (): readonly string[] => heard().map((line) => line.split(' ')[3] ?? '')
+    const levels = (): readonly string[] => received().map((line) => line.split(' ')[3] ?? '')
     await add(writer, eventsOf(one, 1, 4096))
     expect(levels()).toEqual([...groups(15), 'barrier'])
     await add(writer, eventsOf(one, 4097, 16), 1024 * 1024)
@@ -68,21 +68,21 @@ describe('imported events', () => {
     await add(writer, eventsOf(one, 4113, 4096))
     expect(levels()).toEqual([...groups(15), 'barrier'])
     await writer.finish()
-    expect(heard()).toEqual(['release one'])
+    expect(received()).toEqual(['release one'])
   })
 
   it('append nothing if there are no events', async () => {
-    const { writer, heard } = noting()
+    const { writer, received } = noting()
     await writer.flush()
     await writer.finish()
-    expect(heard()).toEqual([])
+    expect(received()).toEqual([])
   })
 
   it('that a ledger refuses are offered once', async () => {
-    const { writer, heard } = noting({ refuses: true })
+    const { writer, received } = noting({ refuses: true })
     await add(writer, eventsOf(one, 1, 3))
     await expect(writer.flush()).rejects.toThrow('refused')
     await writer.finish()
-    expect(heard()).toEqual(['one 0+3 1 lazy'])
+    expect(received()).toEqual(['one 0+3 1 lazy'])
   })
 })

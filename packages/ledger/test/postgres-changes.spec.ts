@@ -27,18 +27,18 @@ async function cancel(ledger: Ledger, afterSeq: number, runId: RunId = run): Pro
 
 /** One subscription, and a way to wait for a hint at which a condition holds. */
 function following(ledger: Ledger): (holds: () => Promise<boolean>) => Promise<void> {
-  let heard = 0
+  let received = 0
   let wake: (() => void) | undefined
   const hints = ledger.changes(run).subscribe(() => {
-    heard++
+    received++
     wake?.()
   })
   onTestFinished(() => hints.unsubscribe())
   return async (holds) => {
     for (let seen = -1; ;) {
       // Asked only when there was a hint since it was asked last.
-      if (seen !== heard) {
-        seen = heard
+      if (seen !== received) {
+        seen = received
         if (await holds()) return
       } else {
         await new Promise<void>((resolve) => {
@@ -121,28 +121,28 @@ describe.skipIf(!hasPostgres)('changes of a run in Postgres', () => {
     const schema = freshSchema()
     const [mine, theirs] = [named(schema, { pollIntervalMs: never }), openLedger(schema)]
     await withClient(async (client) => {
-      let told: (() => void) | undefined
-      client.on('notification', () => told?.())
+      let reported: (() => void) | undefined
+      client.on('notification', () => reported?.())
       await client.query(`listen ${channelOf(schema)}`)
-      const word = (): Promise<void> => new Promise((resolve) => (told = resolve))
+      const word = (): Promise<void> => new Promise((resolve) => (reported = resolve))
       const first = word()
       await start(theirs)
       await first
-      const heard = { run: 0, otherRun: 0 }
+      const received = { run: 0, otherRun: 0 }
       const hints = [
-        mine.changes(run).subscribe(() => heard.run++),
-        mine.changes(otherRun).subscribe(() => heard.otherRun++),
+        mine.changes(run).subscribe(() => received.run++),
+        mine.changes(otherRun).subscribe(() => received.otherRun++),
       ]
       onTestFinished(() => hints.forEach((each) => each.unsubscribe()))
       // At first it looks, and it hints when it begins to listen.
-      await vi.waitUntil(() => heard.run === 2 && heard.otherRun === 2, { timeout: 60_000 })
+      await vi.waitUntil(() => received.run === 2 && received.otherRun === 2, { timeout: 60_000 })
       const own = word()
       await cancel(mine, 1)
       await own
       await start(theirs, otherRun)
       // Words arrive in their order: had its own one come back, it would have been before this one.
-      await vi.waitUntil(() => heard.otherRun > 2, { timeout: 60_000 })
-      expect(heard).toEqual({ run: 3, otherRun: 3 })
+      await vi.waitUntil(() => received.otherRun > 2, { timeout: 60_000 })
+      expect(received).toEqual({ run: 3, otherRun: 3 })
     })
   })
 

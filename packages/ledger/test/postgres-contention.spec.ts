@@ -151,13 +151,13 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
     await withClient(async (client) => {
       await client.query('begin')
       await client.query(`update ${schema}.run set epoch = epoch + 1`)
-      const heard: string[] = []
+      const received: string[] = []
       const late = ledger
         .append(run, { expectedSeq: 1, epoch: 1 }, events, { ...barrier, consumedInboxKeys: ['k1'] })
         .then(() => 'written', String)
-        .finally(() => heard.push('an answer'))
+        .finally(() => received.push('an answer'))
       const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
-      while (heard.length === 0 && (await rowsOf(waiting, [`%"${schema}".run%`])).length === 0);
+      while (received.length === 0 && (await rowsOf(waiting, [`%"${schema}".run%`])).length === 0);
       await client.query('commit')
       expect(await late).toMatch(/^LedgerConflictError: .*held by the writer of epoch 2/)
     })

@@ -67,7 +67,8 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
     let acknowledged = 0
     for (const [round, acknowledgements] of [1, 7, 19].entries()) {
       const child = postgresChild(['append', connectionString, schema])
-      for (let heard = 0; heard < acknowledgements; heard++) acknowledged = ((await child.hear()) as Head).seq
+      for (let received = 0; received < acknowledgements; received++)
+        acknowledged = ((await child.hear()) as Head).seq
       await child.kill()
       const head = await ledger.acquire(run)
       expect(head.seq).toBeGreaterThanOrEqual(acknowledged)
@@ -87,7 +88,8 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
       const ledger = openLedger(schema)
       const child = postgresChild(['defend', connectionString, schema])
       for (let round = 0; round < 20; round++) {
-        for (let heard = 0; heard <= round % 4; heard++) expect(await child.hear()).toHaveProperty('seq')
+        for (let received = 0; received <= round % 4; received++)
+          expect(await child.hear()).toHaveProperty('seq')
         child.signal('SIGSTOP')
         const head = await ledger.acquire(run)
         const own = stamped(run, [everyFact(run).cancel_requested], { afterSeq: head.seq, epoch: head.epoch })

@@ -14,15 +14,15 @@ const numRuns = tries(15)
 describe.skipIf(!hasPostgres)('projections in Postgres', () => {
   it('tell what the events say, however the ledger grew and whichever process updated them', async () => {
     await fc.assert(
-      fc.asyncProperty(story, async (told) => {
+      fc.asyncProperty(story, async (reported) => {
         const schema = freshSchema()
         const open = (readOnly: boolean) => postgresLedger({ connectionString, schema, readOnly })
         const ledgers = [open(false), open(false)] as const
-        const grown = new GrownLedger(await runsOf(told))
+        const grown = new GrownLedger(await runsOf(reported))
         // Every reader finds a schema that is made.
         await ledgers[0].head(sampleRunId(1))
         const reader = open(true)
-        for (const step of told.steps) {
+        for (const step of reported.steps) {
           if (step.do === 'grow') await grown.grow(ledgers[step.by], step.run, step.events)
           else if (step.do === 'refresh') await refreshed(ledgers[step.by])
           else await expectTold(reader, grown.runs, false)

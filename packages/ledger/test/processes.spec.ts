@@ -43,16 +43,16 @@ describe('a process that is killed', () => {
     let acknowledged = 0
     for (const [round, acknowledgements] of effort({ quick: [1, 7], thorough: [1, 2, 7, 3, 19] }).entries()) {
       const child = ledgerChild(['append', path])
-      let heard = 0
+      let received = 0
       for await (const line of child.lines) {
         const said = JSON.parse(line) as Head | 'opening'
         if (said === 'opening') continue
         acknowledged = said.seq
-        heard++
-        if (heard === acknowledgements) void child.kill()
+        received++
+        if (received === acknowledgements) void child.kill()
       }
       await child.kill()
-      expect(heard).toBeGreaterThanOrEqual(acknowledgements)
+      expect(received).toBeGreaterThanOrEqual(acknowledgements)
       const ledger = sqliteLedger(path)
       const head = await ledger.head(run)
       expect(head?.seq).toBeGreaterThanOrEqual(acknowledged)
@@ -69,12 +69,12 @@ describe('a process that is killed', () => {
     const acknowledged: number[] = []
     for (const [round, killedAt] of effort({ quick: [2, 9], thorough: [2, 3, 8, 9, 15] }).entries()) {
       const child = ledgerChild(['cycle', path, String((round + 1) * 1000)])
-      let heard = 0
+      let received = 0
       for await (const line of child.lines) {
         const said = JSON.parse(line) as number | 'closed'
         if (said !== 'closed') acknowledged.push(said)
-        heard++
-        if (heard === killedAt) void child.kill()
+        received++
+        if (received === killedAt) void child.kill()
       }
       await child.kill()
       const ledger = sqliteLedger(path)

@@ -26,15 +26,15 @@ describe('rows of projections that are not as they were written', () => {
   })
 
   it('that cannot be read make all of them be made anew, and a reader folds', async () => {
-    const { ledger, heard, refresh, reader, tamper: change } = opened()
+    const { ledger, received, refresh, reader, tamper: change } = opened()
     await recordSome(ledger, 3)
     await refresh()
     const sound = await statsOf(ledger)
     change(`update run_summary set summary = '{' where pos = 1; update projection set cursor = ''`)
     expect(await ledgerStats(reader(), everything)).toEqual(sound)
-    heard.length = 0
+    received.length = 0
     await refresh()
-    expect(heard).toHaveLength(3)
+    expect(received).toHaveLength(3)
     expect(await statsOf(ledger)).toEqual(sound)
     expect(await differing(ledger)).toEqual([])
   })
@@ -102,7 +102,7 @@ describe('projections beside other processes', () => {
   })
 
   it('are made anew where the event at their place has gone, as Postgres says; a reader folds', async () => {
-    const { ledger, database, heard, refresh, reader } = opened()
+    const { ledger, database, received, refresh, reader } = opened()
     await recordSome(ledger, 2)
     await refresh()
     const sound = await statsOf(ledger)
@@ -118,10 +118,10 @@ describe('projections beside other processes', () => {
     const other = reader()
     Object.assign(projectionDatabaseOf(other) ?? {}, { changedRuns: losing(9) })
     expect((await ledgerStats(other, everything)).counts.done).toBe(3)
-    heard.length = 0
+    received.length = 0
     Object.assign(database, { changedRuns: losing(1) })
     await refresh()
-    expect(heard).toHaveLength(3)
+    expect(received).toHaveLength(3)
     expect(await statsOf(ledger)).not.toEqual(sound)
     expect(await differing(ledger)).toEqual([])
   })

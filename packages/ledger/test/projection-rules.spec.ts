@@ -72,9 +72,9 @@ describe('a rebuild', () => {
     await bed.tamper(`delete from run_summary`)
     expect(await ledgerStats(ledger, week)).not.toEqual(sound)
     const events = (await Array.fromAsync(ledger.find())).length
-    const heard: number[] = []
-    expect(await rebuildProjections(ledger, (more) => heard.push(more))).toEqual({ runs: 2, events })
-    expect(heard).toHaveLength(2)
+    const received: number[] = []
+    expect(await rebuildProjections(ledger, (more) => received.push(more))).toEqual({ runs: 2, events })
+    expect(received).toHaveLength(2)
     expect(await ledgerStats(ledger, week)).toEqual(sound)
     expect(await projectionLag(ledger)).toBe(0)
   })

@@ -66,7 +66,7 @@ describe('projections follow the events', () => {
   })
 
   it('by what is new of each run, which is heard', async () => {
-    const { ledger, heard, refresh } = opened()
+    const { ledger, received, refresh } = opened()
     const elsewhere = memoryLedger()
     const events = await Array.fromAsync(elsewhere.read(await recordRun(elsewhere)))
     const grown = new GrownLedger([events])
@@ -74,11 +74,11 @@ describe('projections follow the events', () => {
     await refresh()
     await grown.grow(ledger, 0, 7)
     await refresh()
-    expect(heard).toEqual([10, 7])
+    expect(received).toEqual([10, 7])
     await grown.grow(ledger, 0, 3)
-    const told: number[] = []
-    await ledgerStats(ledger, everything, { onProgress: (more) => told.push(more) })
-    expect(told).toEqual([3])
+    const reported: number[] = []
+    await ledgerStats(ledger, everything, { onProgress: (more) => reported.push(more) })
+    expect(reported).toEqual([3])
   })
 
   it('and a look at those that are up to date changes nothing, and looks for new events once', async () => {
@@ -100,13 +100,13 @@ describe('projections follow the events', () => {
   })
 
   it('and nothing is folded again where they tell of more events than their place says', async () => {
-    const { ledger, heard, refresh, tamper: change } = opened()
+    const { ledger, received, refresh, tamper: change } = opened()
     await recordSome(ledger, 2)
     await refresh()
-    heard.length = 0
+    received.length = 0
     change(`update projection set cursor = '' where name = 'runs'`)
     await refresh()
-    expect(heard).toEqual([])
+    expect(received).toEqual([])
     expect(await projectionLag(ledger)).toBe(0)
   })
 

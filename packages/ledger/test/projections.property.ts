@@ -23,14 +23,14 @@ describe('projections', () => {
 
   it('tell what the events say, however the ledger grew and whichever process updated them', async () => {
     await fc.assert(
-      fc.asyncProperty(story, async (told) => {
+      fc.asyncProperty(story, async (reported) => {
         const path = join(folder, `${++files}.db`)
         const ledgers = [sqliteLedger(path), sqliteLedger(path)] as const
-        const grown = new GrownLedger(await runsOf(told))
+        const grown = new GrownLedger(await runsOf(reported))
         // Every reader finds a schema that is made.
         await ledgers[0].head(sampleRunId(1))
         const reader = sqliteLedger(path, { readOnly: true })
-        for (const step of told.steps) {
+        for (const step of reported.steps) {
           if (step.do === 'grow') await grown.grow(ledgers[step.by], step.run, step.events)
           else if (step.do === 'refresh') await refreshed(ledgers[step.by])
           else await expectTold(reader, grown.runs, false)
@@ -50,10 +50,10 @@ describe('projections', () => {
   // oxlint-disable-next-line vitest/expect-expect -- `expectTold` does
   it('tell of a ledger that keeps none what its events say too', async () => {
     await fc.assert(
-      fc.asyncProperty(story, async (told) => {
+      fc.asyncProperty(story, async (reported) => {
         const ledger = memoryLedger()
-        const grown = new GrownLedger(await runsOf(told))
-        for (const step of told.steps) {
+        const grown = new GrownLedger(await runsOf(reported))
+        for (const step of reported.steps) {
           if (step.do === 'grow') await grown.grow(ledger, step.run, step.events)
         }
         await expectTold(ledger, grown.runs, true)

@@ -118,7 +118,7 @@ describe('rules of retention', () => {
     const { ledger, removed, limits } = opened()
     const [pieces, texts] = [await record(ledger, 1, 600, 'assistant_text_delta'), await record(ledger, 2, 3)]
     await record(ledger, 3, 3, 'usage_updated')
-    const heard: unknown[] = []
+    const received: unknown[] = []
     const dry = await applyRetention(ledger, { deltasMs: 1, contentMs: 1 }, { now: later, dryRun: true })
     expect(dry).toStrictEqual({ deltas: 600, content: 9, runs: 0, events: 0 })
     expect(removed).toEqual([])
@@ -126,12 +126,12 @@ describe('rules of retention', () => {
     const report = await applyRetention(
       ledger,
       { deltasMs: 1, contentMs: 1 },
-      { now: later, by: 'night watch', reason: 'a rule', onProgress: (soFar) => heard.push(soFar) },
+      { now: later, by: 'night watch', reason: 'a rule', onProgress: (soFar) => received.push(soFar) },
     )
     expect(report).toStrictEqual(dry)
     expect(new Set(limits)).toEqual(new Set([512]))
-    expect(heard[0]).toMatchObject({ content: 0 })
-    expect(heard.at(-1)).toStrictEqual(report)
+    expect(received[0]).toMatchObject({ content: 0 })
+    expect(received.at(-1)).toStrictEqual(report)
     const all = removed.flat()
     expect(
       all.every(
@@ -163,11 +163,11 @@ describe('rules of retention', () => {
   it('drop whole runs before anything else, each on its own', async () => {
     const { ledger, removed, limits } = opened()
     const [first, second] = [await record(ledger, 1, 2), await record(ledger, 2, 5)]
-    const heard: unknown[] = []
+    const received: unknown[] = []
     const ages = { factsMs: 1, contentMs: 1, deltasMs: 1 }
     const report = await applyRetention(ledger, ages, {
       now: later,
-      onProgress: (soFar) => heard.push(soFar),
+      onProgress: (soFar) => received.push(soFar),
     })
     expect(report).toStrictEqual({ deltas: 0, content: 0, runs: 2, events: 11 })
     expect(limits[0]).toBe(1024)
@@ -183,7 +183,7 @@ describe('rules of retention', () => {
       ],
       [{ runId: second, fromSeq: 1, toSeq: 7, kind: 'dropped' }],
     ])
-    expect(heard).toStrictEqual([
+    expect(received).toStrictEqual([
       { deltas: 0, content: 0, runs: 1, events: 4 },
       { deltas: 0, content: 0, runs: 2, events: 11 },
     ])

@@ -40,12 +40,12 @@ it('neighbours of which the same is left share one removal, and others do not', 
 
 it('retention that only counts takes nothing away, and counts what it would', async () => {
   const { ledger, ranges } = await ended()
-  const told: number[] = []
+  const reported: number[] = []
   const now = 1_760_000_001_000
-  const onProgress = (soFar: { readonly runs: number }): void => void told.push(soFar.runs)
+  const onProgress = (soFar: { readonly runs: number }): void => void reported.push(soFar.runs)
   const counted = await applyRetention(ledger, { factsMs: 0 }, { now, dryRun: true, onProgress })
   expect(counted).toEqual({ deltas: 0, content: 0, runs: 1, events: 7 })
-  expect(told).toEqual([1])
+  expect(reported).toEqual([1])
   expect(await ranges()).toEqual([])
   expect(await applyRetention(ledger, { factsMs: 0 }, { now })).toEqual(counted)
   expect(await ledger.head(run)).toBeUndefined()

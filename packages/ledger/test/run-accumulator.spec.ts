@@ -98,13 +98,13 @@ describe('what a run spent', () => {
 
   it('is that of each summary, too', () => {
     const asked = facts.compaction_started
-    const told = (outputTokens: number) => ({ ...compacted, usage: { outputTokens } })
+    const reported = (outputTokens: number) => ({ ...compacted, usage: { outputTokens } })
     expect(callsOf([start, asked, compacted])).toEqual([['summary 1', {}, undefined]])
-    expect(callsOf([start, asked, told(4), asked, told(5)])).toEqual([
+    expect(callsOf([start, asked, reported(4), asked, reported(5)])).toEqual([
       ['summary 1', { outputTokens: 4 }, undefined],
       ['summary 2', { outputTokens: 5 }, undefined],
     ])
-    expect(accumulated([start, asked, told(4), asked]).summaries).toBe(2)
+    expect(accumulated([start, asked, reported(4), asked]).summaries).toBe(2)
   })
 
   it('is final with the next turn, and at the end of the run', () => {

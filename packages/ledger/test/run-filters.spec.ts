@@ -45,11 +45,11 @@ describe('a list of runs', () => {
     onTestFinished(() => ledger.close())
     const ids = [await recordRun(ledger, 1), await recordRun(ledger, 2), await recordRun(ledger, 3)]
     await refreshed(ledger)
-    const told: string[] = []
+    const reported: string[] = []
     const [read, runs] = [ledger.read.bind(ledger), ledger.runs.bind(ledger)]
     Object.assign(ledger, {
-      read: (...given: Parameters<typeof read>) => (told.push('read'), read(...given)),
-      runs: (...given: Parameters<typeof runs>) => (told.push('runs'), runs(...given)),
+      read: (...given: Parameters<typeof read>) => (reported.push('read'), read(...given)),
+      runs: (...given: Parameters<typeof runs>) => (reported.push('runs'), runs(...given)),
     })
     const listed = async (filter: SummaryFilter): Promise<readonly unknown[]> =>
       (await Array.fromAsync(runSummaries(ledger, filter))).map(({ runId }) => ids.indexOf(runId) + 1)
@@ -63,9 +63,9 @@ describe('a list of runs', () => {
       expect(await listed(filter)).toEqual([3, 2, 1])
     expect(await listed({ since: 0, before: ids[2]!, limit: 1 })).toEqual([2])
     expect(await listed({ since: 0, limit: 0 })).toEqual([])
-    expect(told).toEqual([])
+    expect(reported).toEqual([])
     expect(await listed({ limit: 2 })).toEqual([3, 2])
-    expect(told).toEqual(['runs'])
+    expect(reported).toEqual(['runs'])
   })
 
   it.each([memoryLedger, () => sqliteLedger(temporaryFile())])(

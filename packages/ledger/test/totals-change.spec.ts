@@ -55,8 +55,8 @@ describe('what totals gain and lose', () => {
     totals.add({ shares, startedAt: 10, lastAt: 20 })
     totals.remove({ shares })
     expect(totals.change.spending).toEqual([])
-    const told = { ...line, amounts: amountsOf({ inputTokens: 8 }, 0.5) }
-    totals.add({ shares: { spending: [told] }, startedAt: 10, lastAt: 20 })
+    const reported = { ...line, amounts: amountsOf({ inputTokens: 8 }, 0.5) }
+    totals.add({ shares: { spending: [reported] }, startedAt: 10, lastAt: 20 })
     totals.remove({ shares: { spending: [line] } })
     expect(totals.change.spending).toMatchObject([{ ...spent, calls: 0, input_tokens: 1 }])
     totals.add({

@@ -87,7 +87,7 @@ const count = (query: unknown, options?: unknown) => ledgerStats(ledger, query a
 const tell = (filter: unknown, options?: unknown) =>
   Array.fromAsync(runSummaries(ledger, filter as never, options as never))
 const fit = async (filter: unknown) => fitsFilter({ status: 'done' } as never, filter as never)
-const rebuild = (heard: unknown) => rebuildProjections(ledger, heard as never)
+const rebuild = (received: unknown) => rebuildProjections(ledger, received as never)
 const judge = (make: unknown, options?: unknown) =>
   Array.fromAsync(checkContract(make as never, options as never))
 

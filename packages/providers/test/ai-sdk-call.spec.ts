@@ -38,10 +38,10 @@ describe('a call', () => {
   })
 
   it('holds what the options say, the smaller limit winning', () => {
-    const told = { providerOptions: { openai: { store: false } }, headers: { 'x-team': 'blue' } }
-    const given = { ...told, maxOutputTokens: 500, settings: { temperature: 0, seed: 7 } }
+    const reported = { providerOptions: { openai: { store: false } }, headers: { 'x-team': 'blue' } }
+    const given = { ...reported, maxOutputTokens: 500, settings: { temperature: 0, seed: 7 } }
     expect(rendered({ maxOutputTokens: 700 }, given)).toMatchObject({
-      ...told,
+      ...reported,
       ...{ temperature: 0, seed: 7, maxOutputTokens: 500 },
     })
     expect(rendered({ maxOutputTokens: 300 }, given).maxOutputTokens).toBe(300)
@@ -330,15 +330,15 @@ describe('a model of the AI SDK', () => {
 
   it('tells once of what it could not do', async () => {
     const server = await serve(answer)
-    const told: AiSdkWarning[] = []
+    const reported: AiSdkWarning[] = []
     const model = fromAiSdk(createAnthropic({ apiKey: 'k', baseURL: `${server.url}/v1` })('claude-test-1'), {
       settings: { seed: 7 },
       maxOutputTokens: 1000,
-      onWarning: (warning) => told.push(warning),
+      onWarning: (warning) => reported.push(warning),
     })
     const { signals } = await collect(model)
     await collect(model)
-    expect(told).toEqual([{ what: 'unsupported', message: 'seed' }])
+    expect(reported).toEqual([{ what: 'unsupported', message: 'seed' }])
     const usage = signals.findLast((signal) => signal.type === 'model_usage')
     expect(usage?.raw).toMatchObject({
       input_tokens: 12,

@@ -133,8 +133,8 @@ describe('a failure of the AI SDK', () => {
     const refused = failureOf(call({ statusCode: 400, responseBody: 'no json' }))
     expect(refused).toMatchObject({ class: 'invalid_request', status: 400 })
     expect([refused.requestId, refused.retryAfterMs]).toEqual([undefined, undefined])
-    const told = { 'x-request-id': 'b', 'retry-after': '2' }
-    expect(failureOf(call({ statusCode: 429, responseHeaders: told }))).toMatchObject({
+    const reported = { 'x-request-id': 'b', 'retry-after': '2' }
+    expect(failureOf(call({ statusCode: 429, responseHeaders: reported }))).toMatchObject({
       ...{ requestId: 'b', retryAfterMs: 2000 },
     })
     const both = { 'request-id': 'a', 'x-request-id': 'b' }

@@ -173,14 +173,14 @@ describe('a failure', () => {
   ])(
     'that its vendor calls %s is %s, retryable: %s, in the stream and in an answer',
     (type, failureClass, retryable) => {
-      const told = { class: failureClass, retryable }
+      const reported = { class: failureClass, retryable }
       expect(providerErrorOf({ type, message: 'Oops.' }, { now: 0 })).toMatchObject({
-        ...told,
+        ...reported,
         message: expect.stringContaining(`The reply was broken off (${type}): Oops. `),
       })
       const responseBody = JSON.stringify({ error: { type: 'odd', code: type, message: 'Oops' } })
       expect(providerErrorOf(answered(502, { responseBody }), { now: 0 })).toMatchObject({
-        ...{ ...told, status: 502 },
+        ...{ ...reported, status: 502 },
         message: expect.stringContaining(`The provider answered 502 (${type}): Oops. `),
       })
     },
@@ -241,9 +241,9 @@ describe('a failure', () => {
       class: _,
       retryable: __,
       message: ___,
-      ...told
+      ...reported
     } = providerErrorOf(answered(429, { responseHeaders }), { now: 0 }).toFailure()
-    expect(told).toStrictEqual({ status: 429, ...kept })
+    expect(reported).toStrictEqual({ status: 429, ...kept })
   })
 
   it.each<[unknown, boolean]>([

@@ -126,14 +126,14 @@ describe('the schema of an answer', () => {
     ['after other warnings', unsaid, {}, others, [false, false]],
     ['where the options forbid it', { answerInInstructions: false }, {}, dropped, [false, false]],
   ])('is put into the instructions or not: %s', async (...row) => {
-    const [, options, more, heard, inWords] = row
-    const { asked, model } = scripted(more, hello(heard))
+    const [, options, more, received, inWords] = row
+    const { asked, model } = scripted(more, hello(received))
     const warnings: string[] = []
     const adapter = fromAiSdk(model, { ...options, onWarning: ({ what }) => void warnings.push(what) })
     await collect(adapter, { ...request, outputSchema })
     await collect(adapter, { ...request, outputSchema })
-    const told = asked.map(({ prompt }) => prompt[0].content.includes('"sum"'))
-    expect(told).toEqual(inWords)
+    const reported = asked.map(({ prompt }) => prompt[0].content.includes('"sum"'))
+    expect(reported).toEqual(inWords)
     expect(warnings.includes('output_schema')).toBe(inWords.includes(true))
     expect(asked.map(({ responseFormat }) => responseFormat.schema)).toEqual([outputSchema, outputSchema])
     const { failure } = await collect(adapter)

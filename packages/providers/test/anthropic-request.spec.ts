@@ -231,9 +231,9 @@ describe('images and files of the user', () => {
     [{ type: 'file', mediaType: 'application/zip', data: 'aGk=', name: 'all.zip' }, 'all.zip'],
     [{ type: 'file', mediaType: 'text/plain', data: 'no base64 !', name: 'a.txt' }, 'a.txt'],
     [{ type: 'file', mediaType: 'text/plain', url: 'https://example.org/b' }, 'https://example.org/b'],
-  ])('%o is described in a sentence, since the vendor would refuse the whole request', (part, told) => {
+  ])('%o is described in a sentence, since the vendor would refuse the whole request', (part, reported) => {
     expect(sent(part).type).toBe('text')
-    expect(sent(part).text).toContain(told)
+    expect(sent(part).text).toContain(reported)
   })
 
   it('text in a file keeps its letters', () => {

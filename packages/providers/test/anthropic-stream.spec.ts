@@ -213,9 +213,9 @@ describe('silence', () => {
     await first
     for (let times = 0; times < 3; times++) {
       clock.advance(900)
-      const heard = piece()
+      const received = piece()
       await arrival.send('event: ping\ndata: {"type": "ping"}\n\n')
-      await heard
+      await received
     }
     clock.advance(900)
     await arrival.send([...textBlock(0, 'At last'), done('end_turn'), stop].map(sseRecord).join(''))
@@ -348,13 +348,13 @@ describe('unsubscribing', () => {
     const model = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url })
     for (let count = 1; count <= all.length; count++) {
       const clock = new ManualClock()
-      const heard: ModelSignal[] = []
+      const received: ModelSignal[] = []
       await new Promise<void>((resolve, reject) =>
         model
           .stream(request, { clock })
           .pipe(take(count))
           .subscribe({
-            next: (signal) => heard.push(signal),
+            next: (signal) => received.push(signal),
             error: reject,
             complete: resolve,
           }),
@@ -362,7 +362,7 @@ describe('unsubscribing', () => {
       await (
         await server.arrival(count - 1)
       ).closed
-      expect(heard).toEqual(all.slice(0, count))
+      expect(received).toEqual(all.slice(0, count))
       expect(clock.waiting).toBe(0)
     }
   })
@@ -378,12 +378,12 @@ describe('unsubscribing', () => {
       ],
       ending: 'stall',
     })
-    const heard: string[] = []
+    const received: string[] = []
     await new Promise<void>((resolve) => {
       const subscription = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url })
         .stream(request, { clock: new ManualClock() })
         .subscribe((signal) => {
-          heard.push(signal.type)
+          received.push(signal.type)
           if (signal.type !== 'model_tool_input') return
           subscription.unsubscribe()
           resolve()
@@ -392,6 +392,6 @@ describe('unsubscribing', () => {
     await (
       await server.arrival(0)
     ).closed
-    expect(heard).toEqual(['model_started', 'model_usage', 'model_tool_input'])
+    expect(received).toEqual(['model_started', 'model_usage', 'model_tool_input'])
   })
 })

@@ -146,9 +146,11 @@ describe('what a server of OpenAI’s kind bills', () => {
         'item' in event ? { ...event, item: { ...event.item, action: { type: 'open_page' } } } : event,
       )
     const events = [created(), ...webSearch(0), ...opened(1), ...message(2, 'So.')]
-    const told = { tool_usage: { web_search: { num_requests: 4 } } }
+    const reported = { tool_usage: { web_search: { num_requests: 4 } } }
     expect(lastUsage(foldResponse([...events, completed()]).signals)).toMatchObject({ webSearches: 1 })
-    expect(lastUsage(foldResponse([...events, completed(told)]).signals)).toMatchObject({ webSearches: 4 })
+    expect(lastUsage(foldResponse([...events, completed(reported)]).signals)).toMatchObject({
+      webSearches: 4,
+    })
   })
 })
 

@@ -24,7 +24,7 @@ import {
 import { close, delta, done, open, start, stop, text } from './kit/streams.ts'
 
 /** What the texts of a reply cite, and what its vendor's parts found. */
-function told(signals: readonly ModelSignal[]): {
+function reported(signals: readonly ModelSignal[]): {
   cited: (readonly Citation[])[]
   found: (readonly Source[])[]
 } {
@@ -62,7 +62,7 @@ describe('what a reply of Anthropic cites', () => {
       },
       { type: 'search_result_location', source: 'kb://1', title: null, cited_text: '' },
     )
-    expect(told(signals).cited).toEqual([
+    expect(reported(signals).cited).toEqual([
       [
         { title: 'Report', fileId: 'file_1', quote: 'Rain.', pages: { from: 3, to: 4 } },
         { url: 'https://a.example/', title: 'A', quote: 'Wet.' },
@@ -87,7 +87,7 @@ describe('what a reply of Anthropic cites', () => {
       content: { type: 'document', title: 'B' },
     }
     const of = (type: string, found: unknown) =>
-      told(fold([start(), ...result(type, found), done('end_turn'), stop]).signals).found
+      reported(fold([start(), ...result(type, found), done('end_turn'), stop]).signals).found
     expect(of('web_search_tool_result', [page, { ...page, url: 'https://c.example/', title: '' }])).toEqual([
       [{ url: 'https://a.example/', title: 'A' }, { url: 'https://c.example/' }],
     ])
@@ -96,7 +96,7 @@ describe('what a reply of Anthropic cites', () => {
   })
 
   it('is nothing where it says nothing', () => {
-    expect(told(citing()).cited).toEqual([[]])
+    expect(reported(citing()).cited).toEqual([[]])
     expect(finished(citing())?.parts[0]).not.toHaveProperty('citations')
   })
 })
@@ -131,7 +131,7 @@ describe('what a response cites', () => {
 
   it('is data of its text, and what it found is on the searches', () => {
     const { signals } = foldResponse([created(), ...reply, completed()])
-    expect(told(signals)).toEqual({
+    expect(reported(signals)).toEqual({
       cited: [
         [
           { url: 'https://a.example/', title: 'A', place: { from: 0, to: 9 } },
@@ -174,7 +174,7 @@ describe('what a reply of a chat cites', () => {
     const annotated = choice({ content: '', annotations: [{ type: 'url_citation', url_citation }] })
     const { signals } = foldChat([content('It rains.'), annotated, finish('stop')])
     const expected = { url: 'https://a.example/', title: 'A', quote: 'Wet.', place: { from: 0, to: 9 } }
-    expect(told(signals).cited).toEqual([[expected]])
+    expect(reported(signals).cited).toEqual([[expected]])
   })
 
   it('is cited by the last words where a server lists it beside them, once', () => {
@@ -182,7 +182,7 @@ describe('what a reply of a chat cites', () => {
       citations: ['https://a.example/', { url: 'https://b.example/', title: 'B' }, 7],
     })
     const { signals } = foldChat([content('It '), listed, content('rains.'), finish('stop'), listed])
-    expect(told(signals).cited).toEqual([
+    expect(reported(signals).cited).toEqual([
       [{ url: 'https://a.example/' }, { url: 'https://b.example/', title: 'B' }],
     ])
   })
@@ -217,7 +217,7 @@ describe('what a reply through the AI SDK cites', () => {
         usage: { inputTokens: { total: 1 }, outputTokens: { total: 1 } },
       },
     ].flatMap((part) => [...readPart(reply, part as never)])
-    expect(told(signals)).toEqual({
+    expect(reported(signals)).toEqual({
       cited: [[{ url: 'https://a.example/', title: 'A', quote: 'Wet.', place: { from: 0, to: 9 } }]],
       found: [[{ url: 'https://a.example/', title: 'A' }], [{ title: 'Report' }]],
     })

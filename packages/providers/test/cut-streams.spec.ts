@@ -77,17 +77,17 @@ describe('a server that is known to give no finish reason', () => {
     const server = await serve({ pieces: records(call('{}')), ending: 'stall' })
     const clock = new ManualClock()
     const begun = Promise.withResolvers<void>()
-    const told: { failure?: unknown; types: string[] } = { types: [] }
+    const reported: { failure?: unknown; types: string[] } = { types: [] }
     model(server.url)
       .stream(request, { clock })
       .subscribe({
-        next: ({ type }) => void (told.types.push(type), type === 'model_tool_input' && begun.resolve()),
-        error: (failure: unknown) => (told.failure = failure),
+        next: ({ type }) => void (reported.types.push(type), type === 'model_tool_input' && begun.resolve()),
+        error: (failure: unknown) => (reported.failure = failure),
       })
     await begun.promise
     clock.advance(600_000)
-    expect(told.failure).toMatchObject({ class: 'timeout', retryable: true })
-    expect(told.types).not.toContain('model_tool_request')
+    expect(reported.failure).toMatchObject({ class: 'timeout', retryable: true })
+    expect(reported.types).not.toContain('model_tool_request')
   })
 
   it.each([

@@ -195,11 +195,11 @@ describe('a schema of a tool for Ollama', () => {
   })
 
   it('names each keyword once that is in words, at whatever depth', () => {
-    const { told, schema } = toolSchema({
+    const { inWords, schema } = toolSchema({
       ...{ type: 'array', description: 'All.', minProperties: 1 },
       properties: { a: { minimum: 1, items: { pattern: 'x' } }, b: { minimum: 2 } },
     })
-    expect(told).toEqual(['pattern', 'minimum', 'minProperties'])
+    expect(inWords).toEqual(['pattern', 'minimum', 'minProperties'])
     expect(schema).toMatchObject({ type: 'object', description: 'All. Rules: {"minProperties":1}' })
   })
 })

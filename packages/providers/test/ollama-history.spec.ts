@@ -84,9 +84,9 @@ describe('a reference in a schema for Ollama', () => {
     'that leads to nothing becomes a description in words: %s',
     ($ref) => {
       const given = { properties: { a: { $ref } }, $defs: { text: { type: 'string' } } }
-      const { schema, told } = toolSchema(given)
+      const { schema, inWords } = toolSchema(given)
       expect(schema['properties']).toEqual({ a: { description: `A ${$ref.split('/').at(-1)}, as above.` } })
-      expect(told).toEqual(['$ref'])
+      expect(inWords).toEqual(['$ref'])
     },
   )
 })

@@ -200,7 +200,7 @@ it('a schema is rewritten to the same whenever it is, and an already plain one s
     fc.property(toolSchemas, (given) => {
       const once = toolSchema(given).schema
       expect(toolSchema(structuredClone(given)).schema).toEqual(once)
-      expect(toolSchema(once)).toEqual({ schema: once, told: [] })
+      expect(toolSchema(once)).toEqual({ schema: once, inWords: [] })
     }),
   )
 })

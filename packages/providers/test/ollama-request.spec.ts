@@ -115,28 +115,28 @@ describe('tools', () => {
 })
 
 describe('what the wire cannot be told', () => {
-  const heard = (more: Partial<ModelRequest>) => {
-    const told: string[] = []
-    const options = { warn: ({ what, message }: OllamaWarning) => told.push(`${what}: ${message}`) }
+  const received = (more: Partial<ModelRequest>) => {
+    const reported: string[] = []
+    const options = { warn: ({ what, message }: OllamaWarning) => reported.push(`${what}: ${message}`) }
     body(undefined, { tools: [weather], ...more }, options)
-    return told
+    return reported
   }
 
   it('is reported, and the call goes out without it', () => {
-    expect(heard({})).toEqual([])
-    expect(heard({ toolChoice: { type: 'any' } })).toEqual([
+    expect(received({})).toEqual([])
+    expect(received({ toolChoice: { type: 'any' } })).toEqual([
       expect.stringMatching(/^tool_choice: .* may answer without/),
     ])
-    expect(heard({ toolChoice: { type: 'tool', name: 'get_weather' } })).toHaveLength(1)
-    expect(heard({ parallelToolCalls: false })).toEqual([expect.stringMatching(/^parallel_tool_calls: /)])
-    expect(heard({ outputSchema: {} })).toEqual([expect.stringMatching(/^output_schema: /)])
-    expect(heard({ outputSchema: {}, parallelToolCalls: false, toolChoice: { type: 'none' } })).toEqual([])
+    expect(received({ toolChoice: { type: 'tool', name: 'get_weather' } })).toHaveLength(1)
+    expect(received({ parallelToolCalls: false })).toEqual([expect.stringMatching(/^parallel_tool_calls: /)])
+    expect(received({ outputSchema: {} })).toEqual([expect.stringMatching(/^output_schema: /)])
+    expect(received({ outputSchema: {}, parallelToolCalls: false, toolChoice: { type: 'none' } })).toEqual([])
   })
 
   it('of a schema is named by its keywords and its tool', () => {
     const city = { type: 'string', minLength: 1, pattern: '^[A-Z]' }
     const inputSchema = { type: 'object', properties: { city, tree: { $ref: '#' } } }
-    expect(heard({ tools: [{ ...weather, inputSchema }] })).toEqual([
+    expect(received({ tools: [{ ...weather, inputSchema }] })).toEqual([
       expect.stringContaining('minLength, pattern, $ref in the schema of the tool get_weather'),
     ])
   })
@@ -359,6 +359,6 @@ describe('a schema of a tool', () => {
   })
 
   it('of no input is one of an object without properties', () => {
-    expect(toolSchema({})).toEqual({ schema: { type: 'object', properties: {} }, told: [] })
+    expect(toolSchema({})).toEqual({ schema: { type: 'object', properties: {} }, inWords: [] })
   })
 })

@@ -201,7 +201,7 @@ describe('silence', () => {
   it('is broken by a piece of a line', async () => {
     const server = await serve(answer([lineBytes([text('Hm')])], { ending: 'stall' }))
     const clock = new ManualClock()
-    let heard: () => void = () => {}
+    let received: () => void = () => {}
     const model = ollama('qwen-test', {
       ...{ baseURL: server.url, idleTimeoutMs: 1000 },
       // Sees what the adapter reads, in the turn before the adapter does.
@@ -210,13 +210,13 @@ describe('silence', () => {
         const seen = new TransformStream<Uint8Array, Uint8Array>({
           transform: (bytes, controller) => {
             controller.enqueue(bytes)
-            setImmediate(() => heard())
+            setImmediate(() => received())
           },
         })
         return new Response(response.body!.pipeThrough(seen), response)
       },
     })
-    const piece = () => new Promise<void>((resolve) => (heard = resolve))
+    const piece = () => new Promise<void>((resolve) => (received = resolve))
     const first = piece()
     const outcome = collect(model, request, clock)
     const arrival = await server.arrival(0)
@@ -310,17 +310,17 @@ describe('unsubscribing', () => {
     const model = ollama('qwen-test', { baseURL: server.url })
     for (let count = 1; count <= all.length; count++) {
       const clock = new ManualClock()
-      const heard: ModelSignal[] = []
+      const received: ModelSignal[] = []
       await new Promise<void>((resolve, reject) =>
         model
           .stream(request, { clock })
           .pipe(take(count))
-          .subscribe({ next: (signal) => heard.push(signal), error: reject, complete: resolve }),
+          .subscribe({ next: (signal) => received.push(signal), error: reject, complete: resolve }),
       )
       await (
         await server.arrival(count - 1)
       ).closed
-      expect(heard).toEqual(all.slice(0, count))
+      expect(received).toEqual(all.slice(0, count))
       expect(clock.waiting).toBe(0)
     }
   })

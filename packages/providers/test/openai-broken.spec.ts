@@ -69,7 +69,7 @@ describe.each(wires)('silence of $name', ({ make, bytes, hello, record, begun })
       if (looks.count >= looks.wanted) looks.enough()
       return now()
     }
-    const heard = () =>
+    const received = () =>
       new Promise<void>((resolve) => Object.assign(looks, { wanted: looks.count + 1, enough: resolve }))
     const begun = new Promise<void>((resolve) => (looks.enough = resolve))
     const outcome = collect(make({ ...limits, baseURL: server.url }), request, clock)
@@ -79,7 +79,7 @@ describe.each(wires)('silence of $name', ({ make, bytes, hello, record, begun })
     if (looks.count < 3) await begun
     for (let times = 0; times < 3; times++) {
       clock.advance(900)
-      const piece = heard()
+      const piece = received()
       await arrival.send(': PROCESSING\n\n')
       await piece
     }
@@ -196,28 +196,28 @@ describe.each(wires)(
       const model = make({ apiKey: 'k', baseURL: server.url })
       for (let count = 1; count <= all.length; count++) {
         const clock = new ManualClock()
-        const heard: ModelSignal[] = []
+        const received: ModelSignal[] = []
         await new Promise<void>((resolve, reject) =>
           model
             .stream(request, { clock })
             .pipe(take(count))
-            .subscribe({ next: (signal) => heard.push(signal), error: reject, complete: resolve }),
+            .subscribe({ next: (signal) => received.push(signal), error: reject, complete: resolve }),
         )
         const arrival = await server.arrival(count - 1)
         await arrival.closed
-        expect(heard).toEqual(all.slice(0, count))
+        expect(received).toEqual(all.slice(0, count))
         expect(clock.waiting).toBe(0)
       }
     })
 
     it('while the reply stalls in a call closes the connection and reports no call', async () => {
       const server = await serve({ pieces: inCall.map((event) => record(event)), ending: 'stall' })
-      const heard: string[] = []
+      const received: string[] = []
       await new Promise<void>((resolve) => {
         const subscription = make({ apiKey: 'k', baseURL: server.url })
           .stream(request, { clock: new ManualClock() })
           .subscribe((signal) => {
-            heard.push(signal.type)
+            received.push(signal.type)
             if (signal.type !== 'model_tool_input') return
             subscription.unsubscribe()
             resolve()
@@ -226,7 +226,7 @@ describe.each(wires)(
       await (
         await server.arrival(0)
       ).closed
-      expect(heard).toEqual(['model_started', 'model_tool_input'])
+      expect(received).toEqual(['model_started', 'model_tool_input'])
     })
   },
 )

@@ -33,11 +33,11 @@ describe('the end', () => {
   })
 
   it('takes usage that comes in every chunk for totals, never for more', () => {
-    const told = (completion_tokens: number) => ({
+    const reported = (completion_tokens: number) => ({
       ...content('x'),
       usage: { prompt_tokens: 7, completion_tokens },
     })
-    const { signals } = foldChat([role, told(1), told(2), finish('stop'), told(3)])
+    const { signals } = foldChat([role, reported(1), reported(2), finish('stop'), reported(3)])
     expect(lastUsage(signals)).toEqual({ inputTokens: 7, outputTokens: 3 })
   })
 

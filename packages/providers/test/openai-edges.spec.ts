@@ -118,7 +118,7 @@ describe('ids of nine letters and digits', () => {
 
 describe('how a model is to write', () => {
   const ways = { maxStop: 2, seedField: 'random_seed' } as const
-  const told = (
+  const reported = (
     settings: Parameters<typeof samplingFields>[0],
     more: object = {},
     refused: string[] = [],
@@ -133,24 +133,24 @@ describe('how a model is to write', () => {
   }
 
   it('goes by the fields of the server, as far as it has them', () => {
-    expect(told({ temperature: 0, topP: 0, stop: ['a', 'b'], seed: 0 })).toEqual([
+    expect(reported({ temperature: 0, topP: 0, stop: ['a', 'b'], seed: 0 })).toEqual([
       { temperature: 0, top_p: 0, stop: ['a', 'b'], random_seed: 0 },
       [],
     ])
-    expect(told({})).toStrictEqual([{}, []])
-    expect(told({ stop: ['a', 'b', 'c'] })).toEqual([
+    expect(reported({})).toStrictEqual([{}, []])
+    expect(reported({ stop: ['a', 'b', 'c'] })).toEqual([
       { stop: ['a', 'b'] },
       ['model_settings: The server takes 2 texts that end a reply, so only the first 2 were sent.'],
     ])
-    expect(told({ stop: ['a'], seed: 1 }, { maxStop: 0, seedField: 'none' })).toEqual([
+    expect(reported({ stop: ['a'], seed: 1 }, { maxStop: 0, seedField: 'none' })).toEqual([
       {},
       [
         'model_settings: The service knows no texts that end a reply, so none were sent.',
         'model_settings: The server takes no seed, so none was sent.',
       ],
     ])
-    expect(told({}, { maxStop: 0, seedField: 'none' })).toEqual([{}, []])
-    expect(told({ temperature: 1, topP: 1 }, {}, ['temperature', 'seed'])).toEqual([
+    expect(reported({}, { maxStop: 0, seedField: 'none' })).toEqual([{}, []])
+    expect(reported({ temperature: 1, topP: 1 }, {}, ['temperature', 'seed'])).toEqual([
       { top_p: 1 },
       ['model_settings: The model takes no temperature, so it was left out.'],
     ])
@@ -178,17 +178,17 @@ describe('a request that was refused for one thing', () => {
   const lost = failureInStream({ code: 'previous_response_not_found', message: 'x' })
 
   it('is made again without what the service has lost', () => {
-    const told = { now: { stateLost: true }, forGood: {}, warning: { what: 'state' } }
-    expect(refused(lost, { previous_response_id: 'r' })).toMatchObject(told)
-    expect(refused(lost, { conversation: 'c' })).toMatchObject(told)
+    const reported = { now: { stateLost: true }, forGood: {}, warning: { what: 'state' } }
+    expect(refused(lost, { previous_response_id: 'r' })).toMatchObject(reported)
+    expect(refused(lost, { conversation: 'c' })).toMatchObject(reported)
     const gone = failureInStream({ code: 'conversation_not_found', message: 'x' })
-    expect(refused(gone, { conversation: 'c' })).toMatchObject(told)
+    expect(refused(gone, { conversation: 'c' })).toMatchObject(reported)
     for (const message of [
       'The previous response was not found',
       'The conversation does not exist',
       'This conversation expired',
     ]) {
-      expect(refused(invalid(message), { conversation: 'c' })).toMatchObject(told)
+      expect(refused(invalid(message), { conversation: 'c' })).toMatchObject(reported)
     }
     expect(refused(lost, { input: [] })).toBeUndefined()
     expect(refused(lost, { conversation: 'c' }, { stateLost: true })).toBeUndefined()

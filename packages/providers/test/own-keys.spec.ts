@@ -73,19 +73,19 @@ describe.each(Object.entries(makers))('%s', (_maker, make) => {
     'keeps a key %s out of the failure, however the server repeats it',
     async (_kind, key) => {
       for (const [how, echo] of echoes) {
-        const told = (await failureOf(make, key, echo(key))).toLowerCase()
+        const reported = (await failureOf(make, key, echo(key))).toLowerCase()
         const forms = [
           key,
           Buffer.from(key).toString('hex'),
           Buffer.from(key).toString('base64').slice(0, 16),
         ]
-        const left = forms.filter((form) => told.includes(form.toLowerCase()))
-        expect({ how, left, cut: told.includes(key.slice(0, 12).toLowerCase()) }).toEqual({
+        const left = forms.filter((form) => reported.includes(form.toLowerCase()))
+        expect({ how, left, cut: reported.includes(key.slice(0, 12).toLowerCase()) }).toEqual({
           how,
           left: [],
           cut: false,
         })
-        expect(told).toContain('[struck out]')
+        expect(reported).toContain('[struck out]')
       }
     },
   )
@@ -107,11 +107,11 @@ describe('a key that a client finds itself', () => {
 
 describe('what is no key', () => {
   it('stays as the server wrote it, also where the key is a short word', async () => {
-    const told = await failureOf(
+    const reported = await failureOf(
       ({ baseURL }) => openaiChat('gpt-test', { baseURL, apiKey: 'test' }),
       'test',
       'The test model is busy: 12.22 s',
     )
-    expect(told).toContain('The test model is busy: 12.22 s')
+    expect(reported).toContain('The test model is busy: 12.22 s')
   })
 })

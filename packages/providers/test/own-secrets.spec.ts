@@ -20,7 +20,7 @@ async function errorOf(secrets: OwnSecrets, error: unknown): Promise<unknown> {
 }
 
 /** What is left of a failure's message. */
-async function told(secrets: OwnSecrets, message: string): Promise<string> {
+async function reported(secrets: OwnSecrets, message: string): Promise<string> {
   return ((await errorOf(secrets, failed(message))) as ProviderError).message
 }
 
@@ -57,21 +57,21 @@ describe('a secret in the options', () => {
     ['no options', null, false],
   ])('is struck out of a failure or not: %s', async (_, options, isSecret) => {
     const message = `The service says: ${secret} is unknown`
-    expect(await told(ownSecrets(options), message)).toBe(
+    expect(await reported(ownSecrets(options), message)).toBe(
       isSecret ? 'The service says: [struck out] is unknown' : message,
     )
   })
 
   it('with a stray per cent in an address is struck out as it is written there', async () => {
     const stray = `${secret}%zz`
-    expect(await told(ownSecrets({ baseURL: `https://me:${stray}@host.example/` }), `no ${stray}!`)).toBe(
+    expect(await reported(ownSecrets({ baseURL: `https://me:${stray}@host.example/` }), `no ${stray}!`)).toBe(
       'no [struck out]!',
     )
   })
 
   it('that is shorter than a secret stays', async () => {
     const secrets = ownSecrets({ apiKey: 'a-short' })
-    expect(await told(secrets, 'a-short word, a-sh…')).toBe('a-short word, a-sh…')
+    expect(await reported(secrets, 'a-short word, a-sh…')).toBe('a-short word, a-sh…')
   })
 
   it.each([
@@ -84,7 +84,7 @@ describe('a secret in the options', () => {
     ['Wrong sword… key sword', 'Wrong [struck out]… key sword'],
     ['Two: sword… and fish-is… and swordf… end', 'Two: [struck out]… and fish-is… and [struck out]… end'],
   ])('leaves no beginning where a text was cut: %s', async (message, left) => {
-    expect(await told(ownSecrets({ apiKey: secret }), message)).toBe(left)
+    expect(await reported(ownSecrets({ apiKey: secret }), message)).toBe(left)
   })
 })
 
@@ -145,10 +145,10 @@ describe('what a request carries', () => {
     const fetch = vi.fn<typeof globalThis.fetch>(() => Promise.resolve(answer))
     const secrets = ownSecrets({})
     const message = `no ${secret}, no ${other}`
-    expect(await told(secrets, message)).toBe(message)
+    expect(await reported(secrets, message)).toBe(message)
     expect(await secrets.noting(fetch)(...call)).toBe(answer)
     expect(fetch.mock.calls).toEqual([call.length === 1 ? [call[0], undefined] : call])
-    expect(await told(secrets, message)).toBe(
+    expect(await reported(secrets, message)).toBe(
       found.reduce((text, one) => text.replace(one, '[struck out]'), message),
     )
   })
@@ -156,7 +156,7 @@ describe('what a request carries', () => {
   it('may be noted by name', async () => {
     const secrets = ownSecrets({})
     secrets.note({ token: secret })
-    expect(await told(secrets, secret)).toBe('[struck out]')
+    expect(await reported(secrets, secret)).toBe('[struck out]')
   })
 })
 

@@ -48,7 +48,7 @@ describe('the signals of a model', () => {
       ending: 'stall',
     })
     const recorded = recordModel(anthropic('claude-test-1', { apiKey, baseURL: server.url }), file)
-    const heard = (model: Model) =>
+    const received = (model: Model) =>
       new Promise<ModelSignal[]>((resolve) => {
         const signals: ModelSignal[] = []
         const subscription = model.stream(request, { clock: new ManualClock() }).subscribe((signal) => {
@@ -58,10 +58,10 @@ describe('the signals of a model', () => {
           resolve(signals)
         })
       })
-    const first = await heard(recorded)
+    const first = await received(recorded)
     // The wrapped call was closed.
     await server.arrivals[0]!.closed
-    expect(textShown(await heard(playedModel(file)))).toBe('Hm')
+    expect(textShown(await received(playedModel(file)))).toBe('Hm')
     let ended = false
     const signals: ModelSignal[] = []
     const subscription = playedModel(file)

@@ -120,16 +120,20 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
     const server = await serve(answer([bytes.subarray(0, 1100)], { ending: 'stall' }))
     const some = (fetch: typeof globalThis.fetch, url: string) =>
       new Promise<ModelSignal[]>((resolve, reject) => {
-        const heard: ModelSignal[] = []
+        const received: ModelSignal[] = []
         model(url, fetch)
           .stream(request, { clock: new ManualClock() })
           .pipe(take(4))
-          .subscribe({ next: (signal) => heard.push(signal), complete: () => resolve(heard), error: reject })
+          .subscribe({
+            next: (signal) => received.push(signal),
+            complete: () => resolve(received),
+            error: reject,
+          })
       })
-    const heard = await some(recordingFetch(file), server.url)
+    const received = await some(recordingFetch(file), server.url)
     expect(linesOf(file).at(-1)).toEqual({ number: 1, ending: { type: 'abandoned' } })
-    expect(heard).toHaveLength(4)
-    expect(await some(playedFetch(file), nowhere)).toEqual(heard)
+    expect(received).toHaveLength(4)
+    expect(await some(playedFetch(file), nowhere)).toEqual(received)
     // Without giving up, it ends as a silence does.
     const clock = new ManualClock()
     let count = 0

@@ -66,18 +66,19 @@ describe('names of tools', () => {
       const renamed = tools.flatMap(({ name }, place) =>
         kept.includes(name) ? [] : [[name, sent[place]!] as const],
       )
-      const told = started?.warnings?.filter((warning) => warning.includes('is offered to the model')) ?? []
-      expect(told).toHaveLength(renamed.length)
+      const reported =
+        started?.warnings?.filter((warning) => warning.includes('is offered to the model')) ?? []
+      expect(reported).toHaveLength(renamed.length)
       renamed.forEach(([name, wireName], place) => {
-        expect(told[place]).toContain(`${JSON.stringify(name)} is offered to the model as ${wireName}`)
+        expect(reported[place]).toContain(`${JSON.stringify(name)} is offered to the model as ${wireName}`)
       })
     },
   )
 
   it('are in the ledger with their warning, once a call', async () => {
     const server = await serve(responses)
-    const heard: string[] = []
-    const onWarning = ({ what }: { what: string }) => void heard.push(what)
+    const received: string[] = []
+    const onWarning = ({ what }: { what: string }) => void received.push(what)
     const model = openai('m', { apiKey: 'k', baseURL: server.url, onWarning })
     const agent = defineAgent({ name: 'a', instructions: '', model, tools: [testTool({ name: '天気' })] })
     const ledger = memoryLedger()
@@ -86,7 +87,7 @@ describe('names of tools', () => {
     expect(events.find(({ type }) => type === 'assistant_started')).toMatchObject({
       warnings: [expect.stringContaining('天気')],
     })
-    expect(heard).toEqual(['tool_name'])
+    expect(received).toEqual(['tool_name'])
   })
 
   it('that a wire wants to begin with a letter do, whatever they were', () => {

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest'
 
 describe('what a wire could not be told', () => {
   it('is recorded with each call that it concerns, and reported once', async () => {
-    const told: string[] = []
-    const report = warnOnce((warning) => told.push(warning.message))
+    const reported: string[] = []
+    const report = warnOnce((warning) => reported.push(warning.message))
     const inner = scriptedModel([
       { toolCalls: [{ name: 'look', input: {} }] },
       { toolCalls: [{ name: 'look', input: {} }] },
@@ -39,6 +39,6 @@ describe('what a wire could not be told', () => {
       ['Images were left out.', 'No choice was told.'],
       undefined,
     ])
-    expect(told).toEqual(['Images were left out.', 'No choice was told.'])
+    expect(reported).toEqual(['Images were left out.', 'No choice was told.'])
   })
 })

@@ -57,7 +57,7 @@ describe('differencesOf', () => {
 describe('reportedDifferences', () => {
   it('leaves out digests beside what they are digests of, and lines that are the same', () => {
     const text = (...lines: string[]): string => ['Buy.', ...lines, 'Say so.'].join('\n')
-    const told = reportedDifferences([
+    const reported = reportedDifferences([
       { path: 'definition.digest', recorded: 'a', happened: 'b' },
       { path: 'requestDigest', recorded: 'a', happened: 'b' },
       {
@@ -68,7 +68,7 @@ describe('reportedDifferences', () => {
       { path: 'text', recorded: 'one', happened: 'one\ntwo' },
       { path: 'digestible', recorded: 1, happened: 2 },
     ])
-    expect(told).toEqual([
+    expect(reported).toEqual([
       { path: 'definition.instructions, from line 3', recorded: undefined, happened: 'Sit.' },
       { path: 'text, from line 2', recorded: undefined, happened: 'two' },
       { path: 'digestible', recorded: 1, happened: 2 },

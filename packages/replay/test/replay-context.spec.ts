@@ -146,13 +146,13 @@ describe('a run that had a context', () => {
 
   it('records what its instructions were made into', async () => {
     const { ledger, runId } = await played()
-    const told: string[] = []
+    const reported: string[] = []
     for await (const event of ledger.read(runId)) {
       if (event.type === 'run_started' || event.type === 'agent_handed_off')
-        told.push(event.definition.instructions)
-      if (event.type === 'input_received') told.push(textOf(event.message.parts))
+        reported.push(event.definition.instructions)
+      if (event.type === 'input_received') reported.push(textOf(event.message.parts))
     }
-    expect(told).toEqual(['You help Ada.', 'Go.', 'You help Ada on.'])
+    expect(reported).toEqual(['You help Ada.', 'Go.', 'You help Ada on.'])
   })
 })
 

@@ -104,11 +104,11 @@ describe('a fork that no process has driven', () => {
     const injected = events.findIndex(({ type }) => type === 'tool_results_injected')
     const runId: RunId = sampleRunId(7)
     const fork = forkedEvents(events.slice(0, injected + 1), { runId })
-    const heard: number[] = []
-    expect(await replayed(fork, agent, (count) => void heard.push(count))).toEqual({
+    const received: number[] = []
+    expect(await replayed(fork, agent, (count) => void received.push(count))).toEqual({
       ...{ runId, events: fork.length },
     })
-    expect(heard).toEqual([fork.length])
+    expect(received).toEqual([fork.length])
   })
 })
 

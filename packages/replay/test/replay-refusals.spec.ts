@@ -53,8 +53,8 @@ describe('a refusal that is passed on to a fallback', () => {
   })
 
   it('is heard as a finish where the vendor said nothing of it, and the agent wanted the fallback', async () => {
-    const heard = heardAtFailure(await passedOn(refused, { fallback: true }))
-    expect(heard).toMatchObject({ type: 'model_finished', stopReason: 'refused', refusal: {} })
+    const received = heardAtFailure(await passedOn(refused, { fallback: true }))
+    expect(received).toMatchObject({ type: 'model_finished', stopReason: 'refused', refusal: {} })
   })
 
   it('is heard with the calls that the reply asked for', async () => {

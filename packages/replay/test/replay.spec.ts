@@ -90,11 +90,11 @@ describe('a run driven again by code that has changed since', () => {
     const model = scriptedModel([])
     const tools = [look, weigh, payAs('ask')]
     const before = tools.map(({ runs }) => runs.length)
-    const heard: number[] = []
-    const onEvents = (count: number): void => void heard.push(count)
+    const received: number[] = []
+    const onEvents = (count: number): void => void received.push(count)
     expect(await again(ledger, runId, buyer({ model, tools }), { onEvents })).toEqual({ runId, events })
     expect([model.requests, tools.map(({ runs }) => runs.length)]).toEqual([[], before])
-    expect([heard.length > 5, heard.reduce((sum, count) => sum + count, 0)]).toEqual([true, events])
+    expect([received.length > 5, received.reduce((sum, count) => sum + count, 0)]).toEqual([true, events])
   })
 
   it('comes out the same where an older release left out the digest of the input that a call starts with', async () => {

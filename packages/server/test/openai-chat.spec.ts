@@ -34,11 +34,11 @@ describe('Chat Completions', () => {
     const stream = client.chat.completions.stream({
       ...{ model: 'teller', messages, stream_options: { include_usage: true } },
     })
-    let told = ''
-    stream.on('content', (delta) => (told += delta))
+    let reported = ''
+    stream.on('content', (delta) => (reported += delta))
     const second = await stream.finalChatCompletion()
     expect(second.choices).toMatchObject([{ finish_reason: 'stop', message: { content: 'Two.' } }])
-    expect([told, second.usage]).toEqual([
+    expect([reported, second.usage]).toEqual([
       'Two.',
       expect.objectContaining({ total_tokens: expect.any(Number) as number }),
     ])

@@ -32,10 +32,10 @@ describe('the Responses API', () => {
       ...{ metadata: { order: '7' }, previous_response_id: null },
     })
     const stream = client.responses.stream({ model: 'teller', input: [{ role: 'user', content: 'Second?' }] })
-    let told = ''
-    stream.on('response.output_text.delta', ({ delta }) => (told += delta))
+    let reported = ''
+    stream.on('response.output_text.delta', ({ delta }) => (reported += delta))
     expect(await stream.finalResponse()).toMatchObject({ status: 'completed', output_text: 'Two.' })
-    expect(told).toBe('Two.')
+    expect(reported).toBe('Two.')
     const runs = await runsOf(office)
     expect(runs.map(({ runId }) => `resp_${runId}`)).toContain(whole.id)
     expect(await answerOf(await office.send(`/runs/${whole.id.slice('resp_'.length)}`))).toMatchObject({
@@ -154,10 +154,10 @@ describe('the Responses API', () => {
   it('holds in the end what is on record, whatever was streamed', async () => {
     const office = await openOffice({ agents: [stumblingAgent()] })
     const stream = clientOf(office).responses.stream({ model: 'teller', input: 'Well?' })
-    let told = ''
-    stream.on('response.output_text.delta', ({ delta }) => (told += delta))
+    let reported = ''
+    stream.on('response.output_text.delta', ({ delta }) => (reported += delta))
     const { output_text: text, output } = await stream.finalResponse()
-    expect([told, text, output.length]).toEqual(['Half of itAll of it.', 'All of it.', 1])
+    expect([reported, text, output.length]).toEqual(['Half of itAll of it.', 'All of it.', 1])
   })
 
   it.each([

@@ -84,15 +84,15 @@ describe('a run for clients of OpenAI', () => {
           for (const run of [events, ...others]) {
             const state = auditAll(run)
             if (state?.phase !== 'done') continue
-            const told = shownTexts(run)
+            const reported = shownTexts(run)
               .filter((text) => text !== '')
               .join('\n\n')
             const unanswered = ['cancelled', 'model_failed', 'output_invalid', 'context_overflow']
             const isAnswered = !unanswered.includes(state.reason)
-            expect(wholeChat(run)).toBe(isAnswered ? told || null : undefined)
+            expect(wholeChat(run)).toBe(isAnswered ? reported || null : undefined)
             const streamed = await streamedChat(run)
             const wasWithdrawn = 'code' in streamed && streamed.code === 'text_withdrawn'
-            const expected = isAnswered ? { text: told } : { code: state.reason }
+            const expected = isAnswered ? { text: reported } : { code: state.reason }
             expect(streamed).toEqual(wasWithdrawn ? streamed : expected)
           }
         })

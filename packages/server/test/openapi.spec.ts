@@ -119,8 +119,8 @@ describe('the OpenAPI document', () => {
     }
     for (const { path, operation } of described) {
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
-      const told = operation.parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
-      expect(told).toEqual(inPath)
+      const passed = operation.parameters.flatMap((each) => (each.in === 'path' ? [each.name] : []))
+      expect(passed).toEqual(inPath)
     }
   })
 

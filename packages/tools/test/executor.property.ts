@@ -65,9 +65,9 @@ async function play({ steps, end, value }: Behaviour, interferences: readonly In
     await turn()
   }
   for (let rest = 0; rest < 8; rest++) await turn()
-  const heard = signals.length
+  const received = signals.length
   lateProgress()
-  const late = signals.length - heard
+  const late = signals.length - received
   const closed = subscription.closed
   subscription.unsubscribe()
   return { signals, completed, unsubscribed, closed, late, listening: cancelled$.observed }

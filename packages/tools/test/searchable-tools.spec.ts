@@ -41,10 +41,10 @@ async function playing(
   const run = createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.')
   const { reason } = await run.result
   expect(reason).toBe('answered')
-  return { ...told(await Array.fromAsync(ledger.read(run.id))), model, ledger, run }
+  return { ...reported(await Array.fromAsync(ledger.read(run.id))), model, ledger, run }
 }
 
-function told(events: readonly RuntimeEvent[]) {
+function reported(events: readonly RuntimeEvent[]) {
   auditAll(events)
   expect(checkLaws(events)).toEqual([])
   let names: readonly string[] = []
@@ -208,13 +208,16 @@ describe('a model with tools to search for', () => {
     const resumed = second.runtime.resume(waiting.runId)
     await resumed.approve(waiting.pendingApprovals[0]!, { by: 'ada' })
     await resumed.result
-    const { offered, results } = told(await Array.fromAsync(ledger.read(waiting.runId)))
+    const { offered, results } = reported(await Array.fromAsync(ledger.read(waiting.runId)))
     expect(offered).toEqual([[], ['lamp', 'pay'], ['lamp', 'pay'], ['lamp', 'pay']])
     expect(results.slice(2)).toEqual(['success: did pay', 'success: did buy_lamp'])
     const third = process([call('buy_lamp'), done])
     const next = third.runtime.run(third.agent, 'Again.', { sessionId: 's' })
     await next.result
-    expect(told(await Array.fromAsync(ledger.read(next.id))).offered[0]?.toSorted()).toEqual(['lamp', 'pay'])
+    expect(reported(await Array.fromAsync(ledger.read(next.id))).offered[0]?.toSorted()).toEqual([
+      'lamp',
+      'pay',
+    ])
   })
 })
 

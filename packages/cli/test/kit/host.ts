@@ -5,9 +5,9 @@ import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/te
 const untilSignalled = testTool({
   name: 'wait',
   run: () => {
-    const told = new Promise<string>((resolve) => process.once('SIGTERM', () => resolve('told')))
+    const reported = new Promise<string>((resolve) => process.once('SIGTERM', () => resolve('told')))
     process.stderr.write('waiting to be told\n')
-    return told
+    return reported
   },
 })
 

@@ -75,7 +75,7 @@ export function advance(
     const { decision, count } = decideFrom(state, messages, place, now)
     const isRefused = 'refused' in decision
     if (!isRefused) record(decision.facts, now.at, (messages[place] as Signal).type, keys[place])
-    for (let told = 0; told < count; told++) refusals.push(isRefused ? decision.refused : undefined)
+    for (let each = 0; each < count; each++) refusals.push(isRefused ? decision.refused : undefined)
   }
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (state === undefined) break
@@ -118,10 +118,10 @@ export function eventOf(
   { runId, seq, epoch, at, cause, inboxKey, draining = false }: Recording,
 ): RuntimeEvent {
   const { v } = eventTraits[fact.type]
-  const told = cause === usualCause(fact)
-  if (told && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
+  const isUsual = cause === usualCause(fact)
+  if (isUsual && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
   const decided = omitUndefined({
-    cause: told ? undefined : cause,
+    cause: isUsual ? undefined : cause,
     inboxKey,
     draining: draining ? (true as const) : undefined,
   })

@@ -12,7 +12,7 @@ import { malformedCases } from './contract-writes/malformed-cases.ts'
 import { nameCases } from './contract-writes/name-cases.ts'
 import { onceCases } from './contract-writes/once-cases.ts'
 import { readCases } from './contract-reads/read-cases.ts'
-import { restCases } from './contract-writes/release-cases.ts'
+import { releaseCases } from './contract-writes/release-cases.ts'
 import { searchCases } from './contract-reads/search-cases.ts'
 import { sessionCases } from './contract-writes/session-cases.ts'
 import { sharedCases } from './contract-reads/shared-cases.ts'
@@ -50,7 +50,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...contentCases,
   ...inboxCases,
   ...changeCases,
-  ...restCases,
+  ...releaseCases,
   ...closeCases,
   ...sharedCases,
 ]

@@ -60,10 +60,10 @@ export class ProjectionAudit {
     if (late !== undefined)
       this.#note(fault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`))
     if (row && row.seq > lastSeq) this.#note(fault('projection', `of ${lastSeq} events`, `of ${row.seq}`))
-    const told = row?.seq ?? 0
-    if (cursor === undefined || cursor === '' || told >= lastSeq || row?.summary === null) return
-    const isToCome = await orElse(true, () => this.#database.isAfter(cursor, this.#runId, told + 1))
-    if (!isToCome) this.#note(fault('projection', `of ${lastSeq} events`, `of ${told}`))
+    const projectedSeq = row?.seq ?? 0
+    if (cursor === undefined || cursor === '' || projectedSeq >= lastSeq || row?.summary === null) return
+    const isToCome = await orElse(true, () => this.#database.isAfter(cursor, this.#runId, projectedSeq + 1))
+    if (!isToCome) this.#note(fault('projection', `of ${lastSeq} events`, `of ${projectedSeq}`))
   }
 
   #note(found: Fault | undefined): void {

@@ -30,25 +30,25 @@ export async function expectTold(
   runs: readonly (readonly RuntimeEvent[])[],
   refresh: boolean,
 ): Promise<void> {
-  const told = runs.map(toldRun)
-  const times = told.map(({ lastAt }) => lastAt).sort((a, b) => a - b)
+  const reported = runs.map(toldRun)
+  const times = reported.map(({ lastAt }) => lastAt).sort((a, b) => a - b)
   const middle = times[Math.floor(times.length / 2)] ?? 0
   for (const since of [0, middle, middle + hourMs]) {
     await expectStats(ledger, runs, since, refresh)
     await expectListed(
       ledger,
-      told.filter(({ lastAt }) => lastAt >= since),
+      reported.filter(({ lastAt }) => lastAt >= since),
       { since },
       refresh,
     )
   }
-  await expectListed(ledger, told, {}, refresh)
+  await expectListed(ledger, reported, {}, refresh)
   for (const status of statuses) {
-    const havingStatus = told.filter((run) => run.status === status)
+    const havingStatus = reported.filter((run) => run.status === status)
     await expectListed(ledger, havingStatus, { statuses: [status] }, refresh)
   }
-  for (const agent of new Set(told.flatMap(({ agents }) => agents))) {
-    const having = told.filter(({ agents }) => agents.includes(agent))
+  for (const agent of new Set(reported.flatMap(({ agents }) => agents))) {
+    const having = reported.filter(({ agents }) => agents.includes(agent))
     await expectListed(ledger, having, { agent }, refresh)
     await expectListed(
       ledger,
@@ -72,12 +72,12 @@ async function expectStats(
   expect(stats.counts).toEqual(due.counts)
   expect(sorted(stats.spending)).toEqual(sorted(due.spending))
   expect(sorted(stats.sessions)).toEqual(sorted(due.sessions))
-  const told = runs.map(toldRun)
+  const reported = runs.map(toldRun)
   const idsOf = (named: readonly { readonly runId: string }[]): readonly string[] =>
     named.map(({ runId }) => runId)
-  expect(idsOf(stats.unfinished)).toEqual(idsOf(told.filter(({ status }) => status === 'unfinished')))
+  expect(idsOf(stats.unfinished)).toEqual(idsOf(reported.filter(({ status }) => status === 'unfinished')))
   expect(idsOf(stats.failed)).toEqual(
-    idsOf(told.filter(({ status, lastAt }) => status === 'failed' && lastAt >= from)),
+    idsOf(reported.filter(({ status, lastAt }) => status === 'failed' && lastAt >= from)),
   )
   const atTop = runs.filter(([first]) => first?.type === 'run_started' && first.parent?.relation !== 'child')
   expect(idsOf(stats.suspended)).toEqual(
@@ -92,15 +92,15 @@ async function expectListed(
   refresh: boolean,
 ): Promise<void> {
   const listed = await Array.fromAsync(runSummaries(ledger, filter, { refresh }))
-  expect(listed.map(told)).toEqual(due)
+  expect(listed.map(reported)).toEqual(due)
   const [first, second] = due
   if (first === undefined || second === undefined) return
   const page = { ...filter, before: first.runId as ListedRun['runId'], limit: 1 }
-  expect((await Array.fromAsync(runSummaries(ledger, page, { refresh }))).map(told)).toEqual([second])
-  expect(told(await runSummary(ledger, second.runId as ListedRun['runId']))).toEqual(second)
+  expect((await Array.fromAsync(runSummaries(ledger, page, { refresh }))).map(reported)).toEqual([second])
+  expect(reported(await runSummary(ledger, second.runId as ListedRun['runId']))).toEqual(second)
 }
 
-function told(run: ListedRun): ToldRun {
+function reported(run: ListedRun): ToldRun {
   if (run.status === 'unreadable') throw new Error(`Run ${run.runId} is unreadable: ${run.message}`)
   const { runId, seq, status, agents, lastAt, waits, usage, costUsd } = run
   const approvals = waits.approvals.map(({ toolCallId }) => toolCallId)

@@ -79,7 +79,7 @@ const summedUp: Scenario = {
         keepMessages: 2,
         summarize: stagedModel(
           stage,
-          ({ messages: [told] }) => saying(`${repliesTold(told)} replies before.`),
+          ({ messages: [first] }) => saying(`${repliesBefore(first)} replies before.`),
           'scripted-2',
         ),
       },
@@ -101,9 +101,9 @@ function repliesIn({ messages }: ModelRequest): number {
 }
 
 /** The same, of the history that is to be summed up. */
-function repliesTold(told: Message | undefined): number {
-  const text = told?.role === 'user' ? textOf(told.parts) : ''
-  return summarized(told) + text.split('\nAssistant').length - 1
+function repliesBefore(first: Message | undefined): number {
+  const text = first?.role === 'user' ? textOf(first.parts) : ''
+  return summarized(first) + text.split('\nAssistant').length - 1
 }
 
 /** Runs in which models fail, guardrails and schemas look, and a model sums up. */

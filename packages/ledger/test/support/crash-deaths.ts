@@ -21,7 +21,7 @@ export interface Survived {
   /** Runs that were replayed. */
   readonly replays: number
   /** What the runtime that lost its server reported to its callers; absent where it had nothing more to write. */
-  readonly told?: string
+  readonly reported?: string
   /** Events that had been acknowledged as lazy, and went with the server, as they may. */
   readonly lost: number
   readonly violations: readonly string[]
@@ -45,7 +45,7 @@ async function live(server: MortalServer, death: Death, cross: Cross): Promise<S
   const { connectionString } = server
   const site = siteOf({ kind: 'postgres', connectionString, schema: 'deaths' }, death.scenario)
   const ledger = openStore(site.store)
-  const { before, told, strays, faults } = await lives({ server, site, ledger, cross })
+  const { before, reported, strays, faults } = await lives({ server, site, ledger, cross })
   const evidence = await evidenceOf(site, { before, strays })
   await ledger.close()
   const violations = [...faults, ...judge(evidence)]
@@ -56,14 +56,14 @@ async function live(server: MortalServer, death: Death, cross: Cross): Promise<S
     events: eventsIn(evidence.after),
     replays: evidence.replays,
     lost: lostWithTheServer(evidence),
-    ...(told[0] !== undefined && { told: told[0].slice(0, told[0].indexOf(':')) }),
+    ...(reported[0] !== undefined && { reported: reported[0].slice(0, reported[0].indexOf(':')) }),
     ...(violations.length > 0 && { folder: site.folder }),
   }
 }
 
 interface Lives {
   readonly before: Holdings
-  readonly told: readonly string[]
+  readonly reported: readonly string[]
   readonly strays: readonly string[]
   readonly faults: readonly string[]
 }
@@ -81,16 +81,16 @@ async function lives({
   readonly cross: Cross
 }): Promise<Lives> {
   let before: Holdings = { sessions: {}, events: new Map(), inboxes: new Map(), epochs: new Map() }
-  const told: string[] = []
+  const reported: string[] = []
   const faults: string[] = []
   for (let life = 1; life <= maxLives; life++) {
     try {
       const strays = await see(site, ledger, { cross })
       await reviveIfDead(server, site)
       // Every caller that waited for the run got what that meant for it.
-      return { before, told, faults, strays: strays.filter((stray) => !isOfTheStore(stray)) }
+      return { before, reported, faults, strays: strays.filter((stray) => !isOfTheStore(stray)) }
     } catch (error) {
-      told.push(String(error))
+      reported.push(String(error))
       if (!isOfTheStore(String(error))) faults.push(`the runtime met ${String(error)}`)
     }
     await reviveIfDead(server, site)
@@ -98,9 +98,9 @@ async function lives({
   }
   return {
     before,
-    told,
+    reported,
     strays: [],
-    faults: [...faults, `it did not end in ${maxLives} lives: ${told.join('; ')}`],
+    faults: [...faults, `it did not end in ${maxLives} lives: ${reported.join('; ')}`],
   }
 }
 

@@ -28,10 +28,10 @@ export async function unheard(first: Ledger, second: Ledger, times: number): Pro
       }),
     )
     const history = await createRuntime({ ledger: first }).session(sessionId).history()
-    const heard = (history?.messages ?? []).flatMap((message) =>
+    const received = (history?.messages ?? []).flatMap((message) =>
       message.role === 'user' ? [textOf(message.parts)] : [],
     )
-    const [due, found] = [said.flat().toSorted().join(' '), heard.toSorted().join(' ')]
+    const [due, found] = [said.flat().toSorted().join(' '), received.toSorted().join(' ')]
     if (due !== found) faults.push(`${sessionId}: heard ${found}, not ${due}`)
     for await (const { runId } of first.runs({ sessionId })) {
       const { ok, broken } = await verifyRun(first, runId)

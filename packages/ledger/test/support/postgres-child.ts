@@ -92,11 +92,11 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
   /** Appends, listens, and goes without closing. */
   async leave() {
-    const heard = new Promise<void>((resolve) => {
+    const received = new Promise<void>((resolve) => {
       ledger.changes(run).subscribe(() => resolve())
     })
     say(await takeOver())
-    await heard
+    await received
   },
   /** Makes the ledger, with others that do the same, and a run in it. */
   async make() {

@@ -32,8 +32,8 @@ export async function startPostgres(settings: readonly string[]): Promise<Postgr
   }
   const order = async (command: string): Promise<void> => {
     child.stdin.write(`${command}\n`)
-    const heard = await hear()
-    if (heard !== command) throw new Error(`The Postgres server answers ${JSON.stringify(heard)}.`)
+    const received = await hear()
+    if (received !== command) throw new Error(`The Postgres server answers ${JSON.stringify(received)}.`)
   }
   return {
     server: (await hear()) as PostgresServer,

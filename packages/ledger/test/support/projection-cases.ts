@@ -137,11 +137,11 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await longRun(ledger, 7)
     await refreshed(ledger)
     const runs = await everyRun(ledger)
-    const told = await statsOf(ledger)
+    const reported = await statsOf(ledger)
     for (const table of tables.toReversed()) {
       await bed.tamper(`drop table ${table}`)
       const reader = bed.open({ readOnly: true })
-      expect(await statsOf(reader)).toEqual(told)
+      expect(await statsOf(reader)).toEqual(reported)
       expect(await Array.fromAsync(runSummaries(reader, { statuses: ['done'] }))).toHaveLength(4)
       expect(await differing(reader)).toEqual([])
     }

@@ -135,15 +135,15 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     expect(deltas).toBeGreaterThan(1)
     const dry = await applyRetention(ledger, { deltasMs: 10, contentMs: 20 }, { now: at + 11, dryRun: true })
     expect(dry).toMatchObject({ deltas, content: 0 })
-    const heard: number[] = []
+    const received: number[] = []
     expect(
       await applyRetention(
         ledger,
         { deltasMs: 10, contentMs: 20 },
-        { now: at + 11, onProgress: (soFar) => heard.push(soFar.deltas) },
+        { now: at + 11, onProgress: (soFar) => received.push(soFar.deltas) },
       ),
     ).toEqual({ deltas, content: 0, runs: 0, events: 0 })
-    expect(heard.at(-1)).toBe(deltas)
+    expect(received.at(-1)).toBe(deltas)
     const { removed, ...kept } =
       (await eventsOf(ledger, ended)).find(({ type }) => type === 'assistant_text_delta') ?? {}
     expect([removed, kept]).toMatchObject([{ kind: 'expired', by: 'retention', at: at + 11 }, { text: '' }])

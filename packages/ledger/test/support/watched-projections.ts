@@ -21,11 +21,11 @@ export function openedProjections() {
   }
   const ledger = open()
   const database = projectionDatabaseOf(ledger) as ProjectionDatabase
-  const heard: number[] = []
+  const received: number[] = []
   return {
-    ...{ path, ledger, database, heard },
+    ...{ path, ledger, database, received },
     reader: () => open(true),
-    refresh: () => refreshProjections(ledger, database, (events) => heard.push(events)),
+    refresh: () => refreshProjections(ledger, database, (events) => received.push(events)),
     tamper: (statement: string) => tamper(path, (file) => void file.exec(statement)),
     rows: (query: string) => withRaw(path, (file) => file.prepare<[], Record<string, unknown>>(query).all()),
   }

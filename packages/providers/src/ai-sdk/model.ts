@@ -2,7 +2,7 @@ import type { Model, ModelRequest } from '@tallystick/core'
 import type { ModelContext } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 import { collectWarnings, type Warn, warnOnce } from '../shared/options/warning.ts'
-import { toldInWords } from '../shared/request/answer-instructions.ts'
+import { schemaInWords } from '../shared/request/answer-instructions.ts'
 import { warnOfNames } from '../shared/request/tool-names.ts'
 import { type OwnSecrets, ownSecrets } from '../shared/secrets/own-secrets.ts'
 import type { Connection } from '../shared/stream/connection.ts'
@@ -80,7 +80,7 @@ async function openStream(call: Call, { abort }: Connection): Promise<Opened<Wir
   const { model, provider, options, learnt, secrets, warn, request, context } = call
   const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
   if (answerInWords && request.outputSchema) {
-    warn({ what: 'output_schema', message: toldInWords('the provider does not pass it on') })
+    warn({ what: 'output_schema', message: schemaInWords('the provider does not pass it on') })
   }
   const { call: asked, names } = callOf(request, await readerOf(model, provider), {
     ...options,

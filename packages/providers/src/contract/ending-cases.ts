@@ -1,7 +1,7 @@
 import { callModel, callUpTo, onStage, until } from './call-outcome.ts'
 import type { ModelContractCase, ModelHarness, Scene } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
-import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
+import { replyWithCall, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
 import { stillClock } from './still-clock.ts'
 
 /** Longer than any adapter waits. */
@@ -12,11 +12,13 @@ async function checkCuts(
   ending: 'end' | 'break',
   classes: readonly string[],
 ): Promise<void> {
-  const whole = await onStage(harness, [replying(callingReply)], ({ model }) => callModel(model, toolRequest))
-  const { proof } = harness.measure(callingReply)
+  const whole = await onStage(harness, [replying(replyWithCall)], ({ model }) =>
+    callModel(model, toolRequest),
+  )
+  const { proof } = harness.measure(replyWithCall)
   for (let events = 0; events < proof; events++) {
     const what = `a reply of which ${events} of ${proof} events came`
-    const scene = replying(callingReply, { events, ending })
+    const scene = replying(replyWithCall, { events, ending })
     const { signals, failure } = await onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
     require(failure !== undefined, `${what} fails`)
     require(classes.includes(failure.class), `${what} is ${classes.join(' or ')}, not ${failure.class}`)
@@ -86,15 +88,15 @@ async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
 }
 
 async function checkGivenUp(harness: ModelHarness): Promise<void> {
-  const { proof } = harness.measure(callingReply)
+  const { proof } = harness.measure(replyWithCall)
   const events = proof - 1
   // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
-  const cut = await onStage(harness, [replying(callingReply, { events })], ({ model }) =>
+  const cut = await onStage(harness, [replying(replyWithCall, { events })], ({ model }) =>
     callModel(model, toolRequest),
   )
   const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
   require(last > 0, 'a reply is reported while it streams')
-  await onStage(harness, [replying(callingReply, { events, ending: 'stall' })], async (stage) => {
+  await onStage(harness, [replying(replyWithCall, { events, ending: 'stall' })], async (stage) => {
     for (let count = 1; count <= last + 1; count++) {
       const { signals, clock } = await callUpTo(stage.model, toolRequest, count)
       await stage.closed(count - 1)

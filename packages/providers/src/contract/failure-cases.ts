@@ -51,7 +51,7 @@ async function checkPage(harness: ModelHarness): Promise<void> {
   require(!failure.message.includes('Log in'), 'nothing of the page is in the message')
 }
 
-async function checkNobody(harness: ModelHarness): Promise<void> {
+async function checkUnreachable(harness: ModelHarness): Promise<void> {
   const failure = await failureOf(harness, { type: 'nobody' })
   requireEqual([failure.class, failure.retryable], ['network', true], 'The failure')
 }
@@ -62,15 +62,15 @@ async function checkWords(harness: ModelHarness): Promise<void> {
     const failure = await failureOf(harness, { type: 'refusal', status })
     require(failure.message.length < 1000 &&
       !failure.message.includes('\n'), 'a message is one line, and not a long one')
-    if (secret !== undefined) require(!told(failure).includes(secret), 'the key is nowhere in the failure')
+    if (secret !== undefined) require(!textOf(failure).includes(secret), 'the key is nowhere in the failure')
   }
 }
 
 /** Everything that a log of the error could show. */
-function told(error: unknown, depth = 0): string {
+function textOf(error: unknown, depth = 0): string {
   if (typeof error !== 'object' || error === null || depth > 4) return String(error)
   const fields = Object.getOwnPropertyNames(error).map((key) => (error as Record<string, unknown>)[key])
-  return fields.map((field) => told(field, depth + 1)).join('\n')
+  return fields.map((field) => textOf(field, depth + 1)).join('\n')
 }
 
 /** What a model says when it is refused. */
@@ -82,7 +82,7 @@ export const failureCases: readonly ModelContractCase[] = [
   },
   { promise: 'says how long it was asked to wait', needs: 'connection', run: checkWait },
   { promise: 'takes no page for a reply', needs: 'connection', run: checkPage },
-  { promise: 'says that no server could be reached', needs: 'connection', run: checkNobody },
+  { promise: 'says that no server could be reached', needs: 'connection', run: checkUnreachable },
   {
     promise: 'tells of a refusal in one bounded line, without the key',
     needs: 'connection',

@@ -2,9 +2,9 @@ import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { callModel, type CallOutcome, endOf, onStage } from './call-outcome.ts'
 import type { ContractReply, ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
-import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
+import { replyWithCall, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
 
-const thinkingReply: ContractReply = { ...callingReply, reasoning: ['The user asks ', 'for two things.'] }
+const thinkingReply: ContractReply = { ...replyWithCall, reasoning: ['The user asks ', 'for two things.'] }
 
 function outcomeOf(harness: ModelHarness, reply: ContractReply, pieceBytes?: number): Promise<CallOutcome> {
   const scene = replying(reply, pieceBytes === undefined ? {} : { pieceBytes })
@@ -22,7 +22,7 @@ function deltas(
 }
 
 async function checkOrder(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, callingReply)
+  const outcome = await outcomeOf(harness, replyWithCall)
   endOf(outcome)
   const types = outcome.signals.map(({ type }) => type)
   require(types.filter((type) => type === 'model_started').length <= 1, 'a reply starts at most once')
@@ -53,13 +53,13 @@ async function checkReasoning(harness: ModelHarness): Promise<void> {
 }
 
 async function checkCalls(harness: ModelHarness): Promise<void> {
-  const outcome = await outcomeOf(harness, callingReply)
+  const outcome = await outcomeOf(harness, replyWithCall)
   const requested = outcome.signals.flatMap((signal) =>
     signal.type === 'model_tool_request' ? [{ part: signal.part, ...signal.call }] : [],
   )
   requireEqual(
     requested.map(({ name, input }) => ({ name, input })),
-    callingReply.calls?.map(({ name, input }) => ({ name, input })),
+    replyWithCall.calls?.map(({ name, input }) => ({ name, input })),
     'The calls',
   )
   const kept = endOf(outcome).parts.filter((part) => part.type === 'tool_call')
@@ -86,16 +86,16 @@ async function checkParts(harness: ModelHarness): Promise<void> {
 
 async function checkStops(harness: ModelHarness): Promise<void> {
   const cut: ContractReply = { ...spokenReply, stop: 'max_tokens' }
-  for (const reply of [spokenReply, callingReply, cut]) {
+  for (const reply of [spokenReply, replyWithCall, cut]) {
     requireEqual(endOf(await outcomeOf(harness, reply)).stopReason, reply.stop, 'The stop reason')
   }
 }
 
 async function checkUsage(harness: ModelHarness): Promise<void> {
-  const { signals } = await outcomeOf(harness, callingReply)
+  const { signals } = await outcomeOf(harness, replyWithCall)
   const last = signals.findLast((signal) => signal.type === 'model_usage')?.usage
   const { inputTokens, outputTokens } = last ?? {}
-  requireEqual({ inputTokens, outputTokens }, callingReply.usage, 'The usage')
+  requireEqual({ inputTokens, outputTokens }, replyWithCall.usage, 'The usage')
 }
 
 async function checkJson(harness: ModelHarness): Promise<void> {

@@ -5,7 +5,7 @@ import type { ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
 import {
   callIdOf,
-  callingReply,
+  replyWithCall,
   hardHistories,
   plainRequest,
   replying,
@@ -42,7 +42,7 @@ async function checkHistories(harness: ModelHarness): Promise<void> {
 }
 
 async function checkRoundTrip(harness: ModelHarness): Promise<void> {
-  const reply = harness.lacks?.includes('reasoning') ? callingReply : { ...callingReply, reasoning: ['hm'] }
+  const reply = harness.lacks?.includes('reasoning') ? replyWithCall : { ...replyWithCall, reasoning: ['hm'] }
   await onStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
     const { parts, stopReason } = endOf(await callModel(stage.model, toolRequest))
     let ordinal = 0
@@ -85,7 +85,7 @@ async function checkNames(harness: ModelHarness): Promise<void> {
     reply: (toolNames: readonly string[]) => {
       offered = toolNames
       const calls = toolNames.map((name, place) => ({ id: `call_${place}`, name, input: {} }))
-      return { ...callingReply, calls }
+      return { ...replyWithCall, calls }
     },
   }
   await onStage(harness, [scene], async ({ model }) => {

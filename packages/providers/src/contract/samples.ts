@@ -30,7 +30,7 @@ export const spokenReply: ContractReply = {
 }
 
 /** Words and three calls: one with input, one without, and one more of the first tool. */
-export const callingReply: ContractReply = {
+export const replyWithCall: ContractReply = {
   text: ['Let me look.'],
   calls: [
     { id: 'call_a1', name: 'get_weather', input: { city: 'Seoul — 서울', nested: { days: [1, 2.5, null] } } },

@@ -141,8 +141,8 @@ async function decidedNext(driven: Driven, state: RunState | undefined, place: P
   const { recorded, agentNamed, fields, application } = driven
   const { index } = place
   const next = recorded[index] as RuntimeEvent
-  const owed = owedBefore(driven, state, place)
-  if (owed.length > 0 || causeOf(next) === 'controller') return { happened: owed }
+  const pending = pendingBefore(driven, state, place)
+  if (pending.length > 0 || causeOf(next) === 'controller') return { happened: pending }
   const agent = agentNamed(state?.agent ?? (next.type === 'run_started' ? next.agent : ''))
   const before = { before: state, recorded, index }
   const message = await messageAt({ ...before, agent, fields, given: application })
@@ -176,7 +176,7 @@ interface Place {
  * it, and nothing if the run rested before an input. The controller is not asked between inputs that follow each other,
  * since they may be of one append, nor for a process that was draining.
  */
-function owedBefore(
+function pendingBefore(
   { recorded, agentNamed, fields, application }: Driven,
   state: RunState | undefined,
   { index, given }: Place,

@@ -45,9 +45,9 @@ export function chatChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
     },
     step_withdrawn: () => {
       const withdrawn = chat.withdraw()
-      const told = unlessBroken(withdrawn ? [withdrawnError] : [])
+      const chunks = unlessBroken(withdrawn ? [withdrawnError] : [])
       isBroken ||= withdrawn
-      return told
+      return chunks
     },
     run_waits: (move) => unlessBroken(chunksOf(chat, chat.endOfWait(move))),
     run_finished: (move) => unlessBroken(chunksOf(chat, chat.endOfRun(move))),

@@ -40,8 +40,8 @@ const why = 'the agent and its server decide that. Leave it out'
 function only<const Value extends string | number | boolean>(
   ...values: readonly [Value, ...Value[]]
 ): z.ZodType {
-  const told = values.map((value) => JSON.stringify(value)).join(' or ')
-  return z.literal(values, { error: `can only be ${told} here: ${why}` }).nullish()
+  const allowed = values.map((value) => JSON.stringify(value)).join(' or ')
+  return z.literal(values, { error: `can only be ${allowed} here: ${why}` }).nullish()
 }
 
 const noneOf: z.ZodType = z.array(z.never({ error: `has to be empty: ${why}` })).nullish()

@@ -31,7 +31,7 @@ for each in $groups; do kill -s KILL -- "-$each"; done
 export function processGuard(): ProcessGuard {
   let shell: ChildProcess | undefined
   let gone: Promise<void> | undefined
-  const tell = (line: string): void => {
+  const send = (line: string): void => {
     if (process.platform === 'win32') return
     if (shell === undefined) {
       // In a group of its own: an interrupt from the keyboard must not reach it.
@@ -54,8 +54,8 @@ export function processGuard(): ProcessGuard {
     shell.stdin?.write(`${line}\n`)
   }
   return {
-    add: (groupId) => tell(`+ ${groupId}`),
-    remove: (groupId) => tell(`- ${groupId}`),
+    add: (groupId) => send(`+ ${groupId}`),
+    remove: (groupId) => send(`- ${groupId}`),
     async close() {
       if (shell === undefined) return
       shell.ref()

@@ -54,8 +54,8 @@ function described<Context>(tool: Tool<Context>, describe: DryRunOptions['descri
 function whatOf(tool: string, input: JsonObject, describe: DryRunOptions['describe']): string {
   const plain = `${tool} would have been called with ${boundedText(JSON.stringify(input), maxDescription)}.`
   try {
-    const told: unknown = describe?.({ tool, input })
-    return typeof told === 'string' && told !== '' ? boundedText(told, maxDescription) : plain
+    const ownText: unknown = describe?.({ tool, input })
+    return typeof ownText === 'string' && ownText !== '' ? boundedText(ownText, maxDescription) : plain
   } catch {
     return plain
   }

@@ -116,8 +116,8 @@ function around<Context>(
     let stop: ((gone: Error) => void) | undefined
     let hasRun = false
     const onProgress = (data: Json): void => {
-      const told = progress ? progress(data, call) : data
-      if (told !== undefined) subscriber.next({ type: 'tool_progressed', data: told })
+      const passed = progress ? progress(data, call) : data
+      if (passed !== undefined) subscriber.next({ type: 'tool_progressed', data: passed })
     }
     const next = (): Promise<MiddlewareEnding> => {
       if (hasRun) return Promise.reject(new TypeError(`The middleware ${name} called next() twice`))

@@ -80,15 +80,15 @@ describe('a statement that does not end', () => {
 
   it('is stopped when no caller waits for it any more', async () => {
     const timers = new HeldTimers()
-    const heard: ToolSignal[] = []
+    const received: ToolSignal[] = []
     const subscription = sqlQuery({ path, timers })
       .run(toolRun({ sql: endless }))
-      .subscribe((signal) => void heard.push(signal))
+      .subscribe((signal) => void received.push(signal))
     await timers.isSet(5_000)
     subscription.unsubscribe()
     while (processes() > 0) await new Promise((resolve) => setImmediate(resolve))
     expect([timers.count, processes()]).toEqual([0, 0])
-    expect(heard).toEqual([])
+    expect(received).toEqual([])
   })
 
   it('is stopped when it takes too much memory', async () => {

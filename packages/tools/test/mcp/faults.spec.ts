@@ -74,9 +74,9 @@ describe('a call', () => {
   it('is timed out after a time without progress, told apart from a cancel', async () => {
     const clock = manualClock()
     const manager = await connectFaulty({ timeoutMs: 1_000 }, { timers: clock })
-    const heard: Json[] = []
-    const call = manager.call('bad', 'hang', {}, { onProgress: (data) => void heard.push(data) })
-    while (heard.length === 0) await tick()
+    const received: Json[] = []
+    const call = manager.call('bad', 'hang', {}, { onProgress: (data) => void received.push(data) })
+    while (received.length === 0) await tick()
     clock.advance(1_000)
     await expect(call).rejects.toMatchObject({ outcome: 'timed_out' })
     const abort = new AbortController()

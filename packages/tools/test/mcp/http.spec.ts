@@ -155,9 +155,9 @@ describe('a server at a URL', () => {
     const clock = manualClock()
     const server = await sessionServer()
     const manager = await connect({ bad: { url: server.url, timeoutMs: 500 } }, { timers: clock })
-    const heard: Json[] = []
-    const call = manager.call('bad', 'hang', {}, { onProgress: (data) => void heard.push(data) })
-    while (heard.length === 0) await tick()
+    const received: Json[] = []
+    const call = manager.call('bad', 'hang', {}, { onProgress: (data) => void received.push(data) })
+    while (received.length === 0) await tick()
     clock.advance(500)
     await expect(call).rejects.toMatchObject({ outcome: 'timed_out' })
   })

@@ -29,8 +29,8 @@ async function lastingCall(
   manager: McpManager,
   signal?: AbortSignal,
 ): Promise<{ readonly ended: Promise<unknown> }> {
-  const heard: Json[] = []
-  const onProgress = (data: Json): void => void heard.push(data)
+  const received: Json[] = []
+  const onProgress = (data: Json): void => void received.push(data)
   const call = manager.call('everything', 'trigger-long-running-operation', long, {
     onProgress,
     ...(signal && { signal }),
@@ -39,8 +39,8 @@ async function lastingCall(
     () => 'answered',
     (error: unknown) => error,
   )
-  while (heard.length === 0) await tick()
-  expect(heard[0]).toMatchObject({ progress: 1, total: 20_000 })
+  while (received.length === 0) await tick()
+  expect(received[0]).toMatchObject({ progress: 1, total: 20_000 })
   return { ended }
 }
 

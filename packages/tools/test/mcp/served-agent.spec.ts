@@ -11,7 +11,7 @@ import { ownTools } from './servers/own-tools.ts'
 type Steps = Parameters<typeof scriptedModel>[0]
 
 /** An agent of these steps that is called once, as a client calls it, and what is heard of it. */
-function calling(steps: Steps, input: JsonObject, { isLate = false, context = {} } = {}) {
+function withCall(steps: Steps, input: JsonObject, { isLate = false, context = {} } = {}) {
   const { add, slow, pay, stopped } = ownTools()
   const seen: unknown[] = []
   const look = defineTool({
@@ -53,7 +53,7 @@ const parts = (text: string | RegExp): unknown => [
 
 describe('an agent that a client calls', () => {
   it('given a task, when it has answered, then its answer is the result, and each reply with calls was reported', async () => {
-    const { ending, reports, seen } = calling(
+    const { ending, reports, seen } = withCall(
       [
         {
           toolCalls: [
@@ -73,13 +73,13 @@ describe('an agent that a client calls', () => {
   })
 
   it('given no task, when it is called, then nothing runs', async () => {
-    const { ending, ledger } = calling([], { task: ' ' })
+    const { ending, ledger } = withCall([], { task: ' ' })
     expect(await ending).toMatchObject({ outcome: 'invalid_input', content: parts('Nothing was run') })
     expect(await Array.fromAsync(ledger.runs())).toEqual([])
   })
 
   it('given a tool that runs, when the client cancels the call, then the tool is stopped and the run ends', async () => {
-    const { ending, abort, reports, stopped, ledger } = calling(
+    const { ending, abort, reports, stopped, ledger } = withCall(
       [{ toolCalls: [{ name: 'slow', input: {} }] }, { text: 'Done.' }],
       task,
     )
@@ -97,7 +97,7 @@ describe('an agent that a client calls', () => {
   })
 
   it('given a client that has cancelled already, when the run begins, then it is cancelled', async () => {
-    const { ending, stopped } = calling([{ toolCalls: [{ name: 'slow', input: {} }] }], task, {
+    const { ending, stopped } = withCall([{ toolCalls: [{ name: 'slow', input: {} }] }], task, {
       isLate: true,
     })
     expect(await ending).toMatchObject({ outcome: 'failed', content: parts('(cancelled)') })
@@ -106,7 +106,7 @@ describe('an agent that a client calls', () => {
 
   it('given a limit, when the run meets it, then the client learns why, and what was said', async () => {
     const more = { text: 'More. ', toolCalls: [{ name: 'look', input: {} }] }
-    const { ending } = calling([more, more, more, more], task)
+    const { ending } = withCall([more, more, more, more], task)
     expect(await ending).toMatchObject({
       outcome: 'failed',
       content: parts(/\(turn_limit\)\. More\. \nIts run/),
@@ -115,7 +115,7 @@ describe('an agent that a client calls', () => {
 
   it('given calls that ask, when the run waits, then the client learns for what, and where to decide', async () => {
     const pay = { name: 'pay', input: { euros: 99 } }
-    const { ending } = calling([{ toolCalls: [pay, pay] }], task)
+    const { ending } = withCall([{ toolCalls: [pay, pay] }], task)
     const text =
       /^The agent waits for a person who decides about pay, pay\. Its run is [0-9a-f-]{36}: decide there/
     expect(await ending).toMatchObject({ outcome: 'failed', content: parts(text) })

@@ -163,8 +163,8 @@ const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
 }
 
 /** A result as the model reads it: the history, guardrails and later calls see no other. */
-function resultOf({ toolCallId, name, outcome, ...told }: EventOf<'tool_result'>): ToolResult {
-  return { toolCallId, name, outcome, content: told.shown ?? told.projected ?? told.content }
+function resultOf({ toolCallId, name, outcome, ...contents }: EventOf<'tool_result'>): ToolResult {
+  return { toolCallId, name, outcome, content: contents.shown ?? contents.projected ?? contents.content }
 }
 
 function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {

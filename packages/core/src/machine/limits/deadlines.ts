@@ -56,8 +56,8 @@ export function closingMs(state: RunState): number {
  * deadline. Every tool gets the request to stop first, however short the time: a child run without it would continue.
  */
 export function graceEndOf(state: RunState, askedAt: number): number {
-  const heardAt = askedAt + 1
-  const graceEnd = Math.max(heardAt, askedAt + (state.limits.graceMs ?? defaultLimits.graceMs))
+  const decidedAt = askedAt + 1
+  const graceEnd = Math.max(decidedAt, askedAt + (state.limits.graceMs ?? defaultLimits.graceMs))
   if (state.cancel) return graceEnd
-  return Math.min(graceEnd, Math.max(heardAt, deadlineOf(state) ?? Infinity))
+  return Math.min(graceEnd, Math.max(decidedAt, deadlineOf(state) ?? Infinity))
 }

@@ -34,12 +34,12 @@ function isLeftOut({
 function editsOf(messages: readonly Message[], from: number): readonly HistoryEdit[] {
   const refused = messages.slice(from)
   const ran = refused.flatMap((message) => (message.role === 'tool' ? message.results : []))
-  const told = ran
+  const toolsRun = ran
     .filter(({ outcome }) => !nothingRan.has(outcome))
     .map(({ name, outcome }) => `${name} (${outcome})`)
   return refused.map((_, place): HistoryEdit => {
     const index = from + place
-    return place === 0 && told.length > 0 ? { index, message: placeholderMessage(told) } : { index }
+    return place === 0 && toolsRun.length > 0 ? { index, message: placeholderMessage(toolsRun) } : { index }
   })
 }
 
@@ -53,7 +53,7 @@ const nothingRan: ReadonlySet<Outcome> = new Set([
   'skipped',
 ])
 
-function placeholderMessage(told: readonly string[]): Message {
-  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${told.join(', ')}.)`
+function placeholderMessage(toolsRun: readonly string[]): Message {
+  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
   return { role: 'user', parts: [{ type: 'text', text }] }
 }

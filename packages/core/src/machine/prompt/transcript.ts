@@ -26,10 +26,10 @@ function openResults(state: RunState): Message | undefined {
   if (state.phase !== 'collecting' && state.phase !== 'executing') return undefined
   const calls = openTurnCalls(state)
   if (calls.length === 0) return undefined
-  return { role: 'tool', results: calls.map((call) => shownResult(call) ?? standIn(call)) }
+  return { role: 'tool', results: calls.map((call) => shownResult(call) ?? placeholderResult(call)) }
 }
 
-function standIn({ toolCallId, name, attempts }: Call): ToolResult {
+function placeholderResult({ toolCallId, name, attempts }: Call): ToolResult {
   const outcome = attempts > 0 ? 'interrupted' : 'skipped'
   const text = attempts > 0 ? undefined : 'This call was not run.'
   return { toolCallId, name, outcome, content: textContent(outcome, text) }

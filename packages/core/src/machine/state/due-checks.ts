@@ -42,11 +42,11 @@ export function dueAnswerCheck(state: CollectingState): 'schema' | 'guardrails' 
 }
 
 /** Outcomes whose content comes from a tool. */
-const toldByTools: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'repeated'])
+const writtenByTools: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'repeated'])
 
 /** The calls whose results a tool has written. */
 export function answeredCalls(state: ExecutingState): readonly Call[] {
-  return state.calls.filter(({ result }) => result && toldByTools.has(result.outcome))
+  return state.calls.filter(({ result }) => result && writtenByTools.has(result.outcome))
 }
 
 /** Whether guardrails have to look at the results of a turn before they enter the history. */

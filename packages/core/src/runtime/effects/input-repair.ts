@@ -28,7 +28,7 @@ export async function checkedWithRepair(
   const judged = await check({ ...call, input: repaired.input })
   if (isUnfit(judged.verdict)) return first
   const { input, repairs } = repaired
-  return { input, ...judged, repairs, verdict: toldVerdict(judged.verdict, repaired, tool.effect) }
+  return { input, ...judged, repairs, verdict: verdictWithNote(judged.verdict, repaired, tool.effect) }
 }
 
 /** Whether a tool refused a call for its input. */
@@ -48,7 +48,7 @@ export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput 
 }
 
 /** The verdict with what was repaired for the person who is asked. A write whose input was guessed at does not run unasked. */
-function toldVerdict(
+function verdictWithNote(
   verdict: CallVerdict,
   { repairs, isGuess }: RepairedInput,
   effect: ToolEffect,
@@ -58,6 +58,6 @@ function toldVerdict(
   if (verdict.kind === 'refuse') return verdict
   const { reason } = verdict
   // In a replay the reason on record says it already.
-  const told = reason?.endsWith(note) ? reason : reason === undefined ? note : `${reason}. ${note}`
-  return { kind: 'ask', reason: told }
+  const withNote = reason?.endsWith(note) ? reason : reason === undefined ? note : `${reason}. ${note}`
+  return { kind: 'ask', reason: withNote }
 }

@@ -125,23 +125,23 @@ export const changeCases: readonly LedgerContractCase[] = [
     promise: 'every subscriber hears for itself, and one that left hears no more',
     async run(open) {
       const ledger = await open()
-      let heard = 0
+      let hintCount = 0
       // What goes wrong with the feed the others hear too.
-      const first = ledger.changes(run).subscribe({ next: () => heard++, error: () => {} })
+      const first = ledger.changes(run).subscribe({ next: () => hintCount++, error: () => {} })
       await hinted(
         ledger,
         () => startRun(ledger),
         async () => (await ledger.head(run)) !== undefined,
       )
       first.unsubscribe()
-      const before = heard
+      const before = hintCount
       await hinted(
         ledger,
         () => appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(run).cancel_requested]),
         async () => (await ledger.head(run))?.seq === 2,
       )
       requireEqual(before > 0, true, 'whether the first subscriber heard anything')
-      requireEqual(heard, before, 'what it heard after it left')
+      requireEqual(hintCount, before, 'what it heard after it left')
     },
   },
   {

@@ -121,8 +121,8 @@ export const historyCases: readonly LedgerContractCase[] = [
         runs.map(([, carried]) => carried as RuntimeEvent),
         'what is found',
       )
-      const told = (await tailUntil(ledger, runs.flat().length)).map(({ event }) => event)
-      requireEqual(told, runs.flat(), 'what the tail tells')
+      const tailed = (await tailUntil(ledger, runs.flat().length)).map(({ event }) => event)
+      requireEqual(tailed, runs.flat(), 'what the tail tells')
     },
   },
   {

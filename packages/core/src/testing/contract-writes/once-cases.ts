@@ -19,7 +19,7 @@ const facts = everyFact(run)
 const otherCall = sampleCallId(run, 2)
 
 /** Refused at every head, also when it differs from the recorded fact, and also within one batch. */
-function standsOnce(promise: string, first: Fact, second: Fact): LedgerContractCase {
+function recordedOnce(promise: string, first: Fact, second: Fact): LedgerContractCase {
   return {
     promise,
     async run(open) {
@@ -40,14 +40,14 @@ function standsOnce(promise: string, first: Fact, second: Fact): LedgerContractC
 
 /** The facts that may be recorded once, which a right head does not protect. */
 export const onceCases: readonly LedgerContractCase[] = [
-  standsOnce('a run ends once', facts.run_finished, { ...facts.run_finished, reason: 'cancelled' }),
-  standsOnce('a call has one result', facts.tool_result, {
+  recordedOnce('a run ends once', facts.run_finished, { ...facts.run_finished, reason: 'cancelled' }),
+  recordedOnce('a call has one result', facts.tool_result, {
     ...facts.tool_result,
     outcome: 'failed',
     content: [],
   }),
-  standsOnce('an attempt of a call starts once', facts.tool_started, { ...facts.tool_started, turn: 2 }),
-  standsOnce('an attempt of a call is decided once', facts.approval_decided, {
+  recordedOnce('an attempt of a call starts once', facts.tool_started, { ...facts.tool_started, turn: 2 }),
+  recordedOnce('an attempt of a call is decided once', facts.approval_decided, {
     ...facts.approval_decided,
     approved: false,
     by: 'bob',

@@ -9,7 +9,7 @@ import { appendAt, otherRun, requireRecord, run, saying, startRun, steering } fr
 const facts = everyFact(run)
 
 /** Releasing a run changes nothing, and refuses no writer. */
-export const restCases: readonly LedgerContractCase[] = [
+export const releaseCases: readonly LedgerContractCase[] = [
   {
     promise: 'a run that is released is as it was: its writer continues, and others may take it over',
     async run(open) {

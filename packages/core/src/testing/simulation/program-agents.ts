@@ -120,7 +120,7 @@ function compactionOf({ by, ...rest }: NonNullable<Program['compaction']>): Comp
             const usage = { inputTokens: 60, outputTokens: 9 }
             return index % 3 === 2
               ? { fail: 'overloaded' }
-              : (request) => ({ text: `${repliesTold(request)} replies before.`, usage })
+              : (request) => ({ text: `${repliesBefore(request)} replies before.`, usage })
           }),
           'scripted-2',
         ),
@@ -138,8 +138,8 @@ function repliesIn(messages: readonly Message[]): number {
 }
 
 /** The same, as a model that sums up reads it. */
-function repliesTold({ messages: [told] }: ModelRequest): number {
-  const text = told?.role === 'user' ? textOf(told.parts) : ''
+function repliesBefore({ messages: [first] }: ModelRequest): number {
+  const text = first?.role === 'user' ? textOf(first.parts) : ''
   const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
   return before + text.split('\nAssistant').length - 1
 }

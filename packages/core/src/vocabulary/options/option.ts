@@ -92,7 +92,7 @@ export function oneOf(values: readonly string[]): OptionCheck {
     if (typeof value === 'string' && values.includes(value)) return undefined
     const nearest = typeof value === 'string' ? nearestName(value, values) : undefined
     const hint = nearest === undefined ? '' : ` Did you mean '${nearest}'?`
-    const shown = typeof value === 'string' ? `'${value.slice(0, 40)}'` : told(value)
+    const shown = typeof value === 'string' ? `'${value.slice(0, 40)}'` : valueText(value)
     const expected = values.map((each) => `'${each}'`).join(', ')
     const is = value === undefined ? 'is missing' : `is ${shown}`
     return { path, what: `${is}; use one of ${expected}.${hint}`.replace(/\.$/, '') }
@@ -146,17 +146,18 @@ export const anyObject: OptionCheck = valueThat('an object', isPlain)
 function unfit(value: unknown, path: string, expected: string): OptionFault {
   return {
     path,
-    what: value === undefined ? `is missing: give ${expected}` : `is ${told(value)}; expected ${expected}`,
+    what:
+      value === undefined ? `is missing: give ${expected}` : `is ${valueText(value)}; expected ${expected}`,
   }
 }
 
 /** A value in words that hold none of its content: it may be a key. */
-function told(value: unknown): string {
+function valueText(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value === 'string') return value === '' ? 'an empty text' : 'a text'
   if (Array.isArray(value)) return 'a list'
-  if (typeof value === 'function') return toldFunction(value)
+  if (typeof value === 'function') return functionText(value)
   return isThenable(value)
     ? 'a promise (await it first)'
     : typeof value === 'object'
@@ -164,7 +165,7 @@ function told(value: unknown): string {
       : typeof value
 }
 
-function toldFunction(value: object): string {
+function functionText(value: object): string {
   return isAsync(value) ? 'an async function' : 'a function'
 }
 

@@ -37,7 +37,7 @@ export function endOfWords(words: string, text: string, from: number): number | 
 }
 
 /** Returns whether a character can be at an index: cheap, and never wrong when `false`. */
-export function mayStandAt(character: string, text: string, place: number): boolean {
+export function mayBeAt(character: string, text: string, place: number): boolean {
   const found = text[place] ?? ''
   return inSmallLetters(found) === character || found in escapes
 }

@@ -1,4 +1,4 @@
-import { endOfWords, maxEscapeLength, inSmallLetters, mayStandAt } from './escaped-text.ts'
+import { endOfWords, maxEscapeLength, inSmallLetters, mayBeAt } from './escaped-text.ts'
 import type { TextSpan } from './key-shapes.ts'
 
 /** Characters that a secret has at least. A shorter one is found in texts that have nothing to do with it. */
@@ -42,7 +42,7 @@ function placesOf(form: string, text: string): readonly TextSpan[] {
   const [first = ''] = form
   const spans: TextSpan[] = []
   for (let start = 0; start < text.length;) {
-    const end = mayStandAt(first, text, start) ? endOfWords(form, text, start) : undefined
+    const end = mayBeAt(first, text, start) ? endOfWords(form, text, start) : undefined
     if (end !== undefined) spans.push({ start, end })
     start = end ?? start + 1
   }

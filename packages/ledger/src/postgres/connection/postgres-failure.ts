@@ -107,9 +107,9 @@ export function ledgerFailure(error: unknown, description: string): TallystickEr
       { cause: error },
     )
   }
-  const told = code === undefined || reason.includes(code) ? '' : ` (${code})`
+  const codeText = code === undefined || reason.includes(code) ? '' : ` (${code})`
   return new LedgerUnavailableError(
-    `The ledger at ${description} is not available: ${reason}${told}. ${remedyOf(error, code)}`,
+    `The ledger at ${description} is not available: ${reason}${codeText}. ${remedyOf(error, code)}`,
     { cause: error },
   )
 }

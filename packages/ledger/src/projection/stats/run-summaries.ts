@@ -175,8 +175,8 @@ async function* summariesOf(
   for (const { runId, head } of batch) {
     const row = rows.get(runId)
     const summary = row?.seq === head.seq ? row.summary : undefined
-    const told = summary ?? ended.get(runId)
-    if (told) yield told
+    const found = summary ?? ended.get(runId)
+    if (found) yield found
     else {
       const record = await projectRun(ledger, runId, head.seq, knownBefore(head.seq, row))
       if (record) yield record.summary

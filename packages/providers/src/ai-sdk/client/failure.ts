@@ -112,7 +112,7 @@ function answeredFailure(error: ApiCallError, now: number): ProviderError {
   const what = `The provider answered ${status}${named(type)}${quoted(words)}`
   return failed(verdictOf({ words, type, status }), what, {
     status,
-    ...toldIn(error.responseHeaders ?? {}, now),
+    ...reportedIn(error.responseHeaders ?? {}, now),
   })
 }
 
@@ -124,7 +124,7 @@ function unreadAnswer(cause: unknown, isRetryable: boolean): ProviderError {
   return failed(retryable(network.class), `The connection broke${named(network.code)}`)
 }
 
-function toldIn(
+function reportedIn(
   responseHeaders: Readonly<Record<string, string>>,
   now: number,
 ): Pick<ModelFailure, 'requestId' | 'retryAfterMs'> {

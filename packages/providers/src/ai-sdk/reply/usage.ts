@@ -26,8 +26,10 @@ export function usageSignals(
   })
   const billed = billedByAnthropic(raw, usage)
   const shown = { ...asJsonObject(raw), ...(warnings !== null && { warnings }) }
-  const [counted, told] = [usage, shown].map((object) => Object.keys(object).length > 0)
-  return counted || told ? [{ type: 'model_usage', usage, ...billed, ...(told && { raw: shown }) }] : []
+  const [counted, isReported] = [usage, shown].map((object) => Object.keys(object).length > 0)
+  return counted || isReported
+    ? [{ type: 'model_usage', usage, ...billed, ...(isReported && { raw: shown }) }]
+    : []
 }
 
 /**

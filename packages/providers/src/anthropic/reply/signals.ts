@@ -214,11 +214,11 @@ function finish(reply: Reply): readonly ModelSignal[] {
 
 /** The vendor asks to leave a refused turn out of what follows, and to ask another model. */
 function refusalOf(details: JsonObject | undefined): ModelRefusal {
-  const told = [textAt(details, 'category'), textAt(details, 'explanation')].filter(
+  const reasons = [textAt(details, 'category'), textAt(details, 'explanation')].filter(
     (words) => words !== undefined,
   )
   return {
-    ...(told.length > 0 && { reason: failureText(told.join(': ')) }),
+    ...(reasons.length > 0 && { reason: failureText(reasons.join(': ')) }),
     leaveOut: true,
     askAnother: true,
   }

@@ -99,8 +99,8 @@ function fitted(node: Json | undefined, path: string, fitting: Fitting): JsonObj
   const reference = textAt(node, '$ref')
   if (reference !== undefined) return referring(reference, node, path, fitting)
   if (Array.isArray(node['allOf'])) return fitted(alone(node, path), path, fitting)
-  const { kept, told } = keywords(node, path, fitting)
-  const description = [textAt(node, 'description'), toldAs(told)].filter(Boolean).join(' ')
+  const { kept, inWords } = keywords(node, path, fitting)
+  const description = [textAt(node, 'description'), rulesText(inWords)].filter(Boolean).join(' ')
   return { ...kept, ...(description !== '' && { description }), ...shape(node, path, fitting) }
 }
 
@@ -126,24 +126,24 @@ function alone(node: JsonObject, path: string): JsonObject {
 
 interface Keywords {
   readonly kept: JsonObject
-  readonly told: JsonObject
+  readonly inWords: JsonObject
 }
 
 /** The keywords that are no schemas themselves: those that the vendor knows, and those to be told in words. */
 function keywords(node: JsonObject, path: string, { notes }: Fitting): Keywords {
   const kept: { [keyword: string]: Json } = {}
-  const told: { [keyword: string]: Json } = {}
+  const inWords: { [keyword: string]: Json } = {}
   for (const [keyword, value] of Object.entries(node)) {
     if (essential.includes(keyword)) throw new NotStrictError(`${keyword} at ${path}`)
     if (isKnown(keyword, value, path)) kept[keyword] = value
     else if (keyword === 'format' || keyword === 'minItems' || !(handled.has(keyword) || silent.has(keyword)))
-      told[keyword] = value
+      inWords[keyword] = value
   }
-  for (const keyword of Object.keys(told)) {
+  for (const keyword of Object.keys(inWords)) {
     // A default narrows nothing.
     if (keyword !== 'default') notes.push(`${keyword} at ${path} was put into the description`)
   }
-  return { kept, told }
+  return { kept, inWords }
 }
 
 function isKnown(keyword: string, value: Json, path: string): boolean {
@@ -170,8 +170,8 @@ function isComposite(value: Json): boolean {
   return typeof value === 'object' && value !== null
 }
 
-function toldAs(told: JsonObject): string {
-  return Object.keys(told).length === 0 ? '' : `Rules: ${JSON.stringify(told)}`
+function rulesText(inWords: JsonObject): string {
+  return Object.keys(inWords).length === 0 ? '' : `Rules: ${JSON.stringify(inWords)}`
 }
 
 /** Returns the keywords for the content of a node: its choices, items or properties. */

@@ -27,8 +27,8 @@ export function toolSchema(given: JsonObject): ToolSchema {
     const shared = first === undefined ? [] : requiredOf(first)
     for (const name of shared) if (others.every((one) => requiredOf(one).includes(name))) required.add(name)
   }
-  const told = `Rules: ${JSON.stringify(Object.fromEntries(used.map((keyword) => [keyword, given[keyword]])))}`
-  const description = [textAt(rest, 'description'), told].filter(Boolean).join(' ')
+  const rules = `Rules: ${JSON.stringify(Object.fromEntries(used.map((keyword) => [keyword, given[keyword]])))}`
+  const description = [textAt(rest, 'description'), rules].filter(Boolean).join(' ')
   return {
     schema: {
       ...rest,

@@ -1,6 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
 import type { JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
-import { toldInWords } from '../../shared/request/answer-instructions.ts'
+import { schemaInWords } from '../../shared/request/answer-instructions.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RenderSettings } from './request-settings.ts'
 import { fitSchema, type FittedSchema, NotStrictError, type SchemaSize } from './strict-schema.ts'
@@ -127,7 +127,7 @@ export function answerSchema(schema: JsonObject | undefined, warn: Warn): Fitted
     return fits
   } catch (error) {
     if (!(error instanceof NotStrictError)) throw error
-    warn({ what: 'output_schema', message: toldInWords(error.message) })
+    warn({ what: 'output_schema', message: schemaInWords(error.message) })
     return undefined
   }
 }

@@ -98,8 +98,8 @@ function verdictOf(words: string, status: number | undefined): Verdict {
 
 function quotedWithoutReply(words: string): string {
   // The model's text follows after this; it belongs into no error.
-  const told = words.replace(/^(error parsing tool call).*$/s, '$1')
-  return quoted(told)
+  const reason = words.replace(/^(error parsing tool call).*$/s, '$1')
+  return quoted(reason)
 }
 
 /** The answer was no stream of JSON lines, whatever it was. */

@@ -76,9 +76,9 @@ function resultMessage({ toolCallId, name, outcome, content }: ToolResult): Wire
       part.type === 'image' && isCarried(part) ? ['[See the image below.]'] : wordsOf(part),
     )
     .join('\n')
-  const told =
+  const resultText =
     outcome === 'success' ? text : `Error (${outcome}): ${text.trim() === '' ? 'there is no output.' : text}`
-  return { role: 'tool', content: told, tool_name: name, tool_call_id: toolCallId }
+  return { role: 'tool', content: resultText, tool_name: name, tool_call_id: toolCallId }
 }
 
 /** The images of all results of a message, in a message of the user after them. */

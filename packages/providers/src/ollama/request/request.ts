@@ -1,6 +1,6 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
-import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
+import { schemaInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
 import { memoized } from '../../shared/request/memoized.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
@@ -137,7 +137,7 @@ function warnings(
     all.push({ what: 'parallel_tool_calls', message })
   }
   if (toolsShown && outputSchema !== undefined) {
-    const message = toldInWords('a reply that Ollama holds to a schema could call no tool')
+    const message = schemaInWords('a reply that Ollama holds to a schema could call no tool')
     all.push({ what: 'output_schema', message })
   }
   return all

@@ -22,7 +22,7 @@ const maxUnfoldings = 3
 export interface RenderedSchema {
   readonly schema: JsonObject
   /** The keywords that the server does not know, and that go into descriptions instead. */
-  readonly told: readonly string[]
+  readonly inWords: readonly string[]
 }
 
 /**
@@ -31,9 +31,12 @@ export interface RenderedSchema {
  * written into the description, so that the model still reads them.
  */
 export function toolSchema(given: JsonObject): RenderedSchema {
-  const told = new Set<string>()
-  const whole = rewritten(given, { root: given, unfolded: [], told })
-  return { schema: { ...whole, type: 'object', properties: whole['properties'] ?? {} }, told: [...told] }
+  const inWords = new Set<string>()
+  const whole = rewritten(given, { root: given, unfolded: [], inWords })
+  return {
+    schema: { ...whole, type: 'object', properties: whole['properties'] ?? {} },
+    inWords: [...inWords],
+  }
 }
 
 interface Place {
@@ -41,7 +44,7 @@ interface Place {
   /** The references that led here. */
   readonly unfolded: readonly string[]
   /** Gathers the keywords that end up in words. */
-  readonly told: Set<string>
+  readonly inWords: Set<string>
 }
 
 function rewritten(given: Json | undefined, place: Place): JsonObject {
@@ -68,7 +71,7 @@ function unfolded(schema: JsonObject, place: Place): { readonly schema: JsonObje
   const target = times < maxUnfoldings ? targetOf(reference, place.root) : undefined
   if (target === undefined) {
     const name = reference.split('/').at(-1) ?? reference
-    place.told.add('$ref')
+    place.inWords.add('$ref')
     return { schema: { description: `A ${name}, as above.`, ...rest }, place }
   }
   return unfolded({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
@@ -113,7 +116,7 @@ function bothOf(left: JsonObject, right: JsonObject): JsonObject {
 }
 
 /** What the server would drop, in words. */
-function described(schema: JsonObject, { told: toldSoFar }: Place): JsonObject {
+function described(schema: JsonObject, { inWords }: Place): JsonObject {
   const kept: { [key: string]: Json } = {}
   const rules: { [key: string]: Json } = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -122,10 +125,10 @@ function described(schema: JsonObject, { told: toldSoFar }: Place): JsonObject {
   }
   if (rules['additionalProperties'] === false) delete rules['additionalProperties']
   if (Object.keys(rules).length === 0) return kept
-  for (const key of Object.keys(rules)) toldSoFar.add(key)
-  const told = `Rules: ${JSON.stringify(rules)}`
+  for (const key of Object.keys(rules)) inWords.add(key)
+  const rulesText = `Rules: ${JSON.stringify(rules)}`
   const description = textAt(kept, 'description')
-  return { ...kept, description: description ? `${description} ${told}` : told }
+  return { ...kept, description: description ? `${description} ${rulesText}` : rulesText }
 }
 
 function listOf(value: Json | undefined): readonly Json[] {

@@ -22,9 +22,9 @@ export function wireTool(
   names: ToolNames,
   { settings, schemas }: Rendering,
 ): JsonObject {
-  const { schema, told } = schemas(inputSchema)
-  if (told.length > 0) {
-    const what = `${told.join(', ')} in the schema of the tool ${name}`
+  const { schema, inWords } = schemas(inputSchema)
+  if (inWords.length > 0) {
+    const what = `${inWords.join(', ')} in the schema of the tool ${name}`
     settings.warn({
       what: 'schema',
       message: `Ollama has no word for ${what}: told in descriptions instead.`,

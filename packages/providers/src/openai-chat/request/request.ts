@@ -4,7 +4,7 @@ import { type JsonObject } from '@tallystick/core/vocabulary'
 import { callContext } from '../../openai/request/call-context.ts'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
-import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
+import { schemaInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { memoized } from '../../shared/request/memoized.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { anyWord, toolNames, warnOfNames } from '../../shared/request/tool-names.ts'
@@ -110,21 +110,21 @@ function answerFields(
   { quirks, warn }: RenderSettings,
 ): AnswerFields {
   if (outputSchema === undefined) return { instructions }
-  const told = withAnswerSchema(instructions, outputSchema)
+  const withSchema = withAnswerSchema(instructions, outputSchema)
   if (quirks.structuredOutput === 'none') {
-    warn({ what: 'output_schema', message: toldInWords('the server cannot hold an answer to a schema') })
-    return { instructions: told }
+    warn({ what: 'output_schema', message: schemaInWords('the server cannot hold an answer to a schema') })
+    return { instructions: withSchema }
   }
   if (!isAnswerSchema(outputSchema)) {
     warn({ what: 'output_schema', message: noAnswerSchema })
-    return { instructions: told }
+    return { instructions: withSchema }
   }
   if (quirks.structuredOutput === 'json_object') {
     warn({
       what: 'output_schema',
-      message: toldInWords('the server holds an answer to JSON, and to no schema'),
+      message: schemaInWords('the server holds an answer to JSON, and to no schema'),
     })
-    return { instructions: told, format: { type: 'json_object' } }
+    return { instructions: withSchema, format: { type: 'json_object' } }
   }
   const fitted = fitSchema(outputSchema)
   const { schema, strict } = quirks.strict

@@ -101,8 +101,8 @@ export function fail(reply: Reply, response: WireResponse): ModelSignal[] {
 
 function usageOf(reply: Reply, { usage, tool_usage: tools }: WireResponse): ModelSignal[] {
   if (!isJsonObject(usage)) return []
-  const told = numberAt(objectAt(tools, 'web_search'), 'num_requests')
-  return [usageSignal(usage, 'responses', told ?? searchesSeen(reply))]
+  const reported = numberAt(objectAt(tools, 'web_search'), 'num_requests')
+  return [usageSignal(usage, 'responses', reported ?? searchesSeen(reply))]
 }
 
 /** Returns the number of web searches, for servers that do not count them; opening a page does not count. */

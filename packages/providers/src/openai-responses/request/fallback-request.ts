@@ -44,17 +44,17 @@ function lostState({ failure, body, changes, given = {} }: Refused): Fallback | 
     (/\b(previous response|conversation)\b/i.test(failure.message) &&
       /\b(not found|does not exist|expired)/i.test(failure.message))
   if (!isLost) return undefined
-  const told = 'The service no longer has what it kept of this history, so the request carried all of it.'
-  return { now: { stateLost: true }, forGood: {}, warning: { what: 'state', message: told } }
+  const message = 'The service no longer has what it kept of this history, so the request carried all of it.'
+  return { now: { stateLost: true }, forGood: {}, warning: { what: 'state', message } }
 }
 
 function noEncryption({ failure, body, changes }: Refused): Fallback | undefined {
   if (changes.noEncryption || !('include' in body)) return undefined
   if (!/encrypted.?content is not supported|reasoning\.encrypted_content/i.test(failure.message))
     return undefined
-  const told = 'The model knows no encrypted reasoning, so it is no longer asked for.'
+  const message = 'The model knows no encrypted reasoning, so it is no longer asked for.'
   const without = { noEncryption: true }
-  return { now: without, forGood: without, warning: { what: 'reasoning', message: told } }
+  return { now: without, forGood: without, warning: { what: 'reasoning', message } }
 }
 
 function noSetting({ failure, body, changes }: Refused): Fallback | undefined {

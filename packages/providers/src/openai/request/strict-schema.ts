@@ -1,6 +1,6 @@
 import { acceptsNull, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
-import { toldInWords } from '../../shared/request/answer-instructions.ts'
+import { schemaInWords } from '../../shared/request/answer-instructions.ts'
 import { isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'
 
 /** A schema as the vendor will hold a model to it. */
@@ -113,7 +113,7 @@ export function isAnswerSchema(schema: JsonObject): boolean {
 }
 
 /** The warning for an answer's schema that the vendor does not take. */
-export const noAnswerSchema: string = toldInWords(
+export const noAnswerSchema: string = schemaInWords(
   'it is not one of an object, which is all that the vendor takes',
 )
 

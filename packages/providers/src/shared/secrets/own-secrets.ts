@@ -64,9 +64,9 @@ function withoutSecrets(
   const strike = (text: string): string => known.struckFrom(text, () => struckOut)
   const { requestId, ...failure } = error.toFailure()
   const message = withoutCutSecret(strike(failure.message), noted)
-  const told = { ...failure, message, ...(requestId !== undefined && { requestId: strike(requestId) }) }
-  const isSame = message === failure.message && told.requestId === requestId
-  return isSame ? error : new ProviderError(told, { cause: error.cause })
+  const struck = { ...failure, message, ...(requestId !== undefined && { requestId: strike(requestId) }) }
+  const isSame = message === failure.message && struck.requestId === requestId
+  return isSame ? error : new ProviderError(struck, { cause: error.cause })
 }
 
 function noteRequest(

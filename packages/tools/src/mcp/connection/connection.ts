@@ -142,7 +142,7 @@ async function open(held: Held): Promise<void> {
   } catch (error) {
     held.losses++
     held.state = 'failed'
-    held.fault = told(held, error)
+    held.fault = faultText(held, error)
   } finally {
     cancel()
   }
@@ -152,7 +152,7 @@ function lose(held: Held, from: OpenedClient, work = openAgain): void {
   if (held.opened !== from || held.closing.signal.aborted) return
   held.opened = undefined
   held.losses++
-  held.fault = `the connection was lost: ${told(held, new Error(from.whyLost()))}`
+  held.fault = `the connection was lost: ${faultText(held, new Error(from.whyLost()))}`
   const farewell = from.close().catch(() => {})
   held.farewells.add(farewell)
   void farewell.finally(() => held.farewells.delete(farewell))
@@ -189,7 +189,7 @@ function take(held: Held, tools: readonly Tool[]): void {
   if (changes) held.shared.onChange(changes)
 }
 
-function told({ server }: Held, error: unknown): string {
+function faultText({ server }: Held, error: unknown): string {
   const text = error instanceof Error ? error.message : String(error)
   return cleanText(withoutAnySecrets(text, server.secrets), 3_000)
 }

@@ -44,10 +44,11 @@ async function attempt(
 ): Promise<ListedClient | (Pick<OpenedClient, 'authorize'> & { readonly error: unknown })> {
   let opened: OpenedClient | undefined
   let isLost = false
-  const heard = (_error: Error | null, tools: readonly Tool[] | null): void => {
+  const onListChanged = (_error: Error | null, tools: readonly Tool[] | null): void => {
     if (opened !== undefined && tools !== null) onTools(opened, tools)
   }
-  const make = (era?: 'legacy'): Client => newClient(server, shared, { ...events, onTools: heard }, era)
+  const make = (era?: 'legacy'): Client =>
+    newClient(server, shared, { ...events, onTools: onListChanged }, era)
   const made = await openClient(server, make, shared, signal)
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
   made.client.onclose = () => {

@@ -64,7 +64,7 @@ function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): Li
   if (typeof inputSchema === 'string') return `its input schema ${inputSchema}`
   const outputSchema = raw.outputSchema === undefined ? undefined : schemaOf(raw.outputSchema, secrets)
   const title = raw.title ?? annotations.title ?? ''
-  const said = told(raw.description?.trim() || title, secrets)
+  const said = shownText(raw.description?.trim() || title, secrets)
   const description = said === '' ? `The tool ${cleanLine(name, 64)} of ${cleanLine(server, 64)}.` : said
   return {
     name,
@@ -79,7 +79,7 @@ function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): Li
 }
 
 /** What a server says of itself is recorded with every run: it may hold what the server was configured with. */
-function told(text: string, secrets: KnownSecrets): string {
+function shownText(text: string, secrets: KnownSecrets): string {
   return cleanText(
     withoutSecrets(text.slice(0, 2 * maxDescriptionCharacters), secrets),
     maxDescriptionCharacters,
@@ -111,7 +111,7 @@ function withCleanTexts(value: Json, secrets: KnownSecrets): Json {
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [
       key,
-      texts.has(key) && typeof each === 'string' ? told(each, secrets) : withCleanTexts(each, secrets),
+      texts.has(key) && typeof each === 'string' ? shownText(each, secrets) : withCleanTexts(each, secrets),
     ]),
   )
 }

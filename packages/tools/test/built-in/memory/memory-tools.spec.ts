@@ -131,7 +131,7 @@ describe('memoryTools', () => {
   it.each([
     ['save_memory', { text: 'Ann likes tea.' }, 'Saved as memory 2.', ['Ann likes tea.', 'Nuts.']],
     ['delete_memory', { id: 1 }, 'Deleted memory 1.', []],
-  ] as const)('looks up a %s whose process died, and does it once', async (name, input, told, left) => {
+  ] as const)('looks up a %s whose process died, and does it once', async (name, input, reported, left) => {
     // The process dies at each of its appends in turn: before the call starts, after that, after its result.
     let lookups = 0
     for (const append of [2, 3, 4])
@@ -149,7 +149,7 @@ describe('memoryTools', () => {
         const run = createRuntime({ ledger: mortal, agents: [agent] }).run(agent, 'Go.', { subject: 'ann' })
         await run.result.catch(() => undefined)
         const { messages } = await createRuntime({ ledger, agents: [agent] }).resume(run.id).result
-        expect(JSON.stringify(messages)).toContain(told)
+        expect(JSON.stringify(messages)).toContain(reported)
         const texts = (await store.list({ owner: 'subject:ann' }, 9)).map(({ text }) => text)
         expect(texts).toEqual(left)
         for (const { mock } of lookUp) lookups += mock.calls.length

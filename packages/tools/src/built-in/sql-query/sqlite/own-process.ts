@@ -35,8 +35,8 @@ export function startProcess(): StatementProcess {
   const child = start()
   let isUsable = true
   let fault: Error | undefined
-  let hear: ((message: StatementMessage) => void) | undefined
-  child.on('message', (message: StatementMessage) => hear?.(message))
+  let onMessage: ((message: StatementMessage) => void) | undefined
+  child.on('message', (message: StatementMessage) => onMessage?.(message))
   // The last message may be read after the process is gone, but not after the channel to it is closed.
   const ended = Promise.all([happened(child, 'exit'), happened(child, 'disconnect')])
   const unstarted = new Promise<void>((resolve) => {
@@ -75,7 +75,7 @@ export function startProcess(): StatementProcess {
             ),
       )
     const leave = (): void => {
-      hear = undefined
+      onMessage = undefined
       cancelTimer()
       signal.removeEventListener('abort', abort)
     }
@@ -85,7 +85,7 @@ export function startProcess(): StatementProcess {
       kill()
     }
     const abort = (): void => killed(() => reject(signal.reason as Error))
-    hear = (message) => {
+    onMessage = (message) => {
       if (message.kind === 'running') {
         isRunning = true
         cancelTimer()
