@@ -3,7 +3,8 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { textOf } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
+import { checkLaws, scriptedModel } from '@tallystick/core/testing'
 import type { Json } from '@tallystick/core/vocabulary'
 import type { McpManager } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -93,6 +94,46 @@ describe('a server that others wrote, as a process', () => {
     const thought = { thought: 'First.', nextThoughtNeeded: true, thoughtNumber: 1, totalThoughts: 2 }
     const answer = await manager.call('thinking', 'sequentialthinking', thought)
     expect(JSON.parse(textOf(answer))).toMatchObject({ thoughtNumber: 1, totalThoughts: 2 })
+  })
+})
+
+describe('a task of a server that others wrote', () => {
+  it('reports its states, asks the user, and ends in a run', async () => {
+    const manager = await connect(
+      { everything: realServer('everything') },
+      { elicit: () => ({ action: 'accept', content: { interpretation: 'historical' } }) },
+    )
+    const input = { topic: 'lamps', ambiguous: true }
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'mcp__everything__simulate-research-query', input }] },
+      { text: 'Done.' },
+    ])
+    const agent = defineAgent({ name: 'reader', instructions: 'Read.', model, tools: manager.tools })
+    const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Research lamps.')
+    const events = []
+    for await (const event of run) events.push(event)
+    expect(checkLaws(events)).toEqual([])
+    const result = events.find((event) => event.type === 'tool_result')
+    expect(result).toMatchObject({ outcome: 'success' })
+    expect(JSON.stringify(result)).toContain('lamps (historical)')
+    const states = events.flatMap((event) => (event.type === 'tool_progress' ? [event.data] : []))
+    expect(states).toContainEqual({ status: 'working', message: 'Gathering sources...' })
+  })
+
+  it('is gone with a server that is killed: the call is in doubt', async () => {
+    const before = processesWith('server-everything')
+    const manager = await connect({ everything: realServer('everything') }, quickly)
+    const heard: Json[] = []
+    const onProgress = (data: Json): void => void heard.push(data)
+    const input = { topic: 'lamps' }
+    const call = manager
+      .call('everything', 'simulate-research-query', input, { onProgress })
+      .catch((error: unknown) => error)
+    while (heard.length === 0) await tick()
+    for (const pid of processesWith('server-everything')) {
+      if (!before.includes(pid)) process.kill(pid, 'SIGKILL')
+    }
+    expect(await call).toMatchObject({ outcome: 'interrupted' })
   })
 })
 

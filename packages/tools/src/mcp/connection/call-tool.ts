@@ -5,6 +5,7 @@ import type { ListedTool } from '../listing/listed-tool.ts'
 import { withoutSecrets } from '../listing/result-content.ts'
 import { cleanLine } from '../text/clean-text.ts'
 import { type CallDeadline, callDeadline } from './call-deadline.ts'
+import { callAsTask, runsAsTask } from './call-task.ts'
 import { type CallFailure, callFailureOf, failureError, unreachable } from './call-failure.ts'
 import type { McpConnection } from './connection.ts'
 import type { OpenedClient } from './open-client.ts'
@@ -76,11 +77,12 @@ async function attempts(
     const opened = await connected(connection, signal)
     tried.wasSent = true
     try {
-      const result = await send(call, opened, { deadline, secrets: connection.server.secrets }, signal)
+      const result = await send(call, opened, { connection, shared, deadline }, signal)
       connection.answered()
       return result
     } catch (error) {
       signal.throwIfAborted()
+      if (error instanceof ToolError) throw error
       const failure = callFailureOf(error, shared)
       if (!(await isToRepeat(failure, call, { connection, opened, repeats }))) {
         throw failureError(failure, connection.server, connection.faults())
@@ -133,29 +135,33 @@ async function connected(connection: McpConnection, signal: AbortSignal): Promis
 
 async function send(
   { tool, input, progress, idempotencyKey }: ToolCall,
-  { client }: OpenedClient,
-  { deadline, secrets }: { readonly deadline: CallDeadline; readonly secrets: KnownSecrets },
+  opened: OpenedClient,
+  { connection, shared, deadline }: Omit<Attempts, 'tried'>,
   signal: AbortSignal,
 ): Promise<CallToolResult> {
+  const { options, secrets } = connection.server
   let reports = 0
+  const heard = (data?: Json): void => {
+    deadline.progress()
+    if (data !== undefined && ++reports <= maxReports) progress(data)
+  }
+  const params = {
+    name: tool.name,
+    arguments: { ...input },
+    ...(idempotencyKey !== undefined && { _meta: { [idempotencyKeyName]: idempotencyKey } }),
+  }
+  if (runsAsTask(tool, opened)) {
+    const { timeoutMs: quietMs = defaultTimeoutMs, maxTotalMs: totalMs = defaultMaxTotalMs } = options
+    return await callAsTask(params, opened, { connection, shared, signal, quietMs, totalMs, heard })
+  }
   const { outputSchema: _unchecked, ...toolDefinition } = tool.raw
-  return await client.callTool(
-    {
-      name: tool.name,
-      arguments: { ...input },
-      ...(idempotencyKey !== undefined && { _meta: { [idempotencyKeyName]: idempotencyKey } }),
-    },
-    {
-      // Results are read with bounds of our own, and a server that breaks its own schema is not lost.
-      toolDefinition,
-      signal,
-      timeout: 2 ** 31 - 1,
-      onprogress: (report) => {
-        deadline.progress()
-        if (++reports <= maxReports) progress(progressData(report, secrets))
-      },
-    },
-  )
+  return await opened.client.callTool(params, {
+    // Results are read with bounds of our own, and a server that breaks its own schema is not lost.
+    toolDefinition,
+    signal,
+    timeout: 2 ** 31 - 1,
+    onprogress: (report) => heard(progressData(report, secrets)),
+  })
 }
 
 function progressData({ progress, total, message }: Progress, secrets: KnownSecrets): Json {

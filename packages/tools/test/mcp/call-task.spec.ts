@@ -1,0 +1,155 @@
+import { textOf } from '@tallystick/core'
+import { type ManualClock, manualClock } from '@tallystick/core/testing'
+import type { Json, ResultPart } from '@tallystick/core/vocabulary'
+import type { HttpServer, McpManager } from '@tallystick/tools/mcp'
+import { describe, expect, it } from 'vitest'
+import { connect, tick } from './connected.ts'
+import { type TaskPlan, type TaskServer, taskServer } from './servers/task-server.ts'
+
+const done = { content: [{ type: 'text', text: 'worked' }] }
+const working = { status: 'working' }
+const completed = { status: 'completed' }
+
+interface Connected {
+  readonly server: TaskServer
+  readonly manager: McpManager
+  readonly clock: ManualClock
+}
+
+async function connected(plan: TaskPlan, more: Partial<HttpServer> = {}): Promise<Connected> {
+  const clock = manualClock()
+  const server = await taskServer(plan)
+  const url = { url: server.url, era: 'legacy', ...more } as const
+  const manager = await connect({ bad: url }, { timers: clock, reconnect: { baseMs: 1 } })
+  return { server, manager, clock }
+}
+
+/** Lets time pass until a call has ended, and returns what it ended with. */
+async function ended(call: Promise<readonly ResultPart[]>, clock: ManualClock): Promise<unknown> {
+  const endings: unknown[] = []
+  call.then(
+    (parts) => void endings.push(textOf(parts)),
+    (error: unknown) => void endings.push(error),
+  )
+  await until(() => endings.length > 0, clock)
+  return endings[0]
+}
+
+async function until(holds: () => boolean, clock: ManualClock): Promise<void> {
+  while (!holds()) {
+    clock.advance(10)
+    await tick()
+  }
+}
+
+describe('a call that a server takes as a task', () => {
+  it('is asked about until it is over; what its state says is progress', async () => {
+    const { server, manager, clock } = await connected({
+      states: [
+        working,
+        { status: 'working', statusMessage: 'halfway\u001b[2J' },
+        { status: 'working', statusMessage: 'halfway\u001b[2J' },
+        completed,
+      ],
+      result: done,
+    })
+    const heard: Json[] = []
+    const call = manager.call('bad', 'work', {}, { onProgress: (data) => void heard.push(data) })
+    expect(await ended(call, clock)).toBe('worked')
+    expect(heard).toEqual([working, { status: 'working', message: 'halfway' }, completed])
+    const polls = Array.from({ length: 4 }, () => 'tasks/get')
+    expect(server.asked).toEqual(['tools/call', ...polls, 'tasks/result'])
+  })
+
+  it('ends as failed where the task failed, or the server cancelled it', async () => {
+    const failed = { ...done, isError: true }
+    const plans: readonly [TaskPlan, string][] = [
+      [{ states: [{ status: 'failed' }], result: failed }, 'worked'],
+      [{ states: [{ status: 'failed' }], result: 'out of paper' }, 'out of paper'],
+      [{ states: [{ status: 'cancelled' }] }, 'The server cancelled the task'],
+    ]
+    for (const [plan, text] of plans) {
+      const { manager, clock } = await connected(plan)
+      expect(await ended(manager.call('bad', 'work', {}), clock)).toMatchObject({
+        outcome: 'failed',
+        message: expect.stringContaining(text) as string,
+      })
+    }
+  })
+
+  it('is found again after its connection broke', async () => {
+    const { server, manager, clock } = await connected({
+      states: [working, 'break', 'break', working, completed],
+      result: done,
+    })
+    expect(await ended(manager.call('bad', 'work', {}), clock)).toBe('worked')
+    expect(server.asked.filter((method) => method === 'tools/call')).toHaveLength(1)
+  })
+
+  it('is in doubt where the server does not know it any more, or is not reached', async () => {
+    for (const last of [{ error: 'unknown task' }, 'break'] as const) {
+      const { server, manager, clock } = await connected({ states: [working, last] })
+      expect(await ended(manager.call('bad', 'work', {}), clock)).toMatchObject({
+        outcome: 'interrupted',
+        message: expect.stringContaining('It may have taken effect') as string,
+      })
+      expect(server.asked.filter((method) => method === 'tools/call')).toHaveLength(1)
+    }
+  })
+
+  it('is cancelled at the server when it is cancelled here, at any moment', async () => {
+    for (const [plan, moment] of [
+      [{ states: [working] }, 'tasks/get'],
+      [{ states: [{ status: 'input_required' }], result: 'never' }, 'tasks/result'],
+      [{ states: [working], created: 'never' }, 'tools/call'],
+    ] as const) {
+      const { server, manager, clock } = await connected({ ...plan })
+      const abort = new AbortController()
+      const call = manager.call('bad', 'work', {}, { signal: abort.signal })
+      await until(() => server.asked.includes(moment), clock)
+      abort.abort(new Error('enough'))
+      const ending = await ended(call, clock)
+      server.release()
+      expect(ending).toMatchObject({ message: 'enough' })
+      await until(() => server.asked.at(-1) === 'tasks/cancel', clock)
+    }
+  })
+
+  it('is cancelled at the server when its time is over; while the server says that it works, it is not quiet', async () => {
+    const { server, manager, clock } = await connected(
+      { states: [working], pollInterval: 1e9 },
+      { timeoutMs: 1_000, maxTotalMs: 20_000 },
+    )
+    const began = clock.now()
+    expect(await ended(manager.call('bad', 'work', {}), clock)).toMatchObject({ outcome: 'timed_out' })
+    expect(clock.now() - began).toBeGreaterThanOrEqual(20_000)
+    await until(() => server.asked.at(-1) === 'tasks/cancel', clock)
+  })
+
+  it('is not asked about more often than every 50 ms, whatever the server says', async () => {
+    const { server, manager, clock } = await connected({ states: [working], pollInterval: -1 })
+    const abort = new AbortController()
+    const call = manager.call('bad', 'work', {}, { signal: abort.signal })
+    await until(() => server.asked.length > 3, clock)
+    const began = clock.now()
+    const before = server.asked.length
+    await until(() => server.asked.length >= before + 10, clock)
+    expect(clock.now() - began).toBeGreaterThanOrEqual(450)
+    abort.abort(new Error('enough'))
+    await ended(call, clock)
+  })
+
+  it('fails where the server answers with something else', async () => {
+    const { manager, clock } = await connected({ states: [], created: { content: 'no task' } })
+    expect(await ended(manager.call('bad', 'work', {}), clock)).toMatchObject({
+      outcome: 'failed',
+      message: expect.stringContaining('may have happened all the same') as string,
+    })
+  })
+
+  it('leaves no timer when it has ended', async () => {
+    const { manager, clock } = await connected({ states: [working, completed], result: done })
+    await ended(manager.call('bad', 'work', {}), clock)
+    expect(clock.pending).toBe(0)
+  })
+})
