@@ -8,6 +8,13 @@ export function errorCodes(sources: readonly string[]): readonly string[] {
   return [...new Set([...codes, ...wordsOf('CommandErrorKind', sources), 'unexpected'])].toSorted()
 }
 
+/** Returns every code that a server gives a problem of its own, sorted. */
+export function problemCodes(sources: readonly string[]): readonly string[] {
+  const refused = /\b(?:RefusedRequestError|facadeError)\(\s*\d+,\s*'([a-z_]+)'/g
+  const codes = sources.flatMap((source) => [...source.matchAll(refused)].map(([, code = '']) => code))
+  return [...new Set(codes)].toSorted()
+}
+
 /** Returns the kinds of a `LedgerConflictError`. */
 export function conflictKinds(sources: readonly string[]): readonly string[] {
   return wordsOf('ConflictKind', sources)
