@@ -257,6 +257,15 @@ describe('toModel and output', () => {
     expect(broken.read).toEqual(['The tool has done its work, but its result cannot be shown (Error: oops).'])
   })
 
+  it('a result that JSON cannot carry is not handed to the projection: the model reads that it cannot be shown', async () => {
+    const circle: Record<string, unknown> = {}
+    circle.self = circle
+    const { result, read } = await playing([tool({ execute: () => circle, toModel: () => 'a circle' })])
+    expect(result).toMatchObject({ outcome: 'failed' })
+    expect(result).not.toHaveProperty('projected')
+    expect(read[0]).toMatch(/^The tool ran, but what it returned cannot be shown/)
+  })
+
   it.each([
     ['a Standard Schema', z.object({ rows: z.number() })],
     [

@@ -77,6 +77,8 @@ describe('a server over HTTP', () => {
     const { url: closed, mcp } = await servedTools({ http: { token: 'token-0123456789' } })
     expect(await ask({}, closed)).toBe(401)
     expect(await ask({ authorization: 'Bearer token-0123456788' }, closed)).toBe(401)
+    const { headers } = await fetch(closed, { method: 'POST', body: '{}' })
+    expect(headers.get('www-authenticate')).toBe('Bearer')
     expect(mcp.servers).toMatchObject([{ state: 'ready' }])
   })
 

@@ -5,7 +5,8 @@ import type { ToolContext } from '../../../execution/executor.ts'
 import { temporaryName } from '../names/shown-names.ts'
 import type { Folder, FolderAccess } from '../root/folder.ts'
 
-const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (constants.O_NOFOLLOW ?? 0)
+/** A file that is not there yet; a link in its place is refused as well. */
+const newFile = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
 
 /** A text for an entry of a folder. */
 export interface NewText {
