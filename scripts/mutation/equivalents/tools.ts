@@ -3,6 +3,14 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/tools` that change nothing observable. */
 export const toolsEquivalents: readonly Equivalent[] = [
   {
+    path: 'packages/tools/src/built-in/files/tools/put-file.ts',
+    within: 'putFile',
+    operator: 'literal',
+    original: '12',
+    becomes: '13',
+    why: 'How many random digits the name of a temporary file has decides nothing: 12 bytes are not drawn twice.',
+  },
+  {
     path: 'packages/tools/src/content/content.ts',
     within: 'mark',
     operator: 'literal',

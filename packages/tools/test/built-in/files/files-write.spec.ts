@@ -1,8 +1,9 @@
 import { chmodSync, linkSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Subject } from 'rxjs'
 import { callTool } from '@tallystick/core/testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { caller, pictureOf, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
 
 function filled(files: Readonly<Record<string, string>>): Sandbox {
@@ -24,6 +25,20 @@ describe.each(ways)('write_file (%s)', (way) => {
       'Replaced "a/b/c.txt" (1 line, 2 bytes; before 8 bytes).',
     )
     expect([box.read('a/b/c.txt'), readdirSync(join(box.root, 'a/b'))]).toEqual(['é', ['c.txt']])
+  })
+
+  it('puts the text on the disk before it has its name, and then the name', async () => {
+    const box = filled({ 'a.txt': 'old' })
+    const handle = await open(box.root)
+    const prototype = Object.getPrototypeOf(handle) as FileHandle
+    await handle.close()
+    const synced: string[] = []
+    const sync = vi.spyOn(prototype, 'sync').mockImplementation(async function (this: FileHandle) {
+      synced.push(`${(await this.stat()).isFile() ? 'text' : 'folder'}: ${box.read('a.txt')}`)
+    })
+    onTestFinished(() => sync.mockRestore())
+    await caller(toolsOver(box, way))('write_file', { path: 'a.txt', content: 'new' })
+    expect(synced).toEqual(['text: old', 'folder: new'])
   })
 
   it('keeps the permissions of what it replaces, and writes to no other name of it', async () => {
