@@ -42,10 +42,12 @@ describe('contextOf', () => {
     await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
     expect((await set.untilSettled(run.result)).text).toBe('Done.')
     expect(seen).toEqual(['of ada'])
-    expect(asked[0]).toEqual({
-      ...{ runId: rest.runId, agent: 'agent', sessionId: 'chat', subject: 'ada' },
-      labels: { tags: ['eu'] },
-    })
+    expect(asked).toEqual([
+      {
+        ...{ runId: rest.runId, agent: 'agent', sessionId: 'chat', subject: 'ada' },
+        labels: { tags: ['eu'] },
+      },
+    ])
   })
 
   it('is not asked where a context is given, or the run was started without one', async () => {

@@ -122,7 +122,9 @@ describe('the first inputs of runs', () => {
         )
       })
     })
+    const { searched } = watched(ledger)
     expect(await found(ledger, runIds)).toEqual({ [runIds[1] as RunId]: 'two' })
+    expect(searched).toEqual([])
   })
 
   it('given an input of forged bytes that are no JSON, when asked for, then that run is left out', async () => {
@@ -131,7 +133,9 @@ describe('the first inputs of runs', () => {
         event.type === 'input_received' ? { ...event, text: '{"message":' } : event,
       )
     })
+    const { searched } = watched(ledger)
     expect(await found(ledger, runIds)).toEqual({ [runIds[1] as RunId]: 'two' })
+    expect(searched).toEqual([])
   })
 
   it('given a payload that is gone without a word, when asked for, then that run is left out', async () => {

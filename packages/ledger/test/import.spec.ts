@@ -144,6 +144,26 @@ describe('importEvents', () => {
     expect(await linesOfLedger(file)).toEqual(lines)
   })
 
+  it('lets go of what it read of a run that has more events in the ledger than in the lines', async () => {
+    const { lines, ledger, runIds } = await exported()
+    let reading = 0
+    const watched: Ledger = Object.assign(Object.create(ledger) as Ledger, {
+      async *read(runId: RunId) {
+        reading += 1
+        try {
+          yield* ledger.read(runId)
+        } finally {
+          reading -= 1
+        }
+      },
+    })
+    const head = (await ledger.head(runIds[0] as RunId))?.seq ?? 0
+    expect(await importEvents(watched, [...lines.slice(0, 2), ...lines.slice(head)])).toMatchObject({
+      runs: 2,
+    })
+    expect(reading).toBe(0)
+  })
+
   it('continues a run whose beginning is in the same file', async () => {
     const { lines, ledger, runIds } = await exported()
     const head = (await ledger.head(runIds[0] as RunId))?.seq ?? 0

@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import type { EventOf, Json, JsonObject } from '@tallystick/core/vocabulary'
+import { eventSchemas, type EventOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
@@ -251,6 +251,50 @@ it('leaves every field of an event in its place, but for what is content alone',
       "tool_request_ready": [
         "opaque",
         "malformed",
+      ],
+    }
+  `)
+})
+
+it('leaves those fields that an event seldom has, but for what an application said in them', () => {
+  const runId = sampleRunId(1)
+  const fields = stamped(runId, Object.values(everyFact(runId))).flatMap((event) =>
+    Object.keys((eventSchemas[event.type] as unknown as { readonly shape: object }).shape)
+      .filter((field) => !(field in event))
+      .map((field) => {
+        const left = Object.entries(redactedPayload({ ...event, [field]: 7 }))
+        const isLeft = left.some(([name, value]) => name === field && value === 7)
+        return { name: `${event.type}.${field}`, isLeft }
+      }),
+  )
+  const namesOf = (isLeft: boolean): readonly string[] =>
+    fields.filter((field) => field.isLeft === isLeft).map(({ name }) => name)
+  expect({ left: namesOf(true), changed: namesOf(false) }).toMatchInlineSnapshot(`
+    {
+      "changed": [
+        "run_started.givenModel",
+        "run_started.modelSettings",
+        "run_started.providerState",
+        "run_started.labels",
+        "run_started.idempotencyKey",
+        "history_carried.missing",
+        "assistant_message_finished.providerState",
+        "assistant_message_finished.refusal",
+      ],
+      "left": [
+        "run_started.toolChoice",
+        "run_started.parallelToolCalls",
+        "run_started.recording",
+        "run_started.deadlineAt",
+        "run_started.subject",
+        "run_started.withContext",
+        "history_carried.uncheckedFrom",
+        "assistant_text_delta.replaces",
+        "assistant_reasoning_delta.replaces",
+        "usage_updated.contextTokens",
+        "usage_updated.estimated",
+        "usage_updated.refused",
+        "tool_started.recorded",
       ],
     }
   `)

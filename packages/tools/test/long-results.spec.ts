@@ -284,6 +284,27 @@ describe('toModel and output', () => {
     expect(textOf(unfit.result.content)).toContain('{"rows":"three"}')
   })
 
+  it('of a result that does not fit, the model reads eight places at most, each short and on one line', async () => {
+    const output = { type: 'array', items: { type: 'number' } } as const
+    const wrong = (count: number) => tool({ output, execute: () => Array.from({ length: count }, () => 'x') })
+    const eight = await playing([wrong(8)])
+    const places = Array.from({ length: 8 }, (_, index) => expect.stringMatching(`^- ${index}: `) as string)
+    expect(eight.read[0]!.split('\n').slice(1)).toEqual(places)
+    const ten = await playing([wrong(10)])
+    expect(ten.read[0]!.split('\n').slice(1)).toEqual([...places, '- and 2 more'])
+    const message = `no\n\tplace ${'z'.repeat(300)}`
+    const told = await playing([
+      tool({ output: z.string().refine(() => false, message), execute: () => 'x' }),
+    ])
+    const [, line = ''] = told.read[0]!.split('\n')
+    expect(line).toMatch(/^- the result: no place z+ … \(cut\)$/)
+    expect(line).toHaveLength('- '.length + 200)
+    expect(told.result.content).toEqual([
+      { type: 'text', text: told.read[0] },
+      { type: 'text', text: '"x"' },
+    ])
+  })
+
   it('conversions of the schema are the result, and the model reads that a write was done', async () => {
     const output = z.object({ at: z.string().transform((text) => text.length) })
     expect((await playing([tool({ output, execute: () => ({ at: 'abc' }) })])).read).toEqual(['{"at":3}'])

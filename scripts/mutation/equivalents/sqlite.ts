@@ -3,6 +3,24 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/ledger/src/sqlite` that change nothing observable. */
 export const sqliteEquivalents: readonly Equivalent[] = [
   {
+    path: 'packages/ledger/src/sqlite/rows/search.ts',
+    within: '#turnOf',
+    operator: 'literal',
+    original: '1',
+    becomes: '2',
+    occurrence: 1,
+    why: 'The query asks for the turn as well: an event before the first of the turn is looked at, and left out.',
+  },
+  {
+    path: 'packages/ledger/src/sqlite/rows/search.ts',
+    within: '#turnOf',
+    operator: 'arithmetic',
+    original: '-',
+    becomes: '+',
+    occurrence: 1,
+    why: 'The query asks for the turn as well: events after the last of the turn are looked at, and left out.',
+  },
+  {
     path: 'packages/ledger/src/sqlite/write/append.ts',
     within: 'isTaken',
     operator: 'literal',

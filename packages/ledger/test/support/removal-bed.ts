@@ -34,7 +34,12 @@ function asking(answer: string): TestTool {
 /** A run with a large tool result, an approval and two turns; suspended for the approval, or driven to its end. */
 export async function play(
   ledger: Ledger,
-  { subject, sessionId, approve = true }: { subject?: string; sessionId?: string; approve?: boolean } = {},
+  {
+    subject,
+    sessionId,
+    context,
+    approve = true,
+  }: { subject?: string; sessionId?: string; context?: unknown; approve?: boolean } = {},
 ): Promise<RunId> {
   const usage = { inputTokens: 120, outputTokens: 17 }
   const model = scriptedModel([
@@ -49,9 +54,11 @@ export async function play(
   const look = asking(`${large}${secret}`)
   const agent = defineAgent({ name: 'finder', instructions: `Look for ${secret}.`, model, tools: [look] })
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
+  const given: object = context === undefined ? {} : { context }
   const run = runtime.run(agent, `Where is ${secret}?`, {
     ...(subject !== undefined && { subject }),
     ...(sessionId !== undefined && { sessionId }),
+    ...given,
   })
   const { pendingApprovals } = await run.result
   if (approve) {

@@ -58,6 +58,17 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     await ledger.close()
   },
 
+  async 'a run that waits and is redacted whole still needs the context of its application to continue'({
+    open,
+  }) {
+    const ledger = open()
+    const runId = await play(ledger, { context: { user: 'ada' }, approve: false })
+    await redact(ledger, runId, 'all', { by: 'ada', reason: 'asked for' })
+    const { runtime } = await suspended(ledger, runId)
+    await expect(runtime.resume(runId).result).rejects.toThrow('was started with a context')
+    await ledger.close()
+  },
+
   async 'of a run that is redacted whole no text is left in the store, and it still lists, folds and verifies'({
     open,
     holds,

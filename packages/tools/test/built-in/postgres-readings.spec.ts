@@ -67,12 +67,15 @@ describe('what Postgres refuses', () => {
     ['3D000', 'The database does not let this tool in (3D000).'],
     ['53300', 'The database cannot be used now (53300).'],
     ['57P01', 'The database cannot be used now (57P01).'],
-  ])('given %s, when it does not serve the tool, then no name of a host or user is shown', (code, message) => {
-    expect(postgresFailure(said(code, { message: 'role "ada" at db.example' }))).toEqual({
-      reply: { kind: 'failed', message },
-      asksForTables: false,
-    })
-  })
+  ])(
+    'given %s, when it does not serve the tool, then no name of a host or user is shown',
+    (code, message) => {
+      expect(postgresFailure(said(code, { message: 'role "ada" at db.example' }))).toEqual({
+        reply: { kind: 'failed', message },
+        asksForTables: false,
+      })
+    },
+  )
 
   it.each([
     [{ code: 'ECONNREFUSED', message: 'connect ECONNREFUSED 10.0.0.7:5432' }, ' (ECONNREFUSED)'],
@@ -92,8 +95,8 @@ describe('what Postgres refuses', () => {
 
 describe('calls that wait for a connection', () => {
   const never = new AbortController().signal
-  /** How a call stands: whether it waits, has a place, or has left. */
-  async function standOf(call: Promise<(() => void) | undefined>): Promise<string> {
+  /** Whether a call waits, has a place, or has left. */
+  async function stateOf(call: Promise<(() => void) | undefined>): Promise<string> {
     const waits = new Promise<string>((resolve) => void setImmediate(() => resolve('waits')))
     return await Promise.race([call.then((leave) => (leave === undefined ? 'has left' : 'is in')), waits])
   }
@@ -101,20 +104,20 @@ describe('calls that wait for a connection', () => {
   it('given two places, when three calls come, then the third waits for the first place that is given back', async () => {
     const gate = new ConnectionGate(2)
     const calls = [gate.enter(never), gate.enter(never), gate.enter(never)]
-    expect(await Promise.all(calls.map(standOf))).toEqual(['is in', 'is in', 'waits'])
+    expect(await Promise.all(calls.map(stateOf))).toEqual(['is in', 'is in', 'waits'])
     ;(await calls[1])?.()
-    expect(await standOf(calls[2]!)).toBe('is in')
+    expect(await stateOf(calls[2]!)).toBe('is in')
   })
 
   it('given calls that wait, when places are given back, then in the order in which they came, each place once', async () => {
     const gate = new ConnectionGate(1)
     const [first, second, third] = [gate.enter(never), gate.enter(never), gate.enter(never)]
     ;(await first)?.()
-    expect([await standOf(second), await standOf(third)]).toEqual(['is in', 'waits'])
+    expect([await stateOf(second), await stateOf(third)]).toEqual(['is in', 'waits'])
     ;(await second)?.()
     ;(await third)?.()
     const later = [gate.enter(never), gate.enter(never)]
-    expect(await Promise.all(later.map(standOf))).toEqual(['is in', 'waits'])
+    expect(await Promise.all(later.map(stateOf))).toEqual(['is in', 'waits'])
   })
 
   it('given a call that is cancelled, when it waits or comes, then it takes no place', async () => {
@@ -123,10 +126,10 @@ describe('calls that wait for a connection', () => {
     const [one, two] = [new AbortController(), new AbortController()]
     const [leaving, staying] = [gate.enter(one.signal), gate.enter(two.signal)]
     one.abort()
-    expect([await standOf(leaving), await standOf(staying)]).toEqual(['has left', 'waits'])
-    expect(await standOf(gate.enter(one.signal))).toBe('has left')
+    expect([await stateOf(leaving), await stateOf(staying)]).toEqual(['has left', 'waits'])
+    expect(await stateOf(gate.enter(one.signal))).toBe('has left')
     first?.()
-    expect(await standOf(staying)).toBe('is in')
+    expect(await stateOf(staying)).toBe('is in')
   })
 
   it('given a call that has its place, when it is cancelled, then it gives the place back once', async () => {
@@ -138,8 +141,8 @@ describe('calls that wait for a connection', () => {
     first?.()
     const leave = await held
     abort.abort()
-    expect(await standOf(waiting)).toBe('waits')
+    expect(await stateOf(waiting)).toBe('waits')
     leave?.()
-    expect(await standOf(waiting)).toBe('is in')
+    expect(await stateOf(waiting)).toBe('is in')
   })
 })

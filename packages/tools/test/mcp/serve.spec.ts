@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { createConnection } from 'node:net'
 import { agentTool, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
 import { manualClock, scriptedModel } from '@tallystick/core/testing'
 import type { Json } from '@tallystick/core/vocabulary'
@@ -82,7 +85,38 @@ describe('a server over HTTP', () => {
     expect(mcp.servers).toMatchObject([{ state: 'ready' }])
   })
 
-  it('gives a tool up at its time, and stops everything when it closes', async () => {
+  it('answers on this machine under no other name, which a page could make lead here', async () => {
+    const { url } = await servedTools()
+    const statusFor = async (host: string): Promise<number | undefined> => {
+      const asked = request(url, { method: 'POST', headers: { host } }).end('{}')
+      const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+      answer.resume()
+      return answer.statusCode
+    }
+    expect(await statusFor('evil.example')).toBe(403)
+    expect(await statusFor(new URL(url).host)).not.toBe(403)
+  })
+
+  it('stops what is under way when it closes, and then holds no connection', async () => {
+    const tools = ownTools()
+    const server = await serveMcp([tools.slow], { http: {} })
+    const { port } = new URL(server.url ?? '')
+    const mcp = await connect({ own: { url: server.url ?? '' } })
+    const reports: Json[] = []
+    const call = mcp.call('own', 'slow', {}, { onProgress: (data) => void reports.push(data) })
+    call.catch(() => {})
+    while (reports.length === 0) await tick()
+    const idle = createConnection(Number(port), '127.0.0.1')
+    await once(idle, 'connect')
+    const ended = once(idle, 'close')
+    idle.resume()
+    await server.close()
+    expect(tools.stopped).toEqual(['the client cancelled the call'])
+    await ended
+    await server.closed
+  })
+
+  it('gives a tool up at its time', async () => {
     const clock = manualClock()
     const { mcp, stopped, slow } = await servedTools({ timers: clock })
     const reports: Json[] = []

@@ -94,15 +94,15 @@ export function serverProcess(
     start: () =>
       new Promise((resolve, reject) => {
         const started = spawned(given)
-        const [input, output, errors] = started.stdio
+        const [, output, errors] = started.stdio
         started.once('error', reject)
         started.once('spawn', () => {
           child = started
           gone = followed(started, started.pid ?? 0)
           resolve()
         })
-        input?.on('error', events.onError)
-        output?.on('error', events.onError)
+        // Without a listener an error of any of them would end this process.
+        for (const stream of started.stdio) stream?.on('error', events.onError)
         output?.on('data', events.onOutput)
         errors?.on('data', (chunk: Buffer) => tail.write(chunk))
       }),
