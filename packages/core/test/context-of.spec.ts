@@ -10,7 +10,7 @@ const stage = (options: StageOptions = {}): Stage =>
 
 const asks = [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }]
 
-async function suspended(options: object) {
+async function suspended(options: object, steps: StageOptions['steps'] = asks) {
   const seen: unknown[] = []
   const look = testTool({
     name: 'look',
@@ -20,7 +20,7 @@ async function suspended(options: object) {
       return 'seen'
     },
   })
-  const set = stage({ tools: [look], steps: asks })
+  const set = stage({ tools: [look], steps })
   const rest = await set.untilSettled(set.runtime.run(set.agent, 'Go.', options).result)
   const { ledger, clock, agent } = set
   const again = (contextOf?: (run: RecordedRun) => unknown) =>
@@ -48,6 +48,21 @@ describe('contextOf', () => {
         labels: { tags: ['eu'] },
       },
     ])
+  })
+
+  it('is asked once in a process, however often the run waits there and continues', async () => {
+    const [ask, answer] = asks
+    const { set, seen, rest, again } = await suspended({ context: 'at first' }, [ask!, ask!, answer!])
+    let asked = 0
+    const runtime = again(() => `made ${++asked}`)
+    const run = runtime.resume(rest.runId)
+    await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    const next = await set.untilSettled(run.result)
+    expect(next.status).toBe('suspended')
+    const later = runtime.resume(rest.runId)
+    await set.untilSettled(later.approve(next.pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.untilSettled(later.result)).text).toBe('Done.')
+    expect([seen, asked]).toEqual([['made 1', 'made 1'], 1])
   })
 
   it('is not asked where a context is given, or the run was started without one', async () => {

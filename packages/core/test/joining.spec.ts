@@ -44,6 +44,31 @@ async function runIds(ledger: Ledger): Promise<readonly RunId[]> {
   return (await Array.fromAsync(ledger.runs({ sessionId: session }))).map(({ runId }) => runId)
 }
 
+/** A run of this process that waits for a person, and what happens right before its next append. */
+async function waitingHere() {
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const ledger = memoryLedger()
+  let before: (() => Promise<void>) | undefined
+  const view: Ledger = {
+    ...ledger,
+    async append(...given) {
+      const happens = before
+      before = undefined
+      await happens?.()
+      return await ledger.append(...given)
+    },
+  }
+  const strike = (happens: () => Promise<void>): Promise<void> =>
+    new Promise((resolve) => {
+      before = () => happens().finally(resolve)
+    })
+  const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Two.' }]
+  const set = stage({ tools: [pay], steps, ledger: view })
+  const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
+  const { pendingApprovals } = await set.untilSettled(first.result)
+  return { set, first, pendingApprovals, ledger, strike, pay }
+}
+
 describe('input that joins a run', () => {
   it.each(['the same process', 'another process'])(
     'of %s, which ends without showing it, begins the next run of the session',
@@ -87,6 +112,29 @@ describe('input that joins a run', () => {
     expect(settled).toMatchObject([{ delivered: false }])
     expect(await runIds(set.ledger)).toHaveLength(2)
     expect(await said(set)).toEqual(['First.', 'Second.'])
+  })
+
+  it('of a run that waits here and that another process takes over in that moment is taken in by that one', async () => {
+    const { set, first, pendingApprovals, ledger, strike, pay } = await waitingHere()
+    const struck = strike(async () => void (await ledger.acquire(first.id)))
+    const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
+    await struck
+    while ((await ledger.inbox(first.id)).length === 0) await Promise.resolve()
+    const other = stage({
+      ...{ tools: [pay], steps: [{ text: 'Two.' }], ledger, clock: set.clock, random: seededRandom(2) },
+    })
+    const taken = other.runtime.resume(first.id)
+    await set.untilSettled(taken.approve(pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.untilSettled(joining)).id).toBe(first.id)
+    await set.untilSettled(taken.result)
+    expect(await said(other)).toEqual(['First.', 'Second.'])
+  })
+
+  it('of a run that waits here and cannot be written is refused to its sender', async () => {
+    const { set, strike } = await waitingHere()
+    void strike(() => Promise.reject(new Error('no space left')))
+    const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
+    await expect(set.untilSettled(joining)).rejects.toThrow('no space left')
   })
 
   it('is reported where the next run cannot begin with it: no caller waits for that', async () => {
