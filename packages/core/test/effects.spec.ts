@@ -25,17 +25,24 @@ interface Running extends RunningTool {
 }
 
 /** Starts a tool that reports whatever comes out of a stream. */
-function running(stream: Observable<ToolSignal>, more: Partial<Tool> = {}): Running {
+function running(
+  stream: Observable<ToolSignal>,
+  more: Partial<Tool> = {},
+  { effect, graceMs }: { readonly effect?: Call['effect']; readonly graceMs?: number } = {},
+): Running {
   const posted: Signal[] = []
   const reported: unknown[] = []
   const clock = manualClock()
   const tool: Tool = { ...testTool({ name: 'tool' }), run: () => stream, ...more }
   const call: Call = {
     ...{ toolCallId, part: 0, providerCallId: 'c', name: 'tool', input: {}, status: 'started', attempts: 1 },
+    ...(effect && { effect }),
   }
   const host = { clock, report: (error: unknown) => reported.push(error) }
   return {
-    ...startTool({ tool, call, context, host }, (signal) => posted.push(signal)),
+    ...startTool({ tool, call, context, host, ...(graceMs !== undefined && { graceMs }) }, (signal) =>
+      posted.push(signal),
+    ),
     posted,
     reported,
     clock,
@@ -113,6 +120,50 @@ describe('a tool that runs', () => {
       { outcome: 'timed_out', content: [{ text: 'stopped' }], durationMs: 1_000, attempt: 1 },
     ])
     expect(stopped).toEqual(['The tool took too long.'])
+  })
+
+  it('ends as timed out after a time without progress, and not while it reports some', () => {
+    const stream = new Subject<ToolSignal>()
+    const tool = running(stream, { quietMs: 1_000, timeoutMs: 10_000 })
+    const { posted, clock } = tool
+    for (let report = 0; report < 3; report++) {
+      clock.advance(999)
+      stream.next(progressed)
+    }
+    clock.advance(999)
+    // A report that cannot be kept is a sign of life, too.
+    stream.next({ type: 'tool_progressed', data: undefined as never })
+    clock.advance(999)
+    expect(typesOf(posted)).toEqual(['tool_progressed', 'tool_progressed', 'tool_progressed'])
+    clock.advance(1)
+    expect(posted.at(-1)).toMatchObject({ type: 'tool_ended', outcome: 'timed_out' })
+    expect(clock.pending).toBe(0)
+  })
+
+  it('ends at its whole time, whatever progress it reports', () => {
+    const stream = new Subject<ToolSignal>()
+    const { posted, clock } = running(stream, { quietMs: 1_000, timeoutMs: 2_500 })
+    for (let report = 0; report < 5; report++) {
+      clock.advance(500)
+      stream.next(progressed)
+    }
+    expect(posted.at(-1)).toMatchObject({ outcome: 'timed_out', durationMs: 2_500 })
+    expect(clock.pending).toBe(0)
+  })
+
+  it('that writes and is quiet has its grace, and nothing that it reports then prolongs it', () => {
+    const stream = new Subject<ToolSignal>()
+    const write = { effect: 'write', quietMs: 1_000, timeoutMs: 1_500 } as const
+    const { posted, clock } = running(stream, write, { effect: 'write', graceMs: 3_000 })
+    clock.advance(1_000)
+    for (let report = 0; report < 5; report++) {
+      stream.next(progressed)
+      clock.advance(500)
+    }
+    expect(typesOf(posted)).not.toContain('tool_ended')
+    clock.advance(500)
+    expect(posted.at(-1)).toMatchObject({ outcome: 'timed_out', durationMs: 4_000 })
+    expect(clock.pending).toBe(0)
   })
 
   it('keeps a success that it reports when it is asked to stop', () => {

@@ -7,7 +7,7 @@ import { defineTool, whenInput } from '@tallystick/tools'
 import { calculator } from '@tallystick/tools/calculator'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import { sqlQuery } from '@tallystick/tools/sql-query'
-import { filter, firstValueFrom } from 'rxjs'
+import { filter, firstValueFrom, Subject } from 'rxjs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createShopDatabase } from './built-in/shop-database.ts'
@@ -50,6 +50,32 @@ async function resultsOf(run: Run): Promise<readonly string[]> {
 }
 
 describe('tools in a run', () => {
+  it('are given up after a time without progress, which is on record', async () => {
+    const clock = manualClock()
+    const reporters$ = new Subject<() => void>()
+    const begun = firstValueFrom(reporters$)
+    const importRows = defineTool({
+      name: 'import',
+      description: 'Imports rows.',
+      input: z.object({}),
+      effect: 'read',
+      quietMs: 1_000,
+      execute: (_input, { progress }) => new Promise(() => reporters$.next(() => progress('at work'))),
+    })
+    const run = start([asks('import', {}), { text: 'Given up.' }], [importRows], clock)
+    const report = await begun
+    for (let reports = 0; reports < 3; reports++) {
+      clock.advance(900)
+      report()
+    }
+    clock.advance(1_000)
+    expect(await resultsOf(run)).toEqual([expect.stringMatching(/^import timed_out: /)])
+    const first = await firstValueFrom(run.events$)
+    expect(first?.type === 'run_started' && first.definition.policy?.tools).toMatchObject([
+      { quietMs: 1_000 },
+    ])
+  })
+
   it('answer the model, or tell it what to do better', async () => {
     const run = start(
       [

@@ -60,6 +60,8 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly recovery: Recovery
   /** After this many milliseconds an attempt of the call is given up as `timed_out`. */
   readonly timeoutMs?: number
+  /** After this many milliseconds without a report of progress an attempt of the call is given up as `timed_out`. */
+  readonly quietMs?: number
   /**
    * How often a call is tried again whose attempt ended as `retryable`, or in an error, and after which waits. An attempt
    * that timed out, or whose effect is unknown (`interrupted`), is tried again only where the tool reads, or its

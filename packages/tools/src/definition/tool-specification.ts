@@ -75,6 +75,11 @@ export interface ToolSpecification<
   /** After this many milliseconds the runtime gives an attempt up, as `timed_out`. Default: none. */
   readonly timeoutMs?: number | undefined
   /**
+   * After this many milliseconds without a report of `context.progress` the runtime gives an attempt up, as `timed_out`; each
+   * report begins them anew. Default: none.
+   */
+  readonly quietMs?: number | undefined
+  /**
    * Tries a failed call again, after growing waits, under the same idempotency key. A `write` needs `recovery: 'rerun'` for
    * it, where it may always be made again, or `when`, which knows the failures that changed nothing. Default: one attempt.
    */

@@ -258,6 +258,22 @@ describe('a call of a client', () => {
     expect(timers.pending).toBe(0)
   })
 
+  it('given a time without progress, when the tool reports none, then it is given up; reports begin the time anew', async () => {
+    const running: { next(signal: ToolSignal): void }[] = []
+    const tool = toolOf(() => new Observable((each) => void running.push(each)), { quietMs: 1_000 })
+    const { call, timers } = await serving([tool])
+    const first = call('act')
+    while (running.length === 0) await tick()
+    timers.advance(999)
+    running[0]?.next({ type: 'tool_progressed', data: 1 })
+    timers.advance(999)
+    expect(timers.pending).toBe(1)
+    timers.advance(1)
+    expect(await first).toMatchObject({ isError: true })
+    running[0]?.next({ type: 'tool_progressed', data: 2 })
+    expect(timers.pending).toBe(0)
+  })
+
   it('given a call that runs, when the client cancels it or the server stops, then the tool hears of it', async () => {
     const stopped: string[] = []
     const runs: unknown[] = []

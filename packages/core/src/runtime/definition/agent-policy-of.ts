@@ -42,8 +42,8 @@ export function policyOf(
 }
 
 function toolPolicyOf({ name, effect, recovery, ...rest }: Tool): ToolPolicy {
-  const { timeoutMs, retry, maxResultChars, serial, maxConcurrency, approval, origin } = rest
-  const limits = omitUndefined({ timeoutMs, retry, maxResultChars, serial, maxConcurrency })
+  const { timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency, approval, origin } = rest
+  const limits = omitUndefined({ timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency })
   return { name, effect, recovery, ...limits, ...omitUndefined({ approval, origin }) }
 }
 

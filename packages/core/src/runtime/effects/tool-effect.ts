@@ -11,6 +11,7 @@ import { faultOf } from '../../vocabulary/values/schema.ts'
 import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { attemptTime } from './attempt-time.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import { isolated } from '../reading/isolated.ts'
 
@@ -61,11 +62,10 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   let ended = false
   let timedOut = false
   let asked = false
-  let stopTimer: Cancel | undefined
 
   const leave = (): void => {
     ended = true
-    stopTimer?.()
+    time.stop()
     subscriber.unsubscribe()
   }
   const end = (outcome: Outcome, content: readonly ResultPart[], more: More = {}): void => {
@@ -85,11 +85,12 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   const onSignal = (signal: ToolSignal): void => {
     if (ended) return
     const fault = faultOf(toolSignalSchema, signal)
-    if (fault === undefined && signal.type === 'tool_progressed') {
-      return post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+    if (signal?.type === 'tool_progressed') {
+      time.heard()
+      // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
+      if (!fault) post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+      return
     }
-    // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
-    if (signal?.type === 'tool_progressed') return
     if (fault) return fail(breachOf(signal, fault))
     if (signal.type === 'tool_deferred') {
       leave()
@@ -118,14 +119,14 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     (error) => report(error, `The tool ${call.name} threw when it was let go`),
   )
   const giveUp = (): void => end('timed_out', textContent('timed_out'), again)
-  const timeOut = (): void => {
+  const timeOut = (reason: string): void => {
     timedOut = true
-    askToStop('The tool took too long.')
+    askToStop(reason)
     // A write is at work until it has ended: the next one must not begin beside it.
     if (call.effect === 'read' || graceMs === 0) giveUp()
-    else if (!ended) stopTimer = clock.schedule(graceMs, giveUp)
+    else if (!ended) time.last(graceMs, giveUp)
   }
-  if (tool.timeoutMs !== undefined) stopTimer = clock.schedule(tool.timeoutMs, timeOut)
+  const time = attemptTime(clock, tool, timeOut)
   const threw = (error: unknown): void => report(error, `The tool ${call.name} threw when it was cancelled`)
   const given = { input: call.input, attempt, idempotencyKey: idempotencyKeyOf(context.runId, toolCallId) }
   try {
@@ -137,7 +138,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
 }
 
 /** What stands for a tool that the agent's code does not have any more. */
-function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs'> {
+function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
   const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
   return { run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }) }
 }

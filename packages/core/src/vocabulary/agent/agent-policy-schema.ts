@@ -18,6 +18,7 @@ const tool = objectOf<ToolPolicy>({
   effect: z.enum(toolEffects),
   recovery: z.enum(recoveries),
   timeoutMs: optional(amount),
+  quietMs: optional(amount),
   retry: optional(wholeRetry),
   maxResultChars: optional(amount),
   serial: optional(text),

@@ -16,6 +16,8 @@ export interface ToolPolicy {
   readonly effect: ToolEffect
   readonly recovery: Recovery
   readonly timeoutMs?: number
+  /** How long an attempt may go without a report of progress, in milliseconds. */
+  readonly quietMs?: number
   /** How its failed calls are tried again; not at all where absent. */
   readonly retry?: RetryPolicy
   readonly maxResultChars?: number

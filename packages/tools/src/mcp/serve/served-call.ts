@@ -77,25 +77,40 @@ function ended(
   return new Promise((resolve) => {
     const cancelled$ = new ReplaySubject<string>(1)
     let isLate = false
+    let hasEnded = false
+    let cancelQuietTimer = (): void => {}
     const stop = (): void => cancelled$.next('the client cancelled the call')
+    const giveUp = (reason: string): void => {
+      isLate = true
+      cancelled$.next(reason)
+      end(textEnding('timed_out', 'The tool was given up because it took too long.'))
+    }
     const cancelTimer =
       tool.timeoutMs === undefined
         ? (): void => {}
-        : timers.schedule(tool.timeoutMs, () => {
-            isLate = true
-            cancelled$.next('The tool took too long.')
-            end(textEnding('timed_out', 'The tool was given up because it took too long.'))
-          })
+        : timers.schedule(tool.timeoutMs, () => giveUp('The tool took too long.'))
+    const waitForProgress = (): void => {
+      cancelQuietTimer()
+      if (tool.quietMs === undefined || hasEnded) return
+      cancelQuietTimer = timers.schedule(tool.quietMs, () =>
+        giveUp('The tool reported no progress for too long.'),
+      )
+    }
+    waitForProgress()
     const end = (ending: Ending): void => {
+      hasEnded = true
       cancelTimer()
+      cancelQuietTimer()
       signal.removeEventListener('abort', stop)
       resolve(isLate ? textEnding('timed_out', 'The tool was given up because it took too long.') : ending)
     }
     signal.addEventListener('abort', stop)
     signalsOf(tool, { ...run, cancelled$ }).subscribe({
       next: (report) => {
-        if (report.type === 'tool_progressed') progress(report.data)
-        else if (report.type === 'tool_ended') end(report)
+        if (report.type === 'tool_progressed') {
+          waitForProgress()
+          progress(report.data)
+        } else if (report.type === 'tool_ended') end(report)
         else
           end(
             textEnding(
