@@ -62,6 +62,7 @@ export {
   type SuspendedRun,
   withChildren,
 } from './runtime/reading/run-result.ts'
+export { startOf } from './runtime/reading/load-state.ts'
 export type { RunStep, StepCall } from './runtime/run/run-steps.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
 export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'

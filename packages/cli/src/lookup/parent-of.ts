@@ -1,12 +1,10 @@
 import type { Ledger, RunId } from '@tallystick/core'
+import { startOf } from '@tallystick/core/kit'
 import type { ParentRef } from '@tallystick/core/vocabulary'
 
 /** Where a run came from, as its first event says; `undefined` where it came from nothing. */
 export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {
-  for await (const event of ledger.read(runId, { toSeq: 1 })) {
-    if (event.type === 'run_started') return event.parent
-  }
-  return undefined
+  return (await startOf(ledger, runId))?.parent
 }
 
 /** The runs that a run works for: the one that its result goes to first, the one at the top last. */

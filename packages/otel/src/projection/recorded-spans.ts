@@ -1,4 +1,5 @@
 import type { Ledger } from '@tallystick/core'
+import { startOf } from '@tallystick/core/kit'
 import type { EventOf, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core/vocabulary'
 import { holdsContent, type ContentOption } from '../content/capture.ts'
 import { RunSpans } from './run-spans.ts'
@@ -69,17 +70,12 @@ async function* spansOfRun(
 export async function startsBefore(ledger: Ledger, start: Start): Promise<ReadonlyMap<string, Start>> {
   const starts = new Map<string, Start>([[start.runId, start]])
   for (let { parent } = start; parent !== undefined;) {
-    const before = await firstEvent(ledger, parent.runId)
+    const before = await startOf(ledger, parent.runId)
     if (before === undefined) break
     starts.set(parent.runId, before)
     parent = before.parent?.relation === 'child' ? before.parent : undefined
   }
   return starts
-}
-
-async function firstEvent(ledger: Ledger, runId: RunId): Promise<Start | undefined> {
-  for await (const event of ledger.read(runId, { toSeq: 1 })) if (event.type === 'run_started') return event
-  return undefined
 }
 
 /**
@@ -90,7 +86,7 @@ export async function traceparentOf(
   ledger: Ledger,
   { runId, toolCallId }: { readonly runId: RunId; readonly toolCallId: ToolCallId },
 ): Promise<string> {
-  const start = await firstEvent(ledger, runId)
+  const start = await startOf(ledger, runId)
   const { traceId, traceFlags } = start
     ? lineageOf(start, await startsBefore(ledger, start)).trace
     : { traceId: traceIdOf(runId), traceFlags: 1 }

@@ -1,4 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
+import { startOf } from '@tallystick/core/kit'
 import { parseRunId, type EventOf } from '@tallystick/core/vocabulary'
 import { runNotFound } from '../http/problem.ts'
 import { includes, type Principal } from './principal.ts'
@@ -39,14 +40,6 @@ export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf
     if (first?.parent?.relation !== 'child') return first
     id = first.parent.runId
   }
-}
-
-/** The first event of a run. */
-export async function startOf(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
-  for await (const event of ledger.read(runId, { fromSeq: 1, toSeq: 1 })) {
-    return event.type === 'run_started' ? event : undefined
-  }
-  return undefined
 }
 
 /** The last run of a session. */

@@ -1,5 +1,5 @@
 import type { Ledger, Message, RunId, Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions, startOf } from '@tallystick/core/kit'
 import {
   leastResultChars,
   readResultName,
@@ -178,14 +178,5 @@ async function reachInto(
     if (parent.runId === runId) return parent.relation === 'session' ? Infinity : parent.seq
     own = await startOf(ledger, parent.runId)
   }
-  return undefined
-}
-
-async function startOf(
-  ledger: ReadResultOptions['ledger'],
-  runId: RunId,
-): Promise<EventOf<'run_started'> | undefined> {
-  for await (const event of ledger.read(runId, { toSeq: 1 }))
-    return event.type === 'run_started' ? event : undefined
   return undefined
 }

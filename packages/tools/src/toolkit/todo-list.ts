@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent, Tool } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions, startOf } from '@tallystick/core/kit'
 import { type TodoItem, todoItemsOf, todoLines, todoListName, todoStates } from '@tallystick/core/vocabulary'
 import { visibleText } from '../content/visible-text.ts'
 import { defineTool } from '../definition/define-tool.ts'
@@ -123,9 +123,6 @@ function hidesThePast(event: RuntimeEvent): boolean {
 }
 
 async function continuedRun(ledger: TodoListOptions['ledger'], runId: RunId) {
-  for await (const event of ledger.read(runId)) {
-    const parent = event.type === 'run_started' ? event.parent : undefined
-    return parent?.relation === 'child' ? undefined : parent
-  }
-  return undefined
+  const parent = (await startOf(ledger, runId))?.parent
+  return parent?.relation === 'child' ? undefined : parent
 }

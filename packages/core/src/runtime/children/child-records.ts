@@ -6,9 +6,9 @@ import { settledUsage } from '../../machine/limits/settled-usage.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import type { Ledger } from '../../ports/ledger.ts'
-import type { ChildTotals } from '../../vocabulary/events/event.ts'
+import type { ChildTotals, EventOf } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { stateOf } from '../reading/load-state.ts'
+import { startOf, stateOf } from '../reading/load-state.ts'
 import { resultOf } from '../reading/run-result.ts'
 import { childStopOf, totalsOf, type ChildEnding, type ChildStop } from './child-ending.ts'
 
@@ -63,13 +63,9 @@ async function hasEnded(ledger: Ledger, runId: RunId): Promise<boolean> {
 /** Whether a run is a child run of another, at any depth. */
 export async function isDescendantOf(ledger: Ledger, runId: RunId, root: RunId): Promise<boolean> {
   let at: RunId | undefined = runId
-  while (at !== undefined && at !== root) at = await parentOf(ledger, at)
-  return at === root
-}
-
-async function parentOf(ledger: Ledger, runId: RunId): Promise<RunId | undefined> {
-  for await (const event of ledger.read(runId, { toSeq: 1 })) {
-    if (event.type === 'run_started' && event.parent?.relation === 'child') return event.parent.runId
+  while (at !== undefined && at !== root) {
+    const start: EventOf<'run_started'> | undefined = await startOf(ledger, at)
+    at = start?.parent?.relation === 'child' ? start.parent.runId : undefined
   }
-  return undefined
+  return at === root
 }

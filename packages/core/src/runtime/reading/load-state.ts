@@ -1,3 +1,4 @@
+import type { EventOf } from '../../vocabulary/events/event.ts'
 import { RunFold } from '../../machine/fold/run-fold.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -9,4 +10,15 @@ export async function stateOf(ledger: Ledger, runId: RunId, toSeq?: number): Pro
   const range = toSeq === undefined ? {} : { toSeq }
   for await (const event of ledger.read(runId, range)) fold.add(event)
   return fold.state
+}
+
+/** Returns the first event of a run, which says what it is and where it came from; `undefined` for a run that the ledger lacks. */
+export async function startOf(
+  ledger: Pick<Ledger, 'read'>,
+  runId: RunId,
+): Promise<EventOf<'run_started'> | undefined> {
+  for await (const event of ledger.read(runId, { toSeq: 1 })) {
+    return event.type === 'run_started' ? event : undefined
+  }
+  return undefined
 }

@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import type { EventOf } from '@tallystick/core/vocabulary'
+import { startOf } from '@tallystick/core/kit'
 import { ToolError } from '../../execution/tool-error.ts'
 import { type MemoryOwner, ownerName } from './memory-store.ts'
 
@@ -31,12 +31,4 @@ function unowned(per: 'subject' | 'session'): ToolError {
   return new ToolError(
     `Nothing can be remembered here: this run has no ${per}. The application has to start it with ${option}.`,
   )
-}
-
-async function startOf(
-  ledger: Pick<Ledger, 'read'>,
-  runId: RunId,
-): Promise<EventOf<'run_started'> | undefined> {
-  for await (const event of ledger.read(runId)) return event.type === 'run_started' ? event : undefined
-  return undefined
 }
