@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { Subject } from 'rxjs'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sampleRunId } from '@tallystick/core/testing'
 import { ChangeHints } from '@tallystick/core/store-kit'
 
@@ -57,6 +58,21 @@ describe('hints of a ledger', () => {
     let late = false
     hints.of(run).subscribe({ complete: () => void (late = true) })
     expect(late).toBe(true)
+  })
+
+  it('keep nothing of a run that has no follower any more, and all of one that has', () => {
+    const hints = new ChangeHints()
+    let received = 0
+    const [first, second] = [run, run].map((runId) => hints.of(runId).subscribe(() => void received++))
+    hints.of(other).subscribe().unsubscribe()
+    first?.unsubscribe()
+    const next = vi.spyOn(Subject.prototype, 'next')
+    onTestFinished(() => next.mockRestore())
+    hints.notifyAll()
+    expect([next.mock.calls.length, received]).toEqual([1, 1])
+    second?.unsubscribe()
+    hints.notifyAll()
+    expect([next.mock.calls.length, received]).toEqual([1, 1])
   })
 
   it('may have followers come and go while they are given', () => {

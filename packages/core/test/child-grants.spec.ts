@@ -60,6 +60,23 @@ describe('the grant of a child run', () => {
     expect(saved.map(({ outcome }) => outcome)).toEqual(['success', 'success', 'success'])
   })
 
+  it('leaves calls and shares for what a person has not decided yet', async () => {
+    const worker = helper(billing([look], 'cheap', 50), { tools: [counting()] })
+    const waits: Pick<Tool, 'check'> = { check: () => ({ kind: 'ask' }) }
+    const tools = [
+      agentTool(worker, { effect: 'read' }),
+      { ...agentTool(worker, { effect: 'read' }), ...waits, name: 'later' },
+      { ...counting('save', 'write'), ...waits },
+    ]
+    const calls = [ask, { ...ask, name: 'later' }, { name: 'save', input: {} }]
+    const { result, events } = await play({
+      ...{ model: billing([{ toolCalls: calls }], 'cheap', 50), tools, limits: { maxToolCalls: 11 } },
+    })
+    expect(result.pendingApprovals.map(({ name }) => name)).toEqual(['later', 'save'])
+    // Of eleven calls three are those of this turn; the two child runs share the rest.
+    expect(ofType(events, 'tool_started').map(({ grant }) => grant?.toolCalls)).toEqual([4])
+  })
+
   it('is out of reach for a child that starts while the first is at work', async () => {
     let free = (): void => {}
     const until = new Promise<void>((resolve) => (free = resolve))

@@ -213,6 +213,20 @@ describe('a model that a run is given', () => {
     const [started] = ofType(await set.eventsOf(run), 'run_started')
     expect(started?.definition.price).toEqual({ inputUsd: 2, outputUsd: 2 })
   })
+
+  it('has as many searches of the web as it may make on record, where it makes any', async () => {
+    const given: unknown[] = []
+    for (const maxWebSearches of [undefined, 0, 1, 'unbounded'] as const) {
+      const set = stage()
+      const model = Object.assign(scriptedModel([{ text: 'Done.' }], 'given'), { maxWebSearches })
+      const run = set.runtime.run(office().desk, 'Go.', { model })
+      await set.untilSettled(run.result)
+      const [started] = ofType(await set.eventsOf(run), 'run_started')
+      expect(started?.definition.maxWebSearches).toBe(started?.givenModel?.maxWebSearches)
+      given.push(started?.givenModel?.maxWebSearches)
+    }
+    expect(given).toEqual([undefined, undefined, 1, 'unbounded'])
+  })
 })
 
 describe('a signal', () => {

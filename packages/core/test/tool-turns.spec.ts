@@ -75,6 +75,16 @@ describe('tools that share a serial key', () => {
     expect(ofType(await set.eventsOf(run), 'tool_started').map(({ name }) => name)).toEqual(['ask', 'look'])
   })
 
+  it('or have a limit of their own run as many at once as that allows, beside others', async () => {
+    const limited = slow('look', { ...({ maxConcurrency: 2 } as object) })
+    const events = await playing(
+      [limited, slow('read')],
+      ['look', 'look', 'look', 'read', 'read', 'read', 'look'],
+    )
+    expect(work(events, ['look'])).toEqual({ most: 2, order: [1, 2, 3, 7] })
+    expect(work(events, ['read']).most).toBe(3)
+  })
+
   it('and tools with a limit of their own: never more at once than allowed, every call once, in order', async () => {
     const plan = fc.record({
       serial: fc.constantFrom(undefined, 'a', 'b'),

@@ -18,7 +18,7 @@ export class ChangeHints {
       const subscription = subject.subscribe(subscriber)
       return () => {
         subscription.unsubscribe()
-        if (!subject.observed && this.#subjects.get(name) === subject) this.#subjects.delete(name)
+        if (!subject.observed) this.#subjects.delete(name)
       }
     })
   }
