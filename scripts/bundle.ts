@@ -1,9 +1,11 @@
 // Puts the modules of a package together into few files, in `lib`: Node loads one large file in a tenth of the time that it
 // takes for two hundred small ones. Runs in the folder of the package, before it is packed. The files are not minified, and
-// their source maps name the sources, which are published as well. Dependencies stay outside.
-import { readFileSync } from 'node:fs'
+// their source maps name the sources, which are published as well. Dependencies stay outside, or are laid in:
+// `bundle/dependencies.ts` says which, and `lib/LICENCES.txt` holds the licences of the latter.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { rolldown } from 'rolldown'
+import { dependencies, isLaidIn, licencesOf } from './bundle/dependencies.ts'
 
 interface Manifest {
   readonly name: string
@@ -33,8 +35,9 @@ function entriesOf({ exports, bin = {}, publishConfig }: Manifest): Readonly<Rec
   )
 }
 
-/** The folder right below the sources that a module is in. A package's layers become a file each. */
+/** The folder right below the sources that a module is in. A package's layers become a file each, and so do its dependencies. */
 function layerOf(path: string, sources: string): string | undefined {
+  if (isLaidIn(path)) return 'dependencies'
   const [folder, file] = relative(sources, path).split('/')
   return file === undefined || folder === '..' ? undefined : folder
 }
@@ -46,10 +49,11 @@ async function bundle(home: string): Promise<readonly string[]> {
   const bundling = await rolldown({
     cwd: home,
     input: entriesOf(manifest),
-    // What is not a path is a dependency, or this package by its own name.
-    external: /^[^./]/,
+    plugins: [await dependencies(home)],
+    checks: { bundlerTimings: false },
     platform: 'node',
-    treeshake: false,
+    // A dependency that is laid in loses the parts that nothing uses.
+    treeshake: { moduleSideEffects: (path) => !isLaidIn(path) },
     preserveEntrySignatures: 'allow-extension',
     onLog: (level, log) => {
       if (level !== 'info' && level !== 'debug') throw new Error(log.message)
@@ -79,7 +83,13 @@ async function bundle(home: string): Promise<readonly string[]> {
         },
       }),
     })
-    return files.filter(({ type }) => type === 'chunk').map(({ fileName }) => fileName)
+    const chunks = files.filter((file) => file.type === 'chunk')
+    const modules = chunks.flatMap((chunk) => Object.entries(chunk.modules))
+    const licences = licencesOf(
+      modules.flatMap(([path, { renderedLength }]) => (renderedLength > 0 ? path : [])),
+    )
+    if (licences !== '') writeFileSync(join(home, output, 'LICENCES.txt'), licences)
+    return chunks.map(({ fileName }) => fileName)
   } finally {
     await bundling.close()
   }

@@ -72,6 +72,22 @@ const traceProgram = `
   }
 `
 
+/** A program that fails unless core loads little of RxJS, and of the RxJS that its users import. */
+const rxjsProgram = `
+  import { createRequire } from 'node:module'
+  import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+  const loaded = Object.keys(createRequire(import.meta.url).cache)
+  if (loaded.some((path) => path.endsWith('/rxjs/dist/cjs/index.js'))) throw new Error('All of RxJS was loaded.')
+  const { Observable, EMPTY } = await import('rxjs')
+  const model = { provider: 'none', api: 'none', modelId: 'none', stream: () => EMPTY }
+  const agent = defineAgent({ name: 'silent', instructions: 'Say nothing.', model })
+  const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Hello?')
+  for (const stream of [run.events$, run.state$, run.text$]) {
+    if (!(stream instanceof Observable)) throw new Error('A stream is no Observable of RxJS.')
+  }
+  await run.result
+`
+
 const consumer = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-packages-'))
 try {
   const manifests = readdirSync(join(repository, 'packages')).flatMap(
@@ -80,6 +96,10 @@ try {
   const loaded = manifests.reduce((sum, manifest) => sum + load(manifest, consumer), 0)
   const node = ['node', '--enable-source-maps', '--input-type=module', '-e', traceProgram]
   demand('stack traces name sources', consumer, node)
+  const rxjs = realpathSync(join(repository, 'packages/core/node_modules/rxjs'))
+  symlinkSync(rxjs, join(consumer, 'node_modules/rxjs'))
+  const program = ['node', '--input-type=module', '-e', rxjsProgram]
+  demand('streams are those of RxJS, of which little is loaded', consumer, program)
   for (const fault of faults) console.log(fault)
   console.log(
     `packages: ${manifests.length} packed, ${loaded} entries and commands loaded, ${faults.length} faults`,

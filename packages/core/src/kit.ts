@@ -52,7 +52,7 @@ export {
   caughtUp,
   changesOf,
   changesOfEveryRun,
-} from './runtime/reading/changes-of.ts'
+} from './ports/changes-of.ts'
 export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
 export {
   type AnsweredRun,

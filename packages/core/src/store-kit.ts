@@ -1,4 +1,4 @@
-// For authors of stores: what every ledger refuses, and which facts it holds once.
+// For authors of stores: what every ledger refuses, which facts it holds once, how a reader follows it, and the checks of options.
 export {
   type SessionPlace,
   emptyHead,
@@ -19,3 +19,15 @@ export {
 } from './memory-ledger/append-rules.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
 export { ChangeHints } from './memory-ledger/change-hints.ts'
+export {
+  type ChangeOptions,
+  type Changes,
+  type Poll,
+  caughtUp,
+  changesOf,
+  changesOfEveryRun,
+} from './ports/changes-of.ts'
+export * as option from './vocabulary/options/option.ts'
+export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'
+export { requireOptions } from './vocabulary/options/require-options.ts'
+export { omitUndefined } from './vocabulary/values/omit-undefined.ts'

@@ -9,7 +9,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { caughtUp, changesOf } from '../reading/changes-of.ts'
+import { caughtUp, changesOf } from '../../ports/changes-of.ts'
 import { stateOf } from '../reading/load-state.ts'
 import type { CommandAcknowledgements } from './command-acknowledgement.ts'
 

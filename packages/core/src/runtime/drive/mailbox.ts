@@ -1,7 +1,7 @@
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import { isPiece } from '../../machine/decide/decide-pieces.ts'
-import { Wakeup } from '../reading/wakeup.ts'
+import { Wakeup } from '../../ports/wakeup.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
 export interface Mail {

@@ -6,7 +6,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
-import { Wakeup } from './wakeup.ts'
+import { Wakeup } from '../../ports/wakeup.ts'
 
 /** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
 export interface EventSource {

@@ -6,7 +6,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { drainedMeanwhile, interruptedMeanwhile, quietForLong } from './busy-run.ts'
-import { caughtUp, changesOf } from './changes-of.ts'
+import { caughtUp, changesOf } from '../../ports/changes-of.ts'
 
 /** How long a run that is waited for may record nothing, by default. */
 const defaultQuietMs = 10 * 60_000

@@ -1,8 +1,8 @@
 import type { Observable, Unsubscribable } from 'rxjs'
-import type { Clock } from '../../ports/clock.ts'
-import type { Ledger, TailCursor, TailedEvent } from '../../ports/ledger.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Clock } from './clock.ts'
+import type { Ledger, TailCursor, TailedEvent } from './ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/events/event.ts'
+import type { RunId } from '../vocabulary/values/ids.ts'
 import { Wakeup } from './wakeup.ts'
 
 /** Yielded after each look at the ledger: the reader has everything that was there, and waits next. */
