@@ -1,8 +1,8 @@
-/** Whether spans hold what was said. */
+/** Whether spans hold content. */
 export interface ContentOption {
   /**
-   * Whether spans hold messages, instructions, inputs and results. Default: what the environment says in
-   * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, and no without it.
+   * Whether spans hold messages, instructions, inputs and results. Default: as the environment variable
+   * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; `false` without it.
    */
   readonly content?: boolean | undefined
 }
@@ -12,7 +12,7 @@ const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
 /** The values of the variable that ask for content in spans; `true` is that of older instrumentations. */
 const asking: ReadonlySet<string> = new Set(['span_only', 'span_and_event', 'true'])
 
-/** Returns whether spans hold what was said. */
+/** Returns whether spans hold content. */
 export function holdsContent({ content }: ContentOption): boolean {
   const { process } = globalThis as {
     readonly process?: { readonly env: Readonly<Record<string, string | undefined>> }

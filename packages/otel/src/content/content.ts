@@ -21,7 +21,7 @@ const maxText = 16_384
 /** Of a longer history, only the latest messages are in a span. */
 const maxHistory = 262_144
 
-/** What was said in a run, in the form of the conventions: for those who ask for it. */
+/** The content of a run in the form of the conventions. */
 export class RunContent {
   readonly #fold = new RunFold()
   readonly #inputs = new Map<string, Json>()

@@ -1,7 +1,7 @@
 // The names of the OpenTelemetry conventions for generative AI, here and nowhere else. They are in development and have no
 // release: a change there is a change of this file, of its pin, and of the test that lists the names.
 
-/** Which state of https://github.com/open-telemetry/semantic-conventions-genai the names are of. */
+/** The commit of https://github.com/open-telemetry/semantic-conventions-genai that the names are from. */
 export const conventionsCommit = '024a4f944a1291fcb627c9c47da69e79868dd15e'
 
 /** What an operation does: `gen_ai.operation.name`, and the beginning of the name of its span. */
@@ -45,7 +45,7 @@ export const genAi = {
   errorType: 'error.type',
 } as const
 
-/** What the conventions have no name for. */
+/** Names that the conventions do not define. */
 export const own = {
   runId: 'tallystick.run.id',
   relation: 'tallystick.run.relation',
@@ -143,7 +143,7 @@ const finishReasons: Readonly<Record<string, string>> = {
   failed: 'error',
 }
 
-/** Returns the word of the conventions for why a model stopped; our own where they have none. */
+/** Returns the conventions' word for why a model stopped; our own if they have none. */
 export function finishReason(stopReason: string): string {
   return finishReasons[stopReason] ?? stopReason
 }

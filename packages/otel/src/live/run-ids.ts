@@ -7,7 +7,7 @@ interface Ids {
 /** Set while a span of a run is begun, and at no other time. */
 let next: Ids | undefined
 
-/** Calls a function that begins one span, which gets these ids where its provider generates ids by `runIds`. */
+/** Calls a function that begins one span. The span gets these ids if its provider generates ids with `runIds`. */
 export function withIds<Result>(ids: Ids, begin: () => Result): Result {
   next = ids
   try {
@@ -24,8 +24,8 @@ export interface IdGenerator {
 }
 
 /**
- * The `idGenerator` of a tracer provider: spans of runs get the ids that follow from their runs, so that those of one run
- * belong together whichever process exports them, and all others get random ids.
+ * The `idGenerator` of a tracer provider. Spans of runs get ids that follow from their runs, so that the spans of a run
+ * belong together whichever process exports them. All other spans get random ids.
  */
 export function runIds(): IdGenerator {
   return {

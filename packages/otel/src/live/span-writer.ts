@@ -57,7 +57,7 @@ export class SpanWriter {
     open.end(timeOf(endedAt))
   }
 
-  /** Gives up spans that this writer ends no more: none of them is exported. */
+  /** Forgets spans that this writer will not end: they are not exported. */
   forget(spanIds: Iterable<string>): void {
     for (const spanId of spanIds) this.#open.delete(spanId)
   }

@@ -10,27 +10,29 @@ import type { SpanMove } from '../span/span.ts'
 import { MetricWriter } from './metric-writer.ts'
 import { SpanWriter } from './span-writer.ts'
 
-/** What `traceRuns` is given. */
+/** Options of `traceRuns`. */
 export interface TraceRunsOptions extends ContentOption {
-  /** Takes the spans. Default: the global one. Its `idGenerator` should be `runIds()`. */
+  /** Gets the spans. Default: the global provider. Its `idGenerator` should be `runIds()`. */
   readonly tracerProvider?: TracerProvider | undefined
-  /** Takes the metrics. Default: the global one. */
+  /** Gets the metrics. Default: the global provider. */
   readonly meterProvider?: MeterProvider | undefined
-  /** The cursor of the last event that was traced before: what ends after it is exported. */
+  /** The cursor of the last event that was traced before: spans that end after it are exported. */
   readonly after?: TailCursor | undefined
-  /** Without a cursor: whether all that is on record is exported, or what ends from now on, which is the default. */
+  /** Without a cursor: `start` exports everything on record; `now`, the default, only spans that end from now on. */
   readonly from?: 'start' | 'now' | undefined
-  /** Gets the faults of the ledger and of the providers. Default: the console. */
+  /** Gets errors of the ledger and the providers. Default: the console. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
 }
 
 /** A ledger whose runs are traced. */
 export interface RunTracing {
-  /** The last event whose spans the providers have. Store it after a flush of theirs, to continue there. */
+  /**
+   * The last event whose spans the providers have. To continue from there, flush the providers, then store this cursor.
+   */
   readonly cursor: TailCursor | undefined
-  /** Resolves when no more is traced: after `stop`, when the ledger was closed, or after a fault of it. */
+  /** Resolves when tracing has ended: after `stop`, after the ledger was closed, or after an error of the ledger. */
   readonly ended: Promise<void>
-  /** Ends it. Spans that are open are not exported: those who continue after the cursor export them. */
+  /** Ends tracing. Open spans are not exported: a process that continues after the cursor exports them. */
   stop(): Promise<void>
 }
 
@@ -50,13 +52,12 @@ const checks = option.fields<TraceRunsOptions>({
 /** What this package is called among those that write spans. */
 const scope = '@tallystick/otel'
 
-/** So many runs are kept in memory between their events at most; a run that is older is read again from its ledger. */
+/** The most runs that are kept in memory between their events; others are read again from the ledger. */
 const maxRuns = 1_000
 
 /**
- * Exports the spans and the metrics of all runs of a ledger as they happen, whichever process drives them. A span is exported
- * by the event that ends it: once for each cursor that is traced from, however many processes the run took. Trace a ledger in
- * one process.
+ * Exports the spans and metrics of all runs of a ledger live, whichever process drives them. The event that ends a span
+ * exports it, so each span is exported once, however many processes drove its run. Trace a ledger in one process.
  */
 export function traceRuns(ledger: Ledger, options: TraceRunsOptions = {}): RunTracing {
   requireOptions('traceRuns', checks, options)

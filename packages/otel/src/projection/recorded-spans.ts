@@ -8,15 +8,15 @@ import { callSpanId, lineageOf, traceIdOf } from '../span/trace-context.ts'
 
 type Start = EventOf<'run_started'>
 
-/** What `recordedSpans` is given. */
+/** Options of `recordedSpans`. */
 export interface RecordedSpansOptions extends ContentOption {
-  /** Whether the runs that worked for the run are read as well, as they are by default. */
+  /** Whether child runs are read, too. Default: `true`. */
   readonly withChildren?: boolean | undefined
 }
 
 /**
- * Returns the spans of runs that have ended, in the order in which they ended, from the events of one run or of many: those
- * of each run from its first, in any order of runs. Ids are those that `traceRuns` gives the same spans. Pure.
+ * Returns the spans that have ended, in the order in which they ended, from the events of one or more runs. The events
+ * of each run have to begin with its first; runs may be interleaved. The ids are those of `traceRuns`. Pure.
  */
 export function spansOf(events: Iterable<RuntimeEvent>, options: ContentOption = {}): readonly Span[] {
   const withContent = holdsContent(options)
@@ -34,8 +34,8 @@ export function spansOf(events: Iterable<RuntimeEvent>, options: ContentOption =
 }
 
 /**
- * Yields the spans of a recorded run that have ended, and those of the runs that worked for it, each run after the one that
- * it works for. Reads in constant memory, and writes nothing.
+ * Yields the ended spans of a recorded run and its child runs, each child run after its parent. Reads in constant
+ * memory, and writes nothing.
  */
 export async function* recordedSpans(
   ledger: Ledger,
@@ -50,7 +50,7 @@ export async function* recordedSpans(
   }
 }
 
-/** Yields the spans of one run, and adds the runs that worked for it to `children`. */
+/** Yields the spans of one run, and adds its child runs to `children`. */
 async function* spansOfRun(
   ledger: Ledger,
   runId: RunId,
@@ -66,7 +66,7 @@ async function* spansOfRun(
   }
 }
 
-/** Returns the first events that say where a run is among traces: those of the runs above it, and of the one that it follows. */
+/** Returns the first events that determine the trace of a run: those of its parents, and of the run that it follows. */
 export async function startsBefore(ledger: Ledger, start: Start): Promise<ReadonlyMap<string, Start>> {
   const starts = new Map<string, Start>([[start.runId, start]])
   for (let { parent } = start; parent !== undefined;) {
@@ -79,8 +79,8 @@ export async function startsBefore(ledger: Ledger, start: Start): Promise<Readon
 }
 
 /**
- * Returns the `traceparent` of a call that is under way, for the request that its tool sends: what answers it, a server of
- * tools say, then continues the trace below the span of the call.
+ * Returns the `traceparent` of a call that is under way. A tool sends it with its requests, so that the service that
+ * answers, such as an MCP server, continues the trace below the span of the call.
  */
 export async function traceparentOf(
   ledger: Ledger,

@@ -17,7 +17,7 @@ function textOrNone(text: string | undefined): string | undefined {
   return text === undefined ? undefined : nameText(text)
 }
 
-/** What a run took, over all that worked for it; its calls of models are its own. */
+/** What a run used, child runs included; its number of model calls counts only its own. */
 export function finishAttributes(
   { reason, turns, toolCalls, usage, costUsd }: EventOf<'run_finished'>,
   modelCalls: number,

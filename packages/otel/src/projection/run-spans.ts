@@ -84,7 +84,7 @@ export class RunSpans {
     return this.#isAnnounced ? [...this.#open].map(({ started }) => started) : []
   }
 
-  /** Returns what the next event means. */
+  /** Returns the spans that the next event starts or ends. */
   next(event: RuntimeEvent): readonly SpanMove[] {
     this.#moves = []
     if (!this.#isAnnounced && event.seq > this.#sharedUpTo) this.#announce(event.at)
@@ -101,7 +101,7 @@ export class RunSpans {
     return (type === 'approval_decided' ? this.#approvals : this.#calls).get(toolCallId)
   }
 
-  /** Begins, at the first event of a fork's own, what is open there. */
+  /** Begins the spans that are open at the first event of a fork's own. */
   #announce(at: number): void {
     this.#isAnnounced = true
     for (const span of this.#open) {
@@ -260,7 +260,10 @@ export class RunSpans {
     return span
   }
 
-  /** A call that was never started has a span as well, without length: its model asked for it, and read why not. */
+  /**
+   * A call that was never started has a span of zero duration, too: the model asked for it, and read why it did not
+   * run.
+   */
   #endCall(event: EventOf<'tool_result'>): void {
     const { at, toolCallId, outcome } = event
     this.#closeApproval(toolCallId, at)

@@ -11,7 +11,7 @@ export interface TraceContext {
 /** The flag of a trace that is recorded. */
 const sampled = 1
 
-/** Returns the id of a span: of a run, and what the span is in it. The same facts give the same id, wherever they are read. */
+/** Returns the id of a span, from the run and what the span is of. The same facts always give the same id. */
 export function spanIdOf(runId: string, ...place: readonly (string | number)[]): string {
   const id = digestOf([runId, ...place]).slice(0, 16)
   // Sixteen zeros mean no span.
@@ -26,12 +26,15 @@ export function runSpanId(runId: string): string {
   return spanIdOf(runId, 'run')
 }
 
-/** Returns the id of the span of a call: by the run that does its work, where one does, so that this run knows it, too. */
+/**
+ * Returns the id of the span of a call. If a child run does the work of the call, the id follows from the child run, so
+ * that this run knows it, too.
+ */
 export function callSpanId(runId: string, toolCallId: string, child?: string): string {
   return child === undefined ? spanIdOf(runId, 'call', toolCallId) : spanIdOf(child, 'caller')
 }
 
-/** Where a run is among traces: its own place, and the runs that it follows. */
+/** The trace of a run, and the run that it follows. */
 export interface Lineage {
   readonly trace: TraceContext
   /** The run that it continues or was forked from, with the trace of that run. */
@@ -44,8 +47,8 @@ export type RunStarts = ReadonlyMap<string, EventOf<'run_started'>>
 type Start = EventOf<'run_started'>
 
 /**
- * Where a run is among traces. A run that works for another one is in the trace of that run, below the call that it works for.
- * Any other run has a trace of its own, whose id is that of the run without dashes; what the caller gave wins.
+ * Returns the trace of a run. A child run is in the trace of its parent, below the call that started it. Any other run
+ * has a trace of its own, with the id that the caller gave, or else the id of the run without dashes.
  */
 export function lineageOf(start: Start, starts: RunStarts): Lineage {
   const { parent } = start

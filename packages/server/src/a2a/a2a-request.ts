@@ -10,7 +10,7 @@ export interface A2aCall {
   readonly params?: unknown
 }
 
-/** The check of it. */
+/** Checks a call. */
 export const a2aCall: z.ZodType<A2aCall> = z.looseObject({
   jsonrpc: z.literal('2.0'),
   id: z.union([z.string(), z.number()]),
@@ -18,7 +18,7 @@ export const a2aCall: z.ZodType<A2aCall> = z.looseObject({
   params: z.unknown().optional(),
 })
 
-/** A part of a message: one of its contents. */
+/** A part of a message: text, data or a file. */
 interface A2aPart {
   readonly text?: string | undefined
   readonly raw?: string | undefined
@@ -44,7 +44,7 @@ export interface SendParams {
 
 const id = z.string().regex(/^[\x21-\x7e]{1,190}$/, 'has to be 1 to 190 visible ASCII characters')
 
-/** The check of it. */
+/** Checks what a client sends with a message. */
 export const sendParams: z.ZodType<SendParams> = z.looseObject({
   message: z.looseObject({
     messageId: id,
@@ -110,7 +110,7 @@ const answer: z.ZodType<A2aAnswer> = z.union([
   z.strictObject({ toolCallId: z.string(), result: z.string() }),
 ])
 
-/** The answers of a message: its parts of data, each with one. */
+/** Returns the answers of a message: one in each data part. */
 export function answersOf({ parts }: A2aMessage): readonly A2aAnswer[] {
   return parts.flatMap(({ data }) => {
     if (data === undefined) return []

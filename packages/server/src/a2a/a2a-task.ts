@@ -22,13 +22,13 @@ interface A2aArtifact {
   readonly parts: readonly { readonly text: string }[]
 }
 
-/** What a stream of A2A tells: the task, then what changes of it. */
+/** An item of an A2A stream: first the task, then each of its changes. */
 export type A2aUpdate =
   | { readonly task: A2aTask }
   | { readonly statusUpdate: object }
   | { readonly artifactUpdate: object }
 
-/** Where a limit is met, what the agent has written until then is the answer. */
+/** The state of a task for each reason why its run ended. At a limit, the text so far is the answer. */
 const states: Readonly<Record<FinishReason, string>> = {
   answered: 'COMPLETED',
   handed_back: 'COMPLETED',
@@ -48,7 +48,7 @@ const states: Readonly<Record<FinishReason, string>> = {
   context_overflow: 'FAILED',
 }
 
-/** A run as a task: each part of the answer is an artifact, and one that is taken back is replaced by an empty one. */
+/** A run as a task. Each part of the answer is an artifact; one that is taken back is replaced by an empty artifact. */
 export class TaskView {
   #id = ''
   #contextId = ''
@@ -97,7 +97,7 @@ export class TaskView {
     )
   }
 
-  /** What begins a stream that continues the task. */
+  /** Returns the first items of a stream that continues the task. */
   reopen({ state }: MoveOf<'run_reopened'>): readonly A2aUpdate[] {
     this.#at = state.at
     this.#status = statusOf('WORKING', state.at)
@@ -132,7 +132,7 @@ export class TaskView {
   }
 }
 
-/** Each move as a client of A2A reads it. */
+/** Maps each move of a run to A2A. */
 export function a2aTable(view: TaskView = new TaskView()): MoveTable<A2aUpdate> {
   const nothing = (): readonly A2aUpdate[] => []
   return {
@@ -165,7 +165,7 @@ function statusOf(state: string, at: number): A2aStatus {
   return { state: stateName(state), timestamp: new Date(at).toISOString() }
 }
 
-/** What a person reads of a run that waits. */
+/** The question of a run that waits, for people. */
 function questionText({ approvals, deferred, limit }: RunWaits): string {
   return [
     ...approvals.map(
@@ -176,7 +176,7 @@ function questionText({ approvals, deferred, limit }: RunWaits): string {
   ].join('\n')
 }
 
-/** What a program reads of it: the ids under which it answers. */
+/** The same question for programs: the ids that an answer names. */
 function questionsOf({ approvals, deferred, limit }: RunWaits): object {
   return {
     approvals: approvals.map((approval) => ({

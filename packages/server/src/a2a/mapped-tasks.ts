@@ -3,7 +3,7 @@ import type { Observable } from 'rxjs'
 import { mappedEvents } from '../protocols/mapped-events.ts'
 import { a2aTable, type A2aUpdate } from './a2a-task.ts'
 
-/** Maps the events of a run, from its first, to the task of A2A and what changes of it. */
+/** Maps the events of a run, from its first, to an A2A task and its changes. */
 export function toA2a(events$: Observable<RuntimeEvent>): Observable<A2aUpdate> {
   return mappedEvents(events$, () => a2aTable())
 }

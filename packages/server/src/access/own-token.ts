@@ -9,7 +9,7 @@ export function newToken(): string {
     .replaceAll('/', '_')
 }
 
-/** Recognises a request that has the token, as one of the person who started the server. */
+/** Identifies a request with the token as one of the person who started the server. */
 export function tokenOwner(token: string): Authorize {
   const expected = `Bearer ${token}`
   return (request) =>

@@ -1,7 +1,7 @@
 import { TallystickError } from '@tallystick/core'
 import { option } from '@tallystick/core/kit'
 
-/** What a caller can do to runs. */
+/** What a principal may do with runs. */
 export const permissions = [
   'start',
   'approve',
@@ -20,29 +20,29 @@ export type Permission = (typeof permissions)[number]
 export type Names = readonly string[] | ((name: string) => boolean)
 
 /**
- * Which runs a principal sees. Every list that is given must have the run's value, so a run without a session is not
- * seen by a principal with `sessions`. A child run is seen by those who see the run that it works for.
+ * Which runs a principal sees: those that match every given list. So a run without a session is not visible to a
+ * principal with `sessions`. A child run is visible to those who see its parent.
  */
 export interface Scope {
   /** The agents that runs were started with. */
   readonly agents?: Names | undefined
   readonly sessions?: Names | undefined
-  /** Whom runs are about: the option `subject` of a run. */
+  /** The subjects of runs: their option `subject`. */
   readonly subjects?: Names | undefined
 }
 
-/** Who sends a request, and what it may see and do. */
+/** The caller of a request, and what it may see and do. */
 export interface Principal {
   /** Recorded as `by` of every decision. */
   readonly name: string
   readonly sees: 'everything' | Scope
-  /** What it may do to the runs that it sees; all of it if not given, and `[]` lets it only read. */
+  /** What it may do with the runs that it sees: everything by default, and only read with `[]`. */
   readonly may?: readonly Permission[] | undefined
 }
 
 /**
- * Recognises the sender of a request, by a header or a cookie. `undefined` if it is unknown: the request is refused.
- * The request has no body.
+ * Identifies the caller of a request, by a header or a cookie. Returns `undefined` for an unknown caller: the request
+ * is refused. The function gets the request without its body.
  */
 export type Authorize = (request: Request) => Principal | undefined | Promise<Principal | undefined>
 
@@ -58,7 +58,7 @@ const principal = fields<Principal>({
   may: maybe(listOf(oneOf(permissions))),
 })
 
-/** Refuses what `authorize` answered, if it is no principal: a slip there must not open every run. */
+/** Refuses an answer of `authorize` that is not a principal, so that a mistake there does not open every run. */
 export function requirePrincipal(given: Principal): void {
   const fault = principal(given, '')
   if (fault) throw noPrincipal(`${fault.path || 'what it returned'} ${fault.what}`)

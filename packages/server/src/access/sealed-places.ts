@@ -8,8 +8,9 @@ export interface PlacedList {
 }
 
 /**
- * Encrypts the place in a list where a page ended at a run that its caller does not see. Only a server with the same secret
- * reads it, and only for the same list: so a place tells neither which run it is, nor whether that run is of a session.
+ * Encrypts the place in a list where a page ended at a run that its caller does not see. Only a server with the same
+ * secret decrypts it, and only for the same list. So a place reveals neither the run nor whether the run belongs to a
+ * session.
  */
 export interface SealedPlaces {
   seal(runId: RunId, list: PlacedList): Promise<string>

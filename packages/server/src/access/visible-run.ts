@@ -11,7 +11,7 @@ export interface RunFacts {
   readonly subject?: string | undefined
 }
 
-/** Whether a principal sees a run of these facts. */
+/** Whether a principal sees a run with these facts. */
 export function sees({ sees: scope }: Principal, { agent, sessionId, subject }: RunFacts): boolean {
   if (scope === 'everything') return true
   return (
@@ -19,7 +19,7 @@ export function sees({ sees: scope }: Principal, { agent, sessionId, subject }: 
   )
 }
 
-/** Returns the id of a run that the principal sees. Throws as for a run that does not exist, if it does not see it. */
+/** Returns the id of a run that the principal sees. For any other run it throws as if the run did not exist. */
 export async function requireVisible(ledger: Ledger, principal: Principal, text: string): Promise<RunId> {
   const runId = parseRunId(text)
   if (runId === undefined) throw runNotFound(text)
@@ -33,7 +33,7 @@ export async function isVisible(ledger: Ledger, principal: Principal, runId: Run
   return first !== undefined && sees(principal, first)
 }
 
-/** The first event of the run that a run works for, at whatever depth: that of the run, if it works for none. */
+/** Returns the first event of a run's root: its parent's parent, and so on; of the run itself if it has no parent. */
 export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
   for (let id = runId; ;) {
     const first = await startOf(ledger, id)

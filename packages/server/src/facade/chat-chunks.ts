@@ -13,17 +13,17 @@ export type ChatAnswer =
   | { readonly status: 200; readonly body: { readonly [field: string]: unknown } }
   | { readonly status: number; readonly body: FacadeError }
 
-/** How a client of Chat Completions names what it gets. */
+/** Names for a client of Chat Completions. */
 export interface ChatNames {
   /** Default: the agent that the run began with. */
   readonly model?: string | undefined
-  /** Whether the last chunk tells the usage. */
+  /** Whether the last chunk holds the usage. */
   readonly includesUsage?: boolean | undefined
 }
 
 /**
- * Each move as a client that streams reads it. The protocol cannot take text back: where a run does, the stream ends with an
- * error, and the run continues.
+ * Maps each move of a run to chunks of a stream. The protocol cannot take text back: if a run does, the stream ends
+ * with an error, and the run continues.
  */
 export function chatChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
   const chat = new Chat(names)
@@ -54,7 +54,7 @@ export function chatChunkTable(names: ChatNames = {}): MoveTable<ChatChunk> {
   }
 }
 
-/** Each move as a client that waits reads it: the whole completion at the end. */
+/** Maps the moves of a run to one whole completion at its end. */
 export function chatAnswerTable(names: ChatNames = {}): MoveTable<ChatAnswer> {
   const chat = new Chat(names)
   const silently =
@@ -123,7 +123,7 @@ class Chat {
   readonly #names: ChatNames
   #fields: { readonly id: string; readonly created: number; readonly model: string } | undefined
   #usedBefore: Usage = {}
-  /** The texts that hold, a part each. */
+  /** The texts that were not taken back, one for each part. */
   #texts: string[] = []
   /** How many there were when the step began. */
   #before = 0

@@ -35,7 +35,7 @@ export interface ChatRequest extends GivenFields {
   readonly reasoning_effort?: z.infer<typeof effort> | null | undefined
 }
 
-/** The check of it. A field that would be ignored although it changes the answer is refused. */
+/** Checks such a request. It refuses fields that would change the answer but that the server would have to ignore. */
 export const chatRequest: z.ZodType<ChatRequest> = z.strictObject({
   ...givenFields,
   ...neutralFields,

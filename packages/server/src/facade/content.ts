@@ -4,7 +4,7 @@ import { malformed } from '../http/problem.ts'
 /** A part of a message, in the words of either API. */
 type GivenPart = { readonly type?: unknown; readonly [field: string]: unknown }
 
-/** What a user says: a text, or parts of either API. */
+/** Reads the message of a user: a text, or parts of either API. */
 export function userParts(content: unknown, place: string): readonly UserPart[] {
   const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
@@ -21,7 +21,7 @@ export function textIn(content: unknown, place: string): string {
   return parts.map((part, index) => onlyText(Object(part) as GivenPart, `${place}.${index}`)).join('')
 }
 
-/** What a call came to, as its client says it. */
+/** Reads the result of a call that a client ran. */
 export function resultParts(content: unknown, place: string): readonly ResultPart[] {
   return typeof content === 'string' ? [{ type: 'text', text: content }] : userParts(content, place)
 }

@@ -1,9 +1,9 @@
 import type { FinishReason } from '@tallystick/core/vocabulary'
 
-/** What the end of a run is to a client of OpenAI: an answer, one that is cut off or withheld, or none. */
+/** How a run ended, for a client of OpenAI: with an answer, with one that was cut off or withheld, or without one. */
 export type FacadeEnding = 'completed' | 'cut' | 'withheld' | 'cancelled' | 'failed'
 
-/** The endings of runs. Where a limit is met, what the agent has written until then is the answer. */
+/** The ending for each reason why a run ended. At a limit, the text so far is the answer. */
 export const facadeEndings: Readonly<Record<FinishReason, FacadeEnding>> = {
   answered: 'completed',
   handed_back: 'completed',
@@ -23,7 +23,7 @@ export const facadeEndings: Readonly<Record<FinishReason, FacadeEnding>> = {
   context_overflow: 'failed',
 }
 
-/** Says why a run has no answer, without what its provider said of it. */
+/** Returns why a run has no answer, without the provider's own message. */
 export function failureText(runId: string, reason: FinishReason): string {
   return `Run ${runId} ended as ${reason}, without an answer. GET /runs/${runId} tells more of it.`
 }

@@ -22,7 +22,9 @@ export function facadeError(status: number, code: string, message: string): Faca
   return { error: { message, type, code, param: null } }
 }
 
-/** The response for an error. A client sends a request again on its own unless a header forbids it: a run would begin anew. */
+/**
+ * The response for an error. Without a header that forbids it, a client would retry on its own and start another run.
+ */
 export function facadeErrorResponse(thrown: unknown): Response {
   const { status, code, detail, headers } = problemOf(thrown)
   return new Response(JSON.stringify(facadeError(status, code, detail)), {
@@ -35,7 +37,7 @@ export function facadeErrorResponse(thrown: unknown): Response {
   })
 }
 
-/** Codes of requests that began nothing, and that may succeed later. */
+/** Codes of requests that started nothing and may succeed later. */
 const retried: ReadonlySet<string> = new Set([
   'too_many_requests',
   'stopping',

@@ -1,7 +1,7 @@
 import { reasoningEfforts, type JsonObject, type ReasoningEffort } from '@tallystick/core/vocabulary'
 import * as z from 'zod'
 
-/** What both kinds of request say of a run. */
+/** The fields of a run that both kinds of request have. */
 export interface GivenFields {
   /** The agent. */
   readonly model: string
@@ -36,7 +36,7 @@ export function settingsFrom(given: {
 
 const why = 'the agent and its server decide that. Leave it out'
 
-/** A field that may say only what holds anyway: anything else would be ignored in silence. */
+/** A field that accepts only its default: any other value would have no effect. */
 function only<const Value extends string | number | boolean>(
   ...values: readonly [Value, ...Value[]]
 ): z.ZodType {
@@ -52,7 +52,7 @@ export const effort: z.ZodType<ReasoningEffort> = z.enum(reasoningEfforts)
 /** How many tokens a reply may have. */
 export const tokens: z.ZodType<number> = z.int().positive()
 
-/** A client names tools of the agent, or none: what a model may call is the agent's. */
+/** A tool in a request. A client can only name tools of the agent: the agent decides which tools its model may call. */
 export interface NamedTool {
   readonly type: string
   readonly name?: string | undefined
@@ -72,7 +72,10 @@ const toolChoice: z.ZodType<GivenChoice> = z.union([z.enum(['auto', 'none', 'req
 
 type Neutral<Names extends string> = Readonly<Record<Names, z.ZodType>>
 
-/** Fields of both kinds of request: hints about caches, safety and billing, and what may say only what holds anyway. */
+/**
+ * Fields of both kinds of request without effect: hints about caches, safety and billing, and fields that accept only
+ * their default.
+ */
 export const neutralFields: Neutral<
   | 'user'
   | 'safety_identifier'
@@ -105,7 +108,7 @@ export const givenFields: Checks<GivenFields> = {
   tool_choice: toolChoice.nullish(),
 }
 
-/** Further fields of Chat Completions of this kind. */
+/** Further such fields of Chat Completions. */
 export const neutralChatFields: Neutral<
   | 'n'
   | 'logprobs'
@@ -126,7 +129,7 @@ export const neutralChatFields: Neutral<
     .nullish(),
 }
 
-/** Further fields of the Responses API of this kind. */
+/** Further such fields of the Responses API. */
 export const neutralResponseFields: Neutral<
   'instructions' | 'background' | 'truncation' | 'include' | 'text'
 > = {

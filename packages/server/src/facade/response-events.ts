@@ -14,7 +14,7 @@ export type ResponseEvent = {
   readonly [field: string]: unknown
 }
 
-/** How a client of the Responses API names what it gets. */
+/** Names for a client of the Responses API. */
 export interface ResponseNames {
   /** Default: the agent that the run began with. */
   readonly model?: string | undefined
@@ -29,8 +29,8 @@ interface Item {
 }
 
 /**
- * Each move as a client of the Responses API reads it. Text that is taken back leaves with the response at the end, which holds
- * what is on record; calls that the agent runs itself are not shown, and those that wait for a person or the client come last.
+ * Maps each move of a run to the Responses API. The response at the end holds what is on record, without text that was
+ * taken back. Calls that the agent runs itself are not shown; calls that wait for a person or the client come last.
  */
 export function responseTable(names: ResponseNames = {}): MoveTable<ResponseEvent> {
   const table = new ResponseTable(names)

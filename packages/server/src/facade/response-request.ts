@@ -28,7 +28,7 @@ export interface ResponseRequest extends GivenFields {
 
 const id = z.string().regex(/\S/, 'is empty').max(200)
 
-/** The check of it. A field that would be ignored although it changes the answer is refused. */
+/** Checks such a request. It refuses fields that would change the answer but that the server would have to ignore. */
 export const responseRequest: z.ZodType<ResponseRequest> = z.strictObject({
   ...givenFields,
   ...neutralFields,

@@ -10,7 +10,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import { malformed } from '../http/problem.ts'
 
-/** An answer to what a run waits for: what a call came to, or a decision about it. */
+/** An answer to a run that waits: the result of a call, or a decision about it. */
 export type Answer =
   | { readonly kind: 'result'; readonly toolCallId: ToolCallId; readonly content: readonly ResultPart[] }
   | {
@@ -20,7 +20,7 @@ export type Answer =
       readonly reason: string
     }
 
-/** What a client of OpenAI keeps of a conversation, piece by piece. */
+/** One item of a conversation that a client of OpenAI keeps. */
 export type Said =
   | { readonly kind: 'user'; readonly parts: readonly UserPart[] }
   | { readonly kind: 'assistant'; readonly text: string }
@@ -50,13 +50,13 @@ export function callInput(text: unknown, place: string): JsonObject {
   throw malformed(`${place} has to be a JSON object, as text.`)
 }
 
-/** The answers with which a conversation ends; none if it ends with what the user says. */
+/** Returns the answers at the end of a conversation; none if it ends with a message of the user. */
 export function answersIn(said: readonly Said[]): readonly Answer[] {
   const from = said.findLastIndex(({ kind }) => kind !== 'result' && kind !== 'decision') + 1
   return said.slice(from) as readonly Answer[]
 }
 
-/** What a run is asked: the last message of the user, after what was said before it. */
+/** Returns the input of a run: the last message of the user, after the earlier messages. */
 export function conversationOf(said: readonly Said[]): RunInput {
   const [only, ...more] = said
   if (only?.kind === 'user' && more.length === 0) return only.parts
@@ -82,7 +82,7 @@ export function conversationOf(said: readonly Said[]): RunInput {
   return messages
 }
 
-/** No model is known to have written what a client says that one wrote. */
+/** The model of replies that a client sends: which model wrote them is not known. */
 const givenModel = { provider: 'given', api: 'given', modelId: 'given' }
 
 function addToReply(messages: InputMessage[], last: InputMessage | undefined, part: AssistantPart): void {

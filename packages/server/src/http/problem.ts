@@ -105,7 +105,9 @@ export function malformed(message: string): RefusedRequestError {
   return new RefusedRequestError(400, 'malformed', message)
 }
 
-/** The same for a run that does not exist and for one that the caller may not see: its existence is no answer. */
+/**
+ * The error for a run that does not exist and for one that the caller may not see, so that it does not reveal which.
+ */
 export function runNotFound(runId: string): RunNotFoundError {
   return new RunNotFoundError(runId.slice(0, 80))
 }

@@ -44,8 +44,8 @@ const serveOptions = fields<ServeOptions>(
 )
 
 /**
- * Listens for requests with Node's HTTP server. Throws a `ConfigurationError` if the port cannot be had, and if other
- * machines could reach a server without `authorize`.
+ * Listens for requests with Node's HTTP server. Rejects with a `ConfigurationError` if the port is not available, or if
+ * other machines could reach a server without `authorize`.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Listening> {
   requireOptions('serve', serveOptions, options)

@@ -8,7 +8,7 @@ export interface Route {
   readonly path: string
 }
 
-/** Describes the routes of a server as OpenAPI 3.1. Throws for a route of which the operations say nothing. */
+/** Describes the routes of a server as OpenAPI 3.1. Throws for a route that the operations do not describe. */
 export function openApiDocument(routes: readonly Route[], basePath: string): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const { method, path } of routes) {

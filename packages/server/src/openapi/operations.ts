@@ -8,27 +8,27 @@ import { chatBody } from '../protocols/ui-messages.ts'
 import { forkBody, resumeBody, startBody } from '../runs/bodies.ts'
 import { commandKinds, commandNames, type CommandName } from '../runs/sent-commands.ts'
 
-/** What a request carries as its body: the check of it, under a name, and one that a server takes. */
+/** The body of a request: its name, its check, and an example that passes it. */
 interface DescribedBody {
   readonly name: string
   readonly schema: z.ZodType
   readonly example: JsonObject
 }
 
-/** What the document says of a route. */
+/** What the document says about a route. */
 export interface Operation {
   readonly operationId: string
   readonly summary: string
   readonly body?: DescribedBody
   /** Parameters of the query string, and headers, by their names. */
   readonly parameters?: readonly ParameterName[]
-  /** The answers that are no problem: what each status means. */
+  /** The answers to a successful request: what each status means. */
   readonly answers: Readonly<Record<string, string>>
   /** The fields of the JSON answer. Default: any. */
   readonly fields?: readonly string[]
   /** Whether the answer is a stream of server-sent events: always, or if the request asks for that. */
   readonly stream?: 'always' | 'accepted'
-  /** How a refused request is answered, where that is no problem of RFC 9457. */
+  /** The form of errors, if they are not problems of RFC 9457. */
   readonly errors?: 'OpenAiError'
 }
 
@@ -59,7 +59,7 @@ const commands: Readonly<Record<CommandName, readonly [summary: string, example:
   settle: ['Settles a deferred call.', { ...call, result: '5 USD paid' }],
 }
 
-/** What a client of OpenAI sends, and what it gets. */
+/** What all operations for clients of OpenAI share. */
 const openAi = { stream: 'accepted', errors: 'OpenAiError' } as const
 
 /** The operations of a server, by method and path as its routes name them. */

@@ -29,7 +29,7 @@ import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
 import { json, requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
-/** Adds agents as clients of A2A 1.0 speak to them, over JSON-RPC: a task is a run, and its context a session. */
+/** Adds the routes for clients of A2A 1.0, over JSON-RPC: a task is a run, and its context a session. */
 export function addA2a(app: Hono<RequestScope>, served: Served): void {
   app.get('/a2a/:agent/.well-known/agent-card.json', (context) => {
     const agent = requireAgent(served, context.get('principal'), context.req.param('agent'))
@@ -50,7 +50,7 @@ export function addA2a(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
-/** A call of a client, with who sends it to which agent. */
+/** A call of a client, its caller, and the agent that it is for. */
 interface A2aScope {
   readonly served: Served
   readonly principal: Principal
@@ -113,7 +113,7 @@ async function subscribe(scope: A2aScope): Promise<Response> {
   return streamed(scope, { runId, after: seq })
 }
 
-/** Starts the run that a message asks for, or brings the message to the run that it names. */
+/** Starts the run that a message asks for, or delivers the message to the run that it names. */
 async function taken(scope: A2aScope, { message }: SendParams): Promise<FollowedRun> {
   const { served, principal, agent } = scope
   const [parts, answers] = [userPartsOf(message), answersOf(message)]
@@ -208,7 +208,7 @@ function ended(runId: RunId): RefusedRequestError {
 
 const notCancelable = 'not_cancelable'
 
-/** The codes of JSON-RPC and of A2A for what a caller can do nothing about, or can mend. */
+/** Returns an error with the codes of JSON-RPC and of A2A. */
 function rpcError(error: unknown): object {
   const { code, detail, status } = problemOf(error)
   const data = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code, domain: 'tallystick' }]

@@ -10,7 +10,7 @@ import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
 import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
-/** Adds an agent as clients of AG-UI speak to it: a thread is a session, and an interrupt is what a run waits for. */
+/** Adds the route for clients of AG-UI: a thread is a session, and an interrupt is what a run waits for. */
 export function addAgUi(app: Hono<RequestScope>, served: Served): void {
   app.post('/ag-ui/:agent', async (context) => {
     const principal = context.get('principal')

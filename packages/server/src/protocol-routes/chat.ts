@@ -17,7 +17,7 @@ import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
 import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
-/** Adds the chat of an agent as `useChat` of the AI SDK speaks it: a message starts a run, or decides about its calls. */
+/** Adds the routes for `useChat` of the AI SDK: a message starts a run, or decides about its calls. */
 export function addChat(app: Hono<RequestScope>, served: Served): void {
   app.post('/chat/:agent', async (context) => {
     const principal = context.get('principal')
@@ -39,7 +39,7 @@ export function addChat(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
-/** No run is under way: the client has all of the chat. */
+/** The response if no run is under way: the client has the whole chat. */
 function nothing(): Response {
   return new Response(null, { status: 204 })
 }
@@ -70,7 +70,7 @@ async function begin(
   return { runId: id, after: 0 }
 }
 
-/** Where the session was before its last run: the answer to the same message is written anew from there. */
+/** Returns where the session was before its last run, so that the last message is answered again from there. */
 async function stepBack(
   { ledger }: Served,
   principal: Principal,

@@ -19,7 +19,7 @@ import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
 import { requireAgent, requirePermission, type Served } from '../routes/served.ts'
 
-/** A request of a client of OpenAI, in the words of a run. */
+/** A request of a client of OpenAI, as options of a run. */
 export interface FacadeOrder {
   readonly agent: string
   readonly said: readonly Said[]
@@ -31,11 +31,11 @@ export interface FacadeOrder {
   readonly tools?: readonly NamedTool[] | null | undefined
   readonly toolChoice?: GivenChoice | null | undefined
   readonly parallelToolCalls?: boolean | null | undefined
-  /** Under which it takes effect once. */
+  /** The key under which the request takes effect once. */
   readonly key: string | undefined
 }
 
-/** Begins the run that answers a request, or brings the one that waits the answers of the client. */
+/** Starts the run that answers a request, or delivers the client's answers to the run that waits for them. */
 export async function orderedRun(
   served: Served,
   principal: Principal,
@@ -49,7 +49,7 @@ export async function orderedRun(
     : await begun(served, principal, order)
 }
 
-/** What a model may call is the agent's to decide. A client can repeat tools of it, to be shown their calls. */
+/** The agent decides which tools its model may call. A client can repeat tools of the agent, to see their calls. */
 function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedTool[]): void {
   const strange = given.map(nameOf).find((named) => !tools.some((tool) => tool.name === named))
   if (strange === undefined) return
@@ -106,7 +106,7 @@ async function answered(
   return { runId, after }
 }
 
-/** The run that waits for all of these answers: the one at the top, where runs that work for it asked. */
+/** Returns the run that waits for all of these answers: the root run if its child runs asked for them. */
 async function runAnswered(
   { ledger }: Served,
   principal: Principal,

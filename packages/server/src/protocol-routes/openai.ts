@@ -16,7 +16,7 @@ import { responseRequest, saidInInput } from '../facade/response-request.ts'
 import { json, requireAgent, type RequestScope, type Served } from '../routes/served.ts'
 import { orderedRun } from './openai-run.ts'
 
-/** Adds agents as clients of OpenAI speak to them: a model is an agent, and each request a run or the rest of one. */
+/** Adds the routes for clients of OpenAI: a model is an agent, and each request starts a run or continues one. */
 export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
   app.get('/v1/models', (context) => {
     const { sees } = context.get('principal')

@@ -9,7 +9,7 @@ export type AgUiEvent = { readonly type: string; readonly [field: string]: unkno
 /** A message of AG-UI. */
 export type AgUiMessage = { readonly id: string; readonly role: string; readonly [field: string]: unknown }
 
-/** How a client of AG-UI names what it gets. */
+/** Names for a client of AG-UI. */
 export interface AgUiNames {
   /** Default: the session of the run, or its id without one. */
   readonly threadId?: string | undefined
@@ -19,7 +19,7 @@ export interface AgUiNames {
   readonly messages?: readonly AgUiMessage[] | undefined
 }
 
-/** Each move as a client of AG-UI reads it. Text that is taken back leaves by a snapshot of the other messages. */
+/** Maps each move of a run to AG-UI. A snapshot of the other messages removes text that was taken back. */
 export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
   const table = new AgUiTable(names)
   return {
@@ -71,7 +71,7 @@ class AgUiTable {
     return { threadId: this.#threadId, runId: this.#names.runId ?? runId }
   }
 
-  /** Begins what a client takes for a run of its own, and is the rest of one that waited. */
+  /** Begins the rest of a run that waited, which is a run of its own for the client. */
   reopen({ runId }: RunState): readonly AgUiEvent[] {
     this.#open.clear()
     return [{ type: 'RUN_STARTED', ...this.#named(runId) }]
@@ -166,7 +166,7 @@ class AgUiTable {
     return [...this.#endOpenCalls(), finished]
   }
 
-  /** A call whose input broke off: no message keeps it. */
+  /** Ends calls whose input broke off: they are in no message. */
   #endOpenCalls(): readonly AgUiEvent[] {
     const ids = [...this.#open.keys()]
     this.#open.clear()

@@ -30,7 +30,7 @@ export interface RunAgentInput {
 
 const id = z.string().regex(/\S/, 'is empty').max(200)
 
-/** The check of it. */
+/** Checks such an input. */
 export const runAgentInput: z.ZodType<RunAgentInput> = z.looseObject({
   threadId: id,
   runId: id,
@@ -75,7 +75,7 @@ const payload = z.looseObject({
   input: z.record(z.string(), z.json()).optional(),
 })
 
-/** Returns the decision of an answer to an interrupt. An interrupt that was given up is denied. */
+/** Returns the decision in an answer to an interrupt. A cancelled interrupt counts as a denial. */
 export function decisionOf({ interruptId: approvalId, status, payload: given }: ResumeEntry): AgUiDecision {
   if (status === 'cancelled') return { approvalId, approved: false, reason: 'The question was given up.' }
   const parsed = payload.safeParse(given)

@@ -1,4 +1,7 @@
-/** A question names the start of the call and its input, so that an answer to an older one decides nothing. */
+/**
+ * Returns the id of a question. It names the start of the call and its input, so that an answer to an older question
+ * has no effect.
+ */
 export function approvalIdOf(question: {
   readonly toolCallId: string
   readonly attempt: number

@@ -5,7 +5,10 @@ import type { FollowedRun } from './protocol-stream.ts'
 import type { MoveTable } from './run-moves.ts'
 import { RunReader } from './run-reader.ts'
 
-/** Resolves with what a protocol says last of a run, when it ends or waits for a command; `undefined` if the server stops before. */
+/**
+ * Resolves with the last item that a protocol sends for a run, when the run ends or waits for a command; `undefined` if
+ * the server stops before that.
+ */
 export async function protocolAnswer<Out>(
   ledger: Ledger,
   { runId, after }: FollowedRun,

@@ -12,10 +12,10 @@ export interface FollowedRun {
 
 /** How a protocol puts a run into a stream of server-sent events. */
 export interface RunProtocol<Out> {
-  /** What each move is; a new one for each stream, since it may remember what it has said. */
+  /** Makes the table for one stream; it may remember what it has sent. */
   readonly newTable: () => MoveTable<Out>
   readonly textOf: (out: Out) => string
-  /** The text after everything. */
+  /** The text at the end of the stream. */
   readonly ending: string
 }
 

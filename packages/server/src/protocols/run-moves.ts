@@ -11,7 +11,7 @@ import type {
   ResultPart,
 } from '@tallystick/core/vocabulary'
 
-/** What a run does, as a chat shows it: the one source of every protocol, so that all of them show the same text. */
+/** What a run does, in the terms of a chat. Every protocol is made from these moves, so that all show the same text. */
 export type RunMove =
   | {
       readonly type: 'run_started'
@@ -40,7 +40,10 @@ export type RunMove =
       readonly name: string
       readonly input: JsonObject
     }
-  /** All of the step so far is void: its attempt failed, or its answer was replaced. What still holds follows anew. */
+  /**
+   * Everything shown in this step is void: its attempt failed, or its answer was replaced. Moves that are still valid
+   * follow again.
+   */
   | { readonly type: 'step_withdrawn' }
   | {
       readonly type: 'approval_requested'
@@ -81,7 +84,7 @@ export type RunMove =
       readonly costUsd?: number
     }
 
-/** What a run waits for: in itself, and in the runs that work for it. */
+/** What a run and its child runs wait for. */
 export interface RunWaits {
   readonly approvals: readonly PendingApproval[]
   /** Calls that the caller or another system carries out. */
@@ -93,15 +96,15 @@ export interface RunWaits {
 /** The move of a type. */
 export type MoveOf<T extends RunMove['type']> = Extract<RunMove, { readonly type: T }>
 
-/** What each move is to a protocol. */
+/** Maps each move to a protocol. */
 export type MoveTable<Out> = { readonly [T in RunMove['type']]: (move: MoveOf<T>) => readonly Out[] }
 
-/** Returns what a move is to a protocol. */
+/** Maps a move to a protocol. */
 export function outOf<Out>(table: MoveTable<Out>, move: RunMove): readonly Out[] {
   return (table[move.type] as (given: RunMove) => readonly Out[])(move)
 }
 
-/** Moves of the step that hold even if its text is replaced. */
+/** Moves of the step that stay valid if its text is replaced. */
 type KeptMove = Extract<RunMove, { type: 'call_started' | 'call_requested' }>
 
 interface OpenPart {
@@ -111,15 +114,15 @@ interface OpenPart {
 }
 
 /**
- * Reads the events of one run, from its first, and tells what each means to a chat. The same events give the same
- * moves: a reader that reconnects has the earlier events read again, and misses nothing.
+ * Turns the events of one run, from its first, into moves. The same events give the same moves, so the stream of a
+ * reader that reconnects reads the earlier events again and misses nothing.
  */
 export class RunMoves {
   #state: RunState | undefined
   #shown: ShownText = noText
   #open: OpenPart | undefined
   #kept: KeptMove[] = []
-  /** Whether the step has shown anything that a withdrawal takes back. */
+  /** Whether the step has shown anything that can be taken back. */
   #hasContent = false
   #isInStep = false
   #parts = 0
@@ -130,7 +133,7 @@ export class RunMoves {
     return this.#state
   }
 
-  /** Returns what the next event means. */
+  /** Returns the moves of the next event. */
   next(event: RuntimeEvent): readonly RunMove[] {
     const state = evolve(this.#state, event)
     this.#state = state
@@ -138,7 +141,7 @@ export class RunMoves {
     return [...this.#movesBefore(event), ...this.#textMoves(event), ...this.#movesOf(event)]
   }
 
-  /** Returns what begins a stream that continues the run after the events so far: another one has shown those. */
+  /** Returns the first moves of a stream that continues after the events so far, which another stream has shown. */
   reopen(): readonly RunMove[] {
     this.#open = undefined
     return this.#state ? [{ type: 'run_reopened', state: this.#state }] : []
@@ -149,7 +152,7 @@ export class RunMoves {
     return this.#state !== undefined && isSuspended(this.#state)
   }
 
-  /** Returns what ends a stream after the events so far, where the run waits. */
+  /** Returns the last moves of a stream that ends after the events so far, because the run waits. */
   rest(waits: RunWaits): readonly RunMove[] {
     return this.#state ? [...this.#endPart(), { type: 'run_waits', state: this.#state, waits }] : []
   }
@@ -261,7 +264,7 @@ export class RunMoves {
   }
 }
 
-/** What becomes of calls after the reply that asks for them. */
+/** The moves of calls after the reply that asks for them. */
 function callMoves(event: RuntimeEvent): readonly RunMove[] {
   if (event.type === 'approval_requested') {
     const { type, toolCallId, attempt, inputDigest, reason } = event

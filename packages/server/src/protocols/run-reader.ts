@@ -4,8 +4,8 @@ import { callsAwaitingChild } from '@tallystick/core/machine'
 import { RunMoves, outOf, type MoveTable, type RunMove, type RunWaits } from './run-moves.ts'
 
 /**
- * Reads the events of a run, and tells a protocol what comes after one of them (0: all of it). The events up to there are read
- * again, so that the protocol knows what it has said.
+ * Reads the events of a run, and returns what a protocol sends after one of them (0: everything). It reads the events
+ * up to there again, so that the protocol knows what it has sent.
  */
 export class RunReader<Out> {
   readonly #moves = new RunMoves()
@@ -37,7 +37,7 @@ export class RunReader<Out> {
     return isHeld ? [...this.#opening(), ...this.#outs(this.#moves.rest(waits))] : undefined
   }
 
-  /** What continues the run where a stream before this one ended. */
+  /** Returns what a stream begins with if it continues an earlier one. */
   #opening(): readonly Out[] {
     if (this.#isOpen) return []
     this.#isOpen = true
@@ -49,7 +49,7 @@ export class RunReader<Out> {
   }
 }
 
-/** What a run waits for. It is nothing while a run that works for it is under way. */
+/** Returns what a run waits for: nothing while a child run is under way. */
 async function waitsOf(ledger: Ledger, state: RunState): Promise<RunWaits> {
   const { pendingApprovals: approvals, deferredCalls, limit } = await withChildren(state, ledger)
   const working = new Set<string>(callsAwaitingChild(state).map(({ toolCallId }) => toolCallId))

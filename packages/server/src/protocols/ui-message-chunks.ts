@@ -19,7 +19,7 @@ function startChunk(runId: string): UiMessageChunk {
   return { type: 'start', messageId: runId, messageMetadata: { runId } }
 }
 
-/** Each move as the AI SDK reads it. A message is a run, and its steps are the turns. */
+/** Maps each move of a run to the AI SDK. A message is a run, and its steps are the turns. */
 export const uiMessageTable: MoveTable<UiMessageChunk> = {
   run_started: ({ runId }) => [startChunk(runId)],
   step_started: () => [{ type: 'start-step' }],

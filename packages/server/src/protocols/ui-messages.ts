@@ -40,7 +40,7 @@ interface UiPart {
 
 /** What `useChat` sends. */
 export interface ChatBody {
-  /** Of the chat: the session of its runs. */
+  /** The id of the chat: the session of its runs. */
   readonly id: string
   readonly messages: readonly UiMessage[]
   readonly trigger?: 'submit-message' | 'regenerate-message' | undefined
@@ -58,7 +58,7 @@ const part: z.ZodType<UiPart> = z.looseObject({
     .optional(),
 })
 
-/** The check of it. A client may send fields of its own beside these. */
+/** Checks such a body. A client may send further fields of its own. */
 export const chatBody: z.ZodType<ChatBody> = z.looseObject({
   id: z.string().regex(/\S/, 'is empty').max(200),
   messages: z.array(z.looseObject({ id: z.string(), role: z.string(), parts: z.array(part) })).min(1),

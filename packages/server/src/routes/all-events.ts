@@ -43,7 +43,9 @@ async function firstAfter(ledger: Ledger, after: TailCursor | undefined): Promis
 /** How many runs a stream remembers whether its reader sees them. */
 const maxRemembered = 10_000
 
-/** Decides whether a principal sees a run. What decides that of a run never changes, so it is read once. */
+/**
+ * Decides whether a principal sees a run. The facts that decide it never change, so they are read once for each run.
+ */
 function visibility(ledger: Ledger, principal: Principal): (runId: RunId) => Promise<boolean> {
   const known = new Map<RunId, boolean>()
   return async (runId) => {

@@ -12,7 +12,10 @@ import { firstEvent } from '../runs/first-event.ts'
 import { stateAt, statusOf } from '../runs/run-view.ts'
 import { json, requirePermission, type RequestScope, type Served } from './served.ts'
 
-/** Adds the commands to a run: each leads to the process that drives it, or has this one take it over. */
+/**
+ * Adds the routes of commands. A command goes to the process that drives the run; if no process does, this one takes
+ * the run over.
+ */
 export function addCommands(app: Hono<RequestScope>, served: Served): void {
   for (const name of commandNames) addCommand(app, served, name)
   app.post('/runs/:run/resume', async (context) => {
@@ -62,7 +65,7 @@ function notResumable(code: string, message: string): RefusedRequestError {
   return new RefusedRequestError(409, code, message)
 }
 
-/** Resolves when the run is on record as taken up, or has stopped. */
+/** Resolves when the resume is on record, or the run has stopped. */
 async function resume(served: Served, principal: Principal, runId: RunId): Promise<void> {
   const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
   const run = served.runtime.resume(runId, { context: served.contextOf(principal) })

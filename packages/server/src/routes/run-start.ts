@@ -42,7 +42,7 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
   })
 }
 
-/** What begins a run: what a body says, and how its model writes. */
+/** The order to start a run: the fields of a body, and model settings. */
 export interface RunOrder
   extends Omit<StartBody, 'input'>, Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> {
   readonly input: RunInput
@@ -134,7 +134,7 @@ function requireSeen(principal: Principal, facts: Parameters<typeof sees>[1]): v
   )
 }
 
-/** A session begins with its history, so who starts a run of it has to see its last run. */
+/** A run of a session begins with the history of the session, so its caller has to see the last run. */
 async function requireOwnSession(
   ledger: Ledger,
   principal: Principal,
@@ -147,7 +147,7 @@ async function requireOwnSession(
   }
 }
 
-/** A caller makes limits narrower. Only the application and a recorded `raise` make them wider. */
+/** A caller can only narrow limits at a start. Only the application and a recorded `raise` widen them. */
 function requireWithin({ limits: own }: Agent<unknown>, given: StartBody['limits']): void {
   const wider = limitNames.find((name) => {
     const [max, asked] = [own[name], given?.[name]]

@@ -16,25 +16,25 @@ import {
 /** What a user says: a text, or parts of a message. */
 export type Input = string | readonly UserPart[]
 
-/** What starts a run. */
+/** Starts a run. */
 export interface StartBody {
   readonly agent: string
   readonly input: Input
   readonly sessionId?: string
   readonly whenBusy?: 'conflict' | 'wait'
-  /** Whom the run is about, by a name that reveals nothing. */
+  /** The subject of the run, under a name that does not reveal who it is. */
   readonly subject?: string
   /** Begins with the history of another run, up to an event. */
   readonly from?: { readonly runId: string; readonly atSeq?: number }
   readonly tags?: readonly string[]
   readonly metadata?: JsonObject
-  /** When its time is up, in milliseconds since 1970 UTC. */
+  /** When the run ends at the latest, in milliseconds since 1970 UTC. */
   readonly deadline?: number
   /** Limits of this run, within those of the agent. */
   readonly limits?: { readonly [Name in LimitName]?: number } & { readonly onLimit?: OnLimit }
 }
 
-/** What approves a call, with which question it answers; `input` runs in place of the call's own. */
+/** Approves a call. It names the question that it answers; `input` replaces the call's input. */
 export interface ApproveBody {
   readonly toolCallId: string
   readonly attempt?: number
@@ -42,7 +42,7 @@ export interface ApproveBody {
   readonly input?: JsonObject
 }
 
-/** What denies a call; the model reads the reason. */
+/** Denies a call; the model reads the reason. */
 export interface DenyBody {
   readonly toolCallId: string
   readonly attempt?: number
@@ -50,33 +50,33 @@ export interface DenyBody {
   readonly reason: string
 }
 
-/** What stops a run. */
+/** Stops a run. */
 export interface CancelBody {
   readonly reason?: string
 }
 
-/** What adds a message to a run. */
+/** Adds a message to a run. */
 export interface InputBody {
   readonly input: Input
 }
 
-/** What raises a limit. */
+/** Raises a limit. */
 export interface RaiseBody {
   readonly limit: LimitName
   readonly max: number
 }
 
-/** What settles a deferred call: its result, or what went wrong. */
+/** Settles a deferred call, with its result or with what went wrong. */
 export type SettleBody =
   | { readonly toolCallId: string; readonly result: string | readonly ResultPart[] }
   | { readonly toolCallId: string; readonly failed: string }
 
-/** What resumes a run; `takeOver` also if the ledger cannot tell whether a process drives it. */
+/** Resumes a run; with `takeOver` also if the ledger cannot tell whether a process drives it. */
 export interface ResumeBody {
   readonly takeOver?: boolean
 }
 
-/** What forks a run after an event, with another last message of the user if `input` is given. */
+/** Forks a run after an event; `input` replaces the user's last message. */
 export interface ForkBody {
   readonly atSeq: number
   readonly input?: Input
@@ -99,7 +99,7 @@ const limits = z.strictObject({
   onLimit: z.exactOptional(z.enum(onLimits)),
 })
 
-/** The checks of the bodies. A field that a body does not have is refused: it would decide nothing, in silence. */
+/** Checks of the bodies. They refuse unknown fields, which would have no effect. */
 export const startBody: z.ZodType<StartBody> = z.strictObject({
   agent: id,
   input,

@@ -30,7 +30,7 @@ export interface Server {
   /** Without `authorize`: what a request sends as `authorization: Bearer …`. */
   readonly token?: string
   /**
-   * For a stop signal: starts nothing more, lets what is in flight end for up to `graceMs` (5 seconds), ends the streams
+   * For a stop signal: starts nothing new, gives work in flight up to `graceMs` (5 seconds) to end, ends the streams
    * after the last event, and returns the runs as they stopped. Readers reconnect to another process.
    */
   drain(graceMs?: number): Promise<readonly RunResult[]>

@@ -9,11 +9,14 @@ export interface ServerOptions {
   readonly ledger: Ledger
   /** The agents that callers can start. */
   readonly agents: readonly Agent<unknown>[]
-  /** Recognises callers. Without it the server answers on this machine only, and demands `token`. */
+  /** Identifies callers. Without it the server answers only on this machine, and requires `token`. */
   readonly authorize?: Authorize | undefined
-  /** The context that the application passes to runs which a principal starts or continues. */
+  /** Returns the context of runs that a principal starts or continues. */
   readonly context?: ((principal: Principal) => unknown) | undefined
-  /** Called before each request is served, for a limit on the rate: `false` refuses it, a number says for how many seconds. */
+  /**
+   * Called before each request is served, to limit the rate: `false` refuses the request, a number refuses it for so
+   * many seconds.
+   */
   readonly admit?: Admit | undefined
   /**
    * At least 32 random characters that the processes of one service share, so that each continues a list of runs which
@@ -79,7 +82,7 @@ const serverOptions = fields<ServerOptions>(
   { cors: 'origins', auth: 'authorize', authenticate: 'authorize', prefix: 'basePath', rateLimit: 'admit' },
 )
 
-/** Refuses options of which no server could be made. */
+/** Refuses options that no server can have. */
 export function requireServerOptions(options: ServerOptions): void {
   requireOptions('createServer', serverOptions, options)
   requireOptions(

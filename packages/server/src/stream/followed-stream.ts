@@ -7,7 +7,7 @@ export interface Followed<Item> {
   readonly changes: Changes<Item>
   /** The text that an item adds to the stream: frames, or `''` for an item that the reader does not see. */
   readonly textOf: (item: Item) => string | Promise<string>
-  /** Whether nothing follows an item. */
+  /** Whether an item is the last one. */
   readonly isLast: (item: Item) => boolean
   /** Called when every recorded item was read: the text with which the stream ends there, if it does. */
   readonly atRest?: () => Promise<string | undefined>
@@ -32,8 +32,8 @@ interface Taken {
 const maxChunk = 65_536
 
 /**
- * A stream of what a ledger records, for a reader of any speed. It looks at the ledger when the reader takes something,
- * so that a slow reader costs one chunk of memory, and one that is gone costs nothing.
+ * A stream of what a ledger records, for a reader of any speed. It reads the ledger only when its reader takes data, so
+ * a slow reader costs one chunk of memory, and one that has left costs nothing.
  */
 export function followedStream<Item>(
   { changes, textOf, isLast, atRest }: Followed<Item>,

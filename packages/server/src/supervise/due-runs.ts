@@ -2,7 +2,7 @@ import type { Clock, Ledger, RunId } from '@tallystick/core'
 import { foldTo, runSummaries, type RunSummary } from '@tallystick/ledger'
 import type { KnownWaits } from './known-waits.ts'
 
-/** A run that has to be taken up, and its last event. */
+/** A run that has to be resumed, and its last event. */
 export interface DueRun {
   readonly runId: RunId
   readonly seq: number
@@ -15,7 +15,10 @@ export interface Judging {
   readonly waits: KnownWaits
 }
 
-/** The runs that would wait for ever if no process took them up. A run that works for an interrupted one comes with it. */
+/**
+ * Yields the runs that would wait for ever if no process resumed them. A child of an interrupted run is resumed with
+ * it.
+ */
 export async function* dueRuns(ledger: Ledger, judging: Judging): AsyncGenerator<DueRun, void, undefined> {
   const [seen, waiting] = [new Set<RunId>(), new Set<RunId>()]
   for await (const run of runSummaries(ledger, { statuses: ['unfinished', 'suspended'] })) {
@@ -64,7 +67,7 @@ async function isInterrupted(
   return (await ledger.head(runId))?.seq === seq
 }
 
-/** The run that a run works for, at whatever depth: it takes up those that work for it. */
+/** Returns the root of a run: its resume resumes its child runs. */
 async function rootOf(ledger: Ledger, { runId, seq, parent }: RunSummary): Promise<DueRun> {
   if (parent?.relation !== 'child') return { runId, seq }
   let id = parent.runId

@@ -3,9 +3,9 @@ import { defaultHost, option, requireOptions } from '@tallystick/core/kit'
 import { dueRuns } from './due-runs.ts'
 import { KnownWaits } from './known-waits.ts'
 
-/** What a supervisor looks after. */
+/** What a supervisor supervises. */
 export interface SuperviseOptions {
-  /** Drives the runs that it takes up: it has to know their agents. */
+  /** Drives the runs that are resumed: it has to know their agents. */
   readonly runtime: Runtime
   readonly ledger: Ledger
   /** How often it looks at the ledger, in milliseconds. Default: 5 seconds. */
@@ -17,16 +17,16 @@ export interface SuperviseOptions {
   readonly quietMs?: number | undefined
   /** How many runs it drives at a time; the others wait for the next look. Default: 32. */
   readonly maxRuns?: number | undefined
-  /** The context that a run receives when it is taken up. */
+  /** Returns the context of a run that is resumed. */
   readonly context?: ((runId: RunId) => unknown) | undefined
   /** Gets what went wrong. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
 }
 
-/** What looks after the runs of a ledger. */
+/** Supervises the runs of a ledger. */
 export interface Supervisor {
-  /** Looks at once, and returns the runs that it takes up. */
+  /** Looks at the ledger now, and returns the runs that it resumes. */
   look(): Promise<readonly RunId[]>
   /** Looks no more, and resolves when the look under way has ended. `runtime.drain` stops the runs that it drives. */
   stop(): Promise<void>
@@ -50,9 +50,9 @@ const superviseOptions = fields<SuperviseOptions>(
 )
 
 /**
- * Takes up the runs of a ledger that would otherwise wait for ever: those whose process is gone, those whose deadline or
- * approval has expired while they waited, and those with a command in their inbox that no process reads. Several may
- * look after one ledger: a run is taken up by raising its epoch, so that of two only one drives it.
+ * Resumes the runs of a ledger that would otherwise wait for ever: runs whose process has died, runs whose deadline or
+ * approval expired while they waited, and runs with a command in their inbox that no process reads. Several may
+ * supervise one ledger: a resume raises the epoch of the run, so only one of them drives it.
  */
 export function supervise(options: SuperviseOptions): Supervisor {
   requireOptions('supervise', superviseOptions, options)
@@ -77,7 +77,7 @@ export function supervise(options: SuperviseOptions): Supervisor {
   return { look, stop, [Symbol.asyncDispose]: stop }
 }
 
-/** Takes up what is due at one moment. Never rejects: a ledger that fails now may serve at the next look. */
+/** Resumes the runs that are due now. Never rejects: a ledger that fails now may work at the next look. */
 function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
   const { runtime, maxRuns = 32, context, clock = defaultHost.clock, report = defaultHost.report } = options
   const judging = { clock, quietMs: options.quietMs, waits: new KnownWaits(options.ledger) }

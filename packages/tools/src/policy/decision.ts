@@ -12,8 +12,9 @@ export interface RuledDecision {
 }
 
 /**
- * What the rules decide about a call: the first rule that fits decides. Where a condition is undecided, a rule that asks
- * or denies fits, and one that allows does not: what the model leaves out or writes otherwise opens nothing.
+ * Returns what the rules decide about a call: the first rule that matches decides. If a condition is undecided, a rule
+ * that asks or denies matches, and one that allows does not, so a model gains nothing by leaving a field out or
+ * changing its type.
  */
 export function decideByRules({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
   for (const [index, rule] of rules.entries()) {

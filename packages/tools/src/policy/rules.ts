@@ -1,14 +1,14 @@
 import type { ToolEffect } from '@tallystick/core/vocabulary'
 
-/** What becomes of a call: it runs as its tool decides, a person is asked, or it is denied. */
+/** The decision about a call: it runs as its tool decides, it needs an approval, or it is denied. */
 export type RuleDecision = 'allow' | 'ask' | 'deny'
 
 /** A value that can be compared: of a field of an input. */
 export type Scalar = string | number | boolean | null
 
 /**
- * What a field of an input has to be. A scalar: exactly that. Otherwise all that is given has to hold. Where a field is
- * missing, or is of a type that cannot be compared so, the condition is undecided.
+ * A condition on a field of an input. A scalar has to be equal. Otherwise every given condition has to hold. If the
+ * field is missing, or has a type that cannot be compared, the condition is undecided.
  */
 export type InputCondition =
   | Scalar
@@ -21,11 +21,11 @@ export type InputCondition =
       readonly like?: string | readonly string[]
       /** A number above this. */
       readonly above?: number
-      /** A number from this on. */
+      /** A number of at least this. */
       readonly atLeast?: number
       /** A number below this. */
       readonly below?: number
-      /** A number up to this. */
+      /** A number of at most this. */
       readonly atMost?: number
       /** Whether the field is there; `null` is there. */
       readonly present?: boolean
@@ -37,9 +37,9 @@ export type InputCondition =
       readonly every?: InputCondition
     }
 
-/** Which calls a rule is about, and what becomes of them. All that is given has to fit. */
+/** Which calls a rule applies to, and its decision. All given filters must match. */
 export interface ApprovalRule {
-  /** How people name the rule, in what is recorded and printed. */
+  /** The name of the rule, for records and output. */
   readonly name?: string
   /** Names of tools, or patterns of names, in which `*` stands for any text. */
   readonly tool?: string | readonly string[]
@@ -49,11 +49,11 @@ export interface ApprovalRule {
   /** Conditions on fields of the input, by their paths: `amount`, `to.country`, `lines.0.price`. */
   readonly input?: { readonly [path: string]: InputCondition }
   readonly decision: RuleDecision
-  /** Said to the person who is asked, or to the model whose call is denied. */
+  /** A reason for the approver, or for the model whose call is denied. */
   readonly why?: string
 }
 
-/** A call, and what has to become of it. */
+/** A call, and the decision that the rules have to make about it. */
 export interface RuleExample {
   readonly call: RuledCall
   readonly decision: RuleDecision
@@ -72,8 +72,8 @@ export interface ApprovalRules {
   /** The version of this format. */
   readonly version: 1
   readonly rules: readonly ApprovalRule[]
-  /** What becomes of a call that no rule fits; `ask` unless given. */
+  /** The decision about a call that no rule matches. Default: `ask`. */
   readonly otherwise?: RuleDecision
-  /** Calls with what has to become of them, which `checkExamples` tries. */
+  /** Calls with their expected decisions, which `checkExamples` tries. */
   readonly examples?: readonly RuleExample[]
 }

@@ -1,6 +1,6 @@
 import type { Json } from '@tallystick/core/vocabulary'
 
-/** What a text nearly says in JSON. */
+/** The JSON value that a text was repaired to. */
 export interface NearJson {
   readonly value: Json
   /** What was made of the text to read it, in words for people; without any of its content. */
@@ -27,8 +27,8 @@ const repairTexts = {
 type Repair = keyof typeof repairTexts
 
 /**
- * Reads a text that is nearly JSON, in one pass. Only what has one meaning is repaired: texts without an end, values without a
- * name, the same name twice, escapes that JSON does not know and words around the value are left as they are: `undefined`.
+ * Reads a text that is nearly JSON, in one pass. It repairs only what can mean one thing. Returns `undefined` for texts
+ * without an end, values without a name, the same name twice, unknown escapes, and words around the value.
  */
 export function nearJson(text: string): NearJson | undefined {
   if (text.length > maxLength) return undefined

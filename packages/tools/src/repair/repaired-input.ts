@@ -5,7 +5,10 @@ import { nearJson } from './near-json.ts'
 /** More than a near miss has. */
 const maxRepairs = 20
 
-/** What an input of a model nearly says, as the schema of a tool has it; `undefined` where nothing has one meaning. */
+/**
+ * Repairs the input of a model for the schema of a tool; returns `undefined` if it could mean several things or
+ * nothing.
+ */
 export function repairedInput(
   { inputSchema }: Pick<Tool, 'inputSchema'>,
   { input, malformed }: Pick<UnfitInput, 'input' | 'malformed'>,

@@ -16,8 +16,9 @@ const toolList = listOf(valueThat('a tool', (value) => typeof Object(value).chec
 const maxDescription = 2_000
 
 /**
- * The same tools, of which those that write are described instead of run: each call is checked as ever, and then ends as
- * `skipped`, with what it would have done. Nothing is started, and no person is asked. Reads and handoffs run.
+ * Returns the same tools, of which those that write do not run: each of their calls is checked, and then ends as
+ * `skipped` with a text that says what it would have done. Nothing is started, and no approval is asked. Reads and
+ * handoffs run.
  */
 export function dryRun<Context>(
   tools: readonly Tool<Context>[],

@@ -18,7 +18,7 @@ import { boundedText } from '../content/bounded-text.ts'
 export interface MiddlewareCall<Context = unknown> extends Omit<ToolRun<Context>, 'cancelled$' | 'input'> {
   readonly tool: string
   readonly effect: ToolEffect
-  /** As it runs: checked, and approved where a person was asked. No middleware changes it. */
+  /** The input that the tool runs with: checked, and approved if that was needed. Middleware cannot change it. */
   readonly input: JsonObject
   /** Aborts when the call should stop, or its caller is gone. */
   readonly signal: AbortSignal
@@ -35,9 +35,9 @@ export type MiddlewareEnding =
   | { readonly externalId: string; readonly deadlineMs?: number }
 
 /**
- * Code around the execution of tools. `next` runs what is inside: the later middleware, and at last the tool, once at most,
- * since what is recorded is one start. Without a call of `next`, nothing of that runs. What `run` returns is recorded as the
- * ending of the call; what it throws ends the call as `failed`.
+ * Code around the execution of tools. `next` runs the next middleware, and in the last one the tool. It can be called
+ * once, since one start is recorded; if it is not called, the tool does not run. What `run` returns is recorded as the
+ * ending of the call; if it throws, the call ends as `failed`.
  */
 export interface ToolMiddleware<Context = unknown> {
   readonly name: string

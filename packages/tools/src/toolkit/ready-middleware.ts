@@ -11,7 +11,10 @@ export type AuditEntry = {
   readonly idempotencyKey: string
 } & ({ readonly phase: 'started' } | { readonly phase: 'ended'; readonly outcome: Outcome | 'deferred' })
 
-/** Reports each start and each ending to `log`, which is waited for. Where it throws before the start, nothing runs. */
+/**
+ * Reports each start and each ending to `log`, and waits for it. If `log` throws before the start, the tool does not
+ * run.
+ */
 export function audit(log: (entry: AuditEntry) => unknown): ToolMiddleware {
   requireOptions('audit', fields<{ readonly log: object }>({ log: anyFunction }), { log })
   return {
@@ -35,7 +38,7 @@ export interface CacheOptions {
   readonly maxAgeMs?: number | undefined
   /** The most results that are kept; the oldest goes first. Default: 1,000. */
   readonly maxEntries?: number | undefined
-  /** Calls of one scope share results. Default: those of one run, so that no user sees what another one may. */
+  /** Calls of one scope share results. Default: calls of one run, so that no user sees results of another. */
   readonly scope?: Scope | undefined
   /** The time, in milliseconds. Default: `Date.now`. */
   readonly now?: (() => number) | undefined
@@ -51,7 +54,7 @@ const cacheOptions = fields<CacheOptions>({
 
 const ownRun: Scope = ({ runId }) => runId
 
-/** Serves the result of an equal call of a tool that reads, where that succeeded a short time ago. */
+/** Serves the result of an equal, recent and successful call of a tool that reads. */
 export function cache(given: CacheOptions = {}): ToolMiddleware {
   requireOptions('cache', cacheOptions, given)
   const { maxAgeMs = 60_000, maxEntries = 1_000, scope = ownRun, now = Date.now } = given
@@ -94,8 +97,8 @@ const rateOptions = fields<RateLimitOptions>({
 })
 
 /**
- * Refuses calls above a rate: they fail, with the time after which there is room. A tool with `retry` is tried again then,
- * by the runtime, which survives a crash; nothing waits here.
+ * Refuses calls above a rate: they fail with the time of the next free place. For a tool with `retry` the runtime tries
+ * again then, also after a crash; the middleware does not wait.
  */
 export function rateLimit(given: RateLimitOptions): ToolMiddleware {
   requireOptions('rateLimit', rateOptions, given)

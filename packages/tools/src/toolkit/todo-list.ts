@@ -31,9 +31,9 @@ const maxTextChars = 200
 const maxLinks = 50
 
 /**
- * A tool that keeps the to-do list of an agent. Each call gives the whole list, and its result is that list: so the
- * ledger holds every version, and no event of its own is needed. A call without items reads the list from the ledger, where
- * compaction hides it from the model, and in a later run of the session.
+ * A tool that keeps the to-do list of an agent. Each call gives the whole list and returns it, so the ledger holds
+ * every version. A call without items reads the list from the ledger, for example after a compaction has hidden it from
+ * the model, or in a later run of the session.
  */
 export function todoList(given: TodoListOptions): Tool {
   requireOptions('todoList', options, given)

@@ -102,20 +102,21 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   /** Ends the run as `stopped` before another model call, when it returns true. Pure, and not async. */
   readonly stopWhen?: ((state: RunState, context: Context) => boolean) | undefined
   /**
-   * Changes a turn before its model call: sees the whole request, and answers with what is to be different. It may be
-   * async, and only reads: it is asked again where input comes in meanwhile, or after a crash. What it changes is on record.
+   * Changes a turn before its model call: sees the whole request, and returns the parts that it changes. It may be
+   * async. It must change nothing outside, since it is called again if input arrives meanwhile, and after a crash. Its
+   * changes are on record.
    */
   readonly prepareTurn?: PrepareTurn<Context> | undefined
   /** Shortens, in what the model sees, a history that grows too long. */
   readonly compaction?: CompactionOptions | undefined
-  /** Which of the events that decide nothing its runs record; all of them where nothing is said. */
+  /** Which of the events that nothing else depends on its runs record; by default all of them. */
   readonly recording?: RecordingPolicy | undefined
 }
 
 /** A turn that is to be prepared: the state of the run, and the request as it would be sent. */
 export type TurnToPrepare = RunState & { readonly request: TurnRequest }
 
-/** Says what the model call of a turn is to carry; `undefined` for the request as it is. */
+/** Returns the changes of the request of a turn; `undefined` for no change. */
 export type PrepareTurn<Context = AnyContext> = (
   turn: TurnToPrepare,
   context: Context,

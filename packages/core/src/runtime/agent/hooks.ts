@@ -25,13 +25,13 @@ export interface HookMoment<T extends EventType = EventType, Context = unknown> 
 type Hook<T extends EventType, Context> = (moment: HookMoment<T, Context>) => void | Promise<void>
 
 /**
- * Functions that observe a run. Each is called once an event is on record, by the process that has recorded it, and
- * changes nothing: one that throws, or rejects, is reported to `host.report`, and the run continues.
+ * Functions that observe a run. As soon as an event is on record, the process that recorded it calls the hook. A hook
+ * cannot change the run: if it throws or rejects, `host.report` gets the error, and the run continues.
  */
 export interface RunHooks<Context = AnyContext> {
   /** Whether the run waits for each of them before it continues. It does not by default. */
   readonly awaited?: boolean | undefined
-  /** How long it waits for one at most, in milliseconds: 10,000 if not given. */
+  /** The longest wait for one hook, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number | undefined
   readonly runStarted?: Hook<'run_started' | 'run_resumed', Context> | undefined
   readonly runEnded?: Hook<'run_finished', Context> | undefined

@@ -32,17 +32,20 @@ export interface RuntimeOptions extends RuntimeRules {
   /** Prices of models: by model id, or as a function. Without a price a run has no cost, and no `maxCostUsd`. */
   readonly prices?: Prices | undefined
   /**
-   * Makes the context of a run that was started with one, where a resume, a settling or the end of a child run takes it up
-   * without. It gets what is on record of the run, and may be asynchronous.
+   * Makes the context of a run that was started with one, if this process continues the run without being given it: at
+   * a resume, a settling, or the end of a child run. It gets the recorded facts of the run, and may be async.
    */
   readonly contextOf?: ((run: RecordedRun) => unknown) | undefined
-  /** The model of all runs that are given none: in place of that of each of their agents. */
+  /** The model of all runs that are not given one; it replaces their agents' models. */
   readonly model?: Model | undefined
-  /** Model settings of all runs, each under that of the run and over that of the agent. */
+  /** Model settings of all runs. The run's own override them; they override the agent's. */
   readonly modelSettings?: ModelSettings | undefined
-  /** Limits of all runs, each under that of the run and over that of the agent. */
+  /** Limits of all runs. The run's own override them; they override the agent's. */
   readonly limits?: GivenLimits | undefined
-  /** Which of the events that decide nothing all runs record, each under what the run says and over what the agent says. */
+  /**
+   * Which of the events that nothing else depends on all runs record. The run's own setting overrides it; it overrides
+   * the agent's.
+   */
   readonly recording?: RecordingPolicy | undefined
   /** Functions that observe all runs, beside those of each run. */
   readonly hooks?: GivenHooks | undefined
@@ -57,46 +60,48 @@ export interface RuntimeOptions extends RuntimeRules {
   readonly host?: { readonly [Part in keyof Host]?: Host[Part] | undefined } | undefined
 }
 
-/** Options of one run. What it says of models and tools holds for the agents that take over in it, too. */
+/** Options of one run. Those about models and tools also apply to the agents that take over in it. */
 export interface RunOptions extends PastOptions, LabelOptions {
   /** Limits of this run, over those of the agent. */
   readonly limits?: GivenLimits | undefined
   /**
-   * The model of this run, in place of that of each of its agents; their fallbacks stay. Its name is on record: a resume
-   * finds it among the `models` of its runtime or those of its agents, or is given it.
+   * The model of this run. It replaces its agents' models; their fallbacks stay. Its name is on record: a resume finds
+   * the model among the `models` of its runtime or of its agents, or has to be given it.
    */
   readonly model?: Model | undefined
   /** Model settings of this run; each overrides the agent's. */
   readonly modelSettings?: ModelSettings | undefined
   /**
-   * Whether the model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. That one is called
-   * is asked of the first turn alone. `prepareTurn` may say otherwise for a turn.
+   * Whether the model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. A model must
+   * call a tool only in the first turn. `prepareTurn` can override it for a turn.
    */
   readonly toolChoice?: GivenToolChoice | undefined
   /** Whether the model may ask for several tools in one reply, whatever its agent says. */
   readonly parallelToolCalls?: boolean | undefined
-  /** Which of the events that decide nothing the run records, each over what its agents say. */
+  /** Which of the events that nothing else depends on the run records; it overrides its agents' settings. */
   readonly recording?: RecordingPolicy | undefined
   /**
-   * Continues after a response that the provider keeps (`result.providerState` of an earlier run): the input is all that is
-   * sent of the past. Not together with `conversationId`, nor with a session.
+   * Continues after a response that the provider keeps (`result.providerState` of an earlier run): the run sends only
+   * its input, not the past. Not together with `conversationId` or a session.
    */
   readonly previousResponseId?: string | undefined
-  /** Continues in a conversation that the provider keeps under this id, and keeps what is said in it. */
+  /**
+   * Continues a conversation that the provider keeps under this id; the provider adds the messages of this run to it.
+   */
   readonly conversationId?: string | undefined
-  /** Functions that observe the run. Not recorded: a resume takes them again. */
+  /** Functions that observe the run. Not recorded: give them to a resume again. */
   readonly hooks?: GivenHooks | undefined
   /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */
   readonly signal?: CancelSignal | undefined
   /**
-   * When its time is up, as a `Date` or in milliseconds since 1970 UTC: it ends as `time_limit`, with an answer if
-   * `onLimit` says so. Waiting for a person counts, unlike for `limits.maxDurationMs`; a run that waits then ends when a
-   * process continues it.
+   * When the run ends at the latest, as a `Date` or in milliseconds since 1970 UTC. It ends as `time_limit`, with an
+   * answer if `onLimit` says so. Waiting for a person counts, unlike for `limits.maxDurationMs`. A run that waits at
+   * that time ends when a process continues it.
    */
   readonly deadline?: Date | number | undefined
   /**
-   * Begins the run once: the same key, in this process or any other on the same ledger, gives the run that it began, which
-   * is continued if no process drives it. It must come with the same agent and input.
+   * Starts the run once. Another start with the same key, in any process on the same ledger, returns that run, and
+   * continues it if no process drives it. The agent and the input have to be the same.
    */
   readonly idempotencyKey?: string | undefined
   /**

@@ -1,6 +1,6 @@
 /**
- * Which of the events that decide nothing a run records; all of them where nothing is said. What is not recorded is shown
- * to no reader either.
+ * Which of the events that nothing else depends on a run records; by default all of them. Readers do not see events
+ * that are not recorded.
  */
 export interface RecordingPolicy {
   /** The pieces of a tool call's input (`tool_input_delta`); the call itself holds its whole input. */

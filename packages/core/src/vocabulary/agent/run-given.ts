@@ -28,12 +28,12 @@ export interface RunGiven {
   /** `none` and `auto` hold for the whole run, `any` and a named tool for its first turn. */
   readonly toolChoice?: ToolChoice
   readonly parallelToolCalls?: boolean
-  /** Where its provider keeps what was said before it. */
+  /** The past that its provider keeps. */
   readonly providerState?: ProviderState
   /** Which events it records, each over what its agents say. */
   readonly recording?: RecordingPolicy
   readonly labels?: RunLabels
-  /** When its time is up, whatever it waits for, in milliseconds since 1970 UTC. */
+  /** When the run ends at the latest, waits included, in milliseconds since 1970 UTC. */
   readonly deadlineAt?: number
   /** The key that its id is derived from: the same key begins no second run. */
   readonly idempotencyKey?: string

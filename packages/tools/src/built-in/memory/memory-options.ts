@@ -8,13 +8,13 @@ import type { MemoryStore } from './memory-store.ts'
 export interface MemoryOptions {
   /** `sqliteMemory(path)`, `postgresMemory({ connectionString })`, or a store of your own. */
   readonly store: MemoryStore
-  /** The ledger of the runs, which says whom a run is about, and which session it belongs to. */
+  /** The ledger of the runs. It holds the subject and the session of each run. */
   readonly ledger: Pick<Ledger, 'read'>
-  /** Whose memories a run saves and sees: those of its subject, or those of its session. Default: its subject's. */
+  /** Whether a run uses the memories of its subject or of its session. Default: its subject. */
   readonly per?: 'subject' | 'session' | undefined
-  /** Whether the tools that save and delete are made. Default true. */
+  /** Whether there are tools that save and delete. Default true. */
   readonly write?: boolean | undefined
-  /** When a person is asked about these. Default `never`. */
+  /** When these tools need an approval. Default `never`. */
   readonly approval?: ApprovalPolicy<JsonObject> | undefined
   /** Characters of one memory, up to 10 000. Default 2 000. */
   readonly maxChars?: number | undefined

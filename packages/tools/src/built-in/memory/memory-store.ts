@@ -1,8 +1,8 @@
-/** Whose memories they are. They are erased together, and with the subject where there is one. */
+/** The owner of memories. All memories of an owner can be erased together, and so can all about a subject. */
 export interface MemoryOwner {
   /** Names the owner within the store. Memories of one owner are never shown to another. */
   readonly owner: string
-  /** Whom they are about, as the runs say that saved them. */
+  /** The subject of the runs that saved them. */
   readonly subject?: string | undefined
 }
 
@@ -15,7 +15,7 @@ export interface Memory {
   readonly at: number
 }
 
-/** What a store is to save: once for each key, whatever comes with the key later. */
+/** A memory to save. A store saves one for each key; a later one with the same key has no effect. */
 export interface NewMemory {
   readonly key: string
   readonly text: string
@@ -27,7 +27,7 @@ export interface NewMemory {
 /** The words to search for; of a phrase, each directly after the one before. The last word of each may continue. */
 export type SearchPhrases = readonly (readonly string[])[]
 
-/** Whose memories are erased. */
+/** The owner or the subject whose memories are erased. */
 export type Erased = { readonly subject: string } | { readonly session: string } | { readonly owner: string }
 
 /**
@@ -36,21 +36,24 @@ export type Erased = { readonly subject: string } | { readonly session: string }
  */
 export interface MemoryStore {
   /**
-   * Saves a memory, unless one was saved under the key already: returns that one then, also where it was removed since.
-   * `full` where the owner has as many as it may have.
+   * Saves a memory. If one was saved under the key before, returns that one, even if it was removed since. Returns
+   * `full` if the owner has as many as it may have.
    */
   save(owner: MemoryOwner, memory: NewMemory): Promise<Memory | 'full'>
-  /** The memory that was saved under a key, also where it was removed since. */
+  /** Returns the memory that was saved under a key, even if it was removed since. */
   savedUnder(owner: MemoryOwner, key: string): Promise<Memory | undefined>
-  /** Removes a memory for good, on behalf of a key; `true` again for the same key. `false` if no memory has the id. */
+  /**
+   * Removes a memory for good, and remembers the key; returns `true` again for the same key. Returns `false` if no
+   * memory has the id.
+   */
   remove(owner: MemoryOwner, id: number, key: string): Promise<boolean>
-  /** Whether a memory was removed on behalf of the key. */
+  /** Whether a memory was removed under the key. */
   wasRemovedUnder(owner: MemoryOwner, key: string): Promise<boolean>
   /** Memories that have one of the phrases, the best first. */
   search(owner: MemoryOwner, phrases: SearchPhrases, limit: number): Promise<readonly Memory[]>
   /** The newest memories first, or those before one. */
   list(owner: MemoryOwner, limit: number, before?: number): Promise<readonly Memory[]>
-  /** Erases all memories of an owner, or of all that is about a subject, with every trace of them. Returns how many. */
+  /** Erases all memories of an owner or about a subject, without leaving a trace. Returns how many. */
   erase(erased: Erased): Promise<number>
   /** Ends what the store holds open. */
   close(): Promise<void>

@@ -10,9 +10,10 @@ import type { Memory, MemoryOwner } from './memory-store.ts'
 import { searchPhrases } from './search-words.ts'
 
 /**
- * Tools for what an agent is to know in later runs: `search_memories` and `list_memories`; unless `write` is false also
- * `save_memory` and `delete_memory`. Each run sees the memories of its subject, or of its session, alone; which one that is
- * says the ledger, never the model. A write takes place once for each call, and a call in doubt after a crash is looked up.
+ * Tools with which an agent remembers things for later runs: `search_memories` and `list_memories`; unless `write` is
+ * false also `save_memory` and `delete_memory`. Each run sees only the memories of its subject, or of its session. The
+ * ledger determines which, never the model. A call writes once, and a call in doubt after a crash is reconciled with
+ * the store.
  */
 export function memoryTools(options: MemoryOptions): readonly Tool[] {
   requireOptions('memoryTools', memoryOptions, options)
