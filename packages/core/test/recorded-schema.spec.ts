@@ -40,6 +40,25 @@ describe('an input against the recorded schema of a tool', () => {
     expect(inputFaultOf(schema, { named: 1 })).toMatch(/^named: /)
   })
 
+  it('is tried against values, and against no object or list that a value has to equal', () => {
+    const equal = object({
+      ...{
+        point: { const: { x: 1, format: 2 } },
+        pair: { enum: [['a'], null, { b: 1 }] },
+        kind: { const: 'k' },
+      },
+      ...{ none: { const: null }, either: { enum: ['x', null] } },
+    })
+    const fits = { point: { x: 1, format: 2 }, pair: ['a'], kind: 'k', none: null, either: null }
+    expect(inputFaultOf(equal, fits)).toBeUndefined()
+    expect(inputFaultOf(equal, { ...fits, kind: 'l' })).toMatch(/^kind: /)
+    expect(inputFaultOf(equal, { ...fits, none: 0 })).toMatch(/^none: /)
+    expect(inputFaultOf(equal, { ...fits, either: 'y' })).toMatch(/^either: /)
+    const fields = object({ const: object({ a: text }), enum: object({ a: text }) })
+    expect(inputFaultOf(fields, { const: { a: 1 } })).toMatch(/^const\.a: /)
+    expect(inputFaultOf(fields, { enum: { a: 1 } })).toMatch(/^enum\.a: /)
+  })
+
   it('is tried against fields that have the name of a keyword', () => {
     const schema = object({ pattern: text, format: { type: 'number' } }, { required: ['pattern', 'format'] })
     expect(inputFaultOf(schema, { pattern: 'a', format: 1 })).toBeUndefined()

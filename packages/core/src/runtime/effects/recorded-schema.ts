@@ -5,12 +5,13 @@ const maxIssues = 8
 
 /**
  * Returns where an input does not fit a tool's recorded JSON Schema. `undefined` if all of it fits, or if the schema
- * cannot be used. Patterns are left out: one from an unknown author may run for ever.
+ * cannot be used. Patterns are left out: one from an unknown author may run for ever. So are objects and lists that a
+ * value has to equal: zod compares them by identity.
  */
 export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
   let parsed: ReturnType<z.ZodType['safeParse']>
   try {
-    parsed = z.fromJSONSchema(withoutPatterns(schema) as JsonObject).safeParse(input)
+    parsed = z.fromJSONSchema(usable(schema) as JsonObject).safeParse(input)
   } catch {
     return undefined
   }
@@ -22,20 +23,19 @@ export function inputFaultOf(schema: JsonObject, input: JsonObject): string | un
 const patternKeywords: ReadonlySet<string> = new Set(['pattern', 'patternProperties', 'format'])
 
 /** Names of properties stay, whatever they are: only keywords go. */
-function withoutPatterns(schema: Json | undefined, isKeywords = true): Json {
-  if (Array.isArray(schema)) return schema.map((each) => withoutPatterns(each))
+function usable(schema: Json | undefined, isKeywords = true): Json {
+  if (Array.isArray(schema)) return schema.map((each) => usable(each))
   if (typeof schema !== 'object' || schema === null) return schema ?? null
   const entries = Object.entries(schema as JsonObject)
-    .filter(([name]) => !isKeywords || !patternKeywords.has(name))
-    .map(([name, value]) => [
-      name,
-      isKeywords && isData(name) ? value : withoutPatterns(value, !isKeywords || !holdsNames(name)),
-    ])
+    .filter(([name, value]) => !isKeywords || !(patternKeywords.has(name) || namesObjects(name, value)))
+    .map(([name, value]) => [name, usable(value, !isKeywords || !holdsNames(name))])
   return Object.fromEntries(entries) as JsonObject
 }
 
-function isData(keyword: string): boolean {
-  return ['const', 'enum', 'default', 'examples', 'required'].includes(keyword)
+/** Whether a keyword names values that have to be equal, an object or a list among them. */
+function namesObjects(keyword: string, value: Json | undefined): boolean {
+  const values = keyword === 'const' ? [value] : keyword === 'enum' && Array.isArray(value) ? value : []
+  return values.some((each) => typeof each === 'object' && each !== null)
 }
 
 function holdsNames(keyword: string): boolean {
