@@ -1,6 +1,7 @@
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { bundledSources } from './scripts/testing/bundles/bundled-sources.ts'
 import { memoryFolder } from './scripts/testing/memory-folder.ts'
 import {
   allTests,
@@ -52,9 +53,14 @@ function filesOfQuickTests(): { TMPDIR?: string } {
   return folder === undefined ? {} : { TMPDIR: folder }
 }
 
-export default defineConfig(({ mode }) => ({
+/** Programs that a test starts load few files. Not in watch mode, where the sources change while vitest goes on. */
+async function forPrograms(): Promise<{ TALLYSTICK_PROGRAM_OPTIONS?: string }> {
+  return process.argv.includes('run') ? { TALLYSTICK_PROGRAM_OPTIONS: await bundledSources() } : {}
+}
+
+export default defineConfig(async ({ mode }) => ({
   test: {
-    setupFiles: ['scripts/testing/as-it-was.ts'],
+    setupFiles: ['scripts/testing/bundles/use-bundles.ts', 'scripts/testing/as-it-was.ts'],
     // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
     testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,
@@ -66,6 +72,7 @@ export default defineConfig(({ mode }) => ({
       TALLYSTICK_EFFORT: mode === 'thorough' ? 'thorough' : 'quick',
       // Processes that tests start load the same sources again and again: Node compiles them once.
       NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
+      ...(await forPrograms()),
       ...(mode !== 'thorough' && filesOfQuickTests()),
     },
     projects: mode === 'thorough' ? thorough() : quick(),

@@ -16,6 +16,7 @@ import { scenarios } from '../packages/ledger/test/support/crash-scenarios.ts'
 import { deathsFigures } from './crashes/deaths.ts'
 import { cutOffFigures } from './crashes/cut-off.ts'
 import { withServer } from './crashes/server.ts'
+import { bundledSources } from './testing/bundles/bundled-sources.ts'
 
 const { values } = parseArgs({
   options: {
@@ -29,7 +30,8 @@ const { values } = parseArgs({
   },
 })
 
-// Every process loads the same sources: Node compiles them once.
+// Every process loads the same sources: Node finds them in few files, and compiles them once.
+process.env['NODE_OPTIONS'] = await bundledSources()
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'tallystick-compile-cache')
 const begun = performance.now()
 const point = values.point === undefined ? undefined : parsePoint(values.point)
