@@ -168,6 +168,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'mcp/transport',
     'mcp/listing',
     'mcp/connection',
+    'mcp/oauth',
     'mcp/manager',
     'mcp/serve',
   ],

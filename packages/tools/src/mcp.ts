@@ -6,6 +6,8 @@ export { serveMcp } from './mcp/serve/serve-mcp.ts'
 export type { ServedMcp } from './mcp/serve/serve-mcp.ts'
 export type { ServeHttpOptions, ServeMcpOptions } from './mcp/serve/serve-options.ts'
 export type { ServedCall } from './mcp/serve/served-call.ts'
+export { oauthServer } from './mcp/oauth/oauth-server.ts'
+export type { OAuthOptions } from './mcp/oauth/oauth-server.ts'
 export { mcpTools } from './mcp/manager/mcp-tools.ts'
 export type {
   McpCallOptions,

@@ -1,5 +1,6 @@
+import { manualClock } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { callDeadline } from '../../src/mcp/connection/call-deadline.ts'
+import { callDeadline, standStill } from '../../src/mcp/connection/call-deadline.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
 describe('the time of a call', () => {
@@ -38,5 +39,29 @@ describe('the time of a call', () => {
     deadline.progress()
     expect(timers.count).toBe(0)
     expect(deadline.signal.aborted).toBe(false)
+  })
+})
+
+describe('calls while a person answers for one of them', () => {
+  it('stand still; one that begins meanwhile has its time prolonged by progress, then and later', () => {
+    const clock = manualClock()
+    const asking = callDeadline(clock, 1_000, 10_000)
+    const deadlines = new Set([asking])
+    const runAgain = standStill(deadlines)
+    const late = callDeadline(clock, 1_000, 10_000)
+    deadlines.add(late)
+    for (let report = 0; report < 3; report++) {
+      clock.advance(900)
+      late.progress()
+    }
+    runAgain()
+    clock.advance(900)
+    expect([asking.signal.aborted, late.signal.aborted]).toEqual([false, false])
+    late.progress()
+    clock.advance(900)
+    expect([asking.signal.aborted, late.signal.aborted]).toEqual([true, false])
+    clock.advance(100)
+    expect(late.signal.aborted).toBe(true)
+    expect(clock.pending).toBe(0)
   })
 })

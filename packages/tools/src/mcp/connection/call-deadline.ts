@@ -56,3 +56,12 @@ export function callDeadline(timers: Timers, quietMs: number, totalMs: number): 
     },
   }
 }
+
+/** Has the deadlines that there are now stand still. Returns what lets them run again. */
+export function standStill(deadlines: Iterable<CallDeadline>): () => void {
+  const paused = [...deadlines]
+  for (const deadline of paused) deadline.pause()
+  return () => {
+    for (const deadline of paused) deadline.resume()
+  }
+}

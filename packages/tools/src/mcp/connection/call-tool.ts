@@ -10,6 +10,7 @@ import { type CallFailure, callFailureOf, failureError, unreachable } from './ca
 import type { McpConnection } from './connection.ts'
 import type { OpenedClient } from './open-client.ts'
 import type { SharedParts } from './shared-parts.ts'
+import { resultOrAborted } from './waiting.ts'
 
 const defaultTimeoutMs = 60_000
 /** The longest that a call takes where nothing else is said. */
@@ -84,7 +85,7 @@ async function attempts(
       signal.throwIfAborted()
       if (error instanceof ToolError) throw error
       const failure = callFailureOf(error, shared)
-      if (!(await isToRepeat(failure, call, { connection, opened, repeats }))) {
+      if (!(await isToRepeat(failure, call, { connection, opened, repeats, signal }))) {
         throw failureError(failure, connection.server, connection.faults())
       }
       tried.wasSent = failure.kind === 'in_doubt'
@@ -95,15 +96,18 @@ async function attempts(
 /** How often a user is sent to an authorization page for one call. */
 const maxAuthorizations = 2
 
+interface Tried {
+  readonly connection: McpConnection
+  readonly opened: OpenedClient
+  readonly repeats: number
+  readonly signal: AbortSignal
+}
+
 /** Whether a call can be made again without harm, once what stood in its way is done away with. */
 async function isToRepeat(
   failure: CallFailure,
   { effect }: ToolCall,
-  {
-    connection,
-    opened,
-    repeats,
-  }: { readonly connection: McpConnection; readonly opened: OpenedClient; readonly repeats: number },
+  { connection, opened, repeats, signal }: Tried,
 ): Promise<boolean> {
   switch (failure.kind) {
     case 'answered':
@@ -116,7 +120,7 @@ async function isToRepeat(
       return repeats === 0
     case 'unauthorized':
       if (opened.authorize === undefined || repeats >= maxAuthorizations) return false
-      await opened.authorize()
+      await resultOrAborted(opened.authorize(), signal)
       connection.replace(opened)
       return true
     case 'in_doubt':

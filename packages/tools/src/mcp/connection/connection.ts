@@ -2,12 +2,13 @@ import type { Tool } from '@modelcontextprotocol/client'
 import { type Listing, listingOf } from '../listing/listed-tool.ts'
 import { withoutAnySecrets } from '../listing/result-content.ts'
 import { toolChanges } from '../listing/tool-changes.ts'
+import { isHttpServer } from '../options/server-options.ts'
 import { cleanText } from '../text/clean-text.ts'
-import type { CallDeadline } from './call-deadline.ts'
+import { type CallDeadline, callDeadline, standStill } from './call-deadline.ts'
 import { type ConnectionEvents, listedClient } from './listed-client.ts'
 import type { OpenedClient } from './open-client.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
-import { pause, settledOrAborted } from './waiting.ts'
+import { pause, resultOrAborted, settledOrAborted } from './waiting.ts'
 
 const defaultStartMs = 30_000
 
@@ -58,11 +59,13 @@ interface Held {
 
 /** Prepares the connection to a server; `start` makes the first attempt. */
 export function connectionTo(server: NamedServer, shared: SharedParts): McpConnection {
+  const closing = new AbortController()
+  const deadlines = new Set<CallDeadline>()
   const held: Held = {
-    server,
+    server: { ...server, ...userOf(server, deadlines, closing.signal) },
     shared,
-    closing: new AbortController(),
-    deadlines: new Set(),
+    closing,
+    deadlines,
     farewells: new Set(),
     opened: undefined,
     attempt: undefined,
@@ -95,6 +98,24 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
   }
 }
 
+/** Asks the user for an authorization, who may take any time for it, as long as the connection is wanted. */
+function userOf(
+  { name, options }: NamedServer,
+  deadlines: ReadonlySet<CallDeadline>,
+  closing: AbortSignal,
+): Pick<NamedServer, 'askUser'> {
+  const { authorizationCallback } = isHttpServer(options) ? options : {}
+  if (authorizationCallback === undefined) return {}
+  return {
+    askUser: async () => {
+      const runAgain = standStill(deadlines)
+      const question = Object.freeze({ server: name, signal: closing })
+      const asked = async (): Promise<URLSearchParams> => await authorizationCallback(question)
+      return await resultOrAborted(asked(), closing).finally(runAgain)
+    },
+  }
+}
+
 const closedText = 'the connections to MCP servers were closed'
 
 /** Joins the attempt that is under way, or begins one. */
@@ -119,18 +140,15 @@ async function ready(held: Held, signal: AbortSignal): Promise<OpenedClient> {
 /** One attempt to connect. */
 async function open(held: Held): Promise<void> {
   const { server, shared, closing, deadlines } = held
-  const time = new AbortController()
   const startMs = server.options.startMs ?? defaultStartMs
-  const cancel = shared.timers.schedule(startMs, () =>
-    time.abort(new Error(`it did not answer within ${startMs} ms (startMs says how long it may take)`)),
-  )
+  const time = callDeadline(shared.timers, startMs, startMs)
+  deadlines.add(time)
   const events: ConnectionEvents = {
     onTools: (from, tools) => {
       if (from === held.opened) take(held, tools)
     },
     onLost: (from) => lose(held, from),
-    onQuestion: () => deadlines.forEach((deadline) => deadline.pause()),
-    onAnswer: () => deadlines.forEach((deadline) => deadline.resume()),
+    onQuestion: () => standStill(deadlines),
   }
   try {
     const signal = AbortSignal.any([closing.signal, time.signal])
@@ -142,9 +160,12 @@ async function open(held: Held): Promise<void> {
   } catch (error) {
     held.losses++
     held.state = 'failed'
-    held.fault = faultText(held, error)
+    held.fault = time.signal.aborted
+      ? `it did not answer within ${startMs} ms (startMs says how long it may take)`
+      : faultText(held, error)
   } finally {
-    cancel()
+    time.stop()
+    deadlines.delete(time)
   }
 }
 

@@ -4,7 +4,7 @@ import { type OpenedClient, openClient } from './open-client.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
 
 /** What a connected client reports. */
-export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'onAnswer'> {
+export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion'> {
   readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
   readonly onLost: (from: OpenedClient) => void
 }

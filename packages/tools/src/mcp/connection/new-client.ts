@@ -9,9 +9,8 @@ import type { NamedServer, SharedParts } from './shared-parts.ts'
 export interface ClientEvents {
   /** The server's list of tools has changed, and this is all of it now; or it could not be read. */
   readonly onTools: (error: Error | null, tools: readonly client.Tool[] | null) => void
-  /** A hook begins to answer a question of the server. */
-  readonly onQuestion: () => void
-  readonly onAnswer: () => void
+  /** A hook begins to answer a question of the server. Returns what is called when it has answered. */
+  readonly onQuestion: () => () => void
 }
 
 /** Identifies this runtime to servers. */
@@ -71,9 +70,9 @@ export function newClient(
 
 async function answered<Answer>(
   answer: () => Answer | Promise<Answer>,
-  { onQuestion, onAnswer }: ClientEvents,
+  { onQuestion }: ClientEvents,
 ): Promise<Answer> {
-  onQuestion()
+  const onAnswer = onQuestion()
   try {
     return await answer()
   } catch {

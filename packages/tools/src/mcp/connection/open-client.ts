@@ -44,7 +44,7 @@ export async function openClient(
 ): Promise<OpenedClient> {
   const { options } = server
   return isHttpServer(options)
-    ? await openHttp(options, makeClient, shared, signal)
+    ? await openHttp({ ...server, options }, makeClient, shared, signal)
     : await openProcess({ ...server, options }, makeClient, shared, signal)
 }
 
@@ -94,18 +94,21 @@ function stderrText({ process: { stderrTail } }: StdioTransport, secrets: NamedS
   return said === '' ? '' : `. Its last words on standard error:\n${cleanText(said, 2_000)}`
 }
 
+type NamedHttpServer = NamedServer & { readonly options: HttpServer }
+
 async function openHttp(
-  options: HttpServer,
+  server: NamedHttpServer,
   makeClient: MakeClient,
   { sdk, timers }: SharedParts,
   signal: AbortSignal,
 ): Promise<OpenedClient> {
-  if (options.type === 'sse') return await openSse(options, makeClient, sdk, signal)
+  const { type } = server.options
+  if (type === 'sse') return await openSse(server, makeClient, sdk, signal)
   try {
-    return await openStreamable(options, makeClient, { sdk, timers }, signal)
+    return await openStreamable(server, makeClient, { sdk, timers }, signal)
   } catch (error) {
-    if (options.type === 'http' || signal.aborted || !isUnknownTransport(error, sdk)) throw error
-    return await openSse(options, makeClient, sdk, signal)
+    if (type === 'http' || signal.aborted || !isUnknownTransport(error, sdk)) throw error
+    return await openSse(server, makeClient, sdk, signal)
   }
 }
 
@@ -115,19 +118,19 @@ function isUnknownTransport(error: unknown, sdk: typeof client): boolean {
 }
 
 async function openStreamable(
-  options: HttpServer,
+  server: NamedHttpServer,
   makeClient: MakeClient,
   { sdk, timers }: Pick<SharedParts, 'sdk' | 'timers'>,
   signal: AbortSignal,
 ): Promise<OpenedClient> {
   const makeTransport = (): client.StreamableHTTPClientTransport =>
-    new sdk.StreamableHTTPClientTransport(new URL(options.url), httpOptions(options))
-  const { client, transport } = await authorized(options, makeClient, { makeTransport, sdk }, signal)
+    new sdk.StreamableHTTPClientTransport(new URL(server.options.url), httpOptions(server))
+  const { client, transport } = await authorized(server, makeClient, { makeTransport, sdk }, signal)
   return {
     client,
     kind: 'http',
     whyLost: () => 'its connection ended',
-    ...authorizing(transport, options),
+    ...authorizing(transport, server),
     async close() {
       await farewell(transport, timers)
       await client.close()
@@ -147,15 +150,15 @@ async function farewell(
 }
 
 async function openSse(
-  options: HttpServer,
+  server: NamedHttpServer,
   makeClient: MakeClient,
   sdk: typeof client,
   signal: AbortSignal,
 ): Promise<OpenedClient> {
   const makeTransport = (): client.SSEClientTransport =>
-    new sdk.SSEClientTransport(new URL(options.url), httpOptions(options))
+    new sdk.SSEClientTransport(new URL(server.options.url), httpOptions(server))
   const { client, transport } = await authorized(
-    options,
+    server,
     () => makeClient('legacy'),
     { makeTransport, sdk },
     signal,
@@ -164,15 +167,22 @@ async function openSse(
     client,
     kind: 'sse',
     whyLost: () => 'its stream of events ended',
-    ...authorizing(transport, options),
+    ...authorizing(transport, server),
     close: () => client.close(),
   }
 }
 
-function httpOptions(options: HttpServer): client.StreamableHTTPClientTransportOptions {
+function httpOptions({ options, secrets }: NamedHttpServer): client.StreamableHTTPClientTransportOptions {
   const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
+  const bounded = boundedFetch(options.fetch ?? fetch, maxMessageBytes)
+  const learning: client.FetchLike = (url, init) => {
+    // Tokens come and go while a server runs: what it is sent is what must not come back.
+    const [, token = ''] = new Headers(init?.headers).get('authorization')?.split(' ') ?? []
+    secrets.learn(token)
+    return bounded(url, init)
+  }
   return {
-    fetch: renewedDiscovery(boundedFetch(options.fetch ?? fetch, maxMessageBytes), options.url, authProvider),
+    fetch: renewedDiscovery(learning, options.url, authProvider),
     ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
     ...(authProvider !== undefined && { authProvider }),
   }
@@ -180,17 +190,20 @@ function httpOptions(options: HttpServer): client.StreamableHTTPClientTransportO
 
 function authorizing(
   transport: AuthorizedTransport,
-  { authorizationCallback }: HttpServer,
+  { askUser }: NamedServer,
 ): Pick<OpenedClient, 'authorize'> {
-  if (authorizationCallback === undefined) return {}
-  return { authorize: async () => await transport.finishAuth(await authorizationCallback()) }
+  if (askUser === undefined) return {}
+  let pending: Promise<void> | undefined
+  const finish = async (): Promise<void> => await transport.finishAuth(await askUser())
+  // Calls that are refused at the same time wait for one answer of the user.
+  return { authorize: () => (pending ??= finish().finally(() => (pending = undefined))) }
 }
 
 type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClientTransport
 
 /** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
 async function authorized<T extends AuthorizedTransport>(
-  { authorizationCallback }: HttpServer,
+  { askUser }: NamedServer,
   makeClient: MakeClient,
   { makeTransport, sdk }: { readonly makeTransport: () => T; readonly sdk: typeof client },
   signal: AbortSignal,
@@ -205,8 +218,8 @@ async function authorized<T extends AuthorizedTransport>(
     } catch (error) {
       await client.close().catch(() => {})
       const isAsked = error instanceof sdk.UnauthorizedError
-      if (!isAsked || authorizationCallback === undefined || authorizations >= maxAuthorizations) throw error
-      await transport.finishAuth(await authorizationCallback())
+      if (!isAsked || askUser === undefined || authorizations >= maxAuthorizations) throw error
+      await transport.finishAuth(await askUser())
     }
   }
 }

@@ -1,8 +1,8 @@
 import type * as client from '@modelcontextprotocol/client'
-import type { KnownSecrets } from '@tallystick/core/vocabulary'
 import type { Timers } from '../../built-in/timers.ts'
 import type { ToolChanges } from '../listing/tool-changes.ts'
 import type { McpHooks } from '../options/hooks.ts'
+import type { LearnedSecrets } from '../options/known-secrets-of.ts'
 import type { McpServer } from '../options/server-options.ts'
 import type { Environment } from '../options/child-environment.ts'
 import type { ProcessGuard } from '../../execution/process-guard.ts'
@@ -11,7 +11,9 @@ import type { ProcessGuard } from '../../execution/process-guard.ts'
 export interface NamedServer {
   readonly name: string
   readonly options: McpServer
-  readonly secrets: KnownSecrets
+  readonly secrets: LearnedSecrets
+  /** Resolves with what the redirect of OAuth came back with. Absent where the user gave no such function. */
+  readonly askUser?: () => Promise<URLSearchParams>
 }
 
 /** Waits between attempts to reconnect. */

@@ -26,3 +26,13 @@ export function settledOrAborted(work: Promise<void>, signal: AbortSignal): Prom
     work.then(end, end)
   })
 }
+
+/** Settles like the work, or rejects with the reason of the signal when that aborts before. */
+export function resultOrAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error)
+    if (signal.aborted) abort()
+    signal.addEventListener('abort', abort)
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

@@ -14,19 +14,49 @@ const openHeaders: ReadonlySet<string> = new Set([
 const secretName: RegExp =
   /key|token|secret|passw|credential|auth|cookie|session|bearer|private|dsn|connection/i
 
-/** The secrets in the configuration of a server: they are struck out of everything that it says. */
-export function knownSecretsOf(server: McpServer): KnownSecrets {
+/** The tokens that are kept: a server may still repeat one that was replaced. */
+const maxTokens = 8
+
+/** Secrets of a server, and the tokens that it is sent while it runs. */
+export interface LearnedSecrets extends KnownSecrets {
+  /** From now on this one is struck out, too. */
+  learn(secret: string): void
+}
+
+/** The secrets of a server: they are struck out of everything that it says. */
+export function knownSecretsOf(server: McpServer): LearnedSecrets {
+  const given = configuredSecrets(server)
+  const tokens = new Set<string>()
+  let known = knownSecrets(given)
+  return {
+    spansIn: (text) => known.spansIn(text),
+    struckFrom: (text, instead) => known.struckFrom(text, instead),
+    get maxFormLength() {
+      return known.maxFormLength
+    },
+    learn(secret) {
+      if (tokens.has(secret)) return
+      tokens.add(secret)
+      const [oldest] = tokens
+      if (tokens.size > maxTokens && oldest !== undefined) tokens.delete(oldest)
+      known = knownSecrets([...given, ...tokens])
+    },
+  }
+}
+
+/** The secrets in the configuration of a server. */
+function configuredSecrets(server: McpServer): readonly string[] {
   const given = server.secrets ?? []
   if (!isHttpServer(server)) {
     const env = server.env ?? {}
-    return knownSecrets([...given, ...namedSecrets(env), ...Object.values(env).flatMap(passwordIn)])
+    return [...given, ...namedSecrets(env), ...Object.values(env).flatMap(passwordIn)]
   }
   const headers = Object.entries(server.headers ?? {}).flatMap(([name, value]) =>
     openHeaders.has(name.toLowerCase()) ? [] : [value, ...value.split(/[\s;,=]/)],
   )
   const { username, searchParams } = new URL(server.url)
   const parameters = namedSecrets(Object.fromEntries(searchParams))
-  return knownSecrets([...given, ...headers, ...parameters, username, ...passwordIn(server.url)])
+  return [...given, ...headers, ...parameters, username, ...passwordIn(server.url)]
 }
 
 function namedSecrets(values: Readonly<Record<string, string>>): readonly string[] {

@@ -4,6 +4,7 @@ import type * as client from '@modelcontextprotocol/client'
 import { option, type OptionCheck, type OptionChecks } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
+import type { McpQuestion } from './hooks.ts'
 
 /** What is said about every server. */
 interface AnyServer {
@@ -67,9 +68,12 @@ export interface HttpServer extends AnyServer {
   readonly authProvider?: client.AuthProvider | client.OAuthClientProvider | undefined
   /**
    * Resolves with the parameters that OAuth's redirect came back with, once `authProvider` has sent the user to the
-   * authorization page. Without it a server that asks for that fails with a text that says so.
+   * authorization page. The user may take any time: time limits stand still, and `signal` aborts when the manager closes.
+   * Without it a server that asks for that fails with a text that says so. `oauthServer` makes both.
    */
-  readonly authorizationCallback?: (() => URLSearchParams | Promise<URLSearchParams>) | undefined
+  readonly authorizationCallback?:
+    | ((question: McpQuestion) => URLSearchParams | Promise<URLSearchParams>)
+    | undefined
   /** Sends the requests. Default: the host's fetch. */
   readonly fetch?: client.FetchLike | undefined
 }
@@ -169,7 +173,8 @@ export function isHttpServer(server: McpServer): server is HttpServer {
   return 'url' in server && server.url !== undefined
 }
 
-function isHttpUrl(value: unknown): boolean {
+/** Whether a value is a URL that HTTP reaches. */
+export function isHttpUrl(value: unknown): boolean {
   if (typeof value !== 'string') return false
   const { protocol } = URL.canParse(value) ? new URL(value) : { protocol: '' }
   return protocol === 'http:' || protocol === 'https:'

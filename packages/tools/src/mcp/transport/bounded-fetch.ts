@@ -4,7 +4,8 @@ const newline = 0x0a
 
 /**
  * A fetch whose responses end in an error where one message of them is longer than `maxMessageBytes`: a whole body, or
- * one event of a stream of events, which may never end.
+ * one event of a stream of events, which may never end. Each event comes in a chunk of its own: the client library hears of
+ * progress a moment after its event, and would lose it where the answer came in the same chunk.
  */
 export function boundedFetch(inner: FetchLike, maxMessageBytes: number): FetchLike {
   return async (url, init) => {
@@ -26,26 +27,35 @@ export function boundedFetch(inner: FetchLike, maxMessageBytes: number): FetchLi
 function messageBound(maxBytes: number, isStream: boolean): TransformStream<Uint8Array, Uint8Array> {
   let seen = 0
   let line = 0
-  /** Forgets what belongs to events that have ended: an empty line ends an event. */
-  const count = (chunk: Uint8Array): void => {
+  let longest = 0
+  /** Takes a chunk apart at the ends of events, which are empty lines, and forgets what belongs to these. */
+  const eventsOf = (chunk: Uint8Array): readonly Uint8Array[] => {
+    const events: Uint8Array[] = []
+    let begin = 0
     let from = 0
     for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, from)) {
       line += at - from
+      from = at + 1
+      longest = Math.max(longest, seen + line)
+      if (line <= 1) {
+        events.push(chunk.subarray(begin, from))
+        begin = from
+      }
       seen = line <= 1 ? 0 : seen + line
       line = 0
-      from = at + 1
     }
     line += chunk.length - from
+    return begin < chunk.length ? [...events, chunk.subarray(begin)] : events
   }
   return new TransformStream({
     transform(chunk, controller) {
-      if (isStream) count(chunk)
-      else seen += chunk.length
-      if (seen + line > maxBytes) {
+      const parts = isStream ? eventsOf(chunk) : [chunk]
+      if (!isStream) seen += chunk.length
+      if (Math.max(longest, seen + line) > maxBytes) {
         controller.error(new Error(`A message of the server is longer than ${maxBytes} bytes.`))
         return
       }
-      controller.enqueue(chunk)
+      for (const part of parts) controller.enqueue(part)
     },
   })
 }
