@@ -17,6 +17,8 @@ const riddles: readonly (readonly [pattern: RegExp, advice: string])[] = [
     'say "after"',
   ],
   [/\botherwise +than\b/gi, 'say "differently from"'],
+  [/\bwork(?:s|ed|ing)? +for\b/gi, 'of runs, say "child run" and "parent"'],
+  [/\b(?:comes?|came) +to +rest\b/gi, 'say "stops"'],
 ]
 
 /**

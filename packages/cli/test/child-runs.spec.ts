@@ -18,7 +18,7 @@ async function waitingBoss(shop: Shop): Promise<{ parent: RunId; child: RunId; c
   return { parent, child: approval.runId, call: approval.toolCallId }
 }
 
-describe.concurrent('a call of a run that works for another', () => {
+describe.concurrent('a call of a child run', () => {
   it('is decided by the command that resume prints, and the run at the top continues in another process', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
@@ -30,7 +30,7 @@ describe.concurrent('a call of a run that works for another', () => {
 
     const approved = await tallystickHere(...approve.split(' ').slice(1))
     expect(approved).toMatchObject({ code: 0, stdout: `tallystick resume ${shop.ledgerPath} ${parent}\n` })
-    expect(approved.stderr).toContain(`approve for run ${child}, which works for run ${parent}.`)
+    expect(approved.stderr).toContain(`approve for run ${child}, a child run of ${parent}.`)
     const shown = await tallystickHere('show', shop.ledgerPath, child)
     expect(shown.stdout).toContain(
       `inbox    approve ${call} by you, for the process that drives the run next\n`,
@@ -127,14 +127,14 @@ describe.concurrent('a call that an outside system carries out, in a child run',
   })
 })
 
-describe.concurrent('resume of a run that works for another', () => {
+describe.concurrent('resume of a child run', () => {
   it('continues the parent after it, and closes the ledger when both have stopped', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
     await tallystickHere('approve', shop.ledgerPath, child, call, '--by', 'ann')
     const resumed = await tallystickHere('resume', shop.ledgerPath, child, ...config)
     expect(resumed).toMatchObject({ code: 0, stderr: '' })
-    expect(resumed.stdout).toContain(`Run ${child} worked for run ${parent}, which continues:\n`)
+    expect(resumed.stdout).toContain(`Run ${child} is a child of run ${parent}, which continues:\n`)
     expect(resumed.stdout).toMatch(/Paid\.[^]*which continues:[^]*All paid\./)
     expect(resumed.stdout.match(/tallystick show .*/g)).toEqual([
       `tallystick show ${shop.ledgerPath} ${parent}`,
@@ -170,14 +170,14 @@ describe.concurrent('resume of a run that works for another', () => {
     expect(json(later.stdout)).toMatchObject({ status: 'done', text: 'All paid.' })
   })
 
-  it('takes as many further as work for each other', async () => {
+  it('continues every parent, at any depth', async () => {
     await using shop = await openShop()
     const { runId: top, pendingApprovals } = await shop.start(owner())
     const child = pendingApprovals[0]!.runId
     const listed = await tallystickHere('list', shop.ledgerPath)
     expect(listed.stdout).toMatch(
       new RegExp(
-        `^${top} +owner [^\\n]*\\n└ (\\S+) +boss +works for run ${top} [^\\n]*\\n {2}└ ${child} +clerk +works for run \\1 `,
+        `^${top} +owner [^\\n]*\\n└ (\\S+) +boss +child of run ${top} [^\\n]*\\n {2}└ ${child} +clerk +child of run \\1 `,
         'm',
       ),
     )
@@ -228,7 +228,7 @@ describe.concurrent('resume of a run that works for another', () => {
   })
 })
 
-describe('a ledger with a run that works for another', () => {
+describe('a ledger with a child run', () => {
   it('lists it under that one, says what the whole waits for, and means the one at the top by latest', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
@@ -239,7 +239,7 @@ describe('a ledger with a run that works for another', () => {
     )
     expect(lines[0]).toMatch(new RegExp(`^${parent} +boss .* suspended on pay ${call} of run ${child}$`))
     expect(lines[1]).toMatch(
-      new RegExp(`^└ ${child} +clerk +works for run ${parent} .* suspended on pay ${call}$`),
+      new RegExp(`^└ ${child} +clerk +child of run ${parent} .* suspended on pay ${call}$`),
     )
     const latest = await tallystickHere('show', shop.ledgerPath, 'latest', '--json')
     expect(json(latest.stdout)).toMatchObject({ runId: parent })
@@ -255,7 +255,7 @@ describe('a ledger with a run that works for another', () => {
     expect(stdout).toContain(`child    ${child} clerk, suspended on pay ${call}\n`)
     expect(stdout).toMatch(new RegExp(`╎ open +clerk call_\\w+ waits for run ${child}\n`))
     const below = await tallystickHere('show', shop.ledgerPath, child)
-    expect(below.stdout).toContain(`part of  works for run ${parent}\n`)
+    expect(below.stdout).toContain(`part of  child of run ${parent}\n`)
     expect(below.stdout).toContain(`╎ open    pay ${call} waits for an approval\n`)
     for (const text of [stdout, below.stdout]) expect(text).not.toMatch(/skipped|interrupted/)
     const data = json((await tallystickHere('show', shop.ledgerPath, parent, '--json')).stdout)
@@ -278,7 +278,7 @@ describe('a ledger with a run that works for another', () => {
     await tallystickHere('resume', shop.ledgerPath, parent, '--yes', ...config)
     const { stdout } = await tallystickHere('list', shop.ledgerPath)
     expect(stdout).toMatch(new RegExp(`^${parent} +boss +4 +2 +44 .* done: answered$`, 'm'))
-    expect(stdout).toMatch(/^└ \S+ +clerk +works for run \S+ +2 +1 +22 .* done: answered$/m)
+    expect(stdout).toMatch(/^└ \S+ +clerk +child of run \S+ +2 +1 +22 .* done: answered$/m)
     expect((await tallystickHere('show', shop.ledgerPath, parent)).stdout).toContain(
       'used     2 turns, 1 tool call, 1 child run with 2 turns and 1 tool call, 40 tokens in, 4 out\n',
     )

@@ -81,7 +81,7 @@ describe('a run that a person drives', () => {
   })
 })
 
-describe('the runs that a run works for', () => {
+describe('the parents of a run', () => {
   const { run_started: started } = everyFact(sampleRunId(1))
   const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started
 
@@ -111,7 +111,7 @@ describe('the runs that a run works for', () => {
     expect(await parentOf(ledger, sampleRunId(2))).toMatchObject({ relation: 'fork' })
   })
 
-  it('are named once where damaged runs work for each other', async () => {
+  it('are named once where damaged runs are parents of each other', async () => {
     const ledger = await related([1, 2], [2, 1])
     expect(await parentsOf(ledger, sampleRunId(1))).toEqual([sampleRunId(2), sampleRunId(1)])
   })

@@ -69,7 +69,7 @@ describe('what a person sees of a run', () => {
         sessionPlace: undefined,
         parent: { ...from, relation: 'child' },
       }),
-      `<dim ${started}, run 1 of session s, works for run ${from.runId}>\n`,
+      `<dim ${started}, run 1 of session s, child of run ${from.runId}>\n`,
     ],
     [
       sample('run_started', { sessionId: undefined, parent: { ...from, relation: 'branch' } }),

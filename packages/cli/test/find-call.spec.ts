@@ -21,7 +21,7 @@ it.each([
   [
     'x',
     ['a', 'b'],
-    `No call x of run ${sampleRunId(1)}, or of a run that works for it, waits for an approval. Waiting: a, b. See the run: show it`,
+    `No call x of run ${sampleRunId(1)} or of its child runs waits for an approval. Waiting: a, b. See the run: show it`,
   ],
 ])('a call named %j is not found among %j', async (given, ids, message) => {
   await expect(found(given, ...ids)).rejects.toThrow(message)

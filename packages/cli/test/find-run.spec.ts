@@ -9,7 +9,7 @@ const place = { programName: 'tallystick', ledgerPath: 'runs.db' }
 /** As the ids of runs that one millisecond began. */
 const named = (end: string): RunId => `01932f00-0000-7000-8000-${end.padStart(12, '0')}` as RunId
 
-/** A ledger of runs, in their order, each with the run that it works for. */
+/** A ledger of runs, in their order, each with its parent. */
 async function ledgerOf(...runs: readonly (readonly [runId: RunId, worksFor?: RunId])[]) {
   const ledger = memoryLedger()
   for (const [runId, from] of runs) {
@@ -31,13 +31,13 @@ describe('a run that is named on the command line', () => {
     expect(await findRun(await ledgerOf([top]), '01932f00', place)).toBe(top)
   })
 
-  it('is rather one that works for no other', async () => {
+  it('is rather one without a parent', async () => {
     const ledger = await ledgerOf([top], [child, top])
     expect(await findRun(ledger, '01932f00', place)).toBe(top)
     expect(await findRun(ledger, 'abc2', place)).toBe(child)
   })
 
-  it('is the last that works for no other, if it is called latest', async () => {
+  it('is the last one without a parent, if it is called latest', async () => {
     const ledger = await ledgerOf([other], [top], [child, top])
     const [last] = await Array.fromAsync(ledger.runs())
     const expected = last?.runId === child ? top : last?.runId
@@ -73,7 +73,7 @@ describe('a run that is named on the command line', () => {
     expect(await refusal(six)).toBe(`usage: 01932f00 fits 6 runs (${await inOrder(six)}, …). ${rest}`)
   })
 
-  it('has to be told from others that work for runs of other ledgers, too', async () => {
+  it('has to be distinguished from child runs of other ledgers, too', async () => {
     const [gone, one, two] = [named('9'), named('1'), named('2')]
     const ledger = await ledgerOf([one, gone], [two, gone])
     await expect(findRun(ledger, '01932f00', place)).rejects.toMatchObject({ code: 'usage' })

@@ -126,7 +126,7 @@ describe('list', () => {
     const { stderr } = await tallystickAttended({}, 'list', shop.ledgerPath)
     const [approval] = waiting?.pendingApprovals ?? []
     const next = `tallystick approve ${shop.ledgerPath} ${approval?.runId} ${approval?.toolCallId} --by you`
-    // The run at the top and the one that works for it wait for the same.
+    // The root run and its child wait for the same.
     expect(stderr.split(next)).toHaveLength(2)
     const approved = await tallystickHere(...next.split(' ').slice(1), '--json')
     expect(json(approved.stdout)).toMatchObject({ added: true, command: { type: 'approve' } })

@@ -126,14 +126,14 @@ describe('a list of runs', () => {
     summary: { ...unpriced, runId: sampleRunId(3), usage: {} },
   } as unknown as ListedRunRow
 
-  it('has everything where its reader is no terminal, each child run under the run that it works for', async () => {
+  it('has everything where its reader is no terminal, each child run under its parent', async () => {
     const all = await tableOf(undefined, work, row({ agents: ['triage', 'host'] }), sampleRunId(4))
     expect(all).toBe(
       lines(
-        'RUN                                     AGENT          PART OF                                             TURNS  CALLS  TOKENS  COST     TOOK       STARTED                   INPUT        WORST          STATUS',
-        `${runId}    triage → host                                                      2      3      15      $0.5000  1 min 5 s  2026-06-30T12:34:00.000Z  Hello there                 done: answered`,
-        `└ ${sampleRunId(2)}  clerk          works for run ${runId}  2      3      15      $0.5000  1 min 5 s  2026-06-30T12:34:00.000Z  Hello there  pay failed ×2  done: answered`,
-        `${sampleRunId(4)}    ?                                                                  ?      ?      ?       ?        ?          ?                                                     unreadable`,
+        'RUN                                     AGENT          PART OF                                            TURNS  CALLS  TOKENS  COST     TOOK       STARTED                   INPUT        WORST          STATUS',
+        `${runId}    triage → host                                                     2      3      15      $0.5000  1 min 5 s  2026-06-30T12:34:00.000Z  Hello there                 done: answered`,
+        `└ ${sampleRunId(2)}  clerk          child of run ${runId}  2      3      15      $0.5000  1 min 5 s  2026-06-30T12:34:00.000Z  Hello there  pay failed ×2  done: answered`,
+        `${sampleRunId(4)}    ?                                                                 ?      ?      ?       ?        ?          ?                                                     unreadable`,
       ),
     )
   })

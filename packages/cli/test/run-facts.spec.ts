@@ -91,7 +91,7 @@ describe('the facts of a run', () => {
     expect(rowsOf({}, session)['part']).toMatch(/run 2 of session chat, continues run /)
   })
 
-  it('tell what it waits for, in itself or in a run that works for it', () => {
+  it('tell what it and its child runs wait for', () => {
     const other = sampleRunId(3)
     const approval = { name: 'pay', toolCallId: callId, input: { usd: 5 } }
     const waits = (waitingRun: string) => ({

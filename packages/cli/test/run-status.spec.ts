@@ -19,7 +19,7 @@ const agentOf = (name: string, steps: readonly ScriptedStep[], handoffs: readonl
 const objects = (text: string): readonly unknown[] => text.trimEnd().split('\n').map(json)
 
 describe('list and show', () => {
-  it('say which session a run is of, at which place, and list one session with those that work for its runs', async () => {
+  it('say which session a run is of, at which place, and list one session with its child runs', async () => {
     await using shop = await openShop()
     const first = await shop.start(agentOf('host', [{ text: 'Hello.' }]), { sessionId: 'chat' })
     const second = await shop.start(boss(), { sessionId: 'chat' })
@@ -29,7 +29,7 @@ describe('list and show', () => {
     const listed = await tallystickHere('list', shop.ledgerPath, '--session', 'chat')
     expect(listed.stdout.trimEnd().split('\n').slice(1)).toEqual([
       expect.stringMatching(new RegExp(`^${second.runId} +boss +run 2 of session chat `)),
-      expect.stringMatching(new RegExp(`^└ \\S+ +clerk +works for run ${second.runId} `)),
+      expect.stringMatching(new RegExp(`^└ \\S+ +clerk +child of run ${second.runId} `)),
       expect.stringMatching(new RegExp(`^${first.runId} +host +run 1 of session chat `)),
     ])
     const { stdout } = await tallystickHere('list', shop.ledgerPath, '--session', 'chat', '--json')

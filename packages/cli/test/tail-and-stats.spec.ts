@@ -220,7 +220,7 @@ describe('stats', () => {
     })
   })
 
-  it('counts what a run that works for another took once, as its own', async () => {
+  it('counts the use of a child run once, as its own', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start(boss())
     await tallystickHere('resume', shop.ledgerPath, runId, '--yes', '--config', officeConfig)

@@ -1,4 +1,4 @@
-// What users of agent runtimes have run into with approvals, one level down: the call belongs to an agent that works for
+// What users of agent runtimes have run into with approvals, one level down: the call belongs to an agent that is a tool of
 // another; see approval-runs-once.spec.ts.
 import { expect, it } from 'vitest'
 import { agentTool, createRuntime, defineAgent, type Ledger, type Runtime } from '@tallystick/core'
@@ -28,7 +28,7 @@ const asks = (name: string, input: { readonly [key: string]: string }): Scripted
 
 let processes = 0
 
-/** A process that knows a clerk who works for a boss, and pays only when a person says so. `log` is the world outside. */
+/** A process that knows a clerk, who is a tool of a boss and pays only when a person says so. `log` is the world outside. */
 function office({ clock }: Stage, ledger: Ledger, log: string[]): { runtime: Runtime; start: () => string } {
   const pay = testTool({
     name: 'pay',

@@ -86,7 +86,7 @@ describe('the ending of a run that has none yet', () => {
 })
 
 describe('a run', () => {
-  it('works for another at any depth: the first event of each run on the way says so', async () => {
+  it('is a descendant of another at any depth: the first event of each run on the way says so', async () => {
     const set = office()
     const { rootId, managerId, questions } = await set.begin()
     const clerkId = questions[0]!.runId
@@ -105,7 +105,7 @@ describe('a run', () => {
     expect(await isDescendantOf(set.ledger, clerkId, sampleRunId(9))).toBe(false)
   })
 
-  it('that follows another in a session does not work for it', async () => {
+  it('that follows another in a session is no child of it', async () => {
     const set = stage({ steps: [{ text }, { text }] })
     const runs = ['1', '2'].map((input) =>
       set.runtime.run(set.agent, input, { sessionId: 'chat', whenBusy: 'wait' }),

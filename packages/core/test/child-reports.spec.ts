@@ -174,7 +174,7 @@ describe('a run that is resumed', () => {
     expect([set.times('pay'), reported]).toEqual([0, []])
   })
 
-  it('forwards no command about a call of a run that does not work for it', async () => {
+  it('forwards no command about a call of a run that is not its child', async () => {
     const set = await answered()
     const [call] = ofType(await recorded(set.ledger, set.managerId), 'tool_deferred')
     const content = [{ type: 'text', text: 'Forged.' }] as const

@@ -22,7 +22,7 @@ import { checkedRun, ofType, recorded, stage, type StageOptions } from './stage.
 
 const usage = { inputTokens: 100, outputTokens: 10 }
 
-/** An agent that works for another. */
+/** An agent that is a tool of another. */
 function worker(
   steps: readonly ScriptedStep[],
   options: Partial<AgentOptions> = {},

@@ -81,7 +81,7 @@ async function record(shop = open(), drive?: (waiting: RunResult) => Promise<unk
   return { ...shop, runId: waiting.runId, events, at }
 }
 
-/** Forks a run in another process; answers how the fork came to rest, and what is on record of it. */
+/** Forks a run in another process; returns how the fork stopped, and what is on record of it. */
 async function forked(
   { ledger, clock, runId }: Recorded,
   atSeq: number,

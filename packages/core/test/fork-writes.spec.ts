@@ -126,7 +126,7 @@ describe('a write in a fork', () => {
     expect(started?.parent).toMatchObject({ relation: 'fork', writes: 'stub' })
   })
 
-  it('is held back in the runs that work for the fork as well', async () => {
+  it('is held back in the child runs of the fork as well', async () => {
     const tools = [testTool({ name: 'pay', effect: 'write', run: () => 'paid' })]
     const clerk = defineAgent({
       ...{ name: 'clerk', instructions: 'Pay.', tools },

@@ -99,7 +99,7 @@ describe('a run that was interrupted', () => {
     await one.untilSettled(run.result)
   })
 
-  it('is listed where it works for another run, as that one', async () => {
+  it('is listed where it is a child run, as its root', async () => {
     const { ledger, process, first, runId, asked } = await delegated()
     expect(await listed(first.runtime.interrupted())).toEqual([])
     await ledger.put(asked.runId, {

@@ -263,7 +263,7 @@ function brokenLaw(events: readonly RuntimeEvent[]): number | undefined {
   }
 }
 
-/** Those who work for a run may have come further than it knows. */
+/** Child runs may have come further than their parent knows. */
 async function resumeFrom(
   [prefix = [], ...others]: readonly (readonly RuntimeEvent[])[],
   calm: Program,

@@ -115,7 +115,7 @@ describe('the context of a run', () => {
     })
   })
 
-  it('reaches the agents that take over and that work for the run', async () => {
+  it('reaches the agents that take over and the child runs', async () => {
     const seen: Seen = []
     const helper = watchful(seen, [call('look'), { text: 'Helped.' }], 'helper')
     const next = watchful(seen, [{ text: 'Taken over.' }], 'next')
@@ -163,8 +163,8 @@ describe('the context of a run', () => {
   })
 
   it.each([
-    ['from a run that works for another to that one', (_top: string, below: string) => below],
-    ['from the run at the top to one that works for it', (top: string) => top],
+    ['from a child run to its parent', (_top: string, below: string) => below],
+    ['from the root run to its child', (top: string) => top],
   ])('comes along %s', async (_way, resumedOf) => {
     const seen: Seen = []
     const asking = lookTool(seen, { check: () => ({ kind: 'ask' }) })

@@ -89,7 +89,7 @@ describe('writes that take too long', () => {
 })
 
 describe('a parent whose grace time is 0', () => {
-  it('tells its child runs that it is cancelled, and the runtime comes to rest', async () => {
+  it('tells its child runs that it is cancelled, and the runtime becomes idle', async () => {
     const worker = defineAgent({
       ...{ name: 'worker', instructions: 'Work.' },
       model: scriptedModel([{ text: 'Working', hang: true }]),

@@ -16,7 +16,7 @@ interface Family {
   readonly child: readonly RuntimeEvent[]
 }
 
-/** A parent with a limit of tokens, and the child run that worked for it. */
+/** A parent with a limit of tokens, and its child run. */
 async function family(): Promise<Family> {
   const usage = { inputTokens: 100, outputTokens: 20 }
   const clock = manualClock()
@@ -61,7 +61,7 @@ async function brokenLaw(runs: readonly (readonly RuntimeEvent[])[]): Promise<un
   return broken && [broken.what, broken.expected]
 }
 
-describe('verify, of a run and the runs that worked for it', () => {
+describe('verify, of a run and its child runs', () => {
   it('finds nothing where limits are within grants and totals are those of the child', async () => {
     const { parent, child } = await family()
     expect(await brokenLaw([parent, child])).toBeUndefined()

@@ -55,7 +55,7 @@ describe('what is accumulated of a run', () => {
     ])
   })
 
-  it('is which runs worked for it, each once', () => {
+  it('is which child runs it had, each once', () => {
     const { child: _child, ...alone } = facts.tool_started
     const other = { ...facts.tool_started, child: sampleRunId(78) }
     const { childRunIds } = accumulated([

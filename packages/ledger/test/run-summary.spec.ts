@@ -46,7 +46,7 @@ async function toldAfter(ledger: Ledger, runId: RunId, type?: string) {
 }
 
 describe('a run that waits', () => {
-  it('tells for whom: a person, the outside, the runs that work for it', async () => {
+  it('tells for what: a person, the outside, its child runs', async () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
     const job = testTool({
       name: 'job',
@@ -153,7 +153,7 @@ describe('a run that has ended', () => {
     expect('hasDetail' in summary && summary.hasDetail).toBe('detail' in state && state.detail !== undefined)
   })
 
-  it('counts for its session what the runs took that worked for it', async () => {
+  it('counts for its session what its child runs used', async () => {
     const worker = defineAgent({
       ...{
         name: 'worker',

@@ -9,7 +9,7 @@ const barrier = { durability: 'barrier' } as const
 const [theirs, mine] = [sampleRunId(1), sampleRunId(2)]
 const atStart = { expectedSeq: 0, epoch: 1 }
 
-/** A run that works for no other, in its first model call. */
+/** A run without a parent, in its first model call. */
 function started(runId: RunId, sessionPlace: number): ReturnType<typeof stamped> {
   const { run_started, model_call_started } = everyFact(runId)
   const { parent: _none, ...fact } = run_started

@@ -26,7 +26,7 @@ function treeOf(spans: readonly Span[]): readonly (readonly [string, string | un
 const traceIdOf = (runId: string): string => runId.replaceAll('-', '')
 
 describe('the spans of a run', () => {
-  it('are below the call that the run works for, in the trace of the run above', async () => {
+  it('of a child run are below the call that started it, in the trace of its parent', async () => {
     const deep = defineAgent({ name: 'deep', instructions: 'Dig.', model: scriptedModel([{ text: 'Dug.' }]) })
     const middle = defineAgent({
       name: 'middle',

@@ -29,7 +29,7 @@ function faultOf(span: Span, parent: Span | undefined): string | undefined {
   if (span.parentSpanId === undefined) return undefined
   if (parent?.traceId !== span.traceId) return 'its parent is not in its trace'
   if (parent.startedAt > startedAt) return 'it starts before its parent'
-  // The run above may have given a call up before the run that worked for it has ended.
+  // The parent may have given a call up before its child run has ended.
   return parent.runId === span.runId && parent.endedAt < endedAt ? 'it ends after its parent' : undefined
 }
 

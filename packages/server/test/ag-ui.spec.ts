@@ -98,7 +98,7 @@ describe('an agent of AG-UI', () => {
     expect(events).toContainEqual(expect.objectContaining({ type: 'approval_decided', by: 'ada' }))
   })
 
-  it('is interrupted by the question of an agent that works for it, and follows the run on to its end', async () => {
+  it('is interrupted by the question of its child run, and follows the run on to its end', async () => {
     const work = payingAgent('clerk')
     const call = { toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] }
     const model = scriptedModel([call, { text: 'All is paid.' }])

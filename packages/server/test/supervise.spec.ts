@@ -188,7 +188,7 @@ describe('a supervisor', () => {
     expect(pay.runs).toHaveLength(1)
   })
 
-  it('takes up the run that an interrupted one works for', async () => {
+  it('resumes the parent of an interrupted run', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const family = (
       ask: Parameters<typeof scriptedModel>[0],

@@ -12,7 +12,7 @@ import { withLedger } from '../ledger/open-ledger.ts'
 export interface Configured {
   /** As the configuration names them. */
   readonly named: readonly Agent<unknown>[]
-  /** Those that hand over or work for others, with the others. */
+  /** Those that hand over or are given as tools, with their targets. */
   readonly agents: readonly Agent<unknown>[]
   /** Models that the configuration names beside those of the agents. */
   readonly models: readonly Model[]

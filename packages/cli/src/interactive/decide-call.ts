@@ -17,7 +17,7 @@ import { waitsOf } from '../runs/waits.ts'
 /** A decision about one call, as the command line gives it. */
 export interface DecideCallOptions {
   readonly ledger: string
-  /** The run that asks, or one that it works for. */
+  /** The run that asks, or a parent of it. */
   readonly run: string
   /** A call's id, or an unambiguous end of it. */
   readonly call: string
@@ -53,7 +53,7 @@ export function decideCall(context: CommandContext, options: DecideCallOptions):
 
 /**
  * A call is decided once: what comes second would be refused by the run's writer, so it is refused here, in words. The
- * first may lie with the run that asks, or with one that it works for.
+ * first may lie with the run that asks, or with a parent of it.
  */
 async function assertFirst(ledger: Ledger, owner: RunId, command: OutsideCommand): Promise<void> {
   const inboxes: OutsideCommand[] = []

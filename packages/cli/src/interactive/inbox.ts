@@ -38,7 +38,7 @@ export async function acknowledge(context: CommandContext, put: Acknowledgement)
   const { ledger, ledgerPath, runId, command, added, call } = put
   const top = (await parentsOf(ledger, runId)).at(-1)
   const next = commandLine(context.programName, 'resume', ledgerPath, top ?? runId)
-  const whose = `run ${runId}${top === undefined ? '' : `, which works for run ${top}`}`
+  const whose = `run ${runId}${top === undefined ? '' : `, a child run of ${top}`}`
   if (context.json)
     return context.print(`${JSON.stringify({ runId, command, added, ...(call && { call }), next })}\n`)
   context.say(

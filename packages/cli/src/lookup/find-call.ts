@@ -44,7 +44,7 @@ export async function findCall<Waiting extends WaitingCall>(
   if (call === undefined) {
     throw new CommandError(
       'not_found',
-      `No call ${given} of run ${named}, or of a run that works for it, waits for ${awaited}. Waiting: ${ids}. See the run: ${show}`,
+      `No call ${given} of run ${named} or of its child runs waits for ${awaited}. Waiting: ${ids}. See the run: ${show}`,
     )
   }
   const runIds = new Set([named, ...waiting.map(({ runId }) => runId)])

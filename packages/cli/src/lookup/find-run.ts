@@ -48,8 +48,8 @@ async function isFarFold(ledger: Ledger, runId: RunId, at: number | undefined): 
 }
 
 /**
- * Finds a run by its id, by an unambiguous beginning or end of it, or by `latest`, which is the last run that works for
- * no other. A run is meant rather than those that work for it, whose ids begin as its own does. Throws a
+ * Finds a run by its id, by an unambiguous beginning or end of it, or by `latest`, which is the last run without a
+ * parent. A run is preferred to its child runs, whose ids begin as its own does. Throws a
  * `CommandError`: `not_found` when no run fits, `usage` when several do.
  */
 export async function findRun(ledger: Ledger, given: string, options: Place): Promise<RunId> {

@@ -7,7 +7,7 @@ export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef 
   return (await startOf(ledger, runId))?.parent
 }
 
-/** The runs that a run works for: the one that its result goes to first, the one at the top last. */
+/** The parents of a run: the one that its result goes to first, the root last. */
 export async function parentsOf(ledger: Ledger, runId: RunId): Promise<readonly RunId[]> {
   const found: RunId[] = []
   for (let at = runId; ;) {

@@ -4,7 +4,7 @@ import { runSummary, type ListedRun, type RunSummary } from '@tallystick/ledger'
 import type { ChildWait } from './waits.ts'
 import type { WaitedFor } from './run-status.ts'
 
-/** What a run waits for, with what the runs that work for it wait for now. */
+/** What a run and its child runs wait for now. */
 export async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFor> {
   const { runId, waits } = summary
   let approvals: WaitedFor['approvals'] = waits.approvals.map((call) => ({ ...call, runId }))

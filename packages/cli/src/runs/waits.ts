@@ -15,7 +15,7 @@ export interface ChildWait {
   readonly status: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
 }
 
-/** What a run waits for: in itself, and in the runs that work for it, at whatever depth. */
+/** What a run and its child runs wait for, at any depth. */
 export interface Waits {
   readonly approvals: readonly PendingApproval[]
   /** Calls that outside systems carry out, not child runs. */
@@ -37,7 +37,7 @@ export function ownWaits(state: RunState): Waits {
   }
 }
 
-/** What a run waits for, with what the runs that work for it wait for now. */
+/** What a run and its child runs wait for now. */
 export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   const own = ownWaits(state)
   let { approvals, deferred } = own

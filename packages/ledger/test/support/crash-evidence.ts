@@ -11,7 +11,7 @@ import { World, type Deed } from './crash-world.ts'
 export interface Holdings {
   /** The runs of each session, the first first; sessions are named as the scenario's ends are. */
   readonly sessions: Readonly<Record<string, readonly RunId[]>>
-  /** The events of these runs, and of those that work for them. */
+  /** The events of these runs and of their child runs. */
   readonly events: ReadonlyMap<RunId, readonly RuntimeEvent[]>
   readonly inboxes: ReadonlyMap<RunId, readonly InboxEntry[]>
   readonly epochs: ReadonlyMap<RunId, number>
@@ -52,7 +52,7 @@ export async function holdingsOf(ledger: Ledger, scenario: Scenario, session: st
   return { sessions, events, inboxes, epochs }
 }
 
-/** A run, and after it those that work for it. */
+/** A run, and after it its child runs. */
 async function readRun(
   ledger: Ledger,
   runId: RunId,

@@ -66,7 +66,7 @@ function traceOf(start: Start, starts: RunStarts): TraceContext {
   while (top.parent?.relation === 'child' && !seen.has(top.runId)) {
     seen.add(top.runId)
     const { runId } = top.parent
-    // A run above that is not known has the labels of those that work for it.
+    // An unknown parent has the labels of its child runs.
     top = starts.get(runId) ?? { runId, ...(top.labels && { labels: top.labels }) }
   }
   const { traceId, traceFlags } = ownTrace(top)

@@ -91,7 +91,7 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
   })
 }
 
-/** A run that came to rest, and the runs that it works for, as they were before, the nearest first. */
+/** A run that has stopped, and its parents as they were before, the nearest first. */
 interface StoppedDrive extends RunWithAgents {
   readonly stopped: StoppedRun
   readonly parents: readonly RunState[]
@@ -137,7 +137,7 @@ class DrivenRuns {
     })
   }
 
-  /** Drives the runs on that the one that came to rest has worked for, as far up as each of them ends. */
+  /** Continues the parents of a run that has stopped, up to the first that does not end. */
   async driveParents({ ledger, agents, stopped, parents }: StoppedDrive): Promise<readonly StoppedRun[]> {
     const above: StoppedRun[] = []
     let last = stopped
@@ -152,7 +152,7 @@ class DrivenRuns {
         break
       }
       const view = viewOf(this.#context, this.#options.answer)
-      view.write(`\nRun ${runId} worked for run ${parent.runId}, which continues:\n`)
+      view.write(`\nRun ${runId} is a child of run ${parent.runId}, which continues:\n`)
       last = await this.drive(parent, {})
       above.push(last)
     }

@@ -23,7 +23,7 @@ import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.t
 /** What `list` was given. */
 export interface ListOptions {
   readonly ledger: string
-  /** The runs of this session only, with those that work for them. */
+  /** The runs of this session only, with their child runs. */
   readonly session?: string
   /** Only runs of these statuses. */
   readonly status?: (typeof listStatuses)[number]
@@ -54,7 +54,7 @@ export const listed: VerbHelp = {
 
 /** Declares what `list` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'list the runs, the newest first, and under each those that work for it')
+  onLedger(verb, 'list the runs, the newest first, and under each its child runs')
     .option('--session <id>', 'those of this session only')
     .addOption(new Option('--status <status>', 'only runs of this status').choices(listStatuses))
     .option('--agent <name>', 'those in which this agent has, or had, the conversation only')
@@ -69,7 +69,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 }
 
 /**
- * `list`: a line a run, the newest first, and under each those that work for it. With `--json` a JSON object a line. A
+ * `list`: a line a run, the newest first, and under each its child runs. With `--json` a JSON object a line. A
  * run that cannot be read has a line as well, with the status `unreadable`.
  */
 export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {

@@ -9,7 +9,7 @@ import { Subject } from 'rxjs'
 export const viewFormats = ['otlp', 'agui', 'messages'] as const
 export type ViewFormat = (typeof viewFormats)[number]
 
-/** Which run a view is of, and whether the runs that worked for it are in it. */
+/** Which run a view is of, and whether it includes the child runs. */
 export interface ViewedRun {
   readonly runId: RunId
   readonly withChildren: boolean

@@ -58,7 +58,7 @@ export function exportLedger(
       const histories = new ExportedHistories()
       const read = async (runId: RunId): Promise<void> => {
         if (format !== 'events') {
-          // Of all runs, each is printed once: those that worked for another one as well.
+          // Of all runs, each is printed once, child runs included.
           const view = { runId, withChildren: one !== undefined }
           for await (const line of viewLines(ledger, format, view)) await context.print(`${line}\n`)
           add((await ledger.head(runId))?.seq ?? 0)

@@ -30,7 +30,7 @@ interface Row {
 }
 
 /**
- * Prints runs as a table, those that work for another under that one. On a terminal each run takes one row of it, with
+ * Prints runs as a table, child runs under their parents. On a terminal each run takes one row of it, with
  * the end of its id, which every verb takes.
  */
 export class RunTable {

@@ -4,7 +4,7 @@ import type { ParentRef } from '@tallystick/core/vocabulary'
 /** What tells of what a run is a part. */
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>
 
-/** What a run is a part of, for people: its session, the run that it works for, the run that it branched or was forked from. */
+/** What a run is a part of, for people: its session, its parent, the run that it branched or was forked from. */
 export function originText({ sessionId, sessionPlace = 1, parent }: Origin): string {
   const session = sessionId === undefined ? [] : [`run ${sessionPlace} of session ${sessionId}`]
   // Within a session the run before it goes without saying.
@@ -16,7 +16,7 @@ export function originText({ sessionId, sessionPlace = 1, parent }: Origin): str
 export function relationText({ runId, seq, relation }: ParentRef): string {
   switch (relation) {
     case 'child':
-      return `works for run ${runId}`
+      return `child of run ${runId}`
     case 'fork':
       return `forked from run ${runId} at event ${seq}`
     case 'branch':

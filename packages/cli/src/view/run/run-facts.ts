@@ -27,7 +27,7 @@ export interface ShownRun extends RunReading {
   readonly inbox: readonly InboxEntry[]
 }
 
-/** A run that works for another. */
+/** A child run. */
 export interface ChildRun extends RunStatusView {
   readonly runId: RunId
   readonly agent: string

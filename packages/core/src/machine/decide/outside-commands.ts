@@ -134,7 +134,7 @@ function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limi
   const now = state.limits[limit]
   const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
   if (bound !== undefined && max > bound) {
-    const message = `Run ${state.runId} works for run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
+    const message = `Run ${state.runId} is a child of run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
     return refusal('not_raised', message)
   }
   if (now !== undefined && max > now) {

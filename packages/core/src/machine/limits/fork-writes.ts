@@ -6,7 +6,7 @@ import type { Call, ExecutingState, RunState } from '../state/state.ts'
 type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
 
 /**
- * Whether a call may not start: it is a write of a fork, or of a run that works for one, no recorded result answers it,
+ * Whether a call may not start: it is a write of a fork, or of a child run of one, no recorded result answers it,
  * and no person has approved it in the fork. The source run has performed its writes already.
  */
 export function isHeldBack({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {

@@ -13,7 +13,7 @@ import { isSameAgent } from './same-agent.ts'
 /** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
 export interface AgentRegistry {
   /**
-   * Takes an agent in, with all that it may hand over to and that work for it. Throws a `ConfigurationError` where
+   * Takes an agent in, with all that it may hand over to and that it has as tools. Throws a `ConfigurationError` where
    * another has its name.
    */
   readonly register: (agent: Agent<unknown>) => Agent<unknown>
@@ -77,7 +77,7 @@ export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRul
   return { ...own, rules: { ...own.rules, handOff } }
 }
 
-/** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */
+/** The agents that a run of this one may reach: by handoffs, and as tools. */
 function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
   return [
     ...handoffs.flatMap(({ agent }) => (agent ? [agent] : [])),

@@ -39,7 +39,7 @@ export interface Stage {
 
 /**
  * The agents of a program: one that plays it, a second to which it hands over and which hands back, and a helper that
- * works for both in runs of its own.
+ * is a tool of both, with runs of its own.
  */
 export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
   const { world, ledger, attempts } = stage

@@ -54,7 +54,7 @@ export interface Simulation {
 export interface Simulated {
   readonly result: RunResult
   readonly events: readonly RuntimeEvent[]
-  /** What the ledger holds of each other run: those that worked for it. */
+  /** What the ledger holds of each child run. */
   readonly others: readonly (readonly RuntimeEvent[])[]
   readonly processes: number
   /** Every state that a subscriber of the last process saw live. */

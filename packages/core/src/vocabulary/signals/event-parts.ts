@@ -162,14 +162,14 @@ export const guardrailActions = ['block', 'replace', 'record'] as const
 export type GuardrailAction = (typeof guardrailActions)[number]
 
 /**
- * The run that a run comes from: `fork` shares its first events, up to `seq`; `child` works for it; `session` follows
+ * The run that a run comes from: `fork` shares its first events, up to `seq`; `child` does the work of one of its calls; `session` follows
  * it; `branch` begins with its history up to `seq`.
  */
 export interface ParentRef {
   readonly runId: RunId
   readonly seq: number
   readonly relation: 'fork' | 'child' | 'session' | 'branch'
-  /** Of a fork, and of the runs that work for it: what happens to writes. Absent: they are performed. */
+  /** Of a fork and its child runs: what happens to writes. Absent: they are performed. */
   readonly writes?: ForkWrites
   /** Of a child run: what its parent granted it. None of its limits is raised above that. */
   readonly grant?: Grant

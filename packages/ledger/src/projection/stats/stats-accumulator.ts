@@ -117,7 +117,7 @@ export class StatsAccumulator {
   }
 }
 
-/** Of runs that work for others, the one at the top waits for them all. */
+/** A root run waits for all of its child runs. */
 export function isNoted(run: ListedRun, since: number): boolean {
   if (run.status === 'suspended') return run.parent?.relation !== 'child'
   return run.status === 'failed' ? run.lastAt >= since : run.status !== 'done'

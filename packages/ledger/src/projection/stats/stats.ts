@@ -16,7 +16,7 @@ export interface DaySpending {
   readonly unpriced: number
 }
 
-/** What the runs of a session come to, with those that worked for them as far as they have ended. */
+/** The totals of the runs of a session, with those child runs that have ended. */
 export interface SessionTotals {
   readonly sessionId: string
   readonly runs: number
@@ -38,7 +38,7 @@ export interface LedgerStats {
   readonly since: number
   /** The number of runs of each status. */
   readonly counts: Readonly<Record<RunStatus, number>>
-  /** Runs that only a command takes further, the newest first; of runs that work for others, the one at the top. */
+  /** Runs that only a command continues, the newest first; of child runs, their root. */
   readonly suspended: readonly RunSummary[]
   /** Runs of which something is in flight, or was when their process ended; the newest first. */
   readonly unfinished: readonly RunSummary[]

@@ -174,7 +174,7 @@ function occupied(path: string, writer: Writer | undefined): LedgerUnavailableEr
     : 'another process, which has not said who it is'
   return new LedgerUnavailableError(
     `The ledger ${path} is being written by ${who}. One process at a time drives the runs of a file, so nothing was ` +
-      'written. Let it end, or its runs come to rest; or give the run a command (approve, deny, cancel, steer), which ' +
+      'written. Let it end, or its runs stop; or give the run a command (approve, deny, cancel, steer), which ' +
       'goes through the inbox beside it. Where several processes have to drive runs, open the ledger with ' +
       'oneWriter: false, which is slower, or keep it in postgresLedger().',
   )
