@@ -69,6 +69,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'machine/laws',
     'machine',
     'memory-ledger',
+    'runtime/output',
     'runtime/agent',
     'runtime/definition',
     'runtime/reading',

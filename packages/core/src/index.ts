@@ -12,6 +12,13 @@ export type { Agent, AgentOptions, PrepareTurn, TurnToPrepare } from './runtime/
 export type { ApprovalPolicy } from './runtime/agent/approval-policy.ts'
 export { type Guardrail, defineGuardrail } from './runtime/agent/guardrail.ts'
 export type { GivenHooks, HookMoment, RunHooks } from './runtime/agent/hooks.ts'
+export type {
+  OutputPart,
+  OutputStreamOptions,
+  OutputTransform,
+  OutputWriter,
+} from './runtime/output/output-stream.ts'
+export { outputMask, outputTransform } from './runtime/output/output-transform.ts'
 export type { Prices } from './runtime/agent/price-check.ts'
 export {
   type ApprovalClaims,

@@ -21,6 +21,7 @@ export {
   guardrail,
   requireGuardrailNames,
 } from './runtime/agent/guardrail.ts'
+export type { OutputMaskOptions, OutputTransformOptions } from './runtime/output/output-transform.ts'
 export type { OutputReader, OutputSchema } from './runtime/agent/output-schema.ts'
 export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
 export type { ShownApproval } from './runtime/commands/approval-decision.ts'
@@ -65,6 +66,7 @@ export {
 export { startOf } from './runtime/reading/load-state.ts'
 export type { RunStep, StepCall } from './runtime/run/run-steps.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
+export { shownEvent } from './runtime/output/shown-event.ts'
 export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'
 export { defaultHost } from './runtime/run/host.ts'
 export type {

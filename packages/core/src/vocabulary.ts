@@ -28,6 +28,7 @@ export {
   type RecordingPolicy,
   recordingParts,
 } from './vocabulary/agent/recording-policy.ts'
+export { type NextTurn, type OutputPolicy, nextTurns } from './vocabulary/agent/output-policy.ts'
 export type { ProviderState } from './vocabulary/model/provider-state.ts'
 export type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
 export type { AnyContext } from './vocabulary/agent/any-context.ts'
@@ -109,6 +110,7 @@ export {
   type ParentRef,
   type Removed,
   type ReplyDelta,
+  type WrittenPart,
   type ResumeReason,
   type RuntimeEvent,
   type ShownChange,

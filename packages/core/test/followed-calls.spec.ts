@@ -30,6 +30,7 @@ function followed() {
     children: undefined as never,
     results: undefined,
     post: () => {},
+    onFault: () => {},
   })
   const state = given(executing(['look', 'look', 'look'])).state as ExecutingState
   const follow = (...statuses: readonly CallStatus[]): readonly boolean[] => {

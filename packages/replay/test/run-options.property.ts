@@ -7,6 +7,7 @@ import {
   defineAgent,
   defineGuardrail,
   memoryLedger,
+  outputTransform,
   type Agent,
   type InputMessage,
   type Ledger,
@@ -24,6 +25,7 @@ import {
   untilSettled,
   type ScriptedModel,
 } from '@tallystick/core/testing'
+import type { NextTurn } from '@tallystick/core/vocabulary'
 import { exportEvents } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { tries } from '../../../scripts/testing/effort.ts'
@@ -39,7 +41,7 @@ const steps = [
 const noted = { role: 'user', parts: [{ type: 'text', text: 'A note.' }] } as const
 
 /** The agents as a process makes them. What they are given goes everywhere but into what they say. */
-function office(model: Model): Agent<string, { readonly token: string }> {
+function office(model: Model, nextTurn?: NextTurn): Agent<string, { readonly token: string }> {
   type Own = { readonly token: string }
   const pay = testTool({
     name: 'pay',
@@ -47,6 +49,12 @@ function office(model: Model): Agent<string, { readonly token: string }> {
     check: () => ({ kind: 'ask' }),
     run: ({ context }) => ((context as Own).token === marker ? 'paid' : 'refused'),
   })
+  const shorter = outputTransform<Own>({
+    name: 'shorter',
+    unit: 'piece',
+    show: (text, { context }) => (context.token === marker ? text.replaceAll('a', '') : text),
+  })
+  const outputStream = nextTurn && { transforms: [shorter], nextTurn }
   const guardrail = defineGuardrail({
     name: 'watch',
     on: 'input',
@@ -56,6 +64,7 @@ function office(model: Model): Agent<string, { readonly token: string }> {
     name: 'billing',
     instructions: ({ token }) => `Bill, in ${token.length} words at most.`,
     model,
+    outputStream,
     tools: [pay],
     modelSettings: { temperature: 0.3, seed: 4 },
     prepareTurn: ({ turn }, { token }) => (turn > 1 ? { maxOutputTokens: token.length * 10 } : undefined),
@@ -65,6 +74,7 @@ function office(model: Model): Agent<string, { readonly token: string }> {
     name: 'desk',
     instructions: 'Greet.',
     model,
+    outputStream,
     handoffs: [billing],
     prepareTurn: async ({ request: { messages } }, { token }) => {
       await Promise.resolve()
@@ -78,6 +88,7 @@ interface Drawn {
   readonly input: string | readonly InputMessage[]
   readonly options: Omit<RunOptions, 'model'>
   readonly withModel: boolean
+  readonly nextTurn: NextTurn | undefined
   readonly seed: number
 }
 
@@ -103,6 +114,7 @@ const conversation: fc.Arbitrary<readonly InputMessage[]> = fc
 const drawn: fc.Arbitrary<Drawn> = fc.record({
   input: fc.oneof(fc.constant('Pay.'), conversation),
   withModel: fc.boolean(),
+  nextTurn: fc.constantFrom(undefined, 'written' as const, 'shown' as const),
   seed: fc.integer({ min: 1, max: 1_000_000 }),
   options: fc.record(
     {
@@ -142,7 +154,10 @@ interface Played {
 }
 
 /** Plays a run to its end; its approval is decided by the process that began it, or by another. */
-async function play({ input, options, withModel, seed }: Drawn, elsewhere: boolean): Promise<Played> {
+async function play(
+  { input, options, withModel, nextTurn, seed }: Drawn,
+  elsewhere: boolean,
+): Promise<Played> {
   const [ledger, clock] = [memoryLedger(), manualClock()]
   const model = scriptedModel(steps, 'given')
   const own = (): Model => (withModel ? scriptedModel([], 'own') : model)
@@ -154,14 +169,14 @@ async function play({ input, options, withModel, seed }: Drawn, elsewhere: boole
       contextOf: () => ({ token: marker }),
       host: { clock, random: seededRandom(seed), report: (...said) => void reported.push(said.map(String)) },
     })
-  const desk = office(own())
+  const desk = office(own(), nextTurn)
   const given = { ...options, ...(withModel && { model }), context: { token: marker } }
   const begun = process([desk]).run(desk, input, given)
   let result: RunResult = await untilSettled(clock, begun.result)
   const isSuspended = result.status === 'suspended'
   if (result.status === 'suspended') {
     const [approval] = result.pendingApprovals
-    const run = elsewhere ? process([office(own())]).resume(begun.id) : begun
+    const run = elsewhere ? process([office(own(), nextTurn)]).resume(begun.id) : begun
     await untilSettled(clock, run.approve(approval!, { by: 'ada' }))
     result = await untilSettled(clock, run.result)
   }
@@ -180,7 +195,7 @@ it('a run that is resumed elsewhere sends the requests of one that is not, repla
       expect(there.model.requests).toEqual(here.model.requests)
       if (there.isSuspended) taken++
       const agents = new Map(
-        reachableAgents(office(each.withModel ? scriptedModel([], 'own') : scriptedModel([], 'given'))).map(
+        reachableAgents(office(scriptedModel([], each.withModel ? 'own' : 'given'), each.nextTurn)).map(
           (agent) => [agent.name, agent],
         ),
       )

@@ -34,8 +34,8 @@ export async function withConfig<Result>(
   const config = await loadConfig({ workingDirectory, ...omitUndefined({ file }), context, onFound })
   try {
     const { agents: named, models = [], prices, context: own } = config
-    const { approval, guardrails, handoffFilter, prepareTurn } = config
-    const rules: RuntimeRules = { approval, guardrails, handoffFilter, prepareTurn }
+    const { approval, guardrails, handoffFilter, prepareTurn, outputStream } = config
+    const rules: RuntimeRules = { approval, guardrails, handoffFilter, prepareTurn, outputStream }
     const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
     return await use({ named, agents, models, rules, ...omitUndefined({ prices, context: own }) })
   } finally {

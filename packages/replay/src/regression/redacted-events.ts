@@ -69,14 +69,32 @@ function redactedStreams(
   )
   const redacted = new Map<number, RuntimeEvent>()
   for (const deltas of parts.values()) {
-    const whole = mask.text(deltas.map(({ text }) => text).join(''))
-    let from = 0
-    for (const delta of deltas) {
-      redacted.set(delta.seq, { ...delta, text: whole.slice(from, from + delta.text.length) })
-      from += delta.text.length
-    }
+    const shown = maskedPieces(
+      deltas.map(({ text }) => text),
+      mask,
+    )
+    const written = maskedPieces(deltas.map(writtenOf), mask)
+    deltas.forEach((delta, place) => {
+      const text = shown[place] as string
+      const differs = 'written' in delta
+      redacted.set(delta.seq, { ...delta, text, ...(differs && { written: written[place] as string }) })
+    })
   }
   return redacted
+}
+
+/** The pieces of one text, masked together and taken apart at the same places. */
+function maskedPieces(texts: readonly string[], mask: SecretMask): readonly string[] {
+  const whole = mask.text(texts.join(''))
+  let from = 0
+  return texts.map(({ length }) => {
+    from += length
+    return whole.slice(from - length, from)
+  })
+}
+
+function writtenOf(delta: Delta): string {
+  return ('written' in delta ? delta.written : undefined) ?? delta.text
 }
 
 /** An event without secrets. Its envelope has none, and neither have ids of runs: the runtime made them. */

@@ -187,7 +187,8 @@ export class RunMoves {
   }
 
   #movesOf(event: RuntimeEvent): readonly RunMove[] {
-    if (event.type === 'assistant_reasoning_delta') return this.#addTo('reasoning', event.part, event.text)
+    if (event.type === 'assistant_reasoning_delta')
+      return event.text === '' ? [] : this.#addTo('reasoning', event.part, event.text)
     if (event.type === 'tool_input_delta') {
       const { toolCallId, text } = event
       return [...this.#startCall(toolCallId, event.name), { type: 'call_input_added', toolCallId, text }]

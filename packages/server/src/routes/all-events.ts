@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { changesOfEveryRun } from '@tallystick/core/kit'
+import { changesOfEveryRun, shownEvent } from '@tallystick/core/kit'
 import type { RunId, TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import type { Principal } from '../access/principal.ts'
@@ -26,7 +26,7 @@ export function addAllEvents(app: Hono<RequestScope>, { ledger, stream: host }: 
         // A frame without data moves the cursor of the reader past an event that it does not see.
         textOf: async ({ cursor, event }) =>
           (await isSeen(event.runId))
-            ? frameText({ id: cursor, data: JSON.stringify(event) })
+            ? frameText({ id: cursor, data: JSON.stringify(shownEvent(event)) })
             : `id: ${cursor}\n\n`,
         isLast: () => false,
       },
@@ -66,7 +66,7 @@ async function eventPage(
   let [last, looked] = [after, 0]
   for await (const tailed of ledger.tail(after)) {
     last = tailed.cursor
-    if (await isSeen(tailed.event.runId)) events.push(tailed)
+    if (await isSeen(tailed.event.runId)) events.push({ ...tailed, event: shownEvent(tailed.event) })
     if (events.length >= limit || ++looked >= 5_000) break
   }
   return { events, ...(last !== undefined && { after: last }) }

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { changesOf } from '@tallystick/core/kit'
+import { changesOf, shownEvent } from '@tallystick/core/kit'
 import type { Hono } from 'hono'
 import { RefusedRequestError, runNotFound } from '../http/problem.ts'
 import { requireVisible } from '../access/visible-run.ts'
@@ -24,7 +24,7 @@ export function addEvents(app: Hono<RequestScope>, served: Served): void {
     const stream = followedStream<RuntimeEvent>(
       {
         changes: changesOf(ledger, runId, { after }),
-        textOf: (event) => frameText({ id: String(event.seq), data: JSON.stringify(event) }),
+        textOf: (event) => frameText({ id: String(event.seq), data: JSON.stringify(shownEvent(event)) }),
         isLast: ({ type }) => type === 'run_finished',
       },
       served.stream,
@@ -59,7 +59,7 @@ async function eventPage(
 ): Promise<{ readonly events: readonly RuntimeEvent[]; readonly after: number }> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId, { fromSeq: after + 1, toSeq: after + limit })) {
-    events.push(event)
+    events.push(shownEvent(event))
   }
   return { events, after: events.at(-1)?.seq ?? after }
 }

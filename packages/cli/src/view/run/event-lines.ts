@@ -49,8 +49,11 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     line(`${paint('cyan', '│')} ${oneLine(malformed?.text ?? JSON.stringify(input), cutAt)}`)
   },
   usage_updated: silent,
-  assistant_message_finished: ({ partial }, { note, endStream }) =>
-    partial ? note('the reply was cut off here') : endStream(),
+  assistant_message_finished: ({ partial, written = [] }, { note, endStream, cutAt }) => {
+    if (partial) note('the reply was cut off here')
+    else endStream()
+    for (const { part } of written) note(`the model wrote: ${oneLine(part.text, cutAt)}`)
+  },
   model_stream_failed: ({ attempt, failure, retryAt }, { note }) => {
     const next = retryAt === undefined ? '' : '; it is tried again, and what it said so far is withdrawn'
     note(`attempt ${attempt} of the model call failed (${failure.class}): ${failure.message}${next}`)

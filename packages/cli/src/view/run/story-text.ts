@@ -83,9 +83,12 @@ function partText(part: StoryPart, view: StoryView): string {
     case 'history':
       return `${headText(`${part.messages} earlier messages`, part, view)}\n${transcriptText(view.history, { paint, open: [] })}`
     case 'reply': {
-      const { stopReason, partial, parts } = part.event
+      const { stopReason, partial, parts, written = [] } = part.event
       const took = `took ${durationText(part.tookMs)}, ${stopReason}${partial ? ', cut off' : ''}`
-      const said = parts.map((each) => replyPartText(each, paint))
+      const wrote = written.map(({ part: each }) =>
+        paint('dim', indented(`the model wrote: ${each.text}`, 4)),
+      )
+      const said = [...parts.map((each) => replyPartText(each, paint)), ...wrote]
       return `${headText('assistant', part, view, took)}\n${said.join('\n')}\n`
     }
     case 'failed':

@@ -125,10 +125,22 @@ function decideToolRequest(
 function decideTextDelta(
   type: 'assistant_text_delta' | 'assistant_reasoning_delta',
   here: { readonly turn: number; readonly attempt: number },
-  { part, text: more, replaces }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
+  {
+    part,
+    text: more,
+    replaces,
+    written,
+  }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
 ): Decision {
-  if (more === '' && !replaces) return nothing
-  return one({ type, ...here, part, text: more, ...(replaces && { replaces }) })
+  if (more === '' && !replaces && !written) return nothing
+  return one({
+    type,
+    ...here,
+    part,
+    text: more,
+    ...(replaces && { replaces }),
+    ...omitUndefined({ written }),
+  })
 }
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
@@ -208,10 +220,24 @@ function decideModelFinished(
     partial: false,
     parts,
     ...partPositions(signal.parts),
+    ...writtenIn(signal),
     ...(rawStopReason !== undefined && { rawStopReason }),
     ...omitUndefined({ providerMessageId, providerState, refusal }),
   })
   return { facts }
+}
+
+/** What the model wrote in parts that show another text, by their index. */
+function writtenIn({
+  parts,
+  written = [],
+}: Extract<AnyModelSignal, { type: 'model_finished' }>): Pick<
+  FactOf<'assistant_message_finished'>,
+  'written'
+> {
+  if (written.length === 0) return {}
+  const places = parts.map(({ part }) => part)
+  return { written: written.map(({ part, ...content }) => ({ index: places.indexOf(part), part: content })) }
 }
 
 /** Whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */

@@ -45,11 +45,14 @@ function isOfSamePart(a: PieceSignal, b: PieceSignal): boolean {
   return a.type === b.type && a.part === b.part && a.turn === b.turn && a.attempt === b.attempt
 }
 
-/** Whether a message brings more of a part: neither nothing, nor a text that takes the place of what came before. */
+/**
+ * Whether a message brings more of a part and nothing else: a text that replaces what came before, or that differs from what
+ * the model wrote, is no plain piece.
+ */
 export function isPiece(message: Command | Signal): message is PieceSignal {
   if (message.type === 'model_tool_input') return message.text !== ''
   const isText = message.type === 'model_text' || message.type === 'model_reasoning'
-  return isText && message.text !== '' && !message.replaces
+  return isText && message.text !== '' && !message.replaces && message.written === undefined
 }
 
 /** Makes the facts of pieces of one part. */

@@ -52,10 +52,11 @@ function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): Co
   )
   const message: AssistantMessage = { ...state.reply.message, parts }
   // The history holds no empty message: neither an empty answer nor an empty replacement.
-  const before = messagesOf(state.history).slice(0, state.reply.message.parts.length > 0 ? -1 : undefined)
+  const isInHistory = state.reply.message.parts.length > 0 && !state.reply.leftOut
+  const before = messagesOf(state.history).slice(0, isInHistory ? -1 : undefined)
   const history = historyOf(parts.length > 0 ? [...before, message] : before)
   // The new text has not been checked against the schema yet.
-  const { fit: _unknown, ...reply } = state.reply
+  const { fit: _unknown, leftOut: _before, ...reply } = state.reply
   return { ...state, history, lastText: textOf(parts), reply: { ...reply, message } }
 }
 

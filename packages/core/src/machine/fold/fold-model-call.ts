@@ -4,6 +4,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { addUsage } from '../../vocabulary/billing/usage.ts'
 import { requireClosed } from './fold-tool-calls.ts'
 import { appendMessage } from '../messages/history.ts'
+import { partsOfNextTurn } from '../messages/reply-parts.ts'
 import { showsOtherMessages } from '../messages/shown-messages.ts'
 import { illegal } from './illegal.ts'
 import { baseOf } from '../state/run-base.ts'
@@ -93,6 +94,10 @@ export function applyMessageFinished(
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
   const { output: _before, keptState: _earlier, ...facts } = baseOf(state)
   const { providerState: keptState } = event
+  const { nextTurn } = state.definition.policy?.outputStream ?? {}
+  const shownLater: AssistantMessage = { ...message, parts: partsOfNextTurn(nextTurn, event) }
+  // A reply without any content is no message that a model could be shown.
+  const isInHistory = shownLater.parts.length > 0
   return {
     ...facts,
     phase: 'collecting',
@@ -101,15 +106,15 @@ export function applyMessageFinished(
       finalizing: attempt.finalizing,
       ...omitUndefined({ failure: attempt.failed?.failure, offered: offeredIn(state) }),
       ...omitUndefined({ refusal: event.refusal }),
+      ...(!isInHistory && parts.length > 0 && { leftOut: true as const }),
     },
     calls: attempt.calls,
-    // A reply without any content is no message that a model could be shown.
-    history: parts.length === 0 ? state.history : appendMessage(state.history, message),
+    history: isInHistory ? appendMessage(state.history, shownLater) : state.history,
     ...omitUndefined({ keptState }),
     inputSinceReply: false,
     takeOvers: 0,
     lastText: parts.length === 0 ? state.lastText : textOf(parts),
-    ...contextAfter(state, message),
+    ...contextAfter(state, shownLater),
   }
 }
 

@@ -18,7 +18,7 @@ export function endOfPieces(events: readonly RuntimeEvent[], first: number): num
 
 /** Whether an event brings the next piece of the part that the one before it was of, and nothing else. */
 export function isNextPiece(before: RuntimeEvent, after: RuntimeEvent): boolean {
-  if (!isPiece(before) || !isPiece(after) || 'replaces' in after) return false
+  if (!isPiece(before) || !isPiece(after) || 'replaces' in after || 'written' in after) return false
   const isSamePart =
     after.type === before.type && after.part === before.part && after.attempt === before.attempt
   return isSamePart && isNext(before, after)

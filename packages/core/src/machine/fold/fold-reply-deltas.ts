@@ -2,6 +2,8 @@ import type { EventOf } from '../../vocabulary/events/event.ts'
 import { illegal } from './illegal.ts'
 import type { Attempt, Call, PartDraft, RunState } from '../state/state.ts'
 import { estimatedTokens } from '../messages/token-estimate.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { writtenText } from '../messages/reply-parts.ts'
 
 /** Applies arrived text or reasoning: appended to the same part, or replacing it. */
 export function withDelta(
@@ -10,16 +12,31 @@ export function withDelta(
 ): Attempt {
   const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
   const { drafts } = attempt
-  const streamedTokens = attempt.streamedTokens + estimatedTokens(event.text)
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(event.written ?? event.text)
   const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
   const draft = drafts[index]
   return {
     ...attempt,
     streamedTokens,
     drafts: draft
-      ? drafts.with(index, { ...draft, text: event.replaces ? event.text : draft.text + event.text })
-      : [...drafts, { part: event.part, kind, text: event.text }],
+      ? drafts.with(index, withMoreText(draft, event))
+      : [...drafts, draftOf(event.part, kind, event)],
   }
+}
+
+type MoreText = Pick<EventOf<'assistant_text_delta'>, 'text' | 'written' | 'replaces'>
+
+function draftOf(part: number, kind: PartDraft['kind'], { text, written }: MoreText): PartDraft {
+  return { part, kind, text, ...omitUndefined({ written }) }
+}
+
+function withMoreText(draft: PartDraft, event: MoreText): PartDraft {
+  const { part, kind } = draft
+  if (event.replaces) return draftOf(part, kind, event)
+  const text = draft.text + event.text
+  const differs = draft.written !== undefined || event.written !== undefined
+  const written = differs ? writtenText(draft) + (event.written ?? event.text) : undefined
+  return draftOf(part, kind, { text, ...omitUndefined({ written }) })
 }
 
 /** Applies further pieces of a part that has begun: the same as each alone, in order. */
@@ -41,7 +58,7 @@ export function withMoreOfPart(
   return {
     ...attempt,
     streamedTokens,
-    drafts: attempt.drafts.with(place, { ...draft, text: draft.text + more }),
+    drafts: attempt.drafts.with(place, withMoreText(draft, { text: more })),
   }
 }
 

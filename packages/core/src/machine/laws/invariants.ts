@@ -11,6 +11,7 @@ import { endOfPieces, withPieces } from '../fold/fold-pieces.ts'
 import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { isRecorded } from '../limits/recorded-parts.ts'
+import { writtenParts, writtenText } from '../messages/reply-parts.ts'
 import { requestDigest } from '../prompt/model-request.ts'
 import { withSpent } from '../state/totals.ts'
 import { priceOf, maxWebSearchesOf } from '../state/state-views.ts'
@@ -165,10 +166,13 @@ function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_
   }
   for (const kind of ['text', 'reasoning'] as const) {
     if (kind === 'reasoning' && !isRecorded(state, 'reasoning')) continue
-    const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind)
-    const streamed = [...drafts].sort((a, b) => a.part - b.part).map((draft) => draft.text)
-    if (streamed.join('') === wholeText(event.parts, kind)) continue
-    throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
+    const drafts = state.attempt.drafts
+      .filter((draft) => draft.kind === kind)
+      .toSorted((a, b) => a.part - b.part)
+    if (drafts.map(({ text }) => text).join('') !== wholeText(event.parts, kind))
+      throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
+    if (drafts.map(writtenText).join('') !== wholeText(writtenParts(event), kind))
+      throw new LawBrokenError(12, event.seq, `the ${kind} that the model wrote is not that of its deltas`)
   }
 }
 

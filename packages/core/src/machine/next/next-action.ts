@@ -1,4 +1,4 @@
-import type { AssistantPart, ModelRef, StopReason } from '../../vocabulary/model/content.ts'
+import type { ModelRef, StopReason } from '../../vocabulary/model/content.ts'
 import type { FinishReason } from '../../vocabulary/events/event.ts'
 import { limitReasons } from '../../vocabulary/limits/limits.ts'
 import type { Action } from '../state/action.ts'
@@ -26,10 +26,9 @@ import { withheldAnswer } from './withheld.ts'
 import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import { preparedCall } from '../prompt/prepared-call.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { partPositions } from '../messages/part-positions.ts'
+import { draftedReply } from '../messages/reply-parts.ts'
 import type { Rules } from '../state/rules.ts'
 import type {
-  Attempt,
   CollectingState,
   FailedAttempt,
   InjectingState,
@@ -173,7 +172,6 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   // Calls that have their results belong to an attempt that was given up for the next one.
   if (attempt.calls.some((call) => call.status === 'settled')) return endWithoutReply(state)
   if (nothingCame && !metLimit) return endWithoutReply(state)
-  const drafted = draftedParts(attempt)
   return {
     kind: 'keep_partial',
     facts: [
@@ -184,8 +182,7 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
         attempt: attempt.number,
         stopReason,
         partial: true,
-        parts: drafted.map(({ content }) => content),
-        ...partPositions(drafted),
+        ...draftedReply(attempt),
         ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
       },
     ],
@@ -199,26 +196,6 @@ function endWithoutReply(state: StreamingState): Action {
   const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
   const end = endIfStopped(state) ?? finish(state, reason, failure?.message)
   return { kind: 'finish', facts: [...settleCalls(state, attempt.calls, 'skipped'), ...end.facts] }
-}
-
-/** What came of a reply, each part with its place. */
-function draftedParts(
-  attempt: Attempt,
-): readonly { readonly part: number; readonly content: AssistantPart }[] {
-  const texts = attempt.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))
-  const calls = attempt.calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => ({
-    part,
-    content: {
-      type: 'tool_call' as const,
-      toolCallId,
-      providerCallId,
-      name,
-      input,
-      ...(malformed !== undefined && { malformed }),
-      ...(opaque !== undefined && { opaque }),
-    },
-  }))
-  return [...texts, ...calls].sort((a, b) => a.part - b.part)
 }
 
 /** Stop reasons after which a reply's calls may run. Any other says that the reply is not what the model meant. */

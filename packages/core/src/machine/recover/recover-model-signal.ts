@@ -31,8 +31,8 @@ export function recoverModelSignal(
     case 'model_reasoning': {
       if (event.type !== 'assistant_text_delta' && event.type !== 'assistant_reasoning_delta')
         return undefined
-      const { part, text, replaces } = event
-      return { type: cause, ...here, part, text, ...omitUndefined({ replaces }) }
+      const { part, text, replaces, written } = event
+      return { type: cause, ...here, part, text, ...omitUndefined({ replaces, written }) }
     }
     case 'model_tool_input': {
       if (event.type !== 'tool_input_delta') return undefined
@@ -93,18 +93,27 @@ function endOfCall(here: Here, { recorded, index }: RecordedPosition, attempt: A
       stopReason,
       parts: replyParts(event),
       ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
+      ...(event.written && { written: event.written.map(({ index, part }) => placed(event, part, index)) }),
     }
   }
   return undefined
 }
 
-function replyParts({ parts, places }: EventOf<'assistant_message_finished'>): readonly ReplyPart[] {
-  return parts.map((content, index): ReplyPart => {
-    const part = places?.[index] ?? index
-    if (content.type !== 'tool_call') return { ...content, part }
+function replyParts(event: EventOf<'assistant_message_finished'>): readonly ReplyPart[] {
+  return event.parts.map((content, index): ReplyPart => {
+    if (content.type !== 'tool_call') return placed(event, content, index)
     const { toolCallId: _own, ...call } = content
-    return { ...call, part }
+    return placed(event, call, index)
   })
+}
+
+/** Content at its place of the reply, which the event may say beside its index. */
+function placed<Content extends object>(
+  { places }: EventOf<'assistant_message_finished'>,
+  content: Content,
+  index: number,
+): Content & { readonly part: number } {
+  return { ...content, part: places?.[index] ?? index }
 }
 
 /** The parts of a refused reply that is passed on: those that were streamed. No other part of it is recorded. */

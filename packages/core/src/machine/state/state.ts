@@ -159,6 +159,8 @@ export interface PartDraft {
   readonly part: number
   readonly kind: 'text' | 'reasoning'
   readonly text: string
+  /** What the model wrote, where `outputStream` of its agent showed another text. */
+  readonly written?: string
 }
 
 /** One try of a model call. */
@@ -326,6 +328,8 @@ export interface Reply {
   readonly fit?: { readonly valid: boolean; readonly error?: string }
   /** Guardrails have looked at the answer. */
   readonly guarded?: true
+  /** Nothing of it is in the history: `outputStream` showed nothing of it, and later turns show what was shown. */
+  readonly leftOut?: true
 }
 
 /** Everything that is known of a run: a fold of its events, nothing else. */

@@ -22,6 +22,7 @@ import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { AgentOptions, CompactionOptions, ModelTimeouts } from './agent.ts'
 import { leastResultChars } from '../../vocabulary/limits/limits.ts'
 import { guardrail, requireGuardrailNames } from './guardrail.ts'
+import { someOutputStream } from '../output/output-stream.ts'
 import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import {
   calledModel,
@@ -98,6 +99,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     prepareTurn: maybe(anyFunction),
     compaction: maybe(compaction),
     recording: maybe(someRecording),
+    outputStream: maybe(someOutputStream),
   },
   {
     system: 'instructions',
@@ -122,6 +124,9 @@ const agentOptions = fields<AgentOptions<unknown>>(
     callModelInputFilter: 'prepareTurn',
     hooks: 'prepareTurn',
     inputGuardrails: 'guardrails',
+    outputGuardrails: 'guardrails',
+    experimental_transform: 'outputStream',
+    transforms: 'outputStream.transforms',
   },
 )
 

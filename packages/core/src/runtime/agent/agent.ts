@@ -12,6 +12,7 @@ import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
 import type { ApprovalPolicy } from './approval-policy.ts'
 import type { Guardrail } from './guardrail.ts'
 import type { OutputReader, OutputSchema } from './output-schema.ts'
+import type { OutputStreamOptions } from '../output/output-stream.ts'
 
 /** Shortens, in what the model sees, a history that grows too long. Nothing leaves the ledger. */
 export interface CompactionOptions {
@@ -111,6 +112,8 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   readonly compaction?: CompactionOptions | undefined
   /** Which of the events that nothing else depends on its runs record; by default all of them. */
   readonly recording?: RecordingPolicy | undefined
+  /** Changes the text of its replies before subscribers see it. Both what it wrote and what was shown are on record. */
+  readonly outputStream?: OutputStreamOptions<Context> | undefined
 }
 
 /** A turn that is to be prepared: the state of the run, and the request as it would be sent. */
@@ -166,6 +169,7 @@ export interface Agent<Output = string, in Context = AnyContext> {
   readonly guardrails: readonly Guardrail<Context>[]
   readonly handoffs: readonly HandoffTarget<Context>[]
   readonly output?: OutputReader<Output>
+  readonly outputStream?: OutputStreamOptions<Context>
   /** The model that sums up. */
   readonly summarizer?: Model
   readonly rules: AgentRules<Context>

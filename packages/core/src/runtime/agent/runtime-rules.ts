@@ -12,6 +12,12 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent, HandoffTarget, PrepareTurn } from './agent.ts'
 import { everyPolicy, type ApprovalPolicy } from './approval-policy.ts'
 import { definedGuardrail, guardrail, requireGuardrailNames, type Guardrail } from './guardrail.ts'
+import {
+  outputUnder,
+  recordedOutput,
+  someOutputStream,
+  type OutputStreamOptions,
+} from '../output/output-stream.ts'
 import { preparedInTurn } from './prepared-in-turn.ts'
 
 /** Code of a runtime that holds over each agent that it drives, beside the agent's own. */
@@ -27,6 +33,8 @@ export interface RuntimeRules {
   readonly handoffFilter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
   /** Changes each turn of every agent, after the agent's own `prepareTurn`, whose changes it sees. */
   readonly prepareTurn?: PrepareTurn | undefined
+  /** Changes the text of every agent's replies before subscribers see it, after the agent's own. */
+  readonly outputStream?: OutputStreamOptions | undefined
 }
 
 /** Checks of these options. */
@@ -35,19 +43,21 @@ export const someRules: OptionChecks<RuntimeRules> = {
   guardrails: maybe(listOf(guardrail)),
   handoffFilter: maybe(plainFunction),
   prepareTurn: maybe(anyFunction),
+  outputStream: maybe(someOutputStream),
 }
 
 /** An agent with the rules of a runtime, as that runtime drives it: for a replay, too. */
 export function underRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
   const { approval, guardrails = [], handoffFilter } = rules
+  const outputStream = outputUnder(agent.outputStream, rules.outputStream)
   const prepareTurn = preparedInTurn(agent.rules.prepareTurn, rules.prepareTurn)
   const all = [...guardrails, ...agent.guardrails]
   requireGuardrailNames(agent.name, all)
   return {
     ...agent,
-    ...omitUndefined({ approval: everyPolicy(approval, agent.approval) }),
+    ...omitUndefined({ approval: everyPolicy(approval, agent.approval), outputStream }),
     guardrails: all,
-    definition: withGuardrails(agent.definition, guardrails),
+    definition: withOutput(withGuardrails(agent.definition, guardrails), rules.outputStream && outputStream),
     handoffs: agent.handoffs.map((target) => withFilter(target, handoffFilter)),
     rules: { ...agent.rules, ...omitUndefined({ prepareTurn }) },
   }
@@ -57,6 +67,15 @@ function withGuardrails(definition: AgentDefinition, guardrails: readonly Guardr
   if (guardrails.length === 0) return definition
   const all = [...guardrails.map(definedGuardrail), ...(definition.guardrails ?? [])]
   return digested({ ...definition, guardrails: all })
+}
+
+function withOutput(
+  definition: AgentDefinition,
+  outputStream: OutputStreamOptions | undefined,
+): AgentDefinition {
+  const recorded = recordedOutput(outputStream)
+  if (recorded === undefined || definition.policy === undefined) return definition
+  return digested({ ...definition, policy: { ...definition.policy, outputStream: recorded } })
 }
 
 function withFilter(target: HandoffTarget, filter: RuntimeRules['handoffFilter']): HandoffTarget {

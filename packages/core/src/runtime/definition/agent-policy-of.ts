@@ -4,6 +4,7 @@ import type { AgentPolicy, PinnedModel, ToolPolicy } from '../../vocabulary/agen
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { AgentOptions } from '../agent/agent.ts'
+import { recordedOutput } from '../output/output-stream.ts'
 import { recordedPolicy } from '../agent/part-check.ts'
 
 /** What the ledger pins of how an agent's runs are driven. */
@@ -16,6 +17,7 @@ export function policyOf(
     approval,
     maxResultChars,
     recording,
+    outputStream,
     tools,
     model,
     fallbacks = [],
@@ -37,6 +39,7 @@ export function policyOf(
       approval: approval ? (true as const) : undefined,
       models: pinnedModels(models),
       recording: recordedPolicy(recording),
+      outputStream: recordedOutput(outputStream),
     }),
   }
 }

@@ -27,7 +27,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     options
   const { listed, toolsInTurn } = toolsOf(options)
   const { parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
-  const { timeouts = {}, toolSource, maxResultChars } = options
+  const { timeouts = {}, toolSource, maxResultChars, outputStream } = options
   const output = options.output && outputReader<unknown>(name, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
@@ -49,7 +49,8 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     guardrails,
     retry: omitUndefined({ ...retry }),
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
-    ...omitUndefined({ description, approval, maxResultChars, output, summarizer, toolSource, toolsInTurn }),
+    ...omitUndefined({ description, approval, maxResultChars, output, outputStream, summarizer }),
+    ...omitUndefined({ toolSource, toolsInTurn }),
     rules: {
       ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
       ...(toolSource && {

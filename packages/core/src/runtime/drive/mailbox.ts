@@ -22,6 +22,7 @@ export class Mailbox {
   /** How many messages are no piece of a reply. */
   #others = 0
   #listeners: (() => void)[] = []
+  #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
     const last = this.#pages.at(-1)
@@ -38,6 +39,12 @@ export class Mailbox {
     for (const notify of this.#listeners.splice(0)) notify()
   }
 
+  /** An error that no message can tell: `takePage` throws it once what has arrived before is taken. */
+  fail(error: unknown): void {
+    this.#fault ??= { error }
+    this.wake()
+  }
+
   /** Puts back what was taken, in front of what has arrived since: all of it is one page, so that it is decided together. */
   putBack(mail: readonly Mail[]): void {
     const page = [...mail, ...this.#pages.splice(0).flat()]
@@ -47,9 +54,10 @@ export class Mailbox {
 
   /** Takes one page. Where more is there, the writer does not wait before it takes that too. */
   takePage(): readonly Mail[] {
+    if (this.empty && this.#fault) throw this.#fault.error
     const page = this.#pages.shift() ?? []
     this.#others -= othersIn(page)
-    if (!this.empty) this.#wakeup.wake()
+    if (!this.empty || this.#fault) this.#wakeup.wake()
     return page
   }
 

@@ -145,6 +145,7 @@ export class RunLoop {
       findAgent: (name) => tools.within(drivingAgent(name, this.#drive), this.#state),
       findGivenModel: (ref) => givenModelOf(ref, this.#drive),
       post: (signal) => this.#mailbox.post({ message: signal }),
+      onFault: (error) => this.#mailbox.fail(error),
     })
     const preparation = new TurnPreparation({ clock: this.#clock, wake: () => this.#mailbox.wake() })
     const rulesOf = drivingRules(this.#drive, preparation.prepare, tools)

@@ -22,6 +22,7 @@ import { startChild } from '../children/child-effect.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { contextOf, guardrailsFor } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
+import { OutputStage } from '../output/output-stage.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
 import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
 import { readResultName } from '../../vocabulary/model/tool-definition.ts'
@@ -48,6 +49,8 @@ export interface EffectOptions {
   /** What a fork is served instead of running its tools. */
   readonly results: RecordedResults | undefined
   readonly post: (signal: Signal) => void
+  /** Takes an error of the application's own code, which no result of the run could tell. */
+  readonly onFault: (error: unknown) => void
 }
 
 /**
@@ -184,8 +187,13 @@ export class Effects {
         const { attempt } = state
         const given = this.#givenModel(state, attempt.model)
         const call = { model: given ?? modelOf(agent, attempt.model), request: modelRequest(state), turn }
-        const { timeouts } = agent
-        return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, host, post) }
+        const { timeouts, outputStream } = agent
+        const about = { runId, agent: name, turn, context: own }
+        const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
+        const { onFault } = this.#options
+        return {
+          stop: startModelCall({ ...call, attempt: attempt.number, timeouts, output, onFault }, host, post),
+        }
       }
       case 'check_calls': {
         const { state } = effect

@@ -3,13 +3,14 @@ import { ProviderError } from '../../vocabulary/errors.ts'
 import type { Cancel, Host } from '../../ports/clock.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import type { ModelTimeouts } from '../agent/agent.ts'
+import { UnfitReply, type OutputStage } from '../output/output-stage.ts'
 import type { Model } from '../../ports/model.ts'
 import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import { failure as failureSchema } from '../../vocabulary/events/event-parts-schema.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { isPlainPiece, modelSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
-import type { ModelSignal, Signal } from '../../vocabulary/signals/signal.ts'
+import type { ModelSignal, Signal, StreamedSignal } from '../../vocabulary/signals/signal.ts'
 
 /** Which model call the signals are of. */
 export interface ModelCall {
@@ -18,6 +19,10 @@ export interface ModelCall {
   readonly turn: number
   readonly attempt: number
   readonly timeouts?: ModelTimeouts
+  /** What the reply is shown through. */
+  readonly output?: OutputStage | undefined
+  /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
+  readonly onFault?: (error: unknown) => void
 }
 
 /**
@@ -25,7 +30,7 @@ export interface ModelCall {
  * `model_failed` is posted, last; unless the call is given up first by what this answers, which closes the connection.
  */
 export function startModelCall(
-  { model, request, turn, attempt, timeouts = {} }: ModelCall,
+  { model, request, turn, attempt, timeouts = {}, output, onFault }: ModelCall,
   { clock, report }: Pick<Host, 'clock' | 'report'>,
   post: (signal: Signal) => void,
 ): () => void {
@@ -52,15 +57,30 @@ export function startModelCall(
     if (idleMs === undefined || ended) return
     stopIdle = clock.schedule(idleMs, () => giveUp(`it reported nothing for ${idleMs} ms`))
   }
+  const shownSignals = (signal: ModelSignal): readonly StreamedSignal[] | undefined => {
+    try {
+      return output?.take(signal) ?? [reported(signal)]
+    } catch (error) {
+      if (error instanceof UnfitReply) fail(brokenAdapter(model, error.message))
+      else {
+        end()
+        onFault?.(error)
+      }
+      subscriber.unsubscribe()
+      return undefined
+    }
+  }
   const subscriber = new GuardedSubscriber<ModelSignal>(
     {
       next: (signal) => {
         if (ended) return
         const fault = signalFault(signal)
         if (fault) return fail(brokenAdapter(model, fault))
+        const shown = shownSignals(signal)
+        if (shown === undefined) return
         if (signal.type === 'model_finished') end()
         else watch()
-        post({ ...signal, turn, attempt })
+        for (const each of shown) post({ ...each, turn, attempt })
       },
       error: (error: unknown) => fail(failureOf(error, model)),
       complete: () => fail(brokenAdapter(model, 'it completed without model_finished')),
@@ -79,6 +99,13 @@ export function startModelCall(
     end()
     subscriber.unsubscribe()
   }
+}
+
+/** A report without what only `outputStream` may add to it. */
+function reported(signal: ModelSignal): StreamedSignal {
+  if (!('written' in signal)) return signal
+  const { written: _foreign, ...own } = signal as StreamedSignal & { readonly written?: unknown }
+  return own
 }
 
 /** Returns why the ledger cannot record a report; adapters may be written without a compiler. */

@@ -2,6 +2,7 @@ import { filter, map, type Observable } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { eventsOf, foldedOf, iterateEvents, type EventSource } from './event-source.ts'
+import { shownEvent } from '../output/shown-event.ts'
 import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
 
 /**
@@ -9,7 +10,10 @@ import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
  * each completes after `run_finished`, and stays open while the run is suspended.
  */
 export interface RunStreams extends AsyncIterable<RuntimeEvent> {
-  /** Every event, once it is in the ledger. */
+  /**
+   * Every event, once it is in the ledger. Where `outputStream` of an agent shows another text than the model wrote, the
+   * ledger alone holds what it wrote.
+   */
   readonly events$: Observable<RuntimeEvent>
   /** The state after each event. */
   readonly state$: Observable<RunState>
@@ -34,7 +38,7 @@ export function streamsOf(
   after: number,
   onEvent: (event: RuntimeEvent) => void,
 ): RunStreams {
-  const events$ = eventsOf(source, { after }, onEvent)
+  const events$ = eventsOf(source, { after }, onEvent).pipe(map(shownEvent))
   const folded$ = foldedOf(eventsOf(source, { after, from: 0 }))
   return {
     events$,

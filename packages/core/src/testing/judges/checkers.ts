@@ -172,9 +172,16 @@ function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violatio
     )
     const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
     const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
-    return streamed === textOf(message.parts)
-      ? []
-      : [{ law: 12, seq: message.seq, what: 'the text of the message is not that of its deltas' }]
+    const wrote = mine.map(({ text, written = text, ...delta }) => ({ ...delta, text: written }))
+    const writtenOf = new Map(message.written?.map(({ index, part }) => [index, part]))
+    const whole = textOf(message.parts.map((part, index) => writtenOf.get(index) ?? part))
+    const { seq } = message
+    const found: Violation[] = []
+    if (streamed !== textOf(message.parts))
+      found.push({ law: 12, seq, what: 'the text of the message is not that of its deltas' })
+    if (parts.map((part) => textOfDeltas(wrote, part)).join('') !== whole)
+      found.push({ law: 12, seq, what: 'the text that the model wrote is not that of its deltas' })
+    return found
   })
 }
 

@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './agent-policy.ts'
 import { modelRef } from '../model/content-schema.ts'
+import { nextTurns, type OutputPolicy } from './output-policy.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import { limits, retry as wholeRetry } from '../limits/limits-schema.ts'
 import { amount, flag, jsonObject, objectOf, optional, text } from '../values/schema.ts'
@@ -44,6 +45,11 @@ export const recordingPolicy: z.ZodType<RecordingPolicy> = objectOf<RecordingPol
   rawUsage: optional(flag),
 })
 
+const outputPolicy = objectOf<OutputPolicy>({
+  transforms: z.array(text),
+  nextTurn: optional(z.enum(nextTurns)),
+})
+
 /** Checks how an agent's runs are driven. */
 export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
   limits,
@@ -55,4 +61,5 @@ export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
   approval: optional(z.literal(true)),
   models: optional(z.array(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
   recording: optional(recordingPolicy),
+  outputStream: optional(outputPolicy),
 })

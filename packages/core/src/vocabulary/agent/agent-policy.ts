@@ -1,6 +1,7 @@
 import type { ModelRef } from '../model/content.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { Limits, RetryPolicy } from '../limits/limits.ts'
+import type { OutputPolicy } from './output-policy.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
 
@@ -54,4 +55,6 @@ export interface AgentPolicy {
   readonly models?: readonly PinnedModel[]
   /** Which events its runs record, where not all. */
   readonly recording?: RecordingPolicy
+  /** How its replies are shown while they are written, where not as they are. */
+  readonly outputStream?: OutputPolicy
 }

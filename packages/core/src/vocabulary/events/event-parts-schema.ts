@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { money, usage } from '../billing/billing-schema.ts'
-import { message, outcome, toolCallId } from '../model/content-schema.ts'
+import { message, outcome, toolCallId, writtenContent } from '../model/content-schema.ts'
 import type { Message } from '../model/content.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { toolDefinition } from '../agent/agent-definition-schema.ts'
@@ -17,6 +17,7 @@ import {
   type ShownMessages,
   type ShownPiece,
   type Spending,
+  type WrittenPart,
 } from '../signals/event-parts.ts'
 import { failureClasses, type ModelFailure } from '../model/failure.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
@@ -115,6 +116,13 @@ export const replyDelta: z.ZodType<ReplyDelta> = objectOf<ReplyDelta>({
   part: count,
   text,
   replaces: optional(z.literal(true)),
+  written: optional(text),
+})
+
+/** A part of a reply as the model wrote it. */
+export const writtenPart: z.ZodType<WrittenPart> = objectOf<WrittenPart>({
+  index: count,
+  part: writtenContent,
 })
 
 /** The totals of a child run. Amounts below 0 are invalid: no provider pays back. */

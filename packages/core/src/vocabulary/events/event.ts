@@ -25,6 +25,7 @@ import type {
   ResumeReason,
   ShownChange,
   Spending,
+  WrittenPart,
 } from '../signals/event-parts.ts'
 import type { ModelFailure } from '../model/failure.ts'
 import type { Grant } from '../limits/grant.ts'
@@ -160,6 +161,8 @@ export interface EventBodies {
     readonly parts: readonly AssistantPart[]
     /** The place of each part, as deltas name it. Absent where they are 0, 1, 2 … */
     readonly places?: readonly number[]
+    /** What the model wrote in parts of which `outputStream` of its agent showed another text. */
+    readonly written?: readonly WrittenPart[]
     readonly providerMessageId?: string
     /** Where the provider keeps the conversation up to here, if it does. */
     readonly providerState?: ProviderState

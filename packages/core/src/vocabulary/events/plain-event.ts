@@ -29,7 +29,7 @@ export function isPlainEnvelope(event: EventEnvelope): boolean {
 export function isPlainDelta(type: string, event: object): boolean {
   const { attempt, part, text, name } = event as Readonly<Record<string, unknown>>
   const isPiece = typeof text === 'string' && isFrom(1, attempt) && isFrom(0, part)
-  if (!isPiece || 'replaces' in event) return false
+  if (!isPiece || 'replaces' in event || 'written' in event) return false
   return (
     type === 'assistant_text_delta' ||
     type === 'assistant_reasoning_delta' ||

@@ -126,6 +126,11 @@ export const replyContent: z.ZodType<ReplyContent> = variantOf<ReplyContent>({
   tool_call: requestedCall,
   provider: providerPart,
 })
+/** What a model writes in words. */
+export const writtenContent: z.ZodType<TextPart | ReasoningPart> = variantOf<TextPart | ReasoningPart>({
+  text: textPart,
+  reasoning: reasoningPart,
+})
 export const assistantPart: z.ZodType<AssistantPart> = variantOf<AssistantPart>({
   text: textPart,
   reasoning: reasoningPart,

@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '../model/tool-definition.ts'
-import type { Message, Outcome } from '../model/content.ts'
+import type { Message, Outcome, ReasoningPart, TextPart } from '../model/content.ts'
 import type { Grant } from '../limits/grant.ts'
 import type { RetryPolicy } from '../limits/limits.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
@@ -86,6 +86,14 @@ export interface ReplyDelta {
   readonly text: string
   /** The text replaces all earlier text of the part, which its provider took back at the end. */
   readonly replaces?: true
+  /** What the model wrote, where `outputStream` of its agent showed `text` instead; `''` where it held `text` back before. */
+  readonly written?: string
+}
+
+/** A part of a reply as the model wrote it, by its index among the parts of the message that shows another text. */
+export interface WrittenPart {
+  readonly index: number
+  readonly part: TextPart | ReasoningPart
 }
 
 /** The totals of a child run, as its parent counts them. */

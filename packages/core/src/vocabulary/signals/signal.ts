@@ -27,6 +27,16 @@ interface MoreText {
   readonly replaces?: true
 }
 
+/** What `outputStream` of an agent adds: what the model wrote, where it showed another text. No adapter reports it. */
+interface WrittenText {
+  readonly written?: string
+}
+
+/** Parts of a reply as the model wrote them, where `outputStream` showed another text. No adapter reports them. */
+interface WrittenParts {
+  readonly written?: readonly ((TextPart | ReasoningPart) & { readonly part: number })[]
+}
+
 /**
  * What a model adapter reports while a reply streams. The order: at most one `model_started`, then deltas, calls
  * and usage, then exactly one `model_finished`; a failure is an error of the stream instead.
@@ -74,6 +84,12 @@ export type ModelSignal =
       /** Of a reply that stopped as `refused`: the vendor's reason. */
       readonly refusal?: ModelRefusal
     }
+
+/** What a model adapter reports, as `outputStream` shows it. */
+export type StreamedSignal =
+  | Exclude<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' | 'model_finished' }>
+  | (Extract<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' }> & WrittenText)
+  | (Extract<ModelSignal, { readonly type: 'model_finished' }> & WrittenParts)
 
 /** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
 export type ToolSignal =
@@ -167,7 +183,7 @@ export type Reconciliation =
 
 /** Signals as the machine receives them: what an effect reported, and which effect that was. */
 export type Signal =
-  | (ModelSignal & { readonly turn: number; readonly attempt: number })
+  | (StreamedSignal & { readonly turn: number; readonly attempt: number })
   | {
       readonly type: 'model_failed'
       readonly turn: number

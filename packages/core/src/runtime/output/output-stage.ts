@@ -1,0 +1,183 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import type { ModelSignal, ReplyPart, StreamedSignal } from '../../vocabulary/signals/signal.ts'
+import type { OutputPart, OutputTransform, OutputWriter } from './output-stream.ts'
+
+type TextSignal = Extract<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' }>
+type TextReply = Extract<ReplyPart, { readonly type: 'text' | 'reasoning' }>
+
+/** A part of a reply that is written. */
+interface OpenPart {
+  readonly type: TextSignal['type']
+  readonly part: number
+  writers: readonly NamedWriter[]
+  written: string
+  shown: string
+  /** What was held back of it is shown: it ended, or a later part began. */
+  isEnded: boolean
+}
+
+interface NamedWriter {
+  readonly name: string
+  readonly writer: OutputWriter
+}
+
+/** What the parts of a reply are shown by, and what is said of them to transforms. */
+export interface OutputStageOptions {
+  readonly transforms: readonly OutputTransform[]
+  readonly about: Omit<OutputPart, 'kind'>
+}
+
+/** The finished reply contradicts what was streamed of it. */
+export class UnfitReply extends Error {}
+
+/**
+ * Shows the text of one reply through the transforms of its agent, part by part, and says beside it what the model wrote. A
+ * transform that throws, or answers no text, throws a `ConfigurationError` here: nothing is shown past it.
+ */
+export class OutputStage {
+  readonly #options: OutputStageOptions
+  readonly #parts = new Map<string, OpenPart>()
+
+  constructor(options: OutputStageOptions) {
+    this.#options = options
+  }
+
+  /** Returns what is reported in the place of an adapter's report. */
+  take(signal: ModelSignal): readonly StreamedSignal[] {
+    switch (signal.type) {
+      case 'model_text':
+      case 'model_reasoning':
+        return [...this.#endBefore(signal.part), ...this.#more(signal)]
+      case 'model_tool_input':
+      case 'model_tool_request':
+        return [...this.#endBefore(signal.part), signal]
+      case 'model_finished':
+        return this.#finished(signal)
+      case 'model_started':
+      case 'model_usage':
+        return [signal]
+    }
+  }
+
+  #more({ type, part, text, replaces }: TextSignal): readonly StreamedSignal[] {
+    const open = this.#open(type, part)
+    // More of a part whose end was shown: all of it is shown anew, so that no match is missed between its texts.
+    const again = open.isEnded && !replaces ? open.written + text : text
+    if (replaces || open.isEnded) {
+      Object.assign(open, { writers: this.#begin(type), written: '', shown: '', isEnded: false })
+      return this.#wrote(open, again, true)
+    }
+    return this.#wrote(open, text)
+  }
+
+  #open(type: TextSignal['type'], part: number): OpenPart {
+    const key = `${type} ${part}`
+    const known = this.#parts.get(key)
+    if (known) return known
+    const open = { type, part, writers: this.#begin(type), written: '', shown: '', isEnded: false }
+    this.#parts.set(key, open)
+    return open
+  }
+
+  #begin(type: TextSignal['type']): readonly NamedWriter[] {
+    const { transforms, about } = this.#options
+    const kind = type === 'model_text' ? 'text' : 'reasoning'
+    return transforms.map(({ name, begin }) => {
+      const writer = ran(name, () => begin({ ...about, kind }))
+      if (typeof writer?.write === 'function' && typeof writer.end === 'function') return { name, writer }
+      throw faultOf(name, 'its begin answered no object with write and end')
+    })
+  }
+
+  /** Text that the model wrote, and what is shown of it. */
+  #wrote(open: OpenPart, written: string, replaces = false): readonly StreamedSignal[] {
+    let text = written
+    for (const { name, writer } of open.writers)
+      if (text !== '') text = shownBy(name, () => writer.write(text))
+    return report(open, { text, written, replaces })
+  }
+
+  /** Shows what was held back of the parts before a place: each is whole where a later one comes. */
+  #endBefore(place: number): readonly StreamedSignal[] {
+    return [...this.#parts.values()].flatMap((open) => (open.part < place ? this.#end(open) : []))
+  }
+
+  #end(open: OpenPart): readonly StreamedSignal[] {
+    if (open.isEnded) return []
+    open.isEnded = true
+    let text = ''
+    for (const { name, writer } of open.writers) {
+      const more = text
+      text = more === '' ? '' : shownBy(name, () => writer.write(more))
+      text += shownBy(name, () => writer.end())
+    }
+    return report(open, { text, written: '', replaces: false })
+  }
+
+  #finished(signal: Extract<ModelSignal, { type: 'model_finished' }>): readonly StreamedSignal[] {
+    const before: StreamedSignal[] = []
+    const written: TextReply[] = []
+    const parts = signal.parts.map((reply): ReplyPart => {
+      if (reply.type !== 'text' && reply.type !== 'reasoning') return reply
+      const type = reply.type === 'text' ? 'model_text' : 'model_reasoning'
+      const open = this.#open(type, reply.part)
+      if (!reply.text.startsWith(open.written))
+        throw new UnfitReply(`part ${reply.part} is not what was streamed for it`)
+      const rest = reply.text.slice(open.written.length)
+      if (rest !== '') before.push(...this.#more({ type, part: reply.part, text: rest }))
+      before.push(...this.#end(open))
+      if (open.shown === reply.text) return reply
+      written.push(reply)
+      // What belongs to the words of the model, such as the places of citations, does not belong to others.
+      return { type: reply.type, part: reply.part, text: open.shown }
+    })
+    return [...before, { ...signal, parts, ...(written.length > 0 && { written }) }]
+  }
+}
+
+function report(
+  open: OpenPart,
+  {
+    text,
+    written,
+    replaces,
+  }: { readonly text: string; readonly written: string; readonly replaces: boolean },
+): readonly StreamedSignal[] {
+  open.written += written
+  open.shown += text
+  if (text === '' && written === '' && !replaces) return []
+  const { type, part } = open
+  const differs = text === written ? undefined : written
+  return [
+    {
+      type,
+      part,
+      text,
+      ...(replaces && { replaces: true as const }),
+      ...omitUndefined({ written: differs }),
+    },
+  ]
+}
+
+function shownBy(name: string, show: () => string): string {
+  const text: unknown = ran(name, show)
+  if (typeof text === 'string') return text
+  throw faultOf(name, 'it answered no text; let it answer one at once, and no promise')
+}
+
+function ran<T>(name: string, code: () => T): T {
+  try {
+    return code()
+  } catch (error) {
+    throw faultOf(name, `it threw ${textOfError(error)}`, error)
+  }
+}
+
+function faultOf(name: string, what: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError(
+    `The transform ${name} of outputStream failed: ${what}. Nothing of the reply is shown past it, and the run is on record up to here. Correct the transform, and continue the run with resume.`,
+    { cause },
+  )
+}
