@@ -46,9 +46,19 @@ const inOwnProcess: ReadonlySet<string> = new Set(
   ),
 )
 
+/** Sources that only tests on Postgres reach, which do not run for a mutant. */
+const onPostgresAlone: ReadonlySet<string> = new Set(
+  [
+    ...['postgres-connection', 'postgres-tables', 'run-in-postgres'].map(
+      (name) => `sql-query/postgres/${name}`,
+    ),
+    'memory/postgres-memory',
+  ].map((name) => `packages/tools/src/built-in/${name}.ts`),
+)
+
 /** The name of the area that a file is in; `undefined` for a file that is not tried. */
 export function areaNameOf(path: string): string | undefined {
-  if (inOwnProcess.has(path)) return undefined
+  if (inOwnProcess.has(path) || onPostgresAlone.has(path)) return undefined
   return areas.find(({ folders }) => folders.some((folder) => path.startsWith(folder)))?.name
 }
 

@@ -5,6 +5,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import type { HttpFetchOptions } from '@tallystick/tools/http-fetch'
 import { generate } from 'selfsigned'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { notPublic } from '../../src/built-in/http-fetch/addresses.ts'
 import { endingOf } from '../one-call.ts'
 import type { LoopbackServer } from './loopback-server.ts'
 import { loopbackServer } from './loopback-server.ts'
@@ -140,6 +141,20 @@ describe('an address that is not public', () => {
       expect(await said(`http://${place}/`, { allow })).toContain('cannot be reached')
     }
     expect(server.connections()).toBe(before)
+  })
+})
+
+describe('an address', () => {
+  it.each([
+    ['93.184.215.14', undefined],
+    ['2606:4700:4700::1111', undefined],
+    ['2a00:1450:4001:80b::200e', undefined],
+    ['::ffff:93.184.215.14', undefined],
+    ['1fff::1', 'reserved'],
+    ['4000::1', 'reserved'],
+    ['no address', 'unreadable'],
+  ])('%s is one of the public internet, or of a range: %s', (address, range) => {
+    expect(notPublic(address)).toBe(range)
   })
 })
 

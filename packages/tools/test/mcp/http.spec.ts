@@ -1,3 +1,4 @@
+import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { manualClock } from '@tallystick/core/testing'
 import { textOf } from '@tallystick/core'
 import type { Json } from '@tallystick/core/vocabulary'
@@ -34,6 +35,27 @@ describe('a server at a URL', () => {
     const manager = await connect({ shut: { url: server.url } })
     expect(manager.servers).toMatchObject([{ state: 'failed' }])
     expect(server.requests.filter((request) => request.startsWith('GET'))).toEqual([])
+  })
+
+  it.each([
+    ['no authorization', 500, 0],
+    ['an authorization', 401, 1],
+  ])('that asks for %s has the user asked for one as often as that', async (_what, status, times) => {
+    const server = await served((_request, response) => void response.writeHead(status).end())
+    let asked = 0
+    const authProvider: OAuthClientProvider = {
+      ...{ redirectUrl: 'http://127.0.0.1/back', clientMetadata: { redirect_uris: [] } },
+      clientInformation: () => ({ client_id: 'c' }),
+      ...{ tokens: () => undefined, saveTokens: () => {}, redirectToAuthorization: () => {} },
+      ...{ saveCodeVerifier: () => {}, codeVerifier: () => 'v' },
+    }
+    const authorizationCallback = (): Promise<URLSearchParams> => {
+      asked += 1
+      return Promise.reject(new Error('The user closed the page.'))
+    }
+    const manager = await connect({ shut: { url: server.url, authProvider, authorizationCallback } })
+    expect(manager.servers).toMatchObject([{ state: 'failed' }])
+    expect(asked).toBe(times)
   })
 
   it.each([400, 404, 405])(

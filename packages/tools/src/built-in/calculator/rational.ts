@@ -39,7 +39,7 @@ export function divide(a: Rational, b: Rational): Rational {
 /** The greatest whole number that is not above. */
 export function floor({ numerator, denominator, exact }: Rational): Rational {
   const truncated = numerator / denominator
-  const below = numerator < 0n && truncated * denominator !== numerator
+  const below = numerator < 0n && denominator !== 1n
   return { numerator: below ? truncated - 1n : truncated, denominator: 1n, exact }
 }
 

@@ -51,6 +51,19 @@ describe.each(ways)('write_file (%s)', (way) => {
     expect(pictureOf(box.outside)).toEqual(before)
   })
 
+  it('follows a link however its target is written', async () => {
+    const box = filled({ 'real/a.txt': 'old' })
+    symlinkSync('.//real/./a.txt', join(box.root, 'b.txt'))
+    symlinkSync('real/', join(box.root, 'short'))
+    const call = caller(toolsOver(box, way))
+    expect((await call('write_file', { path: 'b.txt', content: '1' })).text).toMatch(
+      /^Replaced "real\/a\.txt"/,
+    )
+    expect((await call('write_file', { path: 'short/c.txt', content: '2' })).text).toMatch(
+      /^Created "real\/c\.txt"/,
+    )
+  })
+
   it('writes to what a link inside the root leads to, and leaves the link', async () => {
     const box = filled({ 'real/a.txt': 'old' })
     symlinkSync('real', join(box.root, 'short'))
