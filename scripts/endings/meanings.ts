@@ -163,5 +163,5 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   invalid_input: 'The input that the approver gave does not fit the tool; the call still waits.',
   run_exists: 'A run of that id exists.',
   drained:
-    'The process takes no run further. The process that drives the run next decides about commands that are in the inbox already.',
+    'The process continues no run. The process that drives the run next decides about commands that are in the inbox already.',
 }

@@ -40,7 +40,7 @@ This page is made from the code by \`pnpm docs:endings\`, and a test holds the t
 from a limit, a reply or a failure are not written down anywhere: the runtime was asked, by playing each case.
 
 A run stops in one of two ways. It is **done**, with a reason, and nothing follows; or it is **suspended**: nothing is
-in flight, no process has to be alive, and only a command takes it further. \`await run.result\` answers either; of a
+in flight, no process has to be alive, and only a command continues it. \`await run.result\` answers either; of a
 run that was drained while something of it was under way it says **interrupted**, as lists do. It rejects only where the
 ledger or the caller's own code is at fault. Whatever the ending, finished results, partial text and usage are kept, and
 every tool request has its result.`
@@ -148,7 +148,7 @@ ${table(['outcome', 'meaning'], words(outcomes, meanings.ofOutcomes))}`
 function waits(): string {
   return `## What a run waits for
 
-\`runtime.suspended()\` lists the runs that only a command takes further. They wait for a decision about a call
+\`runtime.suspended()\` lists the runs that only a command continues. They wait for a decision about a call
 (\`approve\`, \`deny\`; with \`maxApprovalMs\` it counts as denied when the time is over and the run is resumed), or for a
 limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. What a child run waits for, the run at the top of
 it waits for: only that one is in the list, with the calls of both. A run that was drained while

@@ -90,7 +90,7 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'resume',
     group: 'drive',
-    summary: 'take a run further: after a decision, a stop or a crash',
+    summary: 'continue a run: after a decision, a stop or a crash',
     example: 'tallystick resume runs.db latest --yes --by ann',
     load: () => import('./verbs/drive/resume.ts'),
   },

@@ -163,7 +163,7 @@ describe('list', () => {
 })
 
 describe('stats', () => {
-  it('tells under each run that waits what takes it further, and where the others are', async () => {
+  it('tells under each run that waits what continues it, and where the others are', async () => {
     await using shop = await openShop()
     const results = await startAll(
       shop,

@@ -10,7 +10,7 @@ describe('the end of a list that a person reads', () => {
       expect(code).toBe(0)
       return stderr.split('\n')
     }
-    const heading = 'What takes those that wait further:'
+    const heading = 'What continues those that wait:'
     const command = expect.stringMatching(/^ {2}tallystick \w+ .+$/) as string
     await shop.start()
     expect(await said()).toEqual([heading, command, ''])

@@ -213,7 +213,7 @@ describe('the configuration of the mcp verbs', () => {
     const guessed = await tallystickFrom(folder, 'mcp', 'list', name)
     expect(guessed.code).toBe(2)
     expect(guessed.stderr).toContain(
-      `It cannot be told whose file ${join(folder, name)} is. Say it: --from claude-desktop | `,
+      `It is not known whose file ${join(folder, name)} is. Say it: --from claude-desktop | `,
     )
     const said = await tallystickFrom(folder, 'mcp', 'list', name, '--from', 'cursor')
     expect(said).toMatchObject({ code: 0, stdout: 'one  ready  raw 1, stdio, 2025-11-25\n' })

@@ -160,12 +160,12 @@ describe('a JSON Schema of an answer', () => {
     const failing = input(() => {
       throw new Error('no dates')
     })
-    expect(() => define(failing)).toThrow('(mine) cannot be told to a model: no dates. Use only')
+    expect(() => define(failing)).toThrow('(mine) cannot be described to a model: no dates. Use only')
     const strange = input(() => {
       // oxlint-disable-next-line typescript/only-throw-error -- plain JavaScript may
       throw 'never'
     })
-    expect(() => define(strange)).toThrow('(mine) cannot be told to a model: never. Use only')
+    expect(() => define(strange)).toThrow('(mine) cannot be described to a model: never. Use only')
     const targets: unknown[] = []
     const agent = define(
       telling({

@@ -129,7 +129,8 @@ describe('a model whose clean-up throws', () => {
         }
       }),
   })
-  const letGo = 'The adapter of the model loose-1 threw when its call was let go: Error: the socket is gone'
+  const letGo =
+    'The adapter of the model loose-1 threw when its call was abandoned: Error: the socket is gone'
 
   it('when it is given up for its silence ends nothing but its call', async () => {
     const { start, clock, reported } = failing(

@@ -142,14 +142,14 @@ describe('a run that was interrupted', () => {
 
 describe('a session whose run was interrupted', () => {
   it.each(['conflict', 'wait', 'join'] as const)(
-    'tells who comes with %s that resume takes it further',
+    'tells who comes with %s that resume continues it',
     async (whenBusy) => {
       const { set, runId } = await crashed()
       const next = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
       const { message, busy } = await conflictOf(set, next)
       expect(busy).toEqual({ runId, status: 'interrupted' })
       expect(message).toContain(`Run ${runId} of session chat was interrupted`)
-      expect(message).toContain(`runtime.resume('${runId}') takes it further`)
+      expect(message).toContain(`runtime.resume('${runId}') continues it`)
       expect(await set.ledger.inbox(runId)).toEqual([])
       await set.untilSettled(set.runtime.resume(runId).result)
       const again = await set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })

@@ -271,7 +271,7 @@ describe('what is said of a run that keeps its session busy', () => {
     expect(quiet).toMatchObject({ kind: 'session', busy: { runId, status } })
     expect(quiet.message).toContain('nothing has been recorded of it for 70 ms')
     expect(quiet.message).toContain(
-      `If its process is gone, runtime.resume('${runId}') takes it further; or cancel`,
+      `If its process is gone, runtime.resume('${runId}') continues it; or cancel`,
     )
   })
 

@@ -133,7 +133,7 @@ describe('structured output', () => {
       /output is 7; expected a schema/,
     )
     expect(() => defineAgent({ name: 'x', instructions: '', model, output: z.date() as never })).toThrow(
-      /cannot be told to a model/,
+      /cannot be described to a model/,
     )
   })
 })

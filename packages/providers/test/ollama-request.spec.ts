@@ -114,7 +114,7 @@ describe('tools', () => {
   })
 })
 
-describe('what the wire cannot be told', () => {
+describe('what the wire cannot express', () => {
   const received = (more: Partial<ModelRequest>) => {
     const reported: string[] = []
     const options = { warn: ({ what, message }: OllamaWarning) => reported.push(`${what}: ${message}`) }

@@ -157,7 +157,7 @@ describe('defineTool', () => {
     [
       'a date',
       { input: z.object({ on: z.date() }) },
-      /\(zod\) cannot be told to a model: Date cannot be.*text for dates/,
+      /\(zod\) cannot be described to a model: Date cannot be.*text for dates/,
     ],
     [
       'bare valibot',

@@ -7,7 +7,7 @@ import { configPath, type WantedConfig } from './find-config.ts'
 /** Which configuration is wanted, and for what. */
 export interface LoadConfigOptions extends WantedConfig {
   readonly context: ConfigContext
-  /** Hears which file is about to be loaded, where it was not named but found. */
+  /** Gets the file that is about to be loaded, where it was not named but found. */
   readonly onFound: (path: string) => void
 }
 

@@ -16,7 +16,7 @@ export interface DriveRunOptions {
   readonly by: string
   /** Asked for each call that waits, one at a time. */
   readonly choose: (approval: PendingApproval) => ApprovalChoice | Promise<ApprovalChoice>
-  /** Hears each event of the run once, in order, from the first. The next one waits for it. */
+  /** Gets each event of the run once, in order, from the first. The next one waits for it. */
   readonly watch: (event: RuntimeEvent) => void | Promise<void>
 }
 

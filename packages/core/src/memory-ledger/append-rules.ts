@@ -158,7 +158,7 @@ export function endsRun(events: readonly RuntimeEvent[]): boolean {
   return events.some(({ type }) => type === 'run_finished')
 }
 
-/** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` are to be told. */
+/** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */
 export function takesEntries({ consumedInboxKeys = [] }: AppendOptions): boolean {
   return consumedInboxKeys.length > 0
 }

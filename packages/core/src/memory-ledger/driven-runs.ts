@@ -23,7 +23,7 @@ export class DrivenRuns {
     else this.taken(runId, epoch)
   }
 
-  /** The writer of an epoch, or of any, lets go; a later one keeps its run. */
+  /** The writer of an epoch, or of any, releases its run; a later one keeps it. */
   #release(runId: RunId, epoch: number = Infinity): void {
     if ((this.#epochs.get(runId) ?? Infinity) <= epoch) this.#epochs.delete(runId)
   }

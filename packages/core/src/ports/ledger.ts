@@ -119,17 +119,17 @@ export interface TailedEvent {
  *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change. With
  *   `inbox` the caller follows only what is put into the inbox and taken out of it: a ledger that can tell emits
  *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends.
- * - `release`, where a ledger has it, reports that the writer of an epoch (without one: any writer) lets go of a run:
+ * - `release`, where a ledger has it, reports that the writer of an epoch (without one: any writer) releases a run:
  *   this process works no more on it, until it appends to it or takes it over again. It changes no stored data. A
  *   store that lets only one process write makes other processes wait no longer than until then. A `run_finished`
  *   reports the same.
  * - `isDriven`, where a ledger has it, returns whether a process drives a run: it has appended to it or taken it
- *   over, and has neither let go of it nor ended since. `undefined` if the store cannot know. A run that has not
+ *   over, and has neither released it nor ended since. `undefined` if the store cannot know. A run that has not
  *   ended, waits for nothing and is not driven was interrupted.
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
  *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
  *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
- * - `close` lets go of files and connections; lazy appends are durable after it.
+ * - `close` releases files and connections; lazy appends are durable after it.
  */
 export interface Ledger {
   readonly deltaDelayMs?: number

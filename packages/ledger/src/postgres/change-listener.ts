@@ -76,7 +76,7 @@ export class ChangeListener {
     else await client.end().catch(() => undefined)
   }
 
-  /** Lets go of the connection. It may listen again later. */
+  /** Releases the connection. It may listen again later. */
   async leave(): Promise<void> {
     const client = this.#client
     this.#client = undefined

@@ -22,7 +22,7 @@ export class ChangeNotifier {
     if (!this.#isSending) void this.#sendAll()
   }
 
-  /** Sends what is left to be told. */
+  /** Sends the hints that are left. */
   async flush(): Promise<void> {
     await this.#sendChanged()
   }

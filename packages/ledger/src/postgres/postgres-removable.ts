@@ -8,7 +8,7 @@ import { eventRange } from './rows/event-batch.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import type { StoreAccess } from './store-access.ts'
 
-/** Lets payloads of a ledger be taken away. `changed` hears of each run that lost any. */
+/** Lets payloads of a ledger be taken away. `changed` gets each run that lost any. */
 export function postgresRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
   return {
     payloads: (query) =>

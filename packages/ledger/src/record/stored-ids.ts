@@ -60,7 +60,7 @@ export class RunIdSieve {
   }
 }
 
-/** Hears every run of a list; the error is that of rows which had to be left out. */
+/** Gets every run of a list; the error is that of rows which had to be left out. */
 export async function untilBadIds<T>(
   runs: AsyncIterable<T>,
   onRun: (run: T) => void,

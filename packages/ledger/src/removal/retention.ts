@@ -30,7 +30,7 @@ export interface RetentionOptions {
   readonly reason?: string
   /** Only counts. */
   readonly dryRun?: boolean
-  /** Hears after each step what has been done so far. */
+  /** Gets after each step what has been done so far. */
   readonly onProgress?: (soFar: RetentionReport) => void
 }
 

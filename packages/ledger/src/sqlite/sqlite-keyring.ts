@@ -9,7 +9,7 @@ import { ledgerFailure, sqliteCode } from './schema/sqlite-failure.ts'
 
 const keyBytes = 32
 
-/** A keyring in a file, and the way to let go of it. */
+/** A keyring in a file, and the way to release it. */
 export interface SqliteKeyring extends Keyring {
   close(): void
 }

@@ -7,7 +7,7 @@ import { eventRows } from './rows/event-batch.ts'
 import type { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 
-/** Lets payloads of an open ledger file be taken away. `changed` hears of each run that lost any. */
+/** Lets payloads of an open ledger file be taken away. `changed` gets each run that lost any. */
 export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
   const opened = async (work: (store: SqliteStore) => readonly EventRow[]): Promise<readonly StoredRow[]> =>
     (await access.withDecoding(await access.read(work))).map(storedRow)

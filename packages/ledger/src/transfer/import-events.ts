@@ -27,7 +27,7 @@ export interface ImportReport {
   readonly torn?: { readonly line: number }
 }
 
-/** Who hears how an import goes. */
+/** Reports how an import proceeds. */
 export interface ImportOptions {
   /** Called after each run, and waited for. */
   readonly onRun?: (run: ImportedRun) => void | Promise<void>

@@ -73,7 +73,7 @@ export class RunImport {
     this.#seq = event.seq
   }
 
-  /** Lets go of what the ledger lent. */
+  /** Releases what the ledger lent. */
   async end(): Promise<void> {
     await this.#present.return(undefined)
   }

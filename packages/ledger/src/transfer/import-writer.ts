@@ -42,7 +42,7 @@ export class ImportWriter {
     this.#lazyCharacters = isLazy ? lazyCharacters : 0
   }
 
-  /** Appends what was added, makes all of it durable, and lets go of the last run. */
+  /** Appends what was added, makes all of it durable, and releases the last run. */
   async finish(): Promise<void> {
     if (this.#group.length > 0) await this.#append('barrier')
     else if (this.#lazyEvents > 0 && this.#written) {

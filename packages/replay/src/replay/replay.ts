@@ -48,7 +48,7 @@ export interface ReplayOptions {
    * (`prepareTurn`, `stopWhen`, checks of calls) is taken from the record instead of asked again.
    */
   readonly context?: unknown
-  /** Hears how many events happened again, decision by decision. */
+  /** Gets how many events happened again, decision by decision. */
   readonly onEvents?: ((events: number) => void) | undefined
 }
 
@@ -61,7 +61,7 @@ export interface ReplayReport {
 }
 
 /**
- * Drives the machine and the given agent's code again with what the run was told from outside: recorded model streams,
+ * Drives the machine and the given agent's code again with what the run received from outside: recorded model streams,
  * tool results, commands and times. Makes no model call and runs no tool; the tools' own checks, which say what runs
  * and what a person is asked, are the code of today. Reports the first event that differs.
  *

@@ -63,7 +63,7 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
       text += decoder.decode(value, { stream: true })
     }
   } catch (error) {
-    // The rest is not read. A sender that is gone cannot be told.
+    // The rest is not read. A sender that has left gets no answer.
     void reader.cancel().catch(() => {})
     if (error instanceof RefusedRequestError) throw error
     throw new RefusedRequestError(400, 'malformed', 'The body is not UTF-8, or it was cut off.')

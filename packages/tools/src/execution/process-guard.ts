@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 
 /**
  * Ends groups of processes when this process ends, however it ends: `kill -9` included. A shell holds the other end of a
- * pipe, and ends the groups that it was told of when the pipe closes.
+ * pipe, and ends the groups that it got when the pipe closes.
  */
 export interface ProcessGuard {
   /** Watches over the group of this process from now on. */

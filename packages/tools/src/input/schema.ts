@@ -69,7 +69,7 @@ function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<un
     raw = converter.input({ target: 'draft-2020-12' })
   } catch (error) {
     throw new ConfigurationError(
-      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be told to a model: ${messageOf(error)}. ` +
+      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${messageOf(error)}. ` +
         'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
       { cause: error },
     )

@@ -153,7 +153,7 @@ function around<Context>(
     return () => {
       cancellation.unsubscribe()
       inner?.unsubscribe()
-      // Middleware that holds something while it waits gets to let go of it.
+      // Middleware that holds something while it waits gets to release it.
       const gone = new DOMException('No caller waits for this call any more', 'AbortError')
       abort.abort(gone)
       stop?.(gone)

@@ -36,7 +36,7 @@ export interface ResumeOptions extends AgentOverrides {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'take a run further: after a decision, a stop or a crash',
+  summary: 'continue a run: after a decision, a stop or a crash',
   example: 'tallystick resume runs.db latest --yes --by ann',
 }
 

@@ -189,7 +189,7 @@ function busySession(
     const resume = commandLine(programName, 'resume', ledger, busy.runId)
     return new CommandError(
       'refused',
-      `Session ${session} has a run that was interrupted: it has not ended, and no process drives it. Take it further: ` +
+      `Session ${session} has a run that was interrupted: it has not ended, and no process drives it. Continue it: ` +
         `${resume}\nOr end it with cancel. Then start this one again.`,
       { cause: error },
     )
@@ -197,7 +197,7 @@ function busySession(
   return new CommandError(
     'refused',
     `Session ${session} has a run that has not ended, and a second one beside it would be a second history. See it: ${list}\n` +
-      'Take it further with resume, end it with cancel, or say --wait to begin after its end; waiting ends if the run records nothing for ten minutes.',
+      'Continue it with resume, end it with cancel, or say --wait to begin after its end; waiting ends if the run records nothing for ten minutes.',
     { cause: error },
   )
 }

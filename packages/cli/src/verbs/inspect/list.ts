@@ -43,7 +43,7 @@ export interface ListOptions {
 /** A page on a terminal. */
 const pageRuns = 50
 
-/** So many runs that wait are shown with what takes them further. */
+/** So many runs that wait are shown with what continues them. */
 const maxNextShown = 3
 
 /** How the help lists it. */
@@ -199,7 +199,7 @@ class Lines implements Output {
     const shown = this.#next.slice(0, maxNextShown).map((next) => `  ${next}`)
     say(
       [
-        'What takes those that wait further:',
+        'What continues those that wait:',
         ...shown,
         ...(this.#next.length > maxNextShown ? ['  …'] : []),
       ].join('\n'),

@@ -86,7 +86,7 @@ function hostOf(path: string): McpHost {
   if (folder === '.gemini') return 'gemini'
   throw new CommandError(
     'usage',
-    `It cannot be told whose file ${path} is. Say it: --from ${mcpHosts.join(' | ')}.`,
+    `It is not known whose file ${path} is. Say it: --from ${mcpHosts.join(' | ')}.`,
   )
 }
 

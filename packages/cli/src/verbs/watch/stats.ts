@@ -164,7 +164,7 @@ function section(title: string, text: string): string {
   return `${title}:${text === '' ? ' none' : `\n${text.trimEnd().replaceAll(/^/gm, '  ')}`}\n`
 }
 
-/** A line a run, and under it what takes it further. */
+/** A line a run, and under it what continues it. */
 function runsText(runs: readonly RunRow[], { programName }: CommandContext, ledgerPath: string): string {
   const lines = table(
     runs.map(({ summary: { runId, agent, lastAt }, statusView }) => [

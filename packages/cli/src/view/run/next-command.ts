@@ -2,7 +2,7 @@ import { commandLine } from '../../command/command-context.ts'
 import type { RunRow } from '../../runs/run-row.ts'
 import type { Place } from '../text/next-commands.ts'
 
-/** Returns the first command that takes a run further, to paste into a shell; `undefined` if none is needed. */
+/** Returns the first command that continues a run, to paste into a shell; `undefined` if none is needed. */
 export function nextCommand(run: RunRow, { programName, ledgerPath }: Place): string | undefined {
   const args = nextArguments(run)
   if (args === undefined) return undefined

@@ -62,7 +62,7 @@ function mayBeSuspended(state: RunState): boolean {
   return isHeld && !hasPendingHandoff && !requiresEffects(state)
 }
 
-/** While something is in flight, nothing is suspended: what it reports has to be heard. */
+/** While something is in flight, nothing is suspended: its report has to be handled. */
 function pendingAction(state: RunState, now: number, rules: Rules): Action {
   const action = nextInPhase(state, now, rules)
   return action.kind === 'suspend' && requiresEffects(state) ? { kind: 'wait' } : action

@@ -45,7 +45,7 @@ export function recoverToolSignal(
       }
       if (event.type !== 'tool_result') return undefined
       const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused } = event
-      // Only the attempt that is under way is heard.
+      // Only the attempt that is under way counts.
       const attempt = findCall(state, toolCallId)?.attempts ?? 0
       return {
         type: cause,

@@ -100,7 +100,7 @@ function jsonSchemaOf(agent: string, schema: StandardSchemaV1): JsonObject {
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(
-      `The output schema of agent ${agent} (${standard.vendor}) cannot be told to a model: ${reason}. Use only what JSON can carry.`,
+      `The output schema of agent ${agent} (${standard.vendor}) cannot be described to a model: ${reason}. Use only what JSON can carry.`,
       { cause },
     )
   }

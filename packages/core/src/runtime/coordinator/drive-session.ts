@@ -116,7 +116,7 @@ export class DriveSession {
     return state
   }
 
-  /** Lets go of the run: tells the ledger at once, before any caller has the result. */
+  /** Releases the run: tells the ledger at once, before any caller has the result. */
   release(): Promise<void> {
     return (this.#released ??= this.#tellLedger())
   }

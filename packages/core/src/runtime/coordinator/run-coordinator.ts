@@ -110,7 +110,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     return (this.#stopped ??= this.#ensureDriven(false))
   }
 
-  /** What followed from commands to child runs may have taken this run further. */
+  /** What followed from commands to child runs may have continued this run. */
   async #afterDelivery(): Promise<RunResult> {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
@@ -301,7 +301,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     return await this.#resultOf(state)
   }
 
-  /** Lets go of the run that has stopped, and refuses the commands that come too late for it. */
+  /** Releases the run that has stopped, and refuses the commands that come too late for it. */
   #onStopped(session: DriveSession, state: RunState): void {
     const { acknowledgements } = this.#run
     this.#isDone = state.phase === 'done'
@@ -315,7 +315,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   #reportEnd(state: RunState): void {
     const { parts, runs, context } = this.#run
     this.#reported = runs.reportEnd(state, context)
-    const what = `The parent of run ${this.runId} was not told of its end`
+    const what = `The parent of run ${this.runId} did not learn of its end`
     this.#reported.catch((error: unknown) => parts.host.report(error, what))
   }
 

@@ -88,7 +88,7 @@ export class RunLoop {
     try {
       return await this.#run()
     } catch (error) {
-      // Another writer has begun the run: it holds it, and this one lets go of nothing.
+      // Another writer has begun the run: it holds it, and this one releases nothing.
       if (this.#state === undefined && error instanceof LedgerConflictError) this.isWriter = false
       throw error
     }

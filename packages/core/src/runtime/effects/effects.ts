@@ -147,7 +147,7 @@ export class Effects {
         try {
           stop?.()
         } catch (error) {
-          // A faulty adapter or tool must not stop the run that lets go of it.
+          // A faulty adapter or tool must not stop the run that abandons it.
           host.report(
             error,
             `What was in flight for run ${effect.state.runId} (${effect.kind}) threw when it was stopped`,

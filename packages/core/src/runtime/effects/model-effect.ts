@@ -85,7 +85,7 @@ export function startModelCall(
       error: (error: unknown) => fail(failureOf(error, model)),
       complete: () => fail(brokenAdapter(model, 'it completed without model_finished')),
     },
-    (error) => report(error, `The adapter of the model ${model.modelId} threw when its call was let go`),
+    (error) => report(error, `The adapter of the model ${model.modelId} threw when its call was abandoned`),
   )
   watch()
   if (totalMs !== undefined)

@@ -50,7 +50,7 @@ const reportable: ReadonlySet<Outcome> = new Set([
 
 /**
  * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
- * unless it is abandoned first, after which nothing that it does is heard.
+ * unless it is abandoned first, after which nothing that it does counts.
  */
 export function startTool(start: ToolStart, post: Post): RunningTool {
   const { call, context, host, graceMs = 0, tool = missingTool(call.name) } = start
@@ -116,7 +116,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
       error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`, again),
       complete: () => fail('The tool ended without a result.'),
     },
-    (error) => report(error, `The tool ${call.name} threw when it was let go`),
+    (error) => report(error, `The tool ${call.name} threw when it was abandoned`),
   )
   const giveUp = (): void => end('timed_out', textContent('timed_out'), again)
   const timeOut = (reason: string): void => {

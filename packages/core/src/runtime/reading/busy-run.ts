@@ -109,5 +109,5 @@ function sessionText({ sessionId }: RunState): string {
 }
 
 function resumeText({ runId }: RunState): string {
-  return `runtime.resume('${runId}') takes it further`
+  return `runtime.resume('${runId}') continues it`
 }

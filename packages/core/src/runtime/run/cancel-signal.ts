@@ -32,7 +32,7 @@ export function cancelCommandOf(signal: CancelSignal | undefined): OutsideComman
 export function cancelWith(signal: CancelSignal, coordinator: RunCoordinator): void {
   const onAbort = (): void => {
     const command = cancelCommandOf(signal)
-    // A run that cannot be told has failed, and its handle says so.
+    // A run that takes no command has failed, and its handle says so.
     if (command) coordinator.send(command).catch(() => {})
   }
   const leave = (): void => signal.removeEventListener('abort', onAbort)

@@ -17,7 +17,7 @@ import { tailUntil } from '../contract/tail-until.ts'
 
 const facts = everyFact(run)
 
-/** Closing lets go; what was acknowledged is there when the store is opened again. */
+/** Closing releases files; what was acknowledged is there when the store is opened again. */
 export const closeCases: readonly LedgerContractCase[] = [
   {
     promise: 'a ledger that is closed refuses every use, and closing it again does nothing',

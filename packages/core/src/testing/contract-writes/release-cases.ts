@@ -45,7 +45,7 @@ export const releaseCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a writer that was relieved lets go of nothing that its successor has',
+    promise: 'a writer that was relieved releases nothing that its successor has',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)

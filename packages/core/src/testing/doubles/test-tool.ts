@@ -25,7 +25,7 @@ export interface TestToolOptions {
 /** What a test tool may report beside its result. */
 export interface TestReport {
   progress(data: Json): void
-  /** The call is settled later: what the tool returns after this is not heard. */
+  /** The call is settled later: what the tool returns after this does not count. */
   defer(externalId: string, deadlineMs?: number): void
 }
 

@@ -20,7 +20,7 @@ export interface EventEnvelope {
   readonly cause?: Cause
   /** The key of the inbox entry that decided the event, where one did: its sender finds the decision by it. */
   readonly inboxKey?: string
-  /** The process was being drained: what it heard was decided, and nothing that followed from it was begun. */
+  /** The process was being drained: what had arrived was decided, and nothing that followed from it was begun. */
   readonly draining?: true
   /** Present where what was said is gone from the ledger: the event holds its facts, and markers in the place of content. */
   readonly removed?: Removed

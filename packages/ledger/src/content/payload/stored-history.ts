@@ -139,7 +139,7 @@ function digestsAfter(before: string, lines: readonly string[]): readonly string
   return lines.map((line) => (digest = hash('sha256', `["${digest}",${line}]`)))
 }
 
-/** Whether a piece is called by what it says, as far as that can be told without a key. */
+/** Whether a piece is called by what it says, as far as that is known without a key. */
 export function isNamedRight({ name, before, body }: HistoryPiece): boolean {
   return body[0] === 1 || digestsAfter(before ?? emptyHistoryDigest, linesOf(body)).at(-1) === name
 }

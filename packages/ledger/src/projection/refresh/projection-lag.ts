@@ -19,7 +19,7 @@ export interface CurrentProjections {
 export interface ProjectionOptions {
   /** Whether they are brought up to date in the store, where it was opened to write. `true` unless given. */
   readonly refresh?: boolean
-  /** Hears how many more events were folded. */
+  /** Gets how many more events were folded. */
   readonly onProgress?: OnProgress
 }
 

@@ -21,7 +21,7 @@ export async function rebuildProjections(
   ledger: Ledger,
   folded: OnProgress = () => {},
 ): Promise<RebuildReport> {
-  requireOptions('rebuildProjections', option.anyFunction, folded, 'what hears the progress')
+  requireOptions('rebuildProjections', option.anyFunction, folded, 'what gets the progress')
   const database = requireProjections(ledger)
   await dropSnapshots(database)
   await dropProjections(database)

@@ -13,7 +13,7 @@ export const runsPerChange = 64
 /** How often a change is tried anew that others were quicker with. */
 const maxTries = 50
 
-/** Hears how many more events were folded. */
+/** Gets how many more events were folded. */
 export type OnProgress = (events: number) => void
 
 /**

@@ -8,7 +8,7 @@ import type { CallCount } from './call-counts.ts'
  * The status of a run by its own events.
  * - `done`: it came to what was wanted, or was cancelled
  * - `failed`: it ended otherwise
- * - `suspended`: only a command takes it further
+ * - `suspended`: only a command continues it
  * - `unfinished`: something of it is in flight, or was when its process ended
  * - `unreadable`: it is damaged, or a newer release wrote it
  */

@@ -26,7 +26,7 @@ export interface AiSdkOptions {
    * If not given, `supportsStructuredOutputs` of the provider decides, or its warning, from the next call on.
    */
   readonly answerInInstructions?: boolean | undefined
-  /** Hears what the provider could not do of a request, each thing once for a model. Must not throw. */
+  /** Gets what the provider could not do of a request, each thing once for a model. Must not throw. */
   readonly onWarning?: ((warning: AiSdkWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds. 5 minutes. */
   readonly responseTimeoutMs?: number | undefined

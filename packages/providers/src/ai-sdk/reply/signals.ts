@@ -16,7 +16,7 @@ export interface Reply {
   /** Whether a reply of which nothing says that it ended, counts as whole. */
   readonly endOfStreamIsEnd: boolean
   readonly now: () => number
-  /** Hears what the provider could not do of the request. */
+  /** Gets what the provider could not do of the request. */
   readonly warn: (warning: AiSdkWarning) => void
   readonly blocks: Block[]
   /** The blocks that stream now, by the kind and the id that the AI SDK gave them. */

@@ -2,7 +2,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warning } from '../../shared/options/warning.ts'
 import type { AnthropicClient, AnthropicClientOptions } from '../client/client.ts'
 
-/** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
+/** Something that a request asked for and that this wire cannot express. The call goes out without it. */
 export interface AnthropicWarning extends Warning {
   readonly what:
     | 'schema'
@@ -76,7 +76,7 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Fields of the request's body that no option covers. They win over those that one does. */
   readonly extraBody?: JsonObject | undefined
-  /** Hears what a request could not be told, each thing once for a model. Must not throw. */
+  /** Gets what a request could not express, each thing once for a model. Must not throw. */
   readonly onWarning?: ((warning: AnthropicWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
   readonly responseTimeoutMs?: number | undefined

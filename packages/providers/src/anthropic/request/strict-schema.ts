@@ -129,7 +129,7 @@ interface Keywords {
   readonly inWords: JsonObject
 }
 
-/** The keywords that are no schemas themselves: those that the vendor knows, and those to be told in words. */
+/** The keywords that are no schemas themselves: those that the vendor knows, and those to be described in words. */
 function keywords(node: JsonObject, path: string, { notes }: Fitting): Keywords {
   const kept: { [keyword: string]: Json } = {}
   const inWords: { [keyword: string]: Json } = {}

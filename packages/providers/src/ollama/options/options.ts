@@ -3,7 +3,7 @@ import type { Warning } from '../../shared/options/warning.ts'
 import type { OllamaClientOptions } from '../client/client.ts'
 import type { WireThinking } from '../client/wire.ts'
 
-/** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
+/** Something that a request asked for and that this wire cannot express. The call goes out without it. */
 export interface OllamaWarning extends Warning {
   readonly what:
     | 'schema'
@@ -32,7 +32,7 @@ export interface OllamaOptions extends OllamaClientOptions {
   readonly parameters?: JsonObject | undefined
   /** Fields of the request's body that no option covers. They win over those that one does. */
   readonly extraBody?: JsonObject | undefined
-  /** Hears what a request could not be told, each thing once for a model. Must not throw. */
+  /** Gets what a request could not express, each thing once for a model. Must not throw. */
   readonly onWarning?: ((warning: OllamaWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds, the loading of the model included. 5 minutes, which is also where Node's own fetch gives up. */
   readonly responseTimeoutMs?: number | undefined

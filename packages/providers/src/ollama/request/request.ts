@@ -129,11 +129,11 @@ function warnings(
 ): OllamaWarning[] {
   const all: OllamaWarning[] = []
   if (toolChoice.type === 'any' || toolChoice.type === 'tool') {
-    const message = 'Ollama cannot be told that a tool must be called: the model may answer without one.'
+    const message = 'Ollama has no way to demand a tool call: the model may answer without one.'
     all.push({ what: 'tool_choice', message })
   }
   if (toolsShown && !parallelToolCalls) {
-    const message = 'Ollama cannot be told to ask for one call at a time: all that come are taken.'
+    const message = 'Ollama has no way to ask for one call at a time: all that come are taken.'
     all.push({ what: 'parallel_tool_calls', message })
   }
   if (toolsShown && outputSchema !== undefined) {

@@ -3,7 +3,7 @@ import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 
 /** What the server's own structures hold of a schema. Anything else it drops without a word. */
 const known = new Set(['type', 'anyOf', 'items', 'description', 'enum', 'properties', 'required'])
-/** What says nothing that a model needs to be told. */
+/** Keywords that a model needs no word of. */
 const silent = new Set([
   '$schema',
   '$id',

@@ -22,6 +22,6 @@ export interface RequestSettings {
 
 /** How one request is rendered. */
 export interface RenderSettings extends RequestSettings {
-  /** Reports what the wire cannot be told of this request. */
+  /** Reports what the wire cannot express of this request. */
   readonly warn: Warn<OpenAIWarning>
 }

@@ -16,7 +16,7 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
     warn({ what: 'tool_choice', message })
   }
   if (!parallelToolCalls && !quirks.parallelToolCalls) {
-    const message = 'The server cannot be told to make one call at a time, so it may make several.'
+    const message = 'The server has no way to ask for one call at a time, so it may make several.'
     warn({ what: 'parallel_tool_calls', message })
   }
   const choice =

@@ -34,7 +34,7 @@ export interface Item {
   readonly pieces: Map<number, Piece>
   /** The place in the reply of a call, or of an item that only the vendor understands. */
   readonly part: number | undefined
-  /** A call's input so far, and whether its end was told. */
+  /** A call's input so far, and whether its end was reported. */
   inputText: string
   inputWhole: boolean
   closed: boolean

@@ -19,7 +19,7 @@ interface Refused {
   readonly failure: ProviderError
   readonly body: object
   readonly changes: FallbackChanges
-  /** Where the run was told that its past is kept: what is lost there is nowhere else. */
+  /** Whether the run relies on a past that the provider keeps: if that is lost, it is nowhere else. */
   readonly given?: ProviderState | undefined
 }
 

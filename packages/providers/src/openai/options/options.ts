@@ -1,7 +1,7 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAIClientOptions } from '../client/client.ts'
 
-/** Something that a request asked for and that this wire, or this server, cannot be told. The call goes out without it. */
+/** Something that a request asked for and that this wire, or this server, cannot express. The call goes out without it. */
 export interface OpenAIWarning {
   /** What was left out or changed. */
   readonly what:
@@ -47,7 +47,7 @@ export interface OpenAICommonOptions extends OpenAIClientOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Fields of the request's body that no option covers. They win over those that one does. */
   readonly extraBody?: JsonObject | undefined
-  /** Hears what a request could not be told, each thing once for a model. Must not throw. */
+  /** Gets what a request could not express, each thing once for a model. Must not throw. */
   readonly onWarning?: ((warning: OpenAIWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
   readonly responseTimeoutMs?: number | undefined

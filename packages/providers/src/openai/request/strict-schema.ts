@@ -179,7 +179,7 @@ function chosenFrom(
   fitting: Fitting,
 ): JsonObject[] {
   if (node['anyOf'] === undefined) fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
-  // Whose null it was could not be told afterwards.
+  // Afterwards it would not be known whose null it was.
   const inside =
     choices.filter(isObjectSchema).length > 1 ? { ...fitting, optional: 'refused' as const } : fitting
   return choices.map((choice, index) =>

@@ -1,7 +1,7 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { defer, map, type Observable } from 'rxjs'
 
-/** Something that a request asked for and that a wire cannot be told. The call goes out without it. */
+/** Something that a request asked for and that a wire cannot express. The call goes out without it. */
 export interface Warning {
   /** What was left out or changed. */
   readonly what: string
