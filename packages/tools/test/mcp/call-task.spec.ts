@@ -61,6 +61,19 @@ describe('a call that a server takes as a task', () => {
     expect(server.asked).toEqual(['tools/call', ...polls, 'tasks/result'])
   })
 
+  it('says nothing of a long secret in its progress, however often the server repeats it', async () => {
+    const secret = `secret-${'0123456789'.repeat(120)}`
+    const message = `${secret} ${secret} ${secret}`
+    const { manager, clock } = await connected(
+      { states: [working, { status: 'working', statusMessage: message }, completed], result: done },
+      { headers: { authorization: `Bearer ${secret}` } },
+    )
+    const heard: Json[] = []
+    const call = manager.call('bad', 'work', {}, { onProgress: (data) => void heard.push(data) })
+    expect(await ended(call, clock)).toBe('worked')
+    expect(heard[1]).toEqual({ status: 'working', message: '[secret] [secret] [secret]' })
+  })
+
   it('ends as failed where the task failed, or the server cancelled it', async () => {
     const failed = { ...done, isError: true }
     const plans: readonly [TaskPlan, string][] = [

@@ -101,6 +101,12 @@ describe('a server at a URL', () => {
     const manager = await connect({ bad: { url: server.url, headers } })
     expect(await said(manager, 'echo', { text: 'it is secret-0123456789' })).toBe('it is [secret]')
     expect(server.lastHeaders()).toMatchObject(headers)
+    const long = `secret-${'0123456789'.repeat(120)}`
+    const other = await connect({ bad: { url: server.url, headers: { authorization: `Bearer ${long}` } } })
+    const reports: Json[] = []
+    const onProgress = (data: Json): void => void reports.push(data)
+    await other.call('bad', 'steps', { count: 1, message: `${long} ${long}` }, { onProgress })
+    expect(reports[0]).toMatchObject({ message: '[secret] [secret]' })
     expect(JSON.stringify([manager.servers, manager.pins])).not.toContain('secret-0123456789')
   })
 

@@ -203,7 +203,8 @@ function pollMs({ pollInterval = defaultPollMs }: Task, { quietMs }: TaskParts):
 function stateOf({ status, statusMessage }: Task, { connection }: TaskParts): Json {
   if (statusMessage === undefined) return { status }
   const { secrets } = connection.server
-  return { status, message: cleanLine(withoutSecrets(statusMessage.slice(0, 2_000), secrets), 500) }
+  // Struck out before it is cut, since a cut secret is not recognised.
+  return { status, message: cleanLine(withoutSecrets(statusMessage, secrets), 500) }
 }
 
 function forgotten(error: unknown, { connection: { server } }: TaskParts): ToolError {

@@ -172,9 +172,8 @@ function progressData({ progress, total, message }: Progress, secrets: KnownSecr
   return {
     progress: finite(progress),
     ...(total !== undefined && { total: finite(total) }),
-    ...(typeof message === 'string' && {
-      message: cleanLine(withoutSecrets(message.slice(0, 2_000), secrets), 500),
-    }),
+    // Struck out before it is cut, since a cut secret is not recognised.
+    ...(typeof message === 'string' && { message: cleanLine(withoutSecrets(message, secrets), 500) }),
   }
 }
 
