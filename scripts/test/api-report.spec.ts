@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
@@ -43,4 +43,10 @@ it('is another one where a declaration changes, and the same where its comment d
     apiReport(packageOf({ 'index.d.ts': index, 'parts.d.ts': text, 'more.d.ts': more }))
   expect(report(parts.replace('Counts', 'Adds'))).toBe(report(parts))
   expect(report(parts.replace('): number', '): string'))).not.toBe(report(parts))
+})
+
+it('finds at most 45 names in the root of core: types that few programs name are in its kit', () => {
+  const report = readFileSync(join(import.meta.dirname, '../../packages/core/api.txt'), 'utf8')
+  const [, names] = /^## @tallystick\/core \((\d+) names\)$/m.exec(report) ?? []
+  expect(Number(names)).toBeLessThanOrEqual(45)
 })

@@ -1,6 +1,7 @@
 // There: a handoff with nestHandoffHistory, which folds the transcript into one message for the next agent. Here: a filter.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, foldedHistory, handoff, memoryLedger } from '@tallystick/core'
+import { createRuntime, defineAgent, handoff, memoryLedger } from '@tallystick/core'
+import { foldedHistory } from '@tallystick/core/kit'
 import { scriptedModel } from '@tallystick/core/testing'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'

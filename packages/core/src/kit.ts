@@ -5,7 +5,27 @@ export type {
   HandoffTarget,
   Handoffs,
   ModelTimeouts,
+  TurnToPrepare,
 } from './runtime/agent/agent.ts'
+export { foldedHistory } from './machine/messages/plain-text.ts'
+export type { Host } from './ports/clock.ts'
+export type { GivenHooks, HookMoment, RunHooks } from './runtime/agent/hooks.ts'
+export type {
+  OutputPart,
+  OutputStreamOptions,
+  OutputTransform,
+  OutputWriter,
+} from './runtime/output/output-stream.ts'
+export type { RecordedRun } from './runtime/definition/runtime-parts.ts'
+export type { InputMessage, RunInput } from './runtime/session/run-input.ts'
+export type {
+  ApprovalClaims,
+  ApprovalTokenOptions,
+  ApprovalTokens,
+  IssueOptions,
+  TokenDecision,
+  TokenRefusal,
+} from './runtime/run/approval-token.ts'
 export type { PolicyCall, PolicyVerdict } from './runtime/agent/approval-policy.ts'
 export {
   type GuardedCall,
@@ -72,6 +92,7 @@ export { defaultHost } from './runtime/run/host.ts'
 export type {
   Given,
   InContext,
+  RuntimeSession,
   SendOptions,
   SessionRunOptions,
   SettledResult,

@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
-import { textOf, type Message, type RunResult, type ToolResult } from '@tallystick/core'
+import { textOf, type Message, type RunResult } from '@tallystick/core'
+import type { ToolResult } from '@tallystick/core/vocabulary'
 import { checkTranscript, seededRandom } from '@tallystick/core/testing'
 import { checkedRun, stage, type Stage, type StageOptions } from './stage.ts'
 

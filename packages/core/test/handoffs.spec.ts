@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
   defineAgent,
-  foldedHistory,
   handBack,
   handoff,
   memoryLedger,
@@ -11,6 +10,7 @@ import {
   type AgentOptions,
   type RunState,
 } from '@tallystick/core'
+import { foldedHistory } from '@tallystick/core/kit'
 import { evolve } from '@tallystick/core/machine'
 import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'

@@ -6,9 +6,9 @@ import {
   memoryLedger,
   outputMask,
   outputTransform,
-  type OutputStreamOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
+import type { OutputStreamOptions } from '@tallystick/core/kit'
 import { checkLaws, manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
 import { ofType, recorded } from './stage.ts'
 

@@ -11,10 +11,9 @@ import {
   type AgentOptions,
   type Message,
   type Model,
-  type OutputStreamOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { shownEvent } from '@tallystick/core/kit'
+import { shownEvent, type OutputStreamOptions } from '@tallystick/core/kit'
 import { auditAll } from '@tallystick/core/machine'
 import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
 import type { ModelSignal } from '@tallystick/core/vocabulary'

@@ -1,7 +1,8 @@
 // However the pieces of a reply part it: a mask shows what replacing in the whole text shows, and units are the text itself.
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { outputMask, outputTransform, type OutputPart, type OutputTransform } from '@tallystick/core'
+import { outputMask, outputTransform } from '@tallystick/core'
+import type { OutputPart, OutputTransform } from '@tallystick/core/kit'
 import { sampleRunId } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
 

@@ -6,13 +6,12 @@ import {
   defineAgent,
   memoryLedger,
   type Model,
-  type RecordingPolicy,
   type RunOptions,
   type RuntimeEvent,
   type RuntimeOptions,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { recordingParts, type RecordingPart } from '@tallystick/core/vocabulary'
+import { recordingParts, type RecordingPart, type RecordingPolicy } from '@tallystick/core/vocabulary'
 import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
 import { ofType, recorded } from './stage.ts'
 

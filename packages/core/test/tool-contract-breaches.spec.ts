@@ -1,7 +1,7 @@
 import { Observable, of, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { RunResult, Tool, ToolResult } from '@tallystick/core'
-import type { CallVerdict, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
+import type { RunResult, Tool } from '@tallystick/core'
+import type { CallVerdict, ToolRun, ToolSignal, ToolResult } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 import { ofType, stage, type Stage, type StageOptions } from './stage.ts'
 

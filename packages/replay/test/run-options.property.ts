@@ -9,14 +9,13 @@ import {
   memoryLedger,
   outputTransform,
   type Agent,
-  type InputMessage,
   type Ledger,
   type Model,
   type RunId,
   type RunOptions,
   type RunResult,
 } from '@tallystick/core'
-import { reachableAgents } from '@tallystick/core/kit'
+import { reachableAgents, type InputMessage } from '@tallystick/core/kit'
 import {
   manualClock,
   scriptedModel,

@@ -2,12 +2,12 @@
 import {
   createRuntime,
   defineAgent,
-  foldedHistory,
   handoff,
   memoryLedger,
   type Message,
   type RunOptions,
 } from '@tallystick/core'
+import { foldedHistory } from '@tallystick/core/kit'
 import { callTool, scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
 import { textOf, toolCallIdOf, type EventOf, type RunId } from '@tallystick/core/vocabulary'
 import { defineTool, readResult } from '@tallystick/tools'

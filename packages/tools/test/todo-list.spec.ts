@@ -2,11 +2,11 @@ import {
   ConfigurationError,
   createRuntime,
   defineAgent,
-  foldedHistory,
   handoff,
   memoryLedger,
   textOf,
 } from '@tallystick/core'
+import { foldedHistory } from '@tallystick/core/kit'
 import { scriptedModel } from '@tallystick/core/testing'
 import { type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/vocabulary'
 import { todoList } from '@tallystick/tools'

@@ -1,5 +1,5 @@
-import type { Message, ModelRequest, ToolResult } from '@tallystick/core'
-import type { AssistantMessage, ModelRef, ToolCallId } from '@tallystick/core/vocabulary'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { AssistantMessage, ModelRef, ToolCallId, ToolResult } from '@tallystick/core/vocabulary'
 import type { ContractReply, Scene } from './contract-case.ts'
 
 /** A request that every model can answer. */

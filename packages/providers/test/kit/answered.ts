@@ -1,10 +1,10 @@
-import type { ToolResult } from '@tallystick/core'
 import type {
   AssistantMessage,
   AssistantPart,
   ModelRef,
   ModelSignal,
   ToolCallId,
+  ToolResult,
 } from '@tallystick/core/vocabulary'
 
 type Finished = Extract<ModelSignal, { readonly type: 'model_finished' }>

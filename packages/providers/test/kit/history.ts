@@ -1,5 +1,11 @@
-import type { Message, ModelRequest, ToolResult } from '@tallystick/core'
-import type { AssistantMessage, AssistantPart, ToolCallId, ToolCallPart } from '@tallystick/core/vocabulary'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type {
+  AssistantMessage,
+  AssistantPart,
+  ToolCallId,
+  ToolCallPart,
+  ToolResult,
+} from '@tallystick/core/vocabulary'
 import { requestRenderer } from '../../src/anthropic/request/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'

@@ -1,4 +1,4 @@
-import type { Message, ModelRequest, ToolResult } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
 import type {
   AssistantMessage,
   AssistantPart,
@@ -9,6 +9,7 @@ import type {
   ToolCallId,
   ToolCallPart,
   UserPart,
+  ToolResult,
 } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import type { Loose } from './loose.ts'

@@ -1,4 +1,4 @@
-import type { InputMessage, RunInput } from '@tallystick/core'
+import type { InputMessage, RunInput } from '@tallystick/core/kit'
 import {
   parseToolCallId,
   type AssistantPart,

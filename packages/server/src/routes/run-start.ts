@@ -1,5 +1,5 @@
-import type { Agent, Ledger, Run, RunId, RunInput, RunOptions } from '@tallystick/core'
-import { omitUndefined, startOf } from '@tallystick/core/kit'
+import type { Agent, Ledger, Run, RunId, RunOptions } from '@tallystick/core'
+import { omitUndefined, startOf, type RunInput } from '@tallystick/core/kit'
 import { canonicalJson, limitNames, type Json, type UserPart } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { RefusedRequestError, runNotFound } from '../http/problem.ts'

@@ -1,4 +1,4 @@
-import type { Message, ToolResult } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
 import type {
   AssistantMessage,
   AssistantPart,
@@ -8,6 +8,7 @@ import type {
   ResultPart,
   ToolCallId,
   UserPart,
+  ToolResult,
 } from '@tallystick/core/vocabulary'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'

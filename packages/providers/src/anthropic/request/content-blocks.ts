@@ -1,6 +1,12 @@
 import { bareType, decodedText } from '../../shared/request/file-data.ts'
-import type { ToolResult } from '@tallystick/core'
-import type { FilePart, ImagePart, Outcome, ResultPart, UserPart } from '@tallystick/core/vocabulary'
+import type {
+  FilePart,
+  ImagePart,
+  Outcome,
+  ResultPart,
+  UserPart,
+  ToolResult,
+} from '@tallystick/core/vocabulary'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
 import { provider, type WireBlock } from '../client/wire.ts'
 

@@ -1,10 +1,11 @@
-import { type Message, textOf, type ToolResult } from '@tallystick/core'
+import { type Message, textOf } from '@tallystick/core'
 import {
   type AssistantMessage,
   type FilePart,
   type ImagePart,
   type ResultPart,
   type UserPart,
+  type ToolResult,
 } from '@tallystick/core/vocabulary'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'

@@ -1,5 +1,4 @@
-import type { ToolResult } from '@tallystick/core'
-import type { JsonObject, UserMessage } from '@tallystick/core/vocabulary'
+import type { JsonObject, UserMessage, ToolResult } from '@tallystick/core/vocabulary'
 import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
 
 /** What this wire takes of a service. */

@@ -1,5 +1,5 @@
-import type { Clock, Host } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import type { Clock } from '@tallystick/core'
+import { option, requireOptions, type Host } from '@tallystick/core/kit'
 import type { Environment } from './child-environment.ts'
 import type { McpHooks } from './hooks.ts'
 import { type McpServer, mcpServer } from './server-options.ts'
