@@ -168,9 +168,20 @@ describe('show', () => {
     const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
     const read = { events: 0, deltas: 0 }
     const { state } = await readRun(counted(ledger, read), runId)
-    await ledger.close()
     expect(read.deltas).toBe(0)
     expect(read.events).toBeLessThan(state.seq / 2)
+
+    const shown: RuntimeEvent[] = []
+    const types = ['model_call_started', 'assistant_message_finished', 'tool_requests_collected'] as const
+    await readRun(ledger, runId, undefined, { types, turn: 7, onEvent: (event) => void shown.push(event) })
+    await ledger.close()
+    expect(shown.map(({ seq }) => seq)).toEqual(shown.map(({ seq }) => seq).toSorted((a, b) => a - b))
+    const turnsOf = (type: RuntimeEvent['type']): readonly number[] =>
+      shown.filter((event) => event.type === type).map(({ turn }) => turn)
+    expect(turnsOf('model_call_started')).toEqual([7])
+    expect(turnsOf('assistant_message_finished')).toEqual([7])
+    expect(turnsOf('tool_requests_collected')).toEqual([...new Set(turnsOf('tool_request_ready'))])
+    expect(turnsOf('tool_result').length).toBeGreaterThan(30)
   })
 
   it('is paged on a terminal', async () => {

@@ -24,6 +24,21 @@ const readTypes: readonly EventType[] = [
   ...(['run_started', 'agent_handed_off', 'tool_request_ready', 'tool_result', 'tool_started'] as const),
 ]
 
+/** Events of every turn of which a person who looks at one turn needs no others; the calls of all turns are counted. */
+const typesOfOneTurn: ReadonlySet<EventType> = new Set<EventType>([
+  'model_call_started',
+  'assistant_message_finished',
+])
+
+/** What is read of a run over its state. */
+interface RunReadingOptions {
+  /** Events of these types are passed on too. */
+  readonly types?: readonly EventType[]
+  /** Of replies, and of what the model was asked, only those of this turn are passed on. */
+  readonly turn?: number | undefined
+  readonly onEvent?: (event: RuntimeEvent) => void
+}
+
 /** Which events of a run are read. */
 interface EventRange {
   /** The last of them. The run's last where not given. */
@@ -33,22 +48,23 @@ interface EventRange {
 
 /**
  * Reads a run up to its event `toSeq`, or to the last: its state from the nearest snapshot, and of its events those that
- * say more; `onEvent` gets each of these, and those of `types`. Rejects with `RunNotFoundError` where there is no such run.
+ * say more; `onEvent` gets each of these, and those of `types`, in order. Rejects with `RunNotFoundError` where there is no
+ * such run.
  */
 export async function readRun(
   ledger: Ledger,
   runId: RunId,
   toSeq?: number,
-  {
-    types = [],
-    onEvent = () => {},
-  }: { readonly types?: readonly EventType[]; readonly onEvent?: (event: RuntimeEvent) => void } = {},
+  { types = [], turn, onEvent = () => {} }: RunReadingOptions = {},
 ): Promise<RunReading> {
   const state = await foldTo(ledger, runId, toSeq)
   const halves: RuntimeEvent[] = []
   const agents: string[] = []
   const children = new Set<RunId>()
-  for await (const event of eventsOf(ledger, runId, [...new Set([...readTypes, ...types])], { toSeq })) {
+  for await (const event of eventsAround(ledger, runId, [...new Set([...readTypes, ...types])], {
+    toSeq,
+    turn,
+  })) {
     if (event.seq > state.seq) break
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
     if (event.type === 'run_started') agents.push(event.agent)
@@ -57,6 +73,27 @@ export async function readRun(
     onEvent(event)
   }
   return { state, tally: tallyOf(halves), agents, children: [...children] }
+}
+
+/** The events of some types, in order; with a turn, those that only their own turn needs are of that turn. */
+async function* eventsAround(
+  ledger: Ledger,
+  runId: RunId,
+  types: readonly EventType[],
+  { toSeq, turn }: EventRange,
+): AsyncGenerator<RuntimeEvent> {
+  if (turn === undefined) return yield* eventsOf(ledger, runId, types, { toSeq })
+  const { ofTurn = [], ofAll = [] } = Object.groupBy(types, (type) =>
+    typesOfOneTurn.has(type) ? 'ofTurn' : 'ofAll',
+  )
+  const inTurn: RuntimeEvent[] = []
+  for await (const event of eventsOf(ledger, runId, ofTurn, { toSeq, turn })) inTurn.push(event)
+  let next = 0
+  for await (const event of eventsOf(ledger, runId, ofAll, { toSeq })) {
+    for (let own = inTurn[next]; own && own.seq < event.seq; own = inTurn[++next]) yield own
+    yield event
+  }
+  yield* inTurn.slice(next)
 }
 
 /** Reads the events of some types, in order. Damage to events after `toSeq` does not matter. */

@@ -88,6 +88,7 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
       const { shown, story } = await shownRun(ledger, {
         runId,
         at,
+        turn,
         maxSeq,
         isDriven: isDrivenSomewhere(ledgerPath),
       })
@@ -125,17 +126,20 @@ const storyTypes = eventTypes.filter((type) => isOfInterest({ type }))
 interface Asked {
   readonly runId: RunId
   readonly at: number | undefined
+  /** The only turn of which the story is shown. */
+  readonly turn: number | undefined
   readonly maxSeq: number
   readonly isDriven: boolean
 }
 
 async function shownRun(
   ledger: Ledger,
-  { runId, at, maxSeq, isDriven }: Asked,
+  { runId, at, turn, maxSeq, isDriven }: Asked,
 ): Promise<{ readonly shown: ShownRun; readonly story: RunStory }> {
   const builder = new StoryBuilder()
   const reading = await readRun(ledger, runId, at, {
     types: storyTypes,
+    turn,
     onEvent: (event) => builder.follow(event),
   })
   const { state } = reading
@@ -160,7 +164,7 @@ async function shownRun(
 /** Damage in later events does not keep an earlier event of the run from being shown. */
 async function statusNow(
   ledger: Ledger,
-  { runId, maxSeq, isDriven }: Omit<Asked, 'at'>,
+  { runId, maxSeq, isDriven }: Pick<Asked, 'runId' | 'maxSeq' | 'isDriven'>,
 ): Promise<ShownRun['now']> {
   try {
     const end = await endOf(ledger, runId, maxSeq)
