@@ -28,6 +28,7 @@ export const thoroughOnly: readonly string[] = [
   'packages/cli/test/examples.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
+  'packages/server/test/load.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',
   'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',

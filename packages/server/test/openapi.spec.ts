@@ -1,37 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { defineAgent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
-import { createServer } from '@tallystick/server'
+import { documentAt, exampleOf, operationsOf, type DescribedOperation } from './kit/described.ts'
 import { answerOf, openOffice, payingAgent, tellingAgent } from './kit/office.ts'
-
-interface Media {
-  readonly schema: { readonly required?: readonly string[]; readonly $ref?: string }
-  readonly example?: Record<string, unknown>
-}
-
-interface DescribedOperation {
-  readonly operationId: string
-  readonly parameters: readonly { readonly name: string; readonly in: string }[]
-  readonly requestBody?: { readonly content: { readonly 'application/json': Media } }
-  readonly responses: Readonly<Record<string, { readonly content?: Readonly<Record<string, Media>> }>>
-}
-
-interface Document {
-  readonly openapi: string
-  readonly servers: readonly { readonly url: string }[]
-  readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>
-  readonly components: { readonly schemas: Readonly<Record<string, object>> }
-}
-
-/** What a server without callers of its own answers. */
-async function documentAt(basePath: string): Promise<Document> {
-  const ledger = memoryLedger()
-  const runtime = createRuntime({ ledger, agents: [] })
-  const server = createServer({ runtime, ledger, agents: [], basePath })
-  const headers = { authorization: `Bearer ${server.token}` }
-  const response = await server.fetch(new Request(`http://localhost${basePath}/openapi.json`, { headers }))
-  return (await response.json()) as Document
-}
 
 /** An agent whose tool leaves its call to be settled. */
 function deferringAgent(): ReturnType<typeof payingAgent> {
@@ -72,7 +43,7 @@ async function sendAsDescribed(
   const waiting = await office.send(`/runs/${runId}/result?waitMs=20000`)
   const { pendingApprovals, deferredCalls } = (await waiting.json()) as StoppedRun
   const [call] = [...pendingApprovals, ...deferredCalls]
-  const example = operation.requestBody?.content['application/json'].example
+  const example = exampleOf(operation)
   const body = example && {
     ...example,
     ...('toolCallId' in example && { toolCallId: call?.toolCallId }),
@@ -90,9 +61,7 @@ async function sendAsDescribed(
 }
 
 const document = await documentAt('')
-const described = Object.entries(document.paths).flatMap(([path, item]) =>
-  Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
-)
+const described = operationsOf(document)
 
 describe('the OpenAPI document', () => {
   it('is the one of this package, the same for every caller', async () => {

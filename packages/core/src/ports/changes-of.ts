@@ -31,7 +31,7 @@ export interface ChangeOptions {
  * ends when the ledger is closed.
  */
 export function changesOf(
-  ledger: Ledger,
+  ledger: Pick<Ledger, 'read' | 'changes'>,
   runId: RunId,
   { after, poll }: ChangeOptions,
 ): Changes<RuntimeEvent> {

@@ -18,7 +18,10 @@ export function crossOriginHeaders(
     ['access-control-allow-origin', origin],
     ['access-control-allow-credentials', 'true'],
     ['access-control-allow-methods', 'GET, POST'],
-    ['access-control-allow-headers', 'authorization, content-type, idempotency-key, last-event-id'],
+    [
+      'access-control-allow-headers',
+      'authorization, content-type, idempotency-key, last-event-id, traceparent',
+    ],
     ['access-control-expose-headers', 'location, retry-after'],
     ['access-control-max-age', '600'],
   ]

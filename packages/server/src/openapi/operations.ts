@@ -45,6 +45,7 @@ export const parameters = {
   after: ['query', 'string', 'What the page before gave as `after`.'],
   'Last-Event-ID': ['header', 'string', 'The `id:` of the last frame that the reader has.'],
   'Idempotency-Key': ['header', 'string', 'Under which the request takes effect once.'],
+  traceparent: ['header', 'string', 'The trace of the caller, which the run continues.'],
 } as const
 export type ParameterName = keyof typeof parameters
 
@@ -58,6 +59,9 @@ const commands: Readonly<Record<CommandName, readonly [summary: string, example:
   raise: ['Raises a limit of a run.', { limit: 'maxTurns', max: 100 }],
   settle: ['Settles a deferred call.', { ...call, result: '5 USD paid' }],
 }
+
+/** The headers of a request that starts a run. */
+const starting = ['Idempotency-Key', 'traceparent'] as const
 
 /** What all operations for clients of OpenAI share. */
 const openAi = { stream: 'accepted', errors: 'OpenAiError' } as const
@@ -85,7 +89,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /runs': {
     operationId: 'startRun',
     summary: 'Starts a run.',
-    parameters: ['Idempotency-Key'],
+    parameters: starting,
     body: { name: 'Start', schema: startBody, example: { agent: 'cashier', input: 'Pay the bill.' } },
     answers: { 201: 'The run is on record.' },
     fields: ['runId'],
@@ -160,6 +164,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /chat/:agent': {
     operationId: 'chat',
     summary: 'The chat of `useChat` of the AI SDK.',
+    parameters: starting,
     body: {
       name: 'Chat',
       schema: chatBody,
@@ -180,6 +185,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /ag-ui/:agent': {
     operationId: 'runAgent',
     summary: 'A run for a client of AG-UI.',
+    parameters: starting,
     body: {
       name: 'RunAgentInput',
       schema: runAgentInput,
@@ -201,6 +207,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   'POST /a2a/:agent': {
     operationId: 'callAgent',
     summary: 'A call of A2A over JSON-RPC.',
+    parameters: ['traceparent'],
     body: {
       name: 'A2aCall',
       schema: a2aCall,
@@ -231,7 +238,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     operationId: 'createResponse',
     summary:
       'A run, or the rest of one that waits, as OpenAI’s Responses API answers. `stream` makes it a stream.',
-    parameters: ['Idempotency-Key'],
+    parameters: starting,
     body: {
       name: 'ResponseRequest',
       schema: responseRequest,
@@ -245,7 +252,7 @@ export const operations: Readonly<Record<string, Operation>> = {
     operationId: 'createChatCompletion',
     summary:
       'A run, or the rest of one that waits, as OpenAI’s Chat Completions answer. `stream` makes it a stream.',
-    parameters: ['Idempotency-Key'],
+    parameters: starting,
     body: {
       name: 'ChatRequest',
       schema: chatRequest,

@@ -27,6 +27,7 @@ import { TaskView, a2aTable, type A2aTask, type A2aUpdate } from '../a2a/a2a-tas
 import { agentCard } from '../a2a/agent-card.ts'
 import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
+import { startHeaders } from '../access/start-headers.ts'
 import { json, requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
 /** Adds the routes for clients of A2A 1.0, over JSON-RPC: a task is a run, and its context a session. */
@@ -42,7 +43,7 @@ export function addA2a(app: Hono<RequestScope>, served: Served): void {
     const { raw: request } = context.req
     const call = await readBody(request, a2aCall, served.body)
     try {
-      return await methodOf(call)({ served, principal, agent, call, signal: request.signal })
+      return await methodOf(call)({ served, principal, agent, call, request })
     } catch (error) {
       if (isServerFault(error)) throw error
       return json({ jsonrpc: '2.0', id: call.id, error: rpcError(error) })
@@ -56,7 +57,7 @@ interface A2aScope {
   readonly principal: Principal
   readonly agent: Agent<unknown>
   readonly call: A2aCall
-  readonly signal: AbortSignal
+  readonly request: Request
 }
 
 type Method = (scope: A2aScope) => Promise<Response>
@@ -86,8 +87,8 @@ async function send(scope: A2aScope): Promise<Response> {
 }
 
 /** Resolves when a run has ended, waits, or is left to another process. */
-async function rested({ served, signal }: A2aScope, run: FollowedRun): Promise<void> {
-  await protocolAnswer(served.ledger, run, a2aTable(), { ...served.stream, signal })
+async function rested({ served, request: { signal } }: A2aScope, run: FollowedRun): Promise<void> {
+  await protocolAnswer(served, run, a2aTable(), { ...served.stream, signal })
 }
 
 async function cancel(scope: A2aScope): Promise<Response> {
@@ -117,12 +118,15 @@ async function subscribe(scope: A2aScope): Promise<Response> {
 async function taken(scope: A2aScope, { message }: SendParams): Promise<FollowedRun> {
   const { served, principal, agent } = scope
   const [parts, answers] = [userPartsOf(message), answersOf(message)]
-  const key = callerKey(principal, `a2a:${message.messageId}`)
+  const idempotencyKey = callerKey(principal, `a2a:${message.messageId}`)
   if (!message.taskId) {
     requirePermission(principal, 'start')
     if (parts.length === 0) throw malformed('The message has neither a text nor a file.')
     const order = { agent: agent.name, input: parts, sessionId: message.contextId ?? crypto.randomUUID() }
-    const { id } = await startRun(served, principal, order, key)
+    const { id } = await startRun(served, principal, order, {
+      ...startHeaders(scope.request, principal),
+      ...omitUndefined({ idempotencyKey }),
+    })
     return { runId: id, after: 0 }
   }
   const runId = await requireTask(scope, message.taskId)
@@ -132,7 +136,7 @@ async function taken(scope: A2aScope, { message }: SendParams): Promise<Followed
     const steer = {
       type: 'steer',
       message: { role: 'user', parts },
-      receipt: key ?? message.messageId,
+      receipt: idempotencyKey ?? message.messageId,
     } as const
     await command(scope, 'steer', runId, steer)
   }
@@ -195,7 +199,7 @@ function streamed({ served, call }: A2aScope, run: FollowedRun): Response {
       `data: ${JSON.stringify({ jsonrpc: '2.0', id: call.id, result: update })}\n\n`,
     ending: '',
   }
-  return new Response(protocolStream(served.ledger, run, protocol, served.stream), { headers: streamHeaders })
+  return new Response(protocolStream(served, run, protocol, served.stream), { headers: streamHeaders })
 }
 
 function ended(runId: RunId): RefusedRequestError {

@@ -8,6 +8,7 @@ import { protocolStream, type FollowedRun } from '../protocols/protocol-stream.t
 import { streamHeaders } from '../stream/sse-frame.ts'
 import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
+import { startHeaders, type StartHeaders } from '../access/start-headers.ts'
 import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
 /** Adds the route for clients of AG-UI: a thread is a session, and an interrupt is what a run waits for. */
@@ -18,8 +19,8 @@ export function addAgUi(app: Hono<RequestScope>, served: Served): void {
     const input = await readBody(context.req.raw, runAgentInput, served.body)
     const run = input.resume?.length
       ? await decide(served, principal, input)
-      : await begin(served, principal, name, input)
-    const stream = protocolStream(served.ledger, run, agUiProtocol(input), served.stream)
+      : await begin(served, principal, { ...startHeaders(context.req.raw, principal), agent: name, input })
+    const stream = protocolStream(served, run, agUiProtocol(input), served.stream)
     return new Response(stream, { headers: streamHeaders })
   })
 }
@@ -27,11 +28,15 @@ export function addAgUi(app: Hono<RequestScope>, served: Served): void {
 async function begin(
   served: Served,
   principal: Principal,
-  agent: string,
-  { threadId, messages }: RunAgentInput,
+  {
+    agent,
+    input: { threadId, messages },
+    ...headers
+  }: StartHeaders & { readonly agent: string; readonly input: RunAgentInput },
 ): Promise<FollowedRun> {
   requirePermission(principal, 'start')
-  const { id } = await startRun(served, principal, { agent, input: userInput(messages), sessionId: threadId })
+  const order = { agent, input: userInput(messages), sessionId: threadId }
+  const { id } = await startRun(served, principal, order, headers)
   return { runId: id, after: 0 }
 }
 

@@ -15,6 +15,7 @@ import {
 import { stateAt, statusOf } from '../runs/run-view.ts'
 import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
+import { startHeaders, type StartHeaders } from '../access/start-headers.ts'
 import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
 
 /** Adds the routes for `useChat` of the AI SDK: a message starts a run, or decides about its calls. */
@@ -26,7 +27,7 @@ export function addChat(app: Hono<RequestScope>, served: Served): void {
     const run =
       body.messages.at(-1)?.role === 'assistant'
         ? await decide(served, principal, body)
-        : await begin(served, principal, name, body)
+        : await begin(served, principal, { ...startHeaders(context.req.raw, principal), agent: name, body })
     return chatStream(served, run)
   })
   app.get('/chat/:agent/:chat/stream', async (context) => {
@@ -44,16 +45,16 @@ function nothing(): Response {
   return new Response(null, { status: 204 })
 }
 
-function chatStream({ ledger, stream }: Served, run: FollowedRun): Response {
-  return new Response(protocolStream(ledger, run, uiMessageProtocol, stream), { headers: uiMessageHeaders })
+function chatStream(served: Served, run: FollowedRun): Response {
+  const stream = protocolStream(served, run, uiMessageProtocol, served.stream)
+  return new Response(stream, { headers: uiMessageHeaders })
 }
 
 /** Starts the run that answers the last message of the user. */
 async function begin(
   served: Served,
   principal: Principal,
-  agent: string,
-  body: ChatBody,
+  { agent, body, ...headers }: StartHeaders & { readonly agent: string; readonly body: ChatBody },
 ): Promise<FollowedRun> {
   requirePermission(principal, 'start')
   const last = body.messages.at(-1)
@@ -61,12 +62,8 @@ async function begin(
     throw new RefusedRequestError(400, 'malformed', 'The last message has to be one of the user.')
   }
   const again = body.trigger === 'regenerate-message' ? await stepBack(served, principal, body.id) : {}
-  const { id } = await startRun(served, principal, {
-    agent,
-    input: inputOf(last),
-    sessionId: body.id,
-    ...again,
-  })
+  const order = { agent, input: inputOf(last), sessionId: body.id, ...again }
+  const { id } = await startRun(served, principal, order, headers)
   return { runId: id, after: 0 }
 }
 

@@ -17,10 +17,11 @@ import {
 import { answersIn, conversationOf, type Answer, type Said } from '../facade/said.ts'
 import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
+import type { StartHeaders } from '../access/start-headers.ts'
 import { requireAgent, requirePermission, type Served } from '../routes/served.ts'
 
 /** A request of a client of OpenAI, as options of a run. */
-export interface FacadeOrder {
+export interface FacadeOrder extends StartHeaders {
   readonly agent: string
   readonly said: readonly Said[]
   /** The run of the response that this one continues. */
@@ -31,8 +32,6 @@ export interface FacadeOrder {
   readonly tools?: readonly NamedTool[] | null | undefined
   readonly toolChoice?: GivenChoice | null | undefined
   readonly parallelToolCalls?: boolean | null | undefined
-  /** The key under which the request takes effect once. */
-  readonly key: string | undefined
 }
 
 /** Starts the run that answers a request, or delivers the client's answers to the run that waits for them. */
@@ -60,7 +59,7 @@ function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedT
 
 async function begun(served: Served, principal: Principal, order: FacadeOrder): Promise<FollowedRun> {
   requirePermission(principal, 'start')
-  const { agent, said, previous, sessionId, settings, key } = order
+  const { agent, said, previous, sessionId, settings } = order
   if (previous !== undefined) await requireEnded(served, principal, previous)
   const options: Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> = omitUndefined({
     modelSettings: settings,
@@ -70,7 +69,7 @@ async function begun(served: Served, principal: Principal, order: FacadeOrder): 
   const from = previous === undefined ? undefined : { runId: previous }
   const metadata = order.metadata ?? undefined
   const body = { agent, input: conversationOf(said), ...omitUndefined({ sessionId, from, metadata }) }
-  const { id } = await startRun(served, principal, { ...body, ...options }, key)
+  const { id } = await startRun(served, principal, { ...body, ...options }, order)
   return { runId: id, after: 0 }
 }
 
@@ -87,7 +86,7 @@ async function requireEnded(served: Served, principal: Principal, runId: RunId):
 async function answered(
   served: Served,
   principal: Principal,
-  { agent, previous, key }: FacadeOrder,
+  { agent, previous, idempotencyKey: key }: FacadeOrder,
   answers: readonly Answer[],
 ): Promise<FollowedRun> {
   const { ledger } = served
@@ -101,7 +100,7 @@ async function answered(
   const after = (await ledger.head(runId))?.seq ?? 0
   for (const answer of answers) {
     if (answer.kind === 'decision') await sendDecision(served, principal, runId, answer)
-    else await settle(served, principal, runId, { ...answer, key })
+    else await settle(served, principal, runId, { ...answer, ...omitUndefined({ key }) })
   }
   return { runId, after }
 }
@@ -130,7 +129,7 @@ async function settle(
   { runtime, contextOf }: Served,
   principal: Principal,
   runId: RunId,
-  { toolCallId, content, key }: Extract<Answer, { kind: 'result' }> & Pick<FacadeOrder, 'key'>,
+  { toolCallId, content, key }: Extract<Answer, { kind: 'result' }> & { readonly key?: string },
 ): Promise<void> {
   requirePermission(principal, 'settle')
   const command = { type: 'settle', toolCallId, outcome: 'success', content } as const

@@ -2,7 +2,6 @@ import { omitUndefined } from '@tallystick/core/kit'
 import type { Hono } from 'hono'
 import { RefusedRequestError, malformed } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
-import { callerKey } from '../access/caller-key.ts'
 import { includes } from '../access/principal.ts'
 import { streamHeaders } from '../stream/sse-frame.ts'
 import { protocolAnswer } from '../protocols/protocol-answer.ts'
@@ -13,6 +12,7 @@ import { settingsFrom } from '../facade/request-fields.ts'
 import { responseTable, type ResponseEvent, type ResponseNames } from '../facade/response-events.ts'
 import { runOfResponse } from '../facade/response-id.ts'
 import { responseRequest, saidInInput } from '../facade/response-request.ts'
+import { startHeaders } from '../access/start-headers.ts'
 import { json, requireAgent, type RequestScope, type Served } from '../routes/served.ts'
 import { orderedRun } from './openai-run.ts'
 
@@ -47,14 +47,14 @@ export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
       tools: body.tools,
       toolChoice: body.tool_choice,
       parallelToolCalls: body.parallel_tool_calls,
-      key: callerKey(principal, request.headers.get('idempotency-key') ?? undefined),
+      ...startHeaders(request, principal),
     })
     const names: ResponseNames = {
       model,
       ...omitUndefined({ previousResponseId: previous ?? undefined, metadata: metadata ?? undefined }),
     }
     if (body.stream) return streamed(served, run, responseProtocol(names))
-    const last = await protocolAnswer(served.ledger, run, responseTable(names), {
+    const last = await protocolAnswer(served, run, responseTable(names), {
       ...served.stream,
       signal: request.signal,
     })
@@ -79,11 +79,11 @@ export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
       tools: body.tools,
       toolChoice: body.tool_choice,
       parallelToolCalls: body.parallel_tool_calls,
-      key: callerKey(principal, request.headers.get('idempotency-key') ?? undefined),
+      ...startHeaders(request, principal),
     })
     const names = { model, includesUsage: body.stream_options?.include_usage }
     if (body.stream) return streamed(served, run, chatProtocol(names))
-    const answer = await protocolAnswer(served.ledger, run, chatAnswerTable(names), {
+    const answer = await protocolAnswer(served, run, chatAnswerTable(names), {
       ...served.stream,
       signal: request.signal,
     })
@@ -112,7 +112,7 @@ function gone({ runId }: FollowedRun): never {
 }
 
 function streamed<Out>(served: Served, run: FollowedRun, protocol: RunProtocol<Out>): Response {
-  return new Response(protocolStream(served.ledger, run, protocol, served.stream), { headers: streamHeaders })
+  return new Response(protocolStream(served, run, protocol, served.stream), { headers: streamHeaders })
 }
 
 function responseProtocol(names: ResponseNames): RunProtocol<ResponseEvent> {

@@ -1,6 +1,6 @@
-import type { Ledger } from '@tallystick/core'
 import { caughtUp, changesOf } from '@tallystick/core/kit'
 import type { StreamHost } from '../stream/followed-stream.ts'
+import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { FollowedRun } from './protocol-stream.ts'
 import type { MoveTable } from './run-moves.ts'
 import { RunReader } from './run-reader.ts'
@@ -10,13 +10,13 @@ import { RunReader } from './run-reader.ts'
  * the server stops before that.
  */
 export async function protocolAnswer<Out>(
-  ledger: Ledger,
+  { ledger, reads }: FollowedLedger,
   { runId, after }: FollowedRun,
   table: MoveTable<Out>,
   { clock, heartbeatMs, stopping, signal }: StreamHost & { readonly signal: AbortSignal },
 ): Promise<Out | undefined> {
   const reader = new RunReader(ledger, after, table)
-  const changes = changesOf(ledger, runId, { after: 0 })
+  const changes = changesOf(reads.forReader(), runId, { after: 0 })
   const end = (): void => void changes.return()
   // Asked again now and then: what the run waits for can be recorded by another one.
   const look = (): void => {

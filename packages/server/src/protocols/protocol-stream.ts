@@ -1,6 +1,7 @@
-import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { RunId, RuntimeEvent } from '@tallystick/core'
 import { changesOf } from '@tallystick/core/kit'
 import { followedStream, type StreamHost } from '../stream/followed-stream.ts'
+import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { MoveTable } from './run-moves.ts'
 import { RunReader } from './run-reader.ts'
 
@@ -21,7 +22,7 @@ export interface RunProtocol<Out> {
 
 /** A stream of a run until it ends, or waits for a command. */
 export function protocolStream<Out>(
-  ledger: Ledger,
+  { ledger, reads }: FollowedLedger,
   { runId, after }: FollowedRun,
   protocol: RunProtocol<Out>,
   host: StreamHost,
@@ -30,7 +31,7 @@ export function protocolStream<Out>(
   const textOf = (outs: readonly Out[]): string => outs.map(protocol.textOf).join('')
   return followedStream<RuntimeEvent>(
     {
-      changes: changesOf(ledger, runId, { after: 0 }),
+      changes: changesOf(reads.forReader(), runId, { after: 0 }),
       textOf: (event) => textOf(reader.read(event)) + (event.type === 'run_finished' ? protocol.ending : ''),
       isLast: ({ type }) => type === 'run_finished',
       atRest: async () => {

@@ -23,8 +23,8 @@ export function addEvents(app: Hono<RequestScope>, served: Served): void {
     if (await isAtEnd(ledger, runId, after)) return new Response(null, { status: 204 })
     const stream = followedStream<RuntimeEvent>(
       {
-        changes: changesOf(ledger, runId, { after }),
-        textOf: (event) => frameText({ id: String(event.seq), data: JSON.stringify(shownEvent(event)) }),
+        changes: changesOf(served.reads.forReader(), runId, { after }),
+        textOf: (event) => frameText({ id: String(event.seq), data: served.reads.textOf(event) }),
         isLast: ({ type }) => type === 'run_finished',
       },
       served.stream,

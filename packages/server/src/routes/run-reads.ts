@@ -40,7 +40,7 @@ export function addReads(app: Hono<RequestScope>, served: Served): void {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
     const waitMs = Math.min(maxWaitMs, numberParameter('waitMs', context.req.query('waitMs')) ?? 0)
     const state = await stateAt(ledger, runId)
-    const stopped = await awaitStop(ledger, state, {
+    const stopped = await awaitStop(served.reads, state, {
       waitMs,
       stream: served.stream,
       signal: context.req.raw.signal,

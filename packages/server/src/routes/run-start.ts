@@ -6,10 +6,10 @@ import { RefusedRequestError, runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal, Scope } from '../access/principal.ts'
 import { includes } from '../access/principal.ts'
-import { callerKey } from '../access/caller-key.ts'
 import { isVisible, requireVisible, sees } from '../access/visible-run.ts'
 import { firstEvent } from '../runs/first-event.ts'
 import { forkBody, startBody, type StartBody } from '../runs/bodies.ts'
+import { startHeaders, type StartHeaders } from '../access/start-headers.ts'
 import { json, requireAgent, requirePermission, type RequestScope, type Served } from './served.ts'
 
 /** Adds the routes that begin a run: a start, and a fork of another run. */
@@ -19,8 +19,7 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
     const principal = context.get('principal')
     requirePermission(principal, 'start')
     const body = await readBody(context.req.raw, startBody, served.body)
-    const idempotencyKey = callerKey(principal, context.req.header('idempotency-key'))
-    const run = await startRun(served, principal, body, idempotencyKey)
+    const run = await startRun(served, principal, body, startHeaders(context.req.raw, principal))
     return begun(served, run)
   })
   app.post('/runs/:run/fork', async (context) => {
@@ -53,7 +52,7 @@ export async function startRun(
   served: Served,
   principal: Principal,
   body: RunOrder,
-  idempotencyKey?: string,
+  { idempotencyKey, traceId }: StartHeaders,
 ): Promise<Run> {
   const { runtime, ledger } = served
   const { input, sessionId, whenBusy, from, tags, metadata, deadline } = body
@@ -67,7 +66,7 @@ export async function startRun(
   const run: Run = runtime.run(agent, input, {
     context: served.contextOf(principal),
     ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits }),
-    ...omitUndefined({ tags, metadata, deadline, idempotencyKey }),
+    ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
     ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })
   const first = await firstEvent(run, 0, served.stream.report)

@@ -1,14 +1,14 @@
-import type { Agent, Ledger, Runtime } from '@tallystick/core'
+import type { Agent, Runtime } from '@tallystick/core'
 import { RefusedRequestError } from '../http/problem.ts'
 import type { BodyLimits } from '../http/read-body.ts'
 import { includes, type Permission, type Principal } from '../access/principal.ts'
 import type { SealedPlaces } from '../access/sealed-places.ts'
 import type { StreamHost } from '../stream/followed-stream.ts'
+import type { FollowedLedger } from '../stream/shared-reads.ts'
 
 /** What the routes of a server share. */
-export interface Served {
+export interface Served extends FollowedLedger {
   readonly runtime: Runtime
-  readonly ledger: Ledger
   readonly agents: ReadonlyMap<string, Agent<unknown>>
   /** What the application passes to the runs that a principal starts or continues. */
   readonly contextOf: (principal: Principal) => unknown

@@ -1,7 +1,8 @@
-import type { Ledger, RunState } from '@tallystick/core'
+import type { RunState } from '@tallystick/core'
 import { caughtUp, changesOf } from '@tallystick/core/kit'
 import { evolve, isSuspended } from '@tallystick/core/machine'
 import type { StreamHost } from '../stream/followed-stream.ts'
+import type { SharedReads } from '../stream/shared-reads.ts'
 
 /** The state of a run after a wait, and whether it has stopped: done, or suspended. */
 export interface Awaited {
@@ -11,12 +12,12 @@ export interface Awaited {
 
 /** Waits until a run stops, whichever process drives it, or until the time is over. */
 export async function awaitStop(
-  ledger: Ledger,
+  reads: SharedReads,
   state: RunState,
   { waitMs, stream, signal }: { waitMs: number; stream: StreamHost; signal: AbortSignal },
 ): Promise<Awaited> {
   if (hasStopped(state) || waitMs === 0) return { state, isStopped: hasStopped(state) }
-  const changes = changesOf(ledger, state.runId, { after: state.seq })
+  const changes = changesOf(reads.forReader(), state.runId, { after: state.seq })
   const end = (): void => void changes.return()
   const stopTimer = stream.clock.schedule(waitMs, end)
   stream.stopping.addEventListener('abort', end)

@@ -21,6 +21,7 @@ import { addReads } from '../routes/run-reads.ts'
 import { addStarts } from '../routes/run-start.ts'
 import { addSessions } from '../routes/sessions.ts'
 import type { RequestScope, Served } from '../routes/served.ts'
+import { SharedReads } from '../stream/shared-reads.ts'
 import { requireServerOptions, type ServerOptions } from './server-options.ts'
 
 /** A server of runs, for any host that speaks `Request` and `Response`. */
@@ -55,6 +56,7 @@ export function createServer(options: ServerOptions): Server {
       clock,
     },
     places: sealedPlaces(options.placeSecret),
+    reads: new SharedReads(options.ledger),
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
   const app = appOf(served, options, token)
