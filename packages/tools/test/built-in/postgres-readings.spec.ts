@@ -1,4 +1,5 @@
 // What the tool for Postgres makes of values, refusals and many calls, without a server; `postgres-query.spec.ts` has one.
+import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
 import { ConnectionGate } from '../../src/built-in/sql-query/postgres/connection-gate.ts'
 import { postgresFailure } from '../../src/built-in/sql-query/postgres/postgres-failure.ts'
@@ -25,6 +26,13 @@ describe('a value that Postgres sends as text', () => {
     ['text', 25, 't', 't'],
   ])('given %s (%i), when it is %s, then the model reads %j', (_what, type, text, value) => {
     expect(valueJson(type)(text)).toEqual(value)
+  })
+})
+
+describe('the tool for Postgres', () => {
+  it('given a limit for statements, when its server hangs, then it has time to connect and to stop twice beside that', () => {
+    const tool = sqlQuery({ connectionString: 'postgres://shop.example/a', timeoutMs: 700 })
+    expect(tool.timeoutMs).toBe(2 * 10_000 + 2 * 3_000 + 2 * 700)
   })
 })
 

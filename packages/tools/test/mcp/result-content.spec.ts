@@ -64,6 +64,23 @@ describe('the texts of an answer', () => {
       expect(shown).toContain(`\n(${said.length - 25} characters were left out`)
     }
   })
+
+  it('given a secret that is repeated, when they are cut, then no part of it is left, though each makes them shorter', () => {
+    const secrets = knownSecrets(['swordfish-0123456789'])
+    const said = 'swordfish-0123456789 '.repeat(400)
+    for (let maxCharacters = 1_000; maxCharacters < 1_030; maxCharacters++) {
+      const [shown = ''] = blocks([text(said)], { maxCharacters, secrets })
+      expect(shown).toMatch(/^(\[secret\] )+\[?[secrt]*\]?\n\(/)
+    }
+  })
+
+  it('given a secret that they do not hold, when they are a little too long, then as much is left as may be shown', () => {
+    const secrets = knownSecrets(['swordfish-0123456789'])
+    for (const over of [1, 30, 3_000]) {
+      const [shown = ''] = blocks([text('-'.repeat(25 + over))], { maxCharacters: 25, secrets })
+      expect(shown.split('\n')[0]).toBe('-'.repeat(25))
+    }
+  })
 })
 
 describe('the pictures and files of an answer', () => {

@@ -52,9 +52,7 @@ export function contentParts(
   for (const block of blocks.slice(0, maxParts)) {
     const part = partOf(block)
     if (part.type === 'text') {
-      // Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
-      const near = part.text.slice(0, characters + secrets.maxFormLength)
-      const whole = withoutSecrets(near, secrets)
+      const whole = beginningWithout(secrets, part.text, characters)
       const leftOut = Math.max(0, part.text.length - Math.max(characters, 0))
       const shown = leftOut > 0 ? cut(whole, characters, leftOut) : whole
       if (characters > 0) parts.push(text(shown.toWellFormed()))
@@ -82,6 +80,18 @@ export function withoutSecrets(given: string, secrets: KnownSecrets): string {
 /** The same, and without what looks like a key: for errors, whose words no tool result depends on. */
 export function withoutAnySecrets(given: string, secrets: KnownSecrets): string {
   return withoutKeys(withoutSecrets(given, secrets), () => '[secret]')
+}
+
+/**
+ * The beginning of a text without secrets, `characters` of it at least where it is that long and nothing was struck out.
+ * Struck out before it is cut, since a cut secret is not recognised; and only what may be shown is looked at.
+ */
+function beginningWithout(secrets: KnownSecrets, whole: string, characters: number): string {
+  const near = whole.slice(0, Math.max(0, characters) + secrets.maxFormLength)
+  const struck = withoutSecrets(near, secrets)
+  if (near.length === whole.length) return struck
+  // The last characters that were looked at may be the beginning of a secret.
+  return struck.slice(0, Math.max(0, struck.length - secrets.maxFormLength))
 }
 
 function cut(whole: string, maxCharacters: number, leftOut: number): string {
