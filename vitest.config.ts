@@ -2,6 +2,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 import { bundledSources } from './scripts/testing/bundles/bundled-sources.ts'
+import { LongestFirst } from './scripts/testing/longest-first.ts'
 import { memoryFolder } from './scripts/testing/memory-folder.ts'
 import {
   allTests,
@@ -40,7 +41,14 @@ const quick = (): TestProjectInlineConfiguration[] => [
 
 /** `pnpm test:thorough`: what looks further with full numbers, and all that stands on Postgres. */
 const thorough = (): TestProjectInlineConfiguration[] => [
-  project('tests', [...filesWithEffort(), ...thoroughOnly], { exclude: [...onPostgres] }),
+  project('tests', [...filesWithEffort(), ...thoroughOnly], {
+    ...shared,
+    exclude: [...inOwnProcess, ...onPostgres],
+  }),
+  project(
+    'alone',
+    inOwnProcess.filter((path) => filesWithEffort().includes(path)),
+  ),
   project('postgres', onPostgres, withServer),
 ]
 
@@ -65,6 +73,7 @@ export default defineConfig(async ({ mode }) => ({
     testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,
     // Node loads sources and tests, as it does for users: Vite's own loader makes every use of an import a property access.
+    sequence: { sequencer: LongestFirst },
     experimental: { viteModuleRunner: false },
     // Many tests wait for processes of their own: a worker more than cores keeps the cores busy.
     maxWorkers: availableParallelism() + 1,

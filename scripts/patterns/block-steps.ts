@@ -2,8 +2,8 @@ import { Session } from 'node:inspector/promises'
 
 /** Counts how often each block of code runs, as V8 counts it for coverage. The same on every machine, unlike time. */
 export interface BlockCounter {
-  /** Blocks of our own sources that ran while `work` did. */
-  stepsOf(work: () => void): Promise<number>
+  /** Blocks of our own sources that ran in each work, one after the other. */
+  stepsOf(works: readonly (() => void)[]): Promise<readonly number[]>
   stop(): void
 }
 
@@ -21,10 +21,15 @@ export async function blockCounter(): Promise<BlockCounter> {
     return counts.reduce((sum, count) => sum + count, 0)
   }
   return {
-    async stepsOf(work) {
+    async stepsOf(works) {
+      const steps: number[] = []
+      // Each count begins where the one before ended. To take one costs more than most work.
       await taken()
-      work()
-      return await taken()
+      for (const work of works) {
+        work()
+        steps.push(await taken())
+      }
+      return steps
     },
     stop: () => session.disconnect(),
   }

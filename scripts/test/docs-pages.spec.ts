@@ -1,13 +1,14 @@
 // A reader can follow every page of docs/ word for word: its programs run and have right types, its commands print what the
 // page says, and its links lead somewhere.
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { compilePages } from '../pages/compile-pages.ts'
 import { anchorsOf, blocksOf, knownInfos, linksOf, printsAs, stepsOf, type Step } from '../pages/page.ts'
 import { playPage } from '../pages/play-page.ts'
-import { install, makeFolder } from '../pages/reader-folder.ts'
+import { makeFolder } from '../pages/reader-folder.ts'
 import { startVendor, type Vendor } from '../pages/vendor.ts'
 
 const repository = join(import.meta.dirname, '../..')
@@ -28,6 +29,9 @@ afterAll(() => {
 
 /** Whether a program of a page runs there: a block that is one, whatever else the page has. */
 const isCode = ({ kind }: Step): boolean => kind === 'program' || kind === 'save'
+/** What the compiler says of all pages, once a test has asked for it. */
+let errorsOfTypes: ReturnType<typeof compilePages> | undefined
+
 const withCode = pages.filter(({ text }) => stepsOf(text).some(isCode))
 
 describe.each(pages)('$path', ({ path, text }) => {
@@ -43,7 +47,7 @@ describe.each(pages)('$path', ({ path, text }) => {
   })
 })
 
-describe.each(withCode)('$path', ({ text }) => {
+describe.each(withCode)('$path', ({ path, text }) => {
   const steps = stepsOf(text)
 
   it('can be followed step by step, and prints what it says', { timeout: 240_000 }, async () => {
@@ -53,40 +57,10 @@ describe.each(withCode)('$path', ({ text }) => {
   })
 
   it('has programs without an error of types', { timeout: 240_000 }, async () => {
-    const folder = makeFolder()
-    folders.push(folder)
-    install(folder, ['@types/node'])
-    for (const [index, step] of steps.entries()) {
-      if (step.kind === 'install') install(folder, step.packages)
-      // A page may exchange a file: each of its versions is checked.
-      if (step.kind === 'save') writeFileSync(unused(folder, step.file), step.text)
-      if (step.kind === 'program') writeFileSync(join(folder, `program-${index + 1}.ts`), step.text)
-    }
-    const compilerOptions = {
-      target: 'es2024',
-      lib: ['esnext'],
-      types: ['node'],
-      module: 'nodenext',
-      strict: true,
-      noEmit: true,
-      skipLibCheck: true,
-      allowImportingTsExtensions: true,
-      moduleDetection: 'force',
-    }
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
-    const tsc = join(repository, 'node_modules/.bin/tsc')
-    const { stdout } = await run(tsc, [], { cwd: folder }).catch((error: { stdout: string }) => error)
-    // Here packages are sources, which keep to stricter settings than a reader's; a reader has their declarations.
-    const ofThePage = stdout.split('\n').filter((line) => /^[\w-]+\.ts\(/.test(line))
-    expect(ofThePage).toEqual([])
+    errorsOfTypes ??= compilePages(withCode)
+    expect((await errorsOfTypes).get(path)).toEqual([])
   })
 })
-
-/** Returns the path of a file in a folder, or another path beside it where that file exists. */
-function unused(folder: string, file: string): string {
-  const path = join(folder, file)
-  return existsSync(path) ? unused(folder, `other-${file}`) : path
-}
 
 function leadsSomewhere(from: string, link: string): boolean {
   const [file = '', anchor] = link.split('#')

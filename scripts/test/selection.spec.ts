@@ -6,6 +6,7 @@ import {
   allTests,
   filesWithEffort,
   inOwnProcess,
+  longest,
   onPostgres,
   quickOnPostgres,
   thoroughOnly,
@@ -35,6 +36,10 @@ describe('the selection of tests', () => {
   it('names files that there are, where it leaves them to the thorough run', () => {
     expect(thoroughOnly.filter((path) => !written.includes(path))).toEqual([])
     expect(thoroughOnly.filter((path) => matches(path, onPostgres))).toEqual([])
+  })
+
+  it('begins with files that there are', () => {
+    expect(longest.filter((path) => !written.includes(path))).toEqual([])
   })
 
   it('takes those on Postgres that a quick run plays from files that there are', () => {

@@ -33,7 +33,7 @@ export const steps: readonly Step[] = [
   {
     name: 'thorough',
     claim: 'random and killed programs keep their promises with full numbers',
-    command: ['vitest', 'run', '--mode', 'thorough', '--project', 'tests'],
+    command: ['vitest', 'run', '--mode', 'thorough', '--project', 'tests', '--project', 'alone'],
     countsTests: true,
     after: ['types'],
   },
