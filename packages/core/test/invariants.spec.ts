@@ -48,6 +48,18 @@ describe('an audit of a ledger', () => {
     expect(auditAll([])).toBeUndefined()
   })
 
+  it('law 4: finds time that falls, also between two pieces of a text', () => {
+    const pieces = events.filter(({ type, turn }) => type === 'assistant_text_delta' && turn === 2)
+    expect(pieces.length).toBeGreaterThanOrEqual(3)
+    const [first, second, third] = pieces.map(({ seq }) => seq)
+    const last = events.at(-1)!.at
+    const lateFrom = (from: number) => (event: RuntimeEvent) =>
+      event.seq >= from ? { at: last + (event.seq === third ? 5 : 9) } : undefined
+    expect(brokenBy(events, lateFrom(second!))).toEqual([4, third])
+    expect(brokenBy(events, lateFrom(first!))).toEqual([4, third])
+    expect(brokenBy(events, ({ seq }) => (seq === second ? { at: 0 } : undefined))).toEqual([4, second])
+  })
+
   it('law 7: finds a message, a result or a definition that the model did not see', () => {
     const shown: readonly ((event: RuntimeEvent) => object | undefined)[] = [
       (event) => (event.type === 'input_received' ? { message: { role: 'user', parts: [] } } : undefined),

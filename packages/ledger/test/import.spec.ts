@@ -164,6 +164,12 @@ describe('importEvents', () => {
     expect(reading).toBe(0)
   })
 
+  it('refuses events in the place of some that the ledger counts and does not give out', async () => {
+    const { lines, ledger } = await exported()
+    const empty: Ledger = Object.assign(Object.create(ledger) as Ledger, { async *read() {} })
+    await expect(importEvents(empty, lines)).rejects.toThrow(LedgerConflictError)
+  })
+
   it('continues a run whose beginning is in the same file', async () => {
     const { lines, ledger, runIds } = await exported()
     const head = (await ledger.head(runIds[0] as RunId))?.seq ?? 0

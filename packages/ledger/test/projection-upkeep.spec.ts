@@ -79,6 +79,10 @@ describe('projections follow the events', () => {
     const reported: number[] = []
     await ledgerStats(ledger, everything, { onProgress: (more) => reported.push(more) })
     expect(reported).toEqual([3])
+    // Without projections all events are read each time.
+    const summed: number[] = []
+    await ledgerStats(elsewhere, everything, { onProgress: (more) => summed.push(more) })
+    expect(summed).toEqual([events.length])
   })
 
   it('and a look at those that are up to date changes nothing, and looks for new events once', async () => {

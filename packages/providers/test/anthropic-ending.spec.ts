@@ -155,6 +155,14 @@ describe('the end', () => {
     ).toEqual([])
   })
 
+  it('of a reply without a block of a server tool keeps the container with its text', () => {
+    const container = { id: 'container_1' }
+    const { signals } = fold([start(), ...textBlock(0, 'Hi.'), done('end_turn', { container }), stop])
+    expect(finished(signals)?.parts).toMatchObject([
+      { type: 'text', text: 'Hi.', part: 0, opaque: { data: { container } } },
+    ])
+  })
+
   it('puts what the vendor says of the whole reply after its last part', () => {
     const { signals } = fold([
       start(),

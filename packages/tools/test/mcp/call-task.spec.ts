@@ -61,6 +61,12 @@ describe('a call that a server takes as a task', () => {
     expect(server.asked).toEqual(['tools/call', ...polls, 'tasks/result'])
   })
 
+  it('is a plain call where the server does not say that it takes tasks', async () => {
+    const { server, manager, clock } = await connected({ states: [working], created: done, hasTasks: false })
+    expect(await ended(manager.call('bad', 'work', {}), clock)).toBe('worked')
+    expect(server.asked).toEqual(['tools/call'])
+  })
+
   it('says nothing of a long secret in its progress, however often the server repeats it', async () => {
     const secret = `secret-${'0123456789'.repeat(120)}`
     const message = `${secret} ${secret} ${secret}`

@@ -18,6 +18,8 @@ export interface TaskPlan {
   readonly result?: object | string
   /** The milliseconds between questions that the server wishes for. */
   readonly pollInterval?: number
+  /** Whether the server says that it takes calls as tasks. Default: it does. */
+  readonly hasTasks?: boolean
   /** What the server answers in the place of a new task; `'never'`: nothing. */
   readonly created?: object | 'never'
 }
@@ -58,7 +60,7 @@ export async function taskServer(plan: TaskPlan): Promise<TaskServer> {
     }
     switch (request.method) {
       case 'initialize':
-        return say({ result: hello })
+        return say({ result: plan.hasTasks === false ? { ...hello, capabilities: { tools: {} } } : hello })
       case 'tools/list':
         return say({ result: { tools: [work] } })
       case 'tools/call':
