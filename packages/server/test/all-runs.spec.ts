@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '@tallystick/core'
+import { defineAgent, type RuntimeEvent } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
 import type { TailedEvent } from '@tallystick/core/vocabulary'
 import { answerOf, framesOf, openOffice, tellingAgent } from './kit/office.ts'
 
@@ -32,6 +33,81 @@ describe('the events of all runs', () => {
     expect(followed).toEqual(adas.slice(4).map(({ event }) => event))
     const foreign = await office.send('/events?after=nonsense', 'ada', undefined, stream)
     expect(await answerOf(foreign)).toMatchObject({ status: 400, code: 'configuration' })
+  })
+})
+
+describe('the cursor of an event that its reader does not see', () => {
+  it('tells neither the run nor its existence, and continues for that reader only', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.')] })
+    const run = async (as: string): Promise<string> => {
+      const runId = await office.start(as)
+      await office.send(`/runs/${runId}/result?waitMs=20000`)
+      return runId
+    }
+    const bobs = await run('bob')
+    const pageOf = async (as: string, after: string) =>
+      await answerOf(await office.send(`/events?after=${encodeURIComponent(after)}`, as))
+    const { after, ...page } = await pageOf('ada', '')
+    expect(page).toEqual({ status: 200, events: [] })
+    expect(after).toMatch(/^sealed:[\w-]+$/)
+    expect(Buffer.from(String(after).slice(7), 'base64url').toString('latin1')).not.toContain(bobs)
+    const adas = await run('ada')
+    const next = await pageOf('ada', String(after))
+    const events = next['events'] as readonly TailedEvent[]
+    expect(new Set(events.map(({ event }) => event.runId))).toEqual(new Set([adas]))
+    expect(next['after']).toBe(events.at(-1)?.cursor)
+    for (const [as, given] of [
+      ['bob', String(after)],
+      ['ada', `${String(after).slice(0, -2)}AA`],
+      ['ada', 'sealed:'],
+      ['ada', `sealed:${'a'.repeat(41)}`],
+    ] as const) {
+      expect({ as, given, ...(await pageOf(as, given)) }).toMatchObject({ status: 400, code: 'malformed' })
+    }
+    expect(office.reported).toEqual([])
+  })
+
+  it('is sent only after many of them, so that a stream does not tell when others work', async () => {
+    const noisy = testTool({
+      name: 'noisy',
+      run: (_, report) => {
+        for (let index = 0; index < 1_500; index++) report.progress({ index })
+        return 'Loud.'
+      },
+    })
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'noisy', input: {} }] },
+      { text: 'Done.' },
+      { text: 'Quiet.' },
+    ])
+    const agent = defineAgent({ name: 'worker', instructions: 'Work.', model, tools: [noisy] })
+    const office = await openOffice({ agents: [agent] })
+    const run = async (as: string): Promise<string> => {
+      const runId = await office.start(as)
+      await office.send(`/runs/${runId}/result?waitMs=20000`)
+      return runId
+    }
+    const bobs = await run('bob')
+    const adas = await run('ada')
+    let text = ''
+    const read = async (last: string): Promise<void> => {
+      const headers = { ...stream, 'last-event-id': last }
+      const { body } = await office.send('/events', 'ada', undefined, headers)
+      for await (const chunk of body!.pipeThrough(new TextDecoderStream())) {
+        text += chunk
+        if (text.includes('run_finished')) return
+      }
+    }
+    await read('')
+    expect(text).not.toContain(bobs)
+    const places = [...text.matchAll(/^id: (sealed:.*)\n\n/gm)].map(([, place]) => place!)
+    const all = await Array.fromAsync(office.ledger.tail())
+    const before = all.findIndex(({ event }) => event.runId === adas)
+    expect(before).toBeGreaterThan(1_000)
+    expect(places).toHaveLength(Math.floor(before / 1_000))
+    text = ''
+    await read(places[0]!)
+    expect(text.split('\n\n')[0]).toContain(adas)
   })
 })
 

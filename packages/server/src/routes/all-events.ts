@@ -2,38 +2,75 @@ import type { Ledger } from '@tallystick/core'
 import { changesOfEveryRun, shownEvent } from '@tallystick/core/kit'
 import type { RunId, TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
+import { malformed } from '../http/problem.ts'
 import type { Principal } from '../access/principal.ts'
+import type { PlacedList, SealedPlaces } from '../access/sealed-places.ts'
 import { isVisible } from '../access/visible-run.ts'
 import { followedStream } from '../stream/followed-stream.ts'
 import { frameText, streamHeaders } from '../stream/sse-frame.ts'
 import { json, maxPage, numberParameter, type RequestScope, type Served } from './served.ts'
 
+/** How many events that its reader does not see a stream passes before it moves the place of the reader. */
+const maxUnplaced = 1_000
+
 /** Adds the events of all runs that a caller sees, with one cursor: as a stream, or as a page. */
-export function addAllEvents(app: Hono<RequestScope>, { ledger, stream: host }: Served): void {
+export function addAllEvents(app: Hono<RequestScope>, { ledger, places, stream: host }: Served): void {
   app.get('/events', async (context) => {
     const { req } = context
-    const after = req.header('last-event-id') || req.query('after') || undefined
+    const principal = context.get('principal')
+    const cursors = new EventCursors(places, principal)
+    const after = await cursors.open(req.header('last-event-id') || req.query('after') || undefined)
     // A cursor of another ledger is refused before the stream begins.
     await firstAfter(ledger, after)
-    const isSeen = visibility(ledger, context.get('principal'))
+    const isSeen = visibility(ledger, principal)
     if (!req.header('accept')?.includes('text/event-stream')) {
       const limit = Math.min(maxPage, numberParameter('limit', req.query('limit')) ?? maxPage)
-      return json(await eventPage(ledger, after, limit, isSeen))
+      return json(await eventPage(ledger, { after, limit, isSeen, cursors }))
     }
+    let unseen = 0
     const stream = followedStream<TailedEvent>(
       {
         changes: changesOfEveryRun(ledger, after),
-        // A frame without data moves the cursor of the reader past an event that it does not see.
-        textOf: async ({ cursor, event }) =>
-          (await isSeen(event.runId))
-            ? frameText({ id: cursor, data: JSON.stringify(shownEvent(event)) })
-            : `id: ${cursor}\n\n`,
+        textOf: async ({ cursor, event }) => {
+          const isShown = await isSeen(event.runId)
+          unseen = isShown || unseen === maxUnplaced ? 0 : unseen + 1
+          if (isShown) return frameText({ id: cursor, data: JSON.stringify(shownEvent(event)) })
+          // A frame without data moves the cursor of the reader.
+          return unseen === maxUnplaced ? `id: ${await cursors.seal(cursor)}\n\n` : ''
+        },
         isLast: () => false,
       },
       host,
     )
     return new Response(stream, { headers: streamHeaders })
   })
+}
+
+/** What the cursor of an event that its reader does not see begins with: it is encrypted, since it names the run. */
+const sealedMark = 'sealed:'
+
+/** The cursors of a reader: those of events that it sees are the ledger's. */
+class EventCursors {
+  readonly #places: SealedPlaces
+  readonly #list: PlacedList
+
+  constructor(places: SealedPlaces, principal: Principal) {
+    this.#places = places
+    this.#list = { of: 'events', principal }
+  }
+
+  async seal(cursor: TailCursor): Promise<TailCursor> {
+    return `${sealedMark}${await this.#places.seal(cursor, this.#list)}`
+  }
+
+  async open(given: TailCursor | undefined): Promise<TailCursor | undefined> {
+    if (!given?.startsWith(sealedMark)) return given
+    const cursor = await this.#places.open(given.slice(sealedMark.length), this.#list)
+    if (cursor !== undefined) return cursor
+    throw malformed(
+      'after is no place that this server gave you. Continue after an event that you have, or read from the start.',
+    )
+  }
 }
 
 async function firstAfter(ledger: Ledger, after: TailCursor | undefined): Promise<void> {
@@ -56,18 +93,26 @@ function visibility(ledger: Ledger, principal: Principal): (runId: RunId) => Pro
   }
 }
 
+interface AskedEvents {
+  readonly after: TailCursor | undefined
+  readonly limit: number
+  readonly isSeen: (runId: RunId) => Promise<boolean>
+  readonly cursors: EventCursors
+}
+
 async function eventPage(
   ledger: Ledger,
-  after: TailCursor | undefined,
-  limit: number,
-  isSeen: (runId: RunId) => Promise<boolean>,
+  { after, limit, isSeen, cursors }: AskedEvents,
 ): Promise<{ readonly events: readonly TailedEvent[]; readonly after?: TailCursor }> {
   const events: TailedEvent[] = []
-  let [last, looked] = [after, 0]
+  let looked = 0
+  let unseen: TailCursor | undefined
   for await (const tailed of ledger.tail(after)) {
-    last = tailed.cursor
-    if (await isSeen(tailed.event.runId)) events.push({ ...tailed, event: shownEvent(tailed.event) })
+    const isShown = await isSeen(tailed.event.runId)
+    if (isShown) events.push({ ...tailed, event: shownEvent(tailed.event) })
+    unseen = isShown ? undefined : tailed.cursor
     if (events.length >= limit || ++looked >= 5_000) break
   }
+  const last = unseen === undefined ? (events.at(-1)?.cursor ?? after) : await cursors.seal(unseen)
   return { events, ...(last !== undefined && { after: last }) }
 }

@@ -22,7 +22,11 @@ export function addReads(app: Hono<RequestScope>, served: Served): void {
   const { ledger } = served
   app.get('/runs', async (context) => {
     const { before, limit, ...filter } = askedOf(context)
-    const list: PlacedList = { principal: context.get('principal'), sessionId: filter.sessionId }
+    const list: PlacedList = {
+      of: 'runs',
+      principal: context.get('principal'),
+      sessionId: filter.sessionId,
+    }
     const begin = before === undefined ? undefined : await beginAfter(served, list, before)
     return json(await page(served, list, { limit, filter: { ...filter, ...begin } }))
   })
@@ -82,7 +86,7 @@ interface Begin {
 async function beginAfter({ ledger, places }: Served, list: PlacedList, text: string): Promise<Begin> {
   // A run id that the caller does not see would say that its run exists.
   if (parseRunId(text) !== undefined) return { before: await requireVisible(ledger, list.principal, text) }
-  const before = await places.open(text, list)
+  const before = parseRunId((await places.open(text, list)) ?? '')
   if (before === undefined || !(await isPlaceOf(ledger, before, list))) throw strangePlace()
   return { before }
 }
