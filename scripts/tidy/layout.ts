@@ -70,6 +70,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'machine',
     'memory-ledger',
     'runtime/output',
+    'runtime/schema',
     'runtime/agent',
     'runtime/definition',
     'runtime/reading',

@@ -1,7 +1,6 @@
-// There: a handoff with nestHandoffHistory, which folds the transcript into one message for the next agent. Here: a filter.
+// There: a handoff with nestHandoffHistory, which folds the transcript into one message for the next agent. Here: an option.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, handoff, memoryLedger } from '@tallystick/core'
-import { foldedHistory } from '@tallystick/core/kit'
 import { scriptedModel } from '@tallystick/core/testing'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'
@@ -31,14 +30,14 @@ const orders = defineAgent({
   instructions: 'Look the order up.',
   model: orderModel,
   tools: [findOrder],
-  handoffs: [handoff(refunds, { filter: foldedHistory })],
+  handoffs: [handoff(refunds, { foldHistory: { heading: 'What the desk knows:' } })],
 })
 const triageModel = scriptedModel([{ toolCalls: [{ name: 'transfer_to_orders', input: {} }] }])
 const triage = defineAgent({
   name: 'triage',
   instructions: 'Find out who can help.',
   model: triageModel,
-  handoffs: [handoff(orders, { filter: foldedHistory })],
+  handoffs: [handoff(orders, { foldHistory: true })],
 })
 const runtime = createRuntime({ ledger: memoryLedger(), agents: [triage] })
 const result = await runtime.run(triage, 'The lamps of order A-7 broke.').result
@@ -48,6 +47,7 @@ console.log(`${result.agent}: ${result.text}`)
 assert.equal(refundModel.requests[0]?.messages.length, 1)
 const [report] = refundModel.requests[0]?.messages ?? []
 const text = JSON.stringify(report)
+assert.match(text, /What the desk knows:/)
 assert.match(text, /User: The lamps of order A-7 broke\./)
 assert.match(text, /find_order answered \(success\): A-7: two lamps/)
 assert.equal(result.agent, 'refunds')

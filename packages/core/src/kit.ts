@@ -7,7 +7,8 @@ export type {
   ModelTimeouts,
   TurnToPrepare,
 } from './runtime/agent/agent.ts'
-export { foldedHistory } from './machine/messages/plain-text.ts'
+export { asPlainText as historyText } from './machine/messages/plain-text.ts'
+export { type FoldHistoryOptions, foldHistory, foldedHistory } from './runtime/agent/fold-history.ts'
 export type { Host } from './ports/clock.ts'
 export type { GivenHooks, HookMoment, RunHooks } from './runtime/agent/hooks.ts'
 export type {
@@ -42,14 +43,15 @@ export {
   requireGuardrailNames,
 } from './runtime/agent/guardrail.ts'
 export type { OutputMaskOptions, OutputTransformOptions } from './runtime/output/output-transform.ts'
-export type { OutputReader, OutputSchema } from './runtime/agent/output-schema.ts'
+export type { OutputReader, OutputSchema } from './runtime/schema/output-schema.ts'
 export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
 export type { ShownApproval } from './runtime/commands/approval-decision.ts'
 export {
   type AgentTool,
   type AgentToolOptions,
+  type ChildAnswer,
+  type ChildTask,
   isAgentTool,
-  taskOf,
 } from './runtime/definition/agent-tool.ts'
 export type { HandoffOptions } from './runtime/definition/handoff.ts'
 export { type RuntimeRules, someRules } from './runtime/agent/runtime-rules.ts'

@@ -27,7 +27,6 @@ export {
   withDigests,
 } from './machine/messages/history.ts'
 export { messagesShown, shownInstead } from './machine/messages/shown-messages.ts'
-export { foldedHistory } from './machine/messages/plain-text.ts'
 export { definitionTokens, messageTokens } from './machine/messages/token-estimate.ts'
 export { isSuspended, nextAction } from './machine/next/next-action.ts'
 export { changedInputText } from './machine/prompt/changed-input.ts'

@@ -4,7 +4,7 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { defaultLimits } from '../src/vocabulary/limits/limits.ts'
-import { isAgentTool, taskOf } from '../src/runtime/definition/agent-tool.ts'
+import { isAgentTool } from '../src/runtime/definition/agent-tool.ts'
 import { agentRegistry, reachableAgents } from '../src/runtime/definition/registered-agents.ts'
 import { isSameAgent } from '../src/runtime/definition/same-agent.ts'
 import { summaryInstructions } from '../src/machine/prompt/compaction.ts'
@@ -126,9 +126,9 @@ describe('the definition of an agent', () => {
 describe('a tool that is an agent', () => {
   it('asks for a task, and says so to the letter', () => {
     const tool = agentTool(worker)
-    expect({ ...tool, check: undefined, run: undefined }).toStrictEqual({
+    expect({ ...tool, check: undefined, run: undefined, taskOf: undefined }).toStrictEqual({
       ...{ name: 'work_play_2', description: 'Works.', effect: 'write', recovery: 'rerun' },
-      ...{ agent: worker, child: 'Work & Play 2', check: undefined, run: undefined },
+      ...{ agent: worker, child: 'Work & Play 2', check: undefined, run: undefined, taskOf: undefined },
       inputSchema: {
         type: 'object',
         properties: {
@@ -151,11 +151,8 @@ describe('a tool that is an agent', () => {
     for (const task of ['', ' \n', 7, undefined])
       expect(tool.check({ task } as never, {} as never)).toEqual(refused)
     expect(tool.check({ task: 'Do it.' }, {} as never)).toEqual({ kind: 'run' })
-    expect([taskOf({ task: ' x ' }), taskOf({ task: ' ' }), taskOf({})]).toEqual([
-      ' x ',
-      undefined,
-      undefined,
-    ])
+    expect(await tool.taskOf({ task: ' x ' })).toEqual({ task: ' x ' })
+    expect(await tool.taskOf({ task: ' ' })).toEqual({ fault: 'task: expected a text that is not empty' })
     await expect(firstValueFrom(tool.run({} as never))).rejects.toThrow(
       'The tool work_play_2 is an agent: only a',
     )

@@ -5,7 +5,7 @@ import type { Price } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/runtime/agent/approval-policy.ts'
 import { recordedSettings } from '../src/vocabulary/options/model-settings-check.ts'
-import { jsonOfAnswer } from '../src/runtime/agent/output-schema.ts'
+import { jsonOfAnswer } from '../src/runtime/schema/output-schema.ts'
 import { modelPrice } from '../src/runtime/agent/price-check.ts'
 
 const model = scriptedModel([])
@@ -152,7 +152,7 @@ describe('a JSON Schema of an answer', () => {
       output: { '~standard': { ...standard['~standard'], ...(jsonSchema as object) } },
     })
     const input = (made: () => unknown): object => telling({ jsonSchema: { input: made } })
-    const nothing = 'The output schema of agent agent (mine) gives no JSON Schema'
+    const nothing = 'The schema of the output of agent agent (mine) gives no JSON Schema'
     expect(() => define(telling({}))).toThrow(nothing)
     expect(() => define(telling({ jsonSchema: {} }))).toThrow(nothing)
     expect(() => define(input(() => 'object'))).toThrow(nothing)

@@ -8,7 +8,8 @@ import {
   type AgentOptions,
   type Message,
 } from '@tallystick/core'
-import { foldedHistory, type TurnRequest } from '@tallystick/core/machine'
+import { foldedHistory } from '@tallystick/core/kit'
+import { type TurnRequest } from '@tallystick/core/machine'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 

@@ -1,7 +1,7 @@
 import { textOf, type Message, type UserMessage } from '../../vocabulary/model/content.ts'
 
 /**
- * A conversation as one text that any model can read: who said what, which tools were called, what they answered. Only
+ * Returns a conversation as one text that any model can read: who said what, which tools were called, what they answered. Only
  * the first line of a speaker begins at the beginning of a line; the further lines of what was said are indented, so
  * that no text (such as a tool's result with a line `User: …` in it) reads like another speaker.
  */
@@ -46,14 +46,4 @@ function toolName(name: string): string {
 
 function shown(parts: UserMessage['parts']): string {
   return parts.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('')
-}
-
-/**
- * An input filter for handoffs: folds the whole history into one user message, so that the next agent reads what
- * happened as a report and not as words of its own.
- */
-export function foldedHistory(messages: readonly Message[]): readonly Message[] {
-  if (messages.length === 0) return messages
-  const text = `What was said and done before you took over:\n${asPlainText(messages)}`
-  return [{ role: 'user', parts: [{ type: 'text', text }] }]
 }

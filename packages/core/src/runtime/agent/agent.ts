@@ -6,12 +6,13 @@ import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { GivenLimits, GivenRetryPolicy, Limits, RetryPolicy } from '../../vocabulary/limits/limits.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
 import type { ApprovalPolicy } from './approval-policy.ts'
 import type { Guardrail } from './guardrail.ts'
-import type { OutputReader, OutputSchema } from './output-schema.ts'
+import type { OutputReader, OutputSchema } from '../schema/output-schema.ts'
 import type { OutputStreamOptions } from '../output/output-stream.ts'
 
 /** Shortens, in what the model sees, a history that grows too long. Nothing leaves the ledger. */
@@ -136,7 +137,8 @@ export interface HandoffTarget<in Context = AnyContext> {
   readonly to: string
   /** Absent if the conversation goes back to the caller that started the run. */
   readonly agent?: Agent<unknown, Context>
-  readonly filter?: (messages: readonly Message[]) => readonly Message[]
+  /** Gets the input of the call, too. */
+  readonly filter?: (messages: readonly Message[], input: JsonObject) => readonly Message[]
   readonly tool: Tool<Context>
 }
 

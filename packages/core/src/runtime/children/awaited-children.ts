@@ -1,4 +1,3 @@
-import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import { settleCommandOf } from './child-ending.ts'
@@ -30,8 +29,7 @@ export async function postEndedChildren(
   if (isAsked()) return
   const endings = Promise.all(
     callsAwaitingChild(state).map(async ({ toolCallId }) => {
-      const childId = childRunIdOf(state.runId, toolCallId)
-      const ending = await children.resumedEnding(childId, { takeOver, context })
+      const ending = await children.resumedEnding(state, toolCallId, { takeOver, context })
       if (ending) post(settleCommandOf(toolCallId, ending))
     }),
   ).then(() => 'all' as const)

@@ -5,13 +5,14 @@ import type { Call, ExecutingState, RunState } from '../../machine/state/state.t
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import type { InboxEntry } from '../../ports/ledger.ts'
 import type { ChildTotals } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
 import { unlessEnded } from '../../memory-ledger/append-rules.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { resultOf, type RunResult } from '../reading/run-result.ts'
 import { childStopOf, settleCommandOf, type ChildEnding, type ChildStop } from './child-ending.ts'
 import { canContinue, endingOf, isDescendantOf, totalsSoFar } from './child-records.ts'
+import { readEnding } from './child-answer.ts'
 import { childStartCommand } from './child-start.ts'
 import type { RelatedRun, RelatedRuns } from './related-runs.ts'
 
@@ -48,19 +49,18 @@ export class ChildRuns {
     let begun: Promise<unknown> | undefined
     const begin = async (): Promise<void> => {
       if (await ledger.head(childId)) child.drive({ takeOver: true })
-      else
-        child.start({ prepare: () => Promise.resolve(childStartCommand(state, call, this.#parts, context)) })
+      else child.start({ prepare: () => childStartCommand(state, call, this.#parts, context) })
     }
     return {
       begin: async () => {
         begun = begin()
         await begun
-        return await this.#stopOf(childId, () => child.result)
+        return await this.#stopOf(state, call, () => child.result)
       },
       cancel: async (reason) => {
         await begun
         if (begun === undefined && !(await ledger.head(childId))) return { kind: 'never_begun' }
-        return await this.#stopOf(childId, async () => {
+        return await this.#stopOf(state, call, async () => {
           await child.send({ type: 'cancel', reason })
           return await child.result
         })
@@ -74,20 +74,23 @@ export class ChildRuns {
    * first; with `takeOver`, one that is under way is taken over too, since no process drives it any more.
    */
   async resumedEnding(
-    childId: RunId,
+    parent: RunState,
+    toolCallId: ToolCallId,
     { takeOver, context }: { readonly takeOver: boolean; readonly context: unknown },
   ): Promise<ChildEnding | undefined> {
     const { ledger } = this.#parts
+    const childId = childRunIdOf(parent.runId, toolCallId)
     const child = this.#held(childId, context)
     if ((await canContinue(ledger, childId, takeOver)) && !this.#runs.isDrained) {
       await child.resume({ takeOver }).catch(unlessDrivenElsewhere)
     }
-    return await endingOf(ledger, childId)
+    return await this.recordedEnding(parent, toolCallId)
   }
 
-  /** Returns how a child run ended, as its ledger says; `undefined` where it has not. */
-  recordedEnding(childId: RunId): Promise<ChildEnding | undefined> {
-    return endingOf(this.#parts.ledger, childId)
+  /** Returns how the child run of a call ended, as its ledger says; `undefined` where it has not. */
+  async recordedEnding(parent: RunState, toolCallId: ToolCallId): Promise<ChildEnding | undefined> {
+    const ending = await endingOf(this.#parts.ledger, childRunIdOf(parent.runId, toolCallId))
+    return ending && (await readEnding(parent, toolCallId, ending, this.#parts))
   }
 
   /** Forwards a command to a child run of `root`, at any depth; drops it if `childId` is not one. */
@@ -140,10 +143,12 @@ export class ChildRuns {
     return child
   }
 
-  async #stopOf(childId: RunId, result: () => Promise<RunResult>): Promise<ChildStop> {
+  async #stopOf(state: RunState, { toolCallId }: Call, result: () => Promise<RunResult>): Promise<ChildStop> {
+    const childId = childRunIdOf(state.runId, toolCallId)
     this.#awaited.add(childId)
     try {
-      return childStopOf(await result())
+      const stop = childStopOf(await result())
+      return stop.kind === 'ended' ? await readEnding(state, toolCallId, stop, this.#parts) : stop
     } finally {
       this.#awaited.delete(childId)
     }

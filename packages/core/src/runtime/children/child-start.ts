@@ -1,27 +1,40 @@
 import { childLimits } from '../../machine/limits/child-grant.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
-import type { Call, ExecutingState } from '../../machine/state/state.ts'
+import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { isAgentTool, taskOf } from '../definition/agent-tool.ts'
+import { isAgentTool, type AgentTool } from '../definition/agent-tool.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { givenIn, withDefaults } from '../session/recorded-options.ts'
 import { messageOf } from '../session/input-message.ts'
 import { startCommand } from '../session/start-command.ts'
 
-/** The command that starts the child run of a call. */
-export function childStartCommand(
+/** The tool of a call whose work an agent does, as the code of its agent is now. */
+export function agentToolOf(
+  { agent }: RunState,
+  { name }: Pick<Call, 'name'>,
+  { find }: Pick<RuntimeParts['agents'], 'find'>,
+): AgentTool | undefined {
+  const tool = find(agent)?.tools.find((each) => each.name === name)
+  return tool && isAgentTool(tool) ? tool : undefined
+}
+
+/** Returns the command that starts the child run of a call. */
+export async function childStartCommand(
   state: ExecutingState,
   call: Call,
   { agents, defaults }: Pick<RuntimeParts, 'agents' | 'defaults'>,
   context: unknown,
-): StartCommand {
+): Promise<StartCommand> {
   const { register, find } = agents
   const childId = childRunIdOf(state.runId, call.toolCallId)
-  const tool = find(state.agent)?.tools.find(({ name }) => name === call.name)
-  if (tool === undefined || !isAgentTool(tool)) {
+  const tool = agentToolOf(state, call, { find })
+  if (tool === undefined) {
     throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
   }
+  const started = await tool.taskOf(call.input)
+  if ('fault' in started)
+    throw new TypeError(`the input of ${call.name} does not fit any more: ${started.fault}`)
   const agent = register(tool.agent)
   const own = {
     ...agent.limits,
@@ -30,7 +43,7 @@ export function childStartCommand(
   }
   const limits = childLimits(call.grant ?? {}, own, state.limits)
   const given = givenIn(agent, withDefaults({}, defaults), agents)
-  const command = startCommand(childId, agent, messageOf(taskOf(call.input) ?? 'Go on.'), {
+  const command = startCommand(childId, agent, messageOf(started.task), {
     limits,
     given,
     register,

@@ -14,7 +14,7 @@ import { policyOf } from './agent-policy-of.ts'
 import { definedGuardrail } from '../agent/guardrail.ts'
 
 import { recordedSettings } from '../../vocabulary/options/model-settings-check.ts'
-import type { OutputReader } from '../agent/output-schema.ts'
+import type { OutputReader } from '../schema/output-schema.ts'
 
 /** How often the model may try again when its answer does not fit, where the agent does not say. */
 const REPAIRS = 2

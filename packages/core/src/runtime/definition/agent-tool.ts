@@ -4,15 +4,34 @@ import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { fields, filledText, maybe, oneOf } from '../../vocabulary/options/option.ts'
+import { fields, filledText, maybe, oneOf, plainFunction } from '../../vocabulary/options/option.ts'
+import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
 import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definedAgent, someLimits } from '../agent/part-check.ts'
+import {
+  inputReader,
+  inputVerdict,
+  someInputSchema,
+  type InputSchema,
+  type ReadInput,
+} from '../schema/input-schema.ts'
+
+/** The answer of a child run. */
+export interface ChildAnswer<Output = unknown> {
+  /** The text of its last message, as its parent reads it without `output`. */
+  readonly text: string
+  /** The answer: its text, or the value that the agent's schema parses from it. */
+  readonly output: Output
+  /** How many turns and tool calls its run took. */
+  readonly turns: number
+  readonly toolCalls: number
+}
 
 /** How an agent serves as a tool. */
-export interface AgentToolOptions {
+export interface AgentToolOptions<Output = unknown, Schema extends InputSchema = InputSchema> {
   /** Of the tool; the agent's name, as an identifier, where not given. */
   readonly name?: string | undefined
   /** When to use it; the agent's own description where not given. */
@@ -21,20 +40,46 @@ export interface AgentToolOptions {
   readonly effect?: ToolEffect | undefined
   /** The budget of each of its runs: limits over those of the agent, and within what the parent has left. */
   readonly limits?: GivenLimits | undefined
+  /** What the agent needs to know; a `task` in words if not given. */
+  readonly input?: Schema | undefined
+  /** Returns what the agent reads as its task, of the input as its schema reads it; the input as JSON if not given. Pure. */
+  readonly task?: ((input: ReadInput<Schema>) => string | readonly UserPart[]) | undefined
+  /** Returns what the calling model reads of an answer; its text if not given. Pure, and not async. */
+  readonly output?: ((answer: ChildAnswer<Output>) => string | readonly ResultPart[]) | undefined
 }
 
-const agentToolOptions = fields<AgentToolOptions>({
-  name: maybe(filledText),
-  description: maybe(filledText),
-  effect: maybe(oneOf(['read', 'write'])),
-  limits: maybe(someLimits),
-})
+const agentToolOptions = fields<AgentToolOptions>(
+  {
+    name: maybe(filledText),
+    description: maybe(filledText),
+    effect: maybe(oneOf(['read', 'write'])),
+    limits: maybe(someLimits),
+    input: maybe(someInputSchema),
+    task: maybe(plainFunction),
+    output: maybe(plainFunction),
+  },
+  {
+    toolName: 'name',
+    toolDescription: 'description',
+    parameters: 'input',
+    inputSchema: 'input',
+    inputBuilder: 'task',
+    customOutputExtractor: 'output',
+  },
+)
+
+/** What the run of a call begins with, or why its input does not fit. */
+export type ChildTask = { readonly task: string | readonly UserPart[] } | { readonly fault: string }
 
 /** A tool whose work is done by an agent, in a run of its own. */
 export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
   readonly agent: Agent<unknown, Context>
   /** Over those of the agent. */
   readonly limits?: GivenLimits
+  /** Returns what the agent reads as its task in a call with this input. */
+  readonly taskOf: (input: JsonObject) => Promise<ChildTask>
+  /** What the calling model reads of an answer, where not its text. */
+  readonly answerOf?: (answer: ChildAnswer) => string | readonly ResultPart[]
 }
 
 /**
@@ -42,13 +87,13 @@ export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
  * are within what its parent has left, what it uses counts as its parent's, its approvals show at the top, and it is
  * cancelled with it. After a crash the same run is taken up again, never a second one started.
  */
-export function agentTool<Context>(
-  agent: Agent<unknown, Context>,
-  options: AgentToolOptions = {},
+export function agentTool<Output, Context, const Schema extends InputSchema>(
+  agent: Agent<Output, Context>,
+  options: AgentToolOptions<Output, Schema> = {},
 ): AgentTool<Context> {
   requireOptions('agentTool', definedAgent, agent, 'the agent')
   requireOptions('agentTool', agentToolOptions, options)
-  const { effect = 'write', limits } = options
+  const { effect = 'write', limits, output } = options
   const name = options.name ?? agent.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')
   const description = options.description ?? agent.description
   if (description === undefined) {
@@ -63,27 +108,54 @@ export function agentTool<Context>(
     recovery: 'rerun',
     agent,
     child: agent.name,
-    ...omitUndefined({ limits }),
-    inputSchema: {
-      type: 'object',
-      properties: {
-        task: { type: 'string', description: 'What to do, with all that is needed to know for it.' },
-      },
-      required: ['task'],
-      additionalProperties: false,
-    },
-    check: (input) =>
-      taskOf(input) === undefined
-        ? { kind: 'refuse', outcome: 'invalid_input', text: 'task: expected a text that is not empty' }
-        : { kind: 'run' },
+    ...omitUndefined({ limits, answerOf: output as AgentTool['answerOf'] }),
+    ...inputPartsOf(name, options as AgentToolOptions),
     run: () =>
       throwError(() => new ConfigurationError(`The tool ${name} is an agent: only a runtime can run it.`)),
   }
 }
 
-/** What a call asks an agent to do. */
-export function taskOf({ task }: JsonObject): string | undefined {
-  return typeof task === 'string' && task.trim() !== '' ? task : undefined
+/** What the input of the tool has to be, and what is made of it. */
+function inputPartsOf(
+  name: string,
+  { input: schema, task }: AgentToolOptions,
+): Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> {
+  if (schema === undefined) {
+    if (task === undefined) return taskInWords
+    throw new ConfigurationError(
+      `agentTool (${name}): task was given without input, so its argument would be of no known form. Give the schema of the input.`,
+    )
+  }
+  const reader = inputReader(`the tool ${name}`, schema)
+  return {
+    inputSchema: reader.jsonSchema,
+    check: (input) => inputVerdict(reader, input),
+    taskOf: async (input) => {
+      const read = await reader.read(input)
+      if ('error' in read) return { fault: read.error }
+      return { task: task?.(read.output) ?? canonicalJson(input) }
+    },
+  }
+}
+
+const taskInWords: Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> = {
+  inputSchema: {
+    type: 'object',
+    properties: {
+      task: { type: 'string', description: 'What to do, with all that is needed to know for it.' },
+    },
+    required: ['task'],
+    additionalProperties: false,
+  },
+  check: ({ task }) =>
+    isTask(task) ? { kind: 'run' } : { kind: 'refuse', outcome: 'invalid_input', text: noTask },
+  taskOf: ({ task }) => Promise.resolve(isTask(task) ? { task } : { fault: noTask }),
+}
+
+const noTask = 'task: expected a text that is not empty'
+
+function isTask(task: unknown): task is string {
+  return typeof task === 'string' && task.trim() !== ''
 }
 
 /** Whether a tool's work is done by an agent. */

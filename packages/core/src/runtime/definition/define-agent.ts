@@ -9,7 +9,7 @@ import { handoffList, requireAgentOptions, requireTools } from '../agent/agent-c
 import { definitionOf } from './agent-definition-of.ts'
 import { handOffRule, targetOf } from './handoff.ts'
 import { sourcedDefinitions } from './sourced-tools.ts'
-import { outputReader } from '../agent/output-schema.ts'
+import { schemaReader } from '../schema/output-schema.ts'
 
 /**
  * Puts an agent together. What it answers is a text; with an `output`, what its Standard Schema gives out, or JSON where
@@ -28,7 +28,7 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   const { listed, toolsInTurn } = toolsOf(options)
   const { parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
   const { timeouts = {}, toolSource, maxResultChars, outputStream } = options
-  const output = options.output && outputReader<unknown>(name, options.output)
+  const output = options.output && schemaReader<unknown>(`output of agent ${name}`, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
   // Agents may name each other in a circle, so whom one hands over to is looked at when it is first needed.

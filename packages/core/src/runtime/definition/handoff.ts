@@ -9,39 +9,80 @@ import type { Handoff } from '../../vocabulary/events/event.ts'
 import { anyText, fields, filledText, maybe, plainFunction } from '../../vocabulary/options/option.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent, HandoffTarget } from '../agent/agent.ts'
+import { foldHistory, foldOptions, type FoldHistoryOptions } from '../agent/fold-history.ts'
+import type { OutputReader } from '../schema/output-schema.ts'
+import {
+  inputReader,
+  inputVerdict,
+  someInputSchema,
+  type InputSchema,
+  type WrittenInput,
+} from '../schema/input-schema.ts'
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
 import { definedAgent } from '../agent/part-check.ts'
 
 /** Options of a handoff. */
-export interface HandoffOptions {
+export interface HandoffOptions<Schema extends InputSchema = InputSchema> {
   /** Name of the tool that the model calls; `transfer_to_<name>` if not given. */
   readonly toolName?: string | undefined
   /** When to hand over; the agent's own description if not given. */
   readonly description?: string | undefined
+  /** What the next agent needs to know, as the model writes it; a `reason` in words if not given. */
+  readonly input?: Schema | undefined
   /**
-   * Selects the past messages that the next agent sees. Pure; its result is recorded. Calls and results stay paired.
-   * `foldedHistory` is one such filter.
+   * Selects the past messages that the next agent sees. Pure; its result is recorded. Calls and results stay paired. It gets
+   * the input of the call, too, as the model wrote it. `foldHistory()` makes one such filter.
    */
-  readonly filter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
+  readonly filter?:
+    | ((messages: readonly Message[], input: WrittenInput<Schema>) => readonly Message[])
+    | undefined
+  /** `true`, or its options: the next agent sees the past folded into one message, as a filter of `foldHistory` does it. */
+  readonly foldHistory?: boolean | FoldHistoryOptions | undefined
 }
 
-const handoffOptions = fields<HandoffOptions>({
-  toolName: maybe(filledText),
-  description: maybe(anyText),
-  filter: maybe(plainFunction),
-})
+const handoffOptions = fields<HandoffOptions>(
+  {
+    toolName: maybe(filledText),
+    description: maybe(anyText),
+    input: maybe(someInputSchema),
+    filter: maybe(plainFunction),
+    foldHistory: maybe((value, path) => (typeof value === 'boolean' ? undefined : foldOptions(value, path))),
+  },
+  {
+    toolNameOverride: 'toolName',
+    toolDescriptionOverride: 'description',
+    inputType: 'input',
+    inputFilter: 'filter',
+    nestHandoffHistory: 'foldHistory',
+  },
+)
 
 /** Lets an agent hand the conversation over to another: the model calls a tool, and the other agent continues. */
-export function handoff<Context>(
+export function handoff<Context, const Schema extends InputSchema>(
   agent: Agent<unknown, Context>,
-  options: HandoffOptions = {},
+  options: HandoffOptions<Schema> = {},
 ): HandoffTarget<Context> {
   requireOptions('handoff', definedAgent, agent, 'the agent')
   requireOptions('handoff', handoffOptions, options)
-  const { description, filter } = options
+  const { description, input } = options
+  const filter = filterOf(agent.name, options)
   const about =
     description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
-  const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name })
+  const reader = input && inputReader(`the handoff to ${agent.name}`, input)
+  const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name }, reader)
   return { to: agent.name, agent, tool, ...omitUndefined({ filter }) }
+}
+
+function filterOf(
+  agent: string,
+  { filter, foldHistory: fold }: HandoffOptions,
+): HandoffTarget['filter'] | undefined {
+  if (fold === undefined || fold === false) return filter
+  if (filter === undefined) return foldHistory(fold === true ? {} : fold)
+  throw new ConfigurationError(
+    `handoff (${agent}): filter and foldHistory were given, and both say what the next agent sees of the past. Give one of them.`,
+  )
 }
 
 const handBackOptions = fields<{ readonly toolName?: string; readonly description: string }>({
@@ -79,15 +120,30 @@ export function handOffRule(
     const target = handoffs().find(({ tool }) => tool.name === toolName)
     if (target?.agent === undefined) return undefined
     const definition = definitionOf(target.agent)
-    return { definition, ...omitUndefined({ messages: target.filter?.(messages) }) }
+    return {
+      definition,
+      ...omitUndefined({ messages: target.filter?.(messages, inputOf(messages, toolName)) }),
+    }
   }
+}
+
+/** The input of the last call of a tool, as the model wrote it. */
+function inputOf(messages: readonly Message[], toolName: string): JsonObject {
+  const reply = messages.findLast((message) => message.role === 'assistant')
+  const call = reply?.parts.find((part) => part.type === 'tool_call' && part.name === toolName)
+  return call?.type === 'tool_call' ? call.input : {}
 }
 
 function toolNameOf(name: string): string {
   return `transfer_to_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`
 }
 
-function handoffTool(name: string, description: string, handedTo: Handoff): Tool {
+function handoffTool(
+  name: string,
+  description: string,
+  handedTo: Handoff,
+  reader?: OutputReader<unknown>,
+): Tool {
   const text = handedTo.back
     ? `The conversation goes to ${handedTo.to}.`
     : `The conversation is handed over to ${handedTo.to}, who goes on from here.`
@@ -97,12 +153,12 @@ function handoffTool(name: string, description: string, handedTo: Handoff): Tool
     effect: 'read',
     recovery: 'rerun',
     handoff: handedTo,
-    inputSchema: {
+    inputSchema: reader?.jsonSchema ?? {
       type: 'object',
       properties: { reason: { type: 'string', description: 'Why you hand over, in one sentence.' } },
       additionalProperties: false,
     },
-    check: () => ({ kind: 'run' }),
+    check: (input) => (reader ? inputVerdict(reader, input) : { kind: 'run' }),
     run: () => of({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
   }
 }

@@ -4,7 +4,6 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { InboxEntry } from '../../ports/ledger.ts'
 import { outsideCommandSchema, type OutsideCommand } from '../../vocabulary/events/command.ts'
-import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { runIdOfCall, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { settleCommandOf } from '../children/child-ending.ts'
@@ -104,7 +103,8 @@ export class RunInbox {
       const fault = await this.#inputFault(command, state)
       if (fault) return this.#refuse(key, fault)
     }
-    const message = command.type === 'settle' && command.child ? await this.#settlementOf(command) : command
+    const message =
+      command.type === 'settle' && command.child ? await this.#settlementOf(state, command) : command
     if (message) return this.#mailbox.post({ message, key })
     const what = 'the child run has not ended; its own ledger says what it used'
     this.#refuseMalformed(key, { path: 'child', what })
@@ -121,9 +121,11 @@ export class RunInbox {
   }
 
   /** What a child run used is read from its own events, whatever a command says of it. */
-  async #settlementOf({ toolCallId }: { readonly toolCallId: string }): Promise<OutsideCommand | undefined> {
-    const { runId, children } = this.#drive
-    const ending = await children.recordedEnding(childRunIdOf(runId, toolCallId as ToolCallId))
+  async #settlementOf(
+    state: RunState,
+    { toolCallId }: { readonly toolCallId: string },
+  ): Promise<OutsideCommand | undefined> {
+    const ending = await this.#drive.children.recordedEnding(state, toolCallId as ToolCallId)
     return ending && settleCommandOf(toolCallId, ending)
   }
 

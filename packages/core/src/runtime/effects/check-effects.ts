@@ -11,7 +11,7 @@ import type { Agent } from '../agent/agent.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
-import { jsonOfAnswer } from '../agent/output-schema.ts'
+import { jsonOfAnswer } from '../schema/output-schema.ts'
 
 type EffectOf<K extends Effect['kind']> = Extract<Effect, { readonly kind: K }>
 type Post = (signal: Signal) => void

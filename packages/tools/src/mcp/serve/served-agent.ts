@@ -1,23 +1,23 @@
 import type { Run, RunResult, Runtime } from '@tallystick/core'
-import { type AgentTool, taskOf } from '@tallystick/core/kit'
+import { type AgentTool } from '@tallystick/core/kit'
 import { filter } from 'rxjs'
-import { type Ending, textEnding } from '../../execution/outcome.ts'
+import { type Ending, failureOf, textEnding } from '../../execution/outcome.ts'
 import type { ServedCallParts } from './served-call.ts'
 
 /** Has an agent answer a client, in a run of its own that is on record. The client learns which tools it calls. */
 export async function servedAgent(
-  { agent, name }: AgentTool,
+  { agent, name, taskOf, answerOf }: AgentTool,
   runtime: Runtime,
   { input, signal, progress, context }: ServedCallParts,
 ): Promise<Ending> {
-  const task = taskOf(input)
-  if (task === undefined) {
+  const told = await taskOf(input)
+  if ('fault' in told) {
     return textEnding(
       'invalid_input',
-      `The input does not fit the schema of ${name}: task: expected a text that is not empty. Nothing was run.`,
+      `The input does not fit the schema of ${name}: ${told.fault}. Nothing was run.`,
     )
   }
-  const run: Run = runtime.run(agent, task, { context })
+  const run: Run = runtime.run(agent, told.task, { context })
   const cancel = (): void => void run.cancel('the client cancelled the call').catch(() => {})
   signal.addEventListener('abort', cancel)
   if (signal.aborted) cancel()
@@ -31,17 +31,18 @@ export async function servedAgent(
     error: () => {},
   })
   try {
-    return endingOfRun(await run.result)
+    return endingOfRun(await run.result, answerOf)
   } finally {
     following.unsubscribe()
     signal.removeEventListener('abort', cancel)
   }
 }
 
-function endingOfRun(result: RunResult): Ending {
+function endingOfRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending {
   const { runId, text, pendingApprovals } = result
   switch (result.status) {
     case 'done': {
+      if (result.reason === 'answered' && answerOf !== undefined) return readEnding(result, answerOf)
       const answer = typeof result.output === 'string' ? result.output : JSON.stringify(result.output ?? text)
       if (result.reason === 'answered') return textEnding('success', answer)
       return textEnding(
@@ -59,5 +60,15 @@ function endingOfRun(result: RunResult): Ending {
     }
     case 'interrupted':
       return textEnding('failed', `The agent was interrupted. Its run is ${runId}, which can be resumed.`)
+  }
+}
+
+function readEnding(result: RunResult, answerOf: NonNullable<AgentTool['answerOf']>): Ending {
+  const { text, output, turns, toolCalls } = result
+  try {
+    const read = answerOf({ text, output, turns, toolCalls })
+    return typeof read === 'string' ? textEnding('success', read) : { outcome: 'success', content: read }
+  } catch (error) {
+    return failureOf(error)
   }
 }

@@ -18,10 +18,13 @@ interface JsonSchemaConverter {
   readonly input?: (options: { readonly target: 'draft-2020-12' }) => unknown
 }
 
-/** Reads the `output` of an agent. Throws `ConfigurationError` for a schema that cannot be used. */
-export function outputReader<Output>(agent: string, schema: OutputSchema): OutputReader<Output> {
-  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(agent, schema as JsonObject)
-  const jsonSchema = isStandard(schema) ? jsonSchemaOf(agent, schema) : schema
+/**
+ * Reads values by a schema; `subject` says of what it is, such as `output of agent desk`. Throws `ConfigurationError` for a
+ * schema that cannot be used.
+ */
+export function schemaReader<Output>(subject: string, schema: OutputSchema): OutputReader<Output> {
+  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(subject, schema as JsonObject)
+  const jsonSchema = isStandard(schema) ? jsonSchemaOf(subject, schema) : schema
   return {
     jsonSchema,
     async read(value) {
@@ -39,19 +42,19 @@ function isStandard<Output>(schema: unknown): schema is StandardSchemaV1<unknown
   )
 }
 
-function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
+function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
   if (faultOf(jsonObject, schema)) {
     throw new ConfigurationError(
-      `The output of agent ${agent} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
+      `The ${subject} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
     )
   }
-  requireKeyword(agent, schema)
+  requireKeyword(subject, schema)
   try {
     return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(
-      `The JSON Schema of the output of agent ${agent} cannot be checked against: ${reason}. Give a Standard Schema instead.`,
+      `The JSON Schema of the ${subject} cannot be checked against: ${reason}. Give a Standard Schema instead.`,
       { cause },
     )
   }
@@ -79,15 +82,15 @@ const keywords: ReadonlySet<string> = new Set([
 ])
 
 /** Refuses an object without any JSON Schema keyword: it would let every answer pass. */
-function requireKeyword(agent: string, schema: JsonObject): void {
+function requireKeyword(subject: string, schema: JsonObject): void {
   const names = Object.keys(schema)
   if (names.length === 0 || names.some((name) => keywords.has(name))) return
   throw new ConfigurationError(
-    `The output of agent ${agent} has the fields ${names.slice(0, 5).join(', ')}, and none that a JSON Schema has, so every answer would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+    `The ${subject} has the fields ${names.slice(0, 5).join(', ')}, and none that a JSON Schema has, so every value would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
   )
 }
 
-function jsonSchemaOf(agent: string, schema: StandardSchemaV1): JsonObject {
+function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
   const standard = schema['~standard']
   const converter = 'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter) : {}
   try {
@@ -100,12 +103,12 @@ function jsonSchemaOf(agent: string, schema: StandardSchemaV1): JsonObject {
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(
-      `The output schema of agent ${agent} (${standard.vendor}) cannot be described to a model: ${reason}. Use only what JSON can carry.`,
+      `The schema of the ${subject} (${standard.vendor}) cannot be described to a model: ${reason}. Use only what JSON can carry.`,
       { cause },
     )
   }
   throw new ConfigurationError(
-    `The output schema of agent ${agent} (${standard.vendor}) gives no JSON Schema, so a model cannot be told what to write. Use zod 4.2 or later, or give a JSON Schema.`,
+    `The schema of the ${subject} (${standard.vendor}) gives no JSON Schema, so a model cannot be told what to write. Use zod 4.2 or later, or give a JSON Schema.`,
   )
 }
 

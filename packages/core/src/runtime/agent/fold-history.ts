@@ -1,0 +1,37 @@
+import { asPlainText } from '../../machine/messages/plain-text.ts'
+import type { Message } from '../../vocabulary/model/content.ts'
+import { anyText, fields, maybe, plainFunction, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+
+/** How a history is folded into one message. */
+export interface FoldHistoryOptions {
+  /** The line above the conversation; `What was said and done before you took over:` if not given. `''` for none. */
+  readonly heading?: string | undefined
+  /** Writes the conversation; `historyText` if not given. Pure, and not async. */
+  readonly render?: ((messages: readonly Message[]) => string) | undefined
+}
+
+/** Checks how a history is folded. */
+export const foldOptions: OptionCheck = fields<FoldHistoryOptions>({
+  heading: maybe(anyText),
+  render: maybe(plainFunction),
+})
+
+/**
+ * Returns a filter for handoffs, or for `prepareTurn`, that folds the whole history into one message of the user: the next agent
+ * reads what happened as a report, and not as words of its own. Throws a `ConfigurationError` for options that cannot work.
+ */
+export function foldHistory(
+  given: FoldHistoryOptions = {},
+): (messages: readonly Message[]) => readonly Message[] {
+  requireOptions('foldHistory', foldOptions, given)
+  const { heading = 'What was said and done before you took over:', render = asPlainText } = given
+  return (messages) => {
+    if (messages.length === 0) return messages
+    const text = [...(heading === '' ? [] : [heading]), render(messages)].join('\n')
+    return [{ role: 'user', parts: [{ type: 'text', text }] }]
+  }
+}
+
+/** The filter of `foldHistory()`. */
+export const foldedHistory: (messages: readonly Message[]) => readonly Message[] = foldHistory()
