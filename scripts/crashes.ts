@@ -17,6 +17,7 @@ import { deathsFigures } from './crashes/deaths.ts'
 import { cutOffFigures } from './crashes/cut-off.ts'
 import { withServer } from './crashes/server.ts'
 import { bundledSources } from './testing/bundles/bundled-sources.ts'
+import { memoryFolder } from './testing/memory-folder.ts'
 
 const { values } = parseArgs({
   options: {
@@ -33,6 +34,9 @@ const { values } = parseArgs({
 // Every process loads the same sources: Node finds them in few files, and compiles them once.
 process.env['NODE_OPTIONS'] = await bundledSources()
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'tallystick-compile-cache')
+// The system keeps what a killed process has written, so no disk has to: most of the time went into syncs.
+const folder = memoryFolder()
+if (folder !== undefined) process.env['TMPDIR'] ??= folder
 const begun = performance.now()
 const point = values.point === undefined ? undefined : parsePoint(values.point)
 const seed = Number(values.seed ?? randomInt(2 ** 31))

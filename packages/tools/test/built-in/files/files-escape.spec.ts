@@ -174,7 +174,7 @@ describe.runIf(process.platform === 'linux')(
       const before = pictureOf(box.outside)
       const call = caller(toolsOver(box))
       const outcomes = new Map<string, number>()
-      for (let time = 0; time < effort({ quick: 25, thorough: 600 }); time++) {
+      for (let time = 0; time < effort({ quick: 25, thorough: 200 }); time++) {
         for (const path of ['swapped/a.txt', 'swapped/inner/a.txt', 'swapped']) {
           const texts = await useAll(call, path)
           for (const text of texts) expect(text).not.toContain(secret)
