@@ -12,11 +12,11 @@ import { brokenRules } from './kit/history-rules.ts'
 import type { Answer } from './kit/loopback.ts'
 import { done, json, open, start, stop, text, textBlock, thinkingBlock, toolBlock } from './kit/streams.ts'
 import { request } from './kit/collect.ts'
-import { toldRun, type Told, type Watch } from './kit/told-run.ts'
+import { recordedRun, type RecordedRun, type Watch } from './kit/recorded-run.ts'
 
 /** A run of the real runtime against these answers. */
-const run = (answers: readonly Answer[], watch?: Watch): Promise<Told> =>
-  toldRun(
+const run = (answers: readonly Answer[], watch?: Watch): Promise<RecordedRun> =>
+  recordedRun(
     (url) => fromAiSdk(createAnthropic({ apiKey: 'k', baseURL: `${url}/v1` })('claude-test-1')),
     answers,
     watch,
@@ -58,7 +58,7 @@ const begun = [
   text(1, 'It '),
 ]
 
-const stories: { readonly [title: string]: () => Promise<Told> } = {
+const stories: { readonly [title: string]: () => Promise<RecordedRun> } = {
   'that calls tools and answers': () => run([{ pieces: [sseBytes(toolCallEvents)] }, answer]),
   'whose reply is cut at its token limit, inside a call': () =>
     run([{ pieces: [sseBytes([...cutInACall, done('max_tokens'), stop])] }, answer]),

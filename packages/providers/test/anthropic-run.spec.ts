@@ -21,11 +21,11 @@ import {
   toolBlock,
 } from './kit/streams.ts'
 import { settings } from './kit/history.ts'
-import { toldRun, type Told, type Watch } from './kit/told-run.ts'
+import { recordedRun, type RecordedRun, type Watch } from './kit/recorded-run.ts'
 
 /** A run of the real runtime against these answers. */
-const run = (answers: readonly Answer[], watch?: Watch): Promise<Told> =>
-  toldRun(
+const run = (answers: readonly Answer[], watch?: Watch): Promise<RecordedRun> =>
+  recordedRun(
     (url) => anthropic('claude-test-1', { apiKey: 'k', baseURL: url, promptCache: 'off' }),
     answers,
     watch,
@@ -43,7 +43,7 @@ const cutInACall = [
 ]
 const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }
 
-const stories: { readonly [title: string]: () => Promise<Told> } = {
+const stories: { readonly [title: string]: () => Promise<RecordedRun> } = {
   'that calls tools and answers': () => run([{ pieces: [sseBytes(rich)] }, answer]),
   'whose reply is cut at its token limit, inside a call': () =>
     run([{ pieces: [sseBytes([...cutInACall, done('max_tokens'), stop])] }, answer]),

@@ -8,16 +8,16 @@ import { request } from './kit/collect.ts'
 import type { Answer } from './kit/loopback.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { answer, call, calls, done, lineBytes, rich, text, thinking } from './kit/ollama-lines.ts'
-import { toldRun, type Told, type Watch } from './kit/told-run.ts'
+import { recordedRun, type RecordedRun, type Watch } from './kit/recorded-run.ts'
 
 /** A run of the real runtime against these answers. */
-const run = (answers: readonly Answer[], watch?: Watch): Promise<Told> =>
-  toldRun((url) => ollama('qwen-test', { baseURL: url }), answers, watch)
+const run = (answers: readonly Answer[], watch?: Watch): Promise<RecordedRun> =>
+  recordedRun((url) => ollama('qwen-test', { baseURL: url }), answers, watch)
 
 const rains = answer([lineBytes([text('It rains.'), done()])])
 const cut = [thinking('hm'), text('It '), calls(call('get_weather', { city: 'Seoul' }, 'call_1'))]
 
-const stories: { readonly [title: string]: () => Promise<Told> } = {
+const stories: { readonly [title: string]: () => Promise<RecordedRun> } = {
   'that calls tools and answers': () => run([answer([lineBytes(rich)]), rains]),
   'whose reply is cut at its length, after a call': () =>
     run([answer([lineBytes([...cut, done('length')])]), rains]),

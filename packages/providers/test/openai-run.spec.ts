@@ -23,13 +23,13 @@ import {
 import { type WireUnderTest, wires } from './kit/openai-wires.ts'
 import { forbidUnhandledRejections } from './kit/quiet.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
-import { toldRun, type Told, type Watch } from './kit/told-run.ts'
+import { recordedRun, type RecordedRun, type Watch } from './kit/recorded-run.ts'
 
 forbidUnhandledRejections()
 
 /** A run of the real runtime against these answers. */
-const run = (wire: WireUnderTest, answers: readonly Answer[], watch?: Watch): Promise<Told> =>
-  toldRun((url) => wire.make({ apiKey: 'k', baseURL: url }), answers, watch)
+const run = (wire: WireUnderTest, answers: readonly Answer[], watch?: Watch): Promise<RecordedRun> =>
+  recordedRun((url) => wire.make({ apiKey: 'k', baseURL: url }), answers, watch)
 
 /** What differs between the wires in a story. */
 interface Pieces {
@@ -71,7 +71,7 @@ const piecesOf: { readonly [wire: string]: Pieces } = {
   },
 }
 
-function storiesOf(wire: WireUnderTest): { readonly [title: string]: () => Promise<Told> } {
+function storiesOf(wire: WireUnderTest): { readonly [title: string]: () => Promise<RecordedRun> } {
   const { cutInACall, atItsLimit, begun } = piecesOf[wire.name]!
   const whole: Answer = { pieces: [wire.bytes(wire.rich)] }
   const answer: Answer = { pieces: [wire.bytes(wire.hello)] }

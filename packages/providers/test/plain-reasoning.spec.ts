@@ -13,7 +13,7 @@ import {
   message,
   reasoning,
 } from './kit/openai-streams.ts'
-import { toldRun } from './kit/told-run.ts'
+import { recordedRun } from './kit/recorded-run.ts'
 import { finished } from './kit/collect.ts'
 
 const thought = 'The user asks for the weather, so I look.'
@@ -29,7 +29,7 @@ const plain = (item: object = plainItem) => [
 ]
 const toolCall = functionCall(1, 'call_1', 'get_weather', '{"city":"Seoul"}')
 const run = (first: readonly object[]) =>
-  toldRun(
+  recordedRun(
     (baseURL) => openai('deepseek-test', { apiKey: 'k', baseURL, provider: 'deepseek' }),
     [
       { pieces: [sseBytes(counted(created(), first, toolCall, completed()))] },

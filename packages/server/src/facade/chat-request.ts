@@ -9,7 +9,7 @@ import {
   tokens,
   type GivenFields,
 } from './request-fields.ts'
-import { callIdOf, callInput, type Said } from './said.ts'
+import { callIdOf, callInput, type ConversationItem } from './conversation.ts'
 
 interface GivenMessage {
   readonly role: string
@@ -66,16 +66,19 @@ export const chatRequest: z.ZodType<ChatRequest> = z.strictObject({
 })
 
 /** Reads the messages of a conversation. */
-export function saidInMessages(messages: readonly GivenMessage[]): readonly Said[] {
-  return messages.flatMap((message, index) => saidIn(message, `messages.${index}`))
+export function itemsInMessages(messages: readonly GivenMessage[]): readonly ConversationItem[] {
+  return messages.flatMap((message, index) => itemsIn(message, `messages.${index}`))
 }
 
-function saidIn({ role, content, tool_call_id, tool_calls }: GivenMessage, place: string): readonly Said[] {
+function itemsIn(
+  { role, content, tool_call_id, tool_calls }: GivenMessage,
+  place: string,
+): readonly ConversationItem[] {
   switch (role) {
     case 'user':
       return [{ kind: 'user', parts: userParts(content, `${place}.content`) }]
     case 'assistant': {
-      const calls = (tool_calls ?? []).map(({ id, function: called }): Said => {
+      const calls = (tool_calls ?? []).map(({ id, function: called }): ConversationItem => {
         if (called === undefined) throw malformed(`${place}.tool_calls has a call of no function.`)
         const input = callInput(called.arguments, `${place}.tool_calls.arguments`)
         return { kind: 'call', toolCallId: callIdOf(id, `${place}.tool_calls.id`), name: called.name, input }

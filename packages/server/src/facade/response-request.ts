@@ -9,7 +9,7 @@ import {
   tokens,
   type GivenFields,
 } from './request-fields.ts'
-import { callIdOf, callInput, type Said } from './said.ts'
+import { callIdOf, callInput, type ConversationItem } from './conversation.ts'
 
 interface GivenItem {
   readonly type?: string | undefined
@@ -45,12 +45,12 @@ export const responseRequest: z.ZodType<ResponseRequest> = z.strictObject({
 })
 
 /** Reads the input of a response. */
-export function saidInInput(input: ResponseRequest['input']): readonly Said[] {
+export function itemsInInput(input: ResponseRequest['input']): readonly ConversationItem[] {
   if (typeof input === 'string') return [{ kind: 'user', parts: [{ type: 'text', text: input }] }]
-  return input.flatMap((item, index) => saidIn(item, `input.${index}`))
+  return input.flatMap((item, index) => itemsIn(item, `input.${index}`))
 }
 
-function saidIn(item: GivenItem, place: string): readonly Said[] {
+function itemsIn(item: GivenItem, place: string): readonly ConversationItem[] {
   switch (item.type ?? 'message') {
     case 'message':
       return [message(item, place)]
@@ -82,7 +82,7 @@ function saidIn(item: GivenItem, place: string): readonly Said[] {
   }
 }
 
-function message({ role, content }: GivenItem, place: string): Said {
+function message({ role, content }: GivenItem, place: string): ConversationItem {
   if (role === 'user') return { kind: 'user', parts: userParts(content, `${place}.content`) }
   if (role === 'assistant') return { kind: 'assistant', text: textIn(content, `${place}.content`) }
   throw malformed(
@@ -90,7 +90,7 @@ function message({ role, content }: GivenItem, place: string): Said {
   )
 }
 
-function decision({ approval_request_id, approve, reason }: GivenItem, place: string): Said {
+function decision({ approval_request_id, approve, reason }: GivenItem, place: string): ConversationItem {
   if (typeof approval_request_id !== 'string' || typeof approve !== 'boolean') {
     throw malformed(`${place} has to hold approval_request_id, and approve as true or false.`)
   }

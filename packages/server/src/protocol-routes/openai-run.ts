@@ -14,7 +14,7 @@ import {
   type GivenChoice,
   type NamedTool,
 } from '../facade/request-fields.ts'
-import { answersIn, conversationOf, type Answer, type Said } from '../facade/said.ts'
+import { answersIn, conversationOf, type Answer, type ConversationItem } from '../facade/conversation.ts'
 import { sendDecision } from '../routes/decisions.ts'
 import { startRun } from '../routes/run-start.ts'
 import type { StartHeaders } from '../access/start-headers.ts'
@@ -23,7 +23,7 @@ import { requireAgent, requirePermission, type Served } from '../routes/served.t
 /** A request of a client of OpenAI, as options of a run. */
 export interface FacadeOrder extends StartHeaders {
   readonly agent: string
-  readonly said: readonly Said[]
+  readonly items: readonly ConversationItem[]
   /** The run of the response that this one continues. */
   readonly previous?: RunId | undefined
   readonly sessionId?: string | undefined
@@ -42,7 +42,7 @@ export async function orderedRun(
 ): Promise<FollowedRun> {
   const agent = requireAgent(served, principal, order.agent)
   requireOwnTools(agent, order.tools ?? [])
-  const answers = answersIn(order.said)
+  const answers = answersIn(order.items)
   return answers.length > 0
     ? await answered(served, principal, order, answers)
     : await begun(served, principal, order)
@@ -59,7 +59,7 @@ function requireOwnTools({ name, tools }: Agent<unknown>, given: readonly NamedT
 
 async function begun(served: Served, principal: Principal, order: FacadeOrder): Promise<FollowedRun> {
   requirePermission(principal, 'start')
-  const { agent, said, previous, sessionId, settings } = order
+  const { agent, items, previous, sessionId, settings } = order
   if (previous !== undefined) await requireEnded(served, principal, previous)
   const options: Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> = omitUndefined({
     modelSettings: settings,
@@ -68,7 +68,7 @@ async function begun(served: Served, principal: Principal, order: FacadeOrder): 
   })
   const from = previous === undefined ? undefined : { runId: previous }
   const metadata = order.metadata ?? undefined
-  const body = { agent, input: conversationOf(said), ...omitUndefined({ sessionId, from, metadata }) }
+  const body = { agent, input: conversationOf(items), ...omitUndefined({ sessionId, from, metadata }) }
   const { id } = await startRun(served, principal, { ...body, ...options }, order)
   return { runId: id, after: 0 }
 }

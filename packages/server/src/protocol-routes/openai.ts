@@ -7,11 +7,11 @@ import { streamHeaders } from '../stream/sse-frame.ts'
 import { protocolAnswer } from '../protocols/protocol-answer.ts'
 import { protocolStream, type FollowedRun, type RunProtocol } from '../protocols/protocol-stream.ts'
 import { chatAnswerTable, chatChunkTable, type ChatChunk } from '../facade/chat-chunks.ts'
-import { chatRequest, saidInMessages } from '../facade/chat-request.ts'
+import { chatRequest, itemsInMessages } from '../facade/chat-request.ts'
 import { settingsFrom } from '../facade/request-fields.ts'
 import { responseTable, type ResponseEvent, type ResponseNames } from '../facade/response-events.ts'
 import { runOfResponse } from '../facade/response-id.ts'
-import { responseRequest, saidInInput } from '../facade/response-request.ts'
+import { responseRequest, itemsInInput } from '../facade/response-request.ts'
 import { startHeaders } from '../access/start-headers.ts'
 import { json, requireAgent, type RequestScope, type Served } from '../routes/served.ts'
 import { orderedRun } from './openai-run.ts'
@@ -34,7 +34,7 @@ export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
     const { model, previous_response_id: previous, conversation, metadata } = body
     const run = await orderedRun(served, principal, {
       agent: model,
-      said: saidInInput(body.input),
+      items: itemsInInput(body.input),
       previous: previous == null ? undefined : requireResponse(previous),
       sessionId: typeof conversation === 'string' ? conversation : conversation?.id,
       metadata,
@@ -66,7 +66,7 @@ export function addOpenAi(app: Hono<RequestScope>, served: Served): void {
     const { model, stop } = body
     const run = await orderedRun(served, principal, {
       agent: model,
-      said: saidInMessages(body.messages),
+      items: itemsInMessages(body.messages),
       metadata: body.metadata,
       settings: settingsFrom({
         temperature: body.temperature,

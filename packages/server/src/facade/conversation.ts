@@ -21,7 +21,7 @@ export type Answer =
     }
 
 /** One item of a conversation that a client of OpenAI keeps. */
-export type Said =
+export type ConversationItem =
   | { readonly kind: 'user'; readonly parts: readonly UserPart[] }
   | { readonly kind: 'assistant'; readonly text: string }
   | {
@@ -51,18 +51,18 @@ export function callInput(text: unknown, place: string): JsonObject {
 }
 
 /** Returns the answers at the end of a conversation; none if it ends with a message of the user. */
-export function answersIn(said: readonly Said[]): readonly Answer[] {
-  const from = said.findLastIndex(({ kind }) => kind !== 'result' && kind !== 'decision') + 1
-  return said.slice(from) as readonly Answer[]
+export function answersIn(items: readonly ConversationItem[]): readonly Answer[] {
+  const from = items.findLastIndex(({ kind }) => kind !== 'result' && kind !== 'decision') + 1
+  return items.slice(from) as readonly Answer[]
 }
 
 /** Returns the input of a run: the last message of the user, after the earlier messages. */
-export function conversationOf(said: readonly Said[]): RunInput {
-  const [only, ...more] = said
+export function conversationOf(items: readonly ConversationItem[]): RunInput {
+  const [only, ...more] = items
   if (only?.kind === 'user' && more.length === 0) return only.parts
   const messages: InputMessage[] = []
   const names = new Map<ToolCallId, string>()
-  for (const each of said) {
+  for (const each of items) {
     const last = messages.at(-1)
     if (each.kind === 'user') messages.push({ role: 'user', parts: each.parts })
     if (each.kind === 'assistant' && each.text !== '')

@@ -12,7 +12,7 @@ import { serve, type Answer, type Loopback } from './loopback.ts'
 import { ManualClock } from './manual-clock.ts'
 
 /** A run that came to its rest, with what is on record of it, and the server that its model spoke to. */
-export interface Told {
+export interface RecordedRun {
   readonly server: Loopback
   readonly result: RunResult
   readonly events: readonly RuntimeEvent[]
@@ -22,11 +22,11 @@ export interface Told {
 export type Watch = (event: RuntimeEvent, run: Run) => void
 
 /** A run of the real runtime by a model whose server gives these answers. Failed calls are tried again at once. */
-export async function toldRun(
+export async function recordedRun(
   modelAt: (url: string) => Model,
   answers: readonly Answer[],
   watch: Watch = () => {},
-): Promise<Told> {
+): Promise<RecordedRun> {
   const server = await serve(...answers)
   const clock = new ManualClock()
   const tools = ['get_weather', 'get_time'].map((name) => testTool({ name }))
