@@ -6,7 +6,6 @@ import { isAgentTool } from './agent-tool.ts'
  * may then take either.
  */
 export function isSameAgent(one: Agent<unknown>, other: Agent<unknown>): boolean {
-  if (one === other) return true
   if (one.definition.digest !== other.definition.digest) return false
   const [mine, theirs] = [codeOf(one), codeOf(other)]
   return mine.length === theirs.length && mine.every((part, index) => part === theirs[index])
