@@ -7,9 +7,10 @@ import {
   type Agent,
   type Limits,
   type Prices,
+  type RunState,
   type Usage,
 } from '@tallystick/core'
-import { auditAll } from '@tallystick/core/machine'
+import { auditAll, evolve } from '@tallystick/core/machine'
 import { type Price } from '@tallystick/core/vocabulary'
 import {
   checkBudgets,
@@ -23,6 +24,7 @@ import {
   type ScriptedReply,
 } from '@tallystick/core/testing'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { leftOf, toolCallsLeft } from '../src/machine/limits/budget.ts'
 
 const numRuns = tries(150)
 
@@ -131,7 +133,14 @@ it('law 9: over random trees of agents with prices, failures and reports that li
         const all = [events, ...others]
         expect(checkBudgets(all)).toEqual([])
         expect(all.flatMap(checkLaws)).toEqual([])
-        for (const run of all) expect(auditAll(run)?.phase).toBe('done')
+        for (const run of all) {
+          let state: RunState | undefined
+          for (const event of run) {
+            state = evolve(state, event)
+            expect(toolCallsLeft(state)).toBe(leftOf(state).toolCalls)
+          }
+          expect(auditAll(run)?.phase).toBe('done')
+        }
         expect(result.status).toBe('done')
       })
       .beforeEach(newTask),

@@ -87,7 +87,7 @@ describe('a run', () => {
         { name: 'slow', run: () => slow.promise },
       ]
       const playing = played(tools, [['first', 'slow']])
-      for (let turn = 0; turn < 200; turn++) await Promise.resolve()
+      for (let turn = 0; turn < 1_000; turn++) await Promise.resolve()
       slow.resolve('late')
       expect([effect, ...(await playing).of('tool_result')]).toEqual([effect, kept, 'barrier'])
     }

@@ -159,9 +159,10 @@ describe('input that joins a run', () => {
       first,
       open,
     } = await underWay({
-      ledger: mortalLedger(ledger, { append: 3, stored: false }),
+      ledger: mortalLedger(ledger, { append: 5, stored: false }),
     })
     first.result.catch(() => {})
+    while (ofType(await dying.eventsOf(first.id), 'assistant_text_delta').length < 2) await Promise.resolve()
     const set = stage({
       ...{ ledger, clock: dying.clock, random: seededRandom(2) },
       steps: [{ text: 'Resumed.' }, { text: 'Second.' }],

@@ -1,10 +1,10 @@
-import { filter, firstValueFrom, NEVER, Observable } from 'rxjs'
+import { filter, firstValueFrom, NEVER, Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunState } from '@tallystick/core'
 import { manualClock, sampleMessage, untilSettled } from '@tallystick/core/testing'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { Mailbox, type Mail } from '../src/runtime/drive/mailbox.ts'
+import { Mailbox, QUIET_TURNS, type Mail } from '../src/runtime/drive/mailbox.ts'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const mailOf = (receipt: number): Mail => ({
@@ -27,6 +27,25 @@ describe('a mailbox', () => {
     expect(mailbox.takePage()).toEqual([])
   })
 
+  it('is quiet when nothing more arrives in so many promise turns, or a page is full', async () => {
+    const posted = async (messages: number, turnsBetween: number): Promise<number> => {
+      const mailbox = new Mailbox()
+      mailbox.post(mailOf(0))
+      const quiet = { isThere: false }
+      void mailbox.quiet().then(() => (quiet.isThere = true))
+      let count = 1
+      for (; count < messages && !quiet.isThere; count++) {
+        for (let turn = 0; turn < turnsBetween; turn++) await Promise.resolve()
+        mailbox.post(mailOf(count))
+      }
+      return count
+    }
+    expect(await posted(500, 1)).toBe(500)
+    expect(await posted(500, QUIET_TURNS - 2)).toBe(500)
+    expect(await posted(500, 2 * QUIET_TURNS)).toBeLessThan(3)
+    expect(await posted(5_000, 1)).toBeLessThan(2_010)
+  })
+
   it('gives what was put back in one page with all that came after it', () => {
     const mailbox = new Mailbox()
     for (const mail of upTo(3_000)) mailbox.post(mail)
@@ -39,7 +58,41 @@ describe('a mailbox', () => {
   })
 })
 
+/** Says a text in four pieces, with so many promise turns before each signal. */
+function pacedModel(turnsBetween: number): Model {
+  const play = async (subscriber: Subscriber<ModelSignal>): Promise<void> => {
+    const pieces = ['a', 'b', 'c', 'd'].map((text) => ({ type: 'model_text', part: 0, text }) as const)
+    const parts = [{ part: 0, type: 'text', text: 'abcd' }] as const
+    const end = { type: 'model_finished', stopReason: 'end', parts } as const
+    for (const signal of [{ type: 'model_started' } as const, ...pieces, end]) {
+      for (let turn = 0; turn < turnsBetween; turn++) await Promise.resolve()
+      subscriber.next(signal)
+    }
+    subscriber.complete()
+  }
+  const stream: Model['stream'] = () => new Observable((subscriber) => void play(subscriber))
+  return { ...{ provider: 'paced', api: 'wire', modelId: 'paced-1' }, stream }
+}
+
 describe('the writer of a run', () => {
+  it('records in one append what a model reports in one go, and apart what comes apart', async () => {
+    const appendsOf = async (turnsBetween: number): Promise<readonly string[]> => {
+      const ledger = memoryLedger()
+      const appends: string[] = []
+      const append: Ledger['append'] = (runId, expected, events, options) => {
+        appends.push(`${events[0]?.type} ${events.length}`)
+        return ledger.append(runId, expected, events, options)
+      }
+      const set = stage({ model: pacedModel(turnsBetween), ledger: { ...ledger, append } })
+      await set.play()
+      return appends
+    }
+    expect(await appendsOf(1)).toEqual(['run_started 3', 'assistant_started 7'])
+    expect((await appendsOf(3 * QUIET_TURNS)).slice(0, 3)).toEqual([
+      ...['run_started 3', 'assistant_started 1', 'assistant_text_delta 1'],
+    ])
+  })
+
   it('reads its inbox for what is put there, and not for each of its own appends', async () => {
     const ledger = memoryLedger()
     let [reads, appends] = [0, 0]

@@ -22,14 +22,14 @@ function counting(database: Database) {
 it.each<readonly [number, readonly number[]]>([
   [0, []],
   [1, [1]],
-  [3, [1, 1, 1]],
-  [4, [4]],
-  [15, [4, 4, 4, 1, 1, 1]],
-  [48, [16, 16, 16]],
-  [63, [16, 16, 16, 4, 4, 4, 1, 1, 1]],
+  [3, [3]],
+  [16, [16]],
+  [17, [16, 1]],
+  [48, [32, 16]],
+  [63, [32, 16, 15]],
   [64, [64]],
-  [213, [64, 64, 64, 16, 4, 1]],
-])('%d rows are inserted in order, by statements of at most 64, 16, 4 and 1 of them', (count, expected) => {
+  [213, [64, 64, 64, 16, 5]],
+])('%d rows are inserted in order, by statements of 64, 32, or up to 16 of them', (count, expected) => {
   const database = new BetterSqlite3(':memory:')
   onTestFinished(() => void database.close())
   database.exec('create table pair (place integer primary key, one text, other text)')

@@ -184,13 +184,13 @@ export function isUnreadInbox(error: unknown): boolean {
 }
 
 /** The canonical text to store; a `ConfigurationError` that names `subject` for what JSON cannot carry. */
-export function storableText(value: object, subject: string): string {
+export function storableText(value: object, subject: string | (() => string)): string {
   try {
     return canonicalJson(value as Json)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : 'it is no JSON'
     throw new ConfigurationError(
-      `${subject} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
+      `${typeof subject === 'string' ? subject : subject()} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
       { cause },
     )
   }
@@ -200,7 +200,10 @@ export function storableText(value: object, subject: string): string {
  * The running digests of messages that are to be stored, up to each place; a `ConfigurationError` that names `subject`
  * for what JSON cannot carry.
  */
-export function storableDigests(messages: readonly Message[], subject: string): readonly string[] {
+export function storableDigests(
+  messages: readonly Message[],
+  subject: string | (() => string),
+): readonly string[] {
   try {
     return historyDigests(messages)
   } catch (error) {

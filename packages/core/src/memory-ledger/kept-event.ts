@@ -12,7 +12,7 @@ export interface KeptEvent {
 
 /** An event to keep; a `ConfigurationError` for what JSON cannot carry. */
 export function keptEvent(event: RuntimeEvent): KeptEvent {
-  const subject = `Event ${event.seq} (${event.type}) of run ${event.runId}`
+  const subject = (): string => `Event ${event.seq} (${event.type}) of run ${event.runId}`
   if (event.type !== 'history_carried') return { event: frozenAsJson(event, subject) }
   const { messages, ...rest } = event
   const history = storableDigests(messages, subject).at(-1) ?? ''
@@ -30,7 +30,7 @@ function textOf({ event }: KeptEvent): string {
 }
 
 /** The value itself where it is frozen JSON, as the events of the runtime are; else a frozen copy, as JSON reads it back. */
-function frozenAsJson<Value extends object>(value: Value, subject: string): Value {
+function frozenAsJson<Value extends object>(value: Value, subject: () => string): Value {
   return isFrozenJson(value) ? value : deepFreeze(JSON.parse(storableText(value, subject)) as Value)
 }
 

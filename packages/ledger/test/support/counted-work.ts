@@ -52,23 +52,28 @@ export function countStatements(tally: Tally): void {
   const database = new BetterSqlite3(':memory:')
   const prototype = Object.getPrototypeOf(database.prepare('select 1')) as Statement
   database.close()
-  let isSynced = true
-  const count = (source: string): void => {
+  /** Databases whose commits are not synced: that of the ledger, from time to time, and that of its writer's lock. */
+  const unsynced = new Set<unknown>()
+  const count = (source: string, of: unknown): void => {
     const kind = kindOf(source)
-    if (kind === 'pragma synchronous') isSynced = source.endsWith('= full')
+    const isSynced = !unsynced.has(of)
+    if (kind === 'pragma synchronous') {
+      if (source.endsWith('= full')) unsynced.delete(of)
+      else unsynced.add(of)
+    }
     // Other pragmas are read by timers of the wall clock, which look for other processes.
     if (kind !== 'pragma') tally.add(kind === 'commit' ? `commit, ${isSynced ? 'synced' : 'unsynced'}` : kind)
   }
   for (const method of ['run', 'get', 'all', 'iterate'] as const) {
     const original = prototype[method] as (this: Statement, ...values: unknown[]) => unknown
     replace(prototype, method, function (this: Statement, ...values: unknown[]): unknown {
-      count(this.source)
+      count(this.source, this.database)
       return original.apply(this, values)
     })
   }
   const { exec } = BetterSqlite3.prototype as unknown as Pick<BetterSqlite3.Database, 'exec'>
   replace(BetterSqlite3.prototype, 'exec', function (this: BetterSqlite3.Database, text: string) {
-    count(text)
+    count(text, this)
     return exec.call(this, text)
   })
 }

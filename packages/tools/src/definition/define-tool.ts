@@ -12,6 +12,7 @@ import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
 import { retryPolicyOf } from '../execution/retry.ts'
 import { explainIssues } from '../input/arguments.ts'
+import { copyOfInput } from '../input/input-copy.ts'
 import { type InputOf, type InputSchema, type ReadSchema, readOutput, readSchema } from '../input/schema.ts'
 import { repairedInput } from '../repair/repaired-input.ts'
 import { assertSpecification } from './specification-check.ts'
@@ -56,7 +57,7 @@ export function toolOf<
     ...(retry && { retry: retryPolicyOf(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
     async check(input, context) {
-      const parsed = await schema.parse(structuredClone(input)).catch((error: unknown) => String(error))
+      const parsed = await schema.parse(copyOfInput(input)).catch((error: unknown) => String(error))
       if (typeof parsed === 'string') {
         const text = `Nothing was run: the input could not be checked against the schema of ${name} (${parsed}).`
         return { kind: 'refuse', outcome: 'invalid_input', text }
@@ -85,7 +86,7 @@ async function askOutside<Input, Context>(
 ): Promise<Reconciliation> {
   try {
     const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
-    const parsed = await schema.parse(structuredClone(input))
+    const parsed = await schema.parse(copyOfInput(input))
     if (!parsed.ok) return { state: 'unknown' }
     const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
     const answer = await reconcile(parsed.value, context)

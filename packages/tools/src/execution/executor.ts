@@ -1,10 +1,12 @@
 import type { Message, RunId } from '@tallystick/core'
 import type { Json, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
-import { Observable, take } from 'rxjs'
+import { Observable } from 'rxjs'
 import { jsonOf } from '../content/json-value.ts'
+import { copyOfInput } from '../input/input-copy.ts'
 import { explainIssues } from '../input/arguments.ts'
 import type { ReadSchema } from '../input/schema.ts'
 import { type Deferral, isDeferral } from './deferral.ts'
+import { LazyAbort } from './lazy-abort.ts'
 import { resultEnding, type ResultRules } from './result.ts'
 import { againAfter, type Again, type RetryOptions } from './retry.ts'
 import { cancellationOf, cancelledUnstarted, type Ending, failureOf, textEnding } from './outcome.ts'
@@ -53,13 +55,9 @@ export function runTool<Input, Context>(
   call: ToolRun<Context>,
 ): Observable<ToolSignal> {
   return new Observable((subscriber) => {
-    const abort = new AbortController()
-    let cancelReason = ''
-    const cancel = (reason: string): void => {
-      cancelReason = reason
-      abort.abort(new DOMException(reason || 'The call was cancelled', 'AbortError'))
-    }
-    const cancellation = call.cancelled$.pipe(take(1)).subscribe({
+    const abort = new LazyAbort()
+    const cancel = (reason: string): void => abort.abort(reason)
+    const cancellation = call.cancelled$.subscribe({
       next: (reason) => cancel(reason),
       // The caller that could stop the call is gone: better to stop than to run unattended.
       error: () => cancel('its cancellation failed'),
@@ -69,7 +67,9 @@ export function runTool<Input, Context>(
     }
     const { runId, turn, toolCallId, attempt, idempotencyKey } = call
     const context: ToolContext<Context> = Object.freeze({
-      signal: abort.signal,
+      get signal() {
+        return abort.signal
+      },
       progress,
       idempotencyKey,
       runId,
@@ -82,16 +82,16 @@ export function runTool<Input, Context>(
 
     const endingOfCall = async (): Promise<(Ending & Again) | Deferral> => {
       try {
-        const parsed = await body.schema.parse(structuredClone(call.input))
+        const parsed = await body.schema.parse(copyOfInput(call.input))
         if (!parsed.ok) {
           const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
           return textEnding('invalid_input', explainIssues(tool, call.input, parsed.issues))
         }
-        if (abort.signal.aborted) return cancelledUnstarted(cancelReason)
+        if (abort.reason !== undefined) return cancelledUnstarted(abort.reason)
         const returned = await body.execute(parsed.value, context)
         return isDeferral(returned) ? returned : await resultEnding(returned, body)
       } catch (thrown) {
-        if (abort.signal.aborted) return cancellationOf(cancelReason, body.effect, thrown)
+        if (abort.reason !== undefined) return cancellationOf(abort.reason, body.effect, thrown)
         return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }
       }
     }

@@ -9,7 +9,6 @@ import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
 import type { Command } from '../../vocabulary/events/command.ts'
 import { nextFallback } from '../next/next-model-call.ts'
 import { nothing, type Decision, type Stamp } from '../state/decision.ts'
-import { withCallPart } from '../fold/fold-reply-deltas.ts'
 import { partPositions } from '../messages/part-positions.ts'
 import { replyFault } from './reply-fault.ts'
 import { retryAt } from '../limits/retry.ts'
@@ -104,7 +103,7 @@ function decideToolRequest(
   { part, call }: Extract<AnyModelSignal, { type: 'model_tool_request' }>,
   stamp: Stamp,
 ): Decision {
-  if (state.attempt.calls.some((known) => known.part === part)) {
+  if (isRequested(state.attempt, part)) {
     return decideContractBreach(state, stamp, `part ${part} was reported as a whole call twice`)
   }
   const { providerCallId, name, input, malformed, opaque } = call
@@ -120,6 +119,12 @@ function decideToolRequest(
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   })
+}
+
+/** Whether the call at a place of the reply is whole already. Calls are in the order of their places. */
+function isRequested({ calls }: Attempt, part: number): boolean {
+  const last = calls.at(-1)
+  return last !== undefined && last.part >= part && calls.some((known) => known.part === part)
 }
 
 function decideTextDelta(
@@ -145,8 +150,9 @@ function decideTextDelta(
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
 export function callIdAt(state: StreamingState, part: number): ToolCallId {
-  const ordinal = withCallPart(state.attempt, part).callParts.indexOf(part) + 1
-  return toolCallIdOf(state.runId, state.turn, state.attempt.number, ordinal)
+  const { callParts, number } = state.attempt
+  const place = callParts.lastIndexOf(part)
+  return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
 }
 
 function decideModelFailed(
@@ -193,13 +199,13 @@ function decideModelFinished(
   const here = { turn, attempt: attempt.number }
   const facts: Fact[] = [...settledUsage(state)]
   const parts: AssistantPart[] = []
-  let seen: Attempt = attempt
+  const ordinals = new Map(attempt.callParts.map((part, index) => [part, index + 1]))
   const known = new Set(attempt.calls.map(({ part }) => part))
   for (const reply of signal.parts) {
     const { part, ...content } = reply
     if (content.type === 'tool_call') {
-      seen = withCallPart(seen, part)
-      const ordinal = seen.callParts.indexOf(part) + 1
+      const ordinal = ordinals.get(part) ?? ordinals.size + 1
+      ordinals.set(part, ordinal)
       const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
       const { type: _type, ...call } = content
       if (!known.has(part)) {

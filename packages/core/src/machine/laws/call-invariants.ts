@@ -4,7 +4,7 @@ import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
 import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import { grantFault, leftOf } from '../limits/budget.ts'
+import { grantFault, toolCallsLeft } from '../limits/budget.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
 import { mayRetry } from '../limits/retry.ts'
 import type { Call, RunState } from '../state/state.ts'
@@ -54,7 +54,7 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
   if (call === undefined) return
   const { toolCallId, effect, idempotencyKey, seq } = event
   requireLetRun(state, event, call)
-  if (call.attempts === 0 && leftOf(state).toolCalls < 1) {
+  if (call.attempts === 0 && toolCallsLeft(state) < 1) {
     throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and maxToolCalls is used up`)
   }
   requireChildGrant(state, call, event)

@@ -88,6 +88,16 @@ export function leftOf(state: RunState): Amounts {
   })
 }
 
+/** How many tool calls are left, as `leftOf` says: asked at the start of each call. */
+export function toolCallsLeft(state: RunState): number {
+  const { limits, totals } = state
+  const max = limits[limitOfField.toolCalls]
+  if (max === undefined) return Infinity
+  // A model call is granted none.
+  const granted = childCallsUnderWay(state).reduce((sum, { grant }) => sum + (grant?.toolCalls ?? 0), 0)
+  return Math.max(0, max - totals.toolCalls - totals.children.toolCalls - granted)
+}
+
 /**
  * Law 9: why a grant may not be given, where it may not. A child run takes turns and tool calls, so its grant has to
  * bound them; a model call takes none beside its own turn.

@@ -1,7 +1,7 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
 import { deepFreezeOnce } from '../../vocabulary/values/deep-freeze.ts'
-import { digestOf } from '../../vocabulary/values/digest.ts'
+import { freshDigestOf } from '../../vocabulary/values/digest.ts'
 
 /**
  * The messages of a conversation, growing at the end only. Values of this type never change, yet appending costs the
@@ -13,7 +13,7 @@ export interface History {
 }
 
 /** The running digest of a history in which nothing was said. */
-export const emptyHistoryDigest: string = digestOf('tallystick history 1')
+export const emptyHistoryDigest: string = freshDigestOf('tallystick history 1')
 
 /** Running digests of immutable messages, up to each place. */
 const knownDigests = new WeakMap<readonly Message[], readonly string[]>()
@@ -64,7 +64,7 @@ function digestsOf({ length, store }: History): readonly string[] {
   const { digests, messages } = store
   for (let index = Math.min(digests.length, length); index < length; index++) {
     const before = digests[index - 1] ?? emptyHistoryDigest
-    digests[index] = digestOf([before, messages[index] as unknown as Json])
+    digests[index] = freshDigestOf([before, messages[index] as unknown as Json])
   }
   return digests
 }

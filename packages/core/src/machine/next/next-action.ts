@@ -42,9 +42,10 @@ import type {
  * the next action out. It starts nothing; what must be in flight follows from the state (`requiredEffects`).
  */
 export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
-  if (!isSuspended(state)) return pendingAction(state, now, rules)
+  // No time has passed that a suspended run could have used.
+  if (now <= state.at || !isSuspended(state)) return pendingAction(state, now, rules)
   // A suspended run does not use up its time.
-  return pendingAction({ ...state, waitedMs: state.waitedMs + Math.max(0, now - state.at) }, now, rules)
+  return pendingAction({ ...state, waitedMs: state.waitedMs + now - state.at }, now, rules)
 }
 
 /**

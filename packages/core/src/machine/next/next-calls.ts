@@ -8,7 +8,7 @@ import { dueResultsCheck } from '../state/due-checks.ts'
 import { requiresEffects, stopReason } from '../state/required-effects.ts'
 import { heldBackCalls, heldBackReason, isRerun, stubbed } from '../limits/fork-writes.ts'
 import { deadlineOf, graceEndOf, workDeadline } from '../limits/deadlines.ts'
-import { leftOf } from '../limits/budget.ts'
+import { toolCallsLeft } from '../limits/budget.ts'
 import { nothingMoreStarts } from '../limits/retry.ts'
 import { childGrant } from '../limits/child-grant.ts'
 import { nextForCallLimits, repeatedResults } from './tool-call-limit-check.ts'
@@ -189,7 +189,7 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
   if (doubtful.length > 0) return doubtful
   const chosen = callsToStart(state, now)
   if (chosen.length === 0) return []
-  const allowed = leftOf(state).toolCalls
+  const allowed = toolCallsLeft(state)
   let fresh = 0
   return chosen.flatMap((call) => {
     if (call.attempts === 0 && ++fresh > allowed) return []

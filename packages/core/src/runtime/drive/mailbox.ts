@@ -12,6 +12,9 @@ export interface Mail {
 /** The most messages of one page. */
 const MAX_PAGE = 2_000
 
+/** When nothing has arrived in so many turns of promises, what is reported now waits for something outside. */
+export const QUIET_TURNS = 12
+
 /**
  * What has arrived for a run and was not looked at yet. Posting never blocks and never runs the code of a tool or adapter; the run's
  * writer takes it page by page, when it is ready: a flood is recorded and shown piece by piece.
@@ -21,6 +24,8 @@ export class Mailbox {
   readonly #wakeup = new Wakeup()
   /** How many messages are no piece of a reply. */
   #others = 0
+  /** How many messages were posted so far. */
+  #posted = 0
   #listeners: (() => void)[] = []
   #fault: { readonly error: unknown } | undefined
 
@@ -29,6 +34,7 @@ export class Mailbox {
     if (last && last.length < MAX_PAGE) last.push(mail)
     else this.#pages.push([mail])
     if (!isPiece(mail.message)) this.#others++
+    this.#posted++
     this.wake()
   }
 
@@ -64,6 +70,18 @@ export class Mailbox {
   /** Resolves when something was posted or the writer was woken since the last time. */
   arrival(): Promise<void> {
     return this.#wakeup.wait()
+  }
+
+  /**
+   * Resolves when what arrives at once has arrived: with what promises bring before the process turns to its timers, files
+   * and connections again. So what a model or a tool reports in one go shares a page, and waits for no time to pass.
+   */
+  async quiet(): Promise<void> {
+    let posted = this.#posted
+    for (let turns = 0; turns < QUIET_TURNS && this.#pages.length === 1; turns++) {
+      await Promise.resolve()
+      if (posted !== this.#posted) [posted, turns] = [this.#posted, 0]
+    }
   }
 
   /** Resolves when the next thing is posted or the writer is woken, which `arrival` still returns for. */

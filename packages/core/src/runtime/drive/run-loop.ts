@@ -294,6 +294,7 @@ export class RunLoop {
     if (wakeAt !== undefined) this.#wakeAt(wakeAt)
     else this.#timer?.()
     await this.#mailbox.arrival()
+    await this.#mailbox.quiet()
     const until = Math.min(this.#deltasFrom, wakeAt ?? Infinity)
     if (!this.#mayWaitForMore(until)) return
     this.#wakeAt(until)

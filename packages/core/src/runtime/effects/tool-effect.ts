@@ -1,4 +1,4 @@
-import { of, ReplaySubject } from 'rxjs'
+import { of } from 'rxjs'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call } from '../../machine/state/state.ts'
 import type { Cancel, Host } from '../../ports/clock.ts'
@@ -13,7 +13,7 @@ import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabu
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { attemptTime } from './attempt-time.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
-import { isolated } from '../reading/isolated.ts'
+import { StopRequest } from './stop-request.ts'
 
 type Post = (signal: Signal) => void
 
@@ -58,10 +58,11 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   const { toolCallId } = context
   const { clock, report } = host
   const startedAt = clock.now()
-  const reason$ = new ReplaySubject<string>(1)
+  const stopRequest = new StopRequest((error) =>
+    report(error, `The tool ${call.name} threw when it was cancelled`),
+  )
   let ended = false
   let timedOut = false
-  let asked = false
 
   const leave = (): void => {
     ended = true
@@ -77,11 +78,6 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   const fail = (text: string, more?: Retryable): void => end('failed', textContent('failed', text), more)
   /** What is said of an attempt that the tool has not ended as its port asks. */
   const again: Retryable = call.retry ? { retryable: true } : {}
-  const askToStop = (reason: string): void => {
-    if (asked) return
-    asked = true
-    reason$.next(reason)
-  }
   const onSignal = (signal: ToolSignal): void => {
     if (ended) return
     const fault = faultOf(toolSignalSchema, signal)
@@ -121,20 +117,19 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   const giveUp = (): void => end('timed_out', textContent('timed_out'), again)
   const timeOut = (reason: string): void => {
     timedOut = true
-    askToStop(reason)
+    stopRequest.ask(reason)
     // A write is at work until it has ended: the next one must not begin beside it.
     if (call.effect === 'read' || graceMs === 0) giveUp()
     else if (!ended) time.last(graceMs, giveUp)
   }
   const time = attemptTime(clock, tool, timeOut)
-  const threw = (error: unknown): void => report(error, `The tool ${call.name} threw when it was cancelled`)
   const given = { input: call.input, attempt, idempotencyKey: idempotencyKeyOf(context.runId, toolCallId) }
   try {
-    tool.run({ ...context, ...given, cancelled$: isolated(reason$, threw) }).subscribe(subscriber)
+    tool.run({ ...context, ...given, cancelled$: stopRequest.reason$ }).subscribe(subscriber)
   } catch (error) {
     fail(`The tool failed: ${textOfError(error)}`, again)
   }
-  return { cancel: askToStop, abandon: leave }
+  return { cancel: (reason) => stopRequest.ask(reason), abandon: leave }
 }
 
 /** What stands for a tool that the agent's code does not have any more. */

@@ -74,10 +74,3 @@ export class IsolatedObservable<T> extends Observable<T> {
     return subscription
   }
 }
-
-/** A source whose subscribers cannot hurt anyone else. */
-export function isolated<T>(source: Observable<T>, threw: (error: unknown) => void): Observable<T> {
-  return new IsolatedObservable<T>({ onThrow: threw, onUnhandledError: threw }, (subscriber) =>
-    source.subscribe(subscriber),
-  )
-}

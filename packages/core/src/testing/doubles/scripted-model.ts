@@ -19,6 +19,7 @@ import {
   valueThat,
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
+import { QUIET_TURNS } from '../../runtime/drive/mailbox.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
@@ -160,8 +161,7 @@ async function play(
   const reply = typeof step === 'function' ? step(request) : step
   requireOptions(`step ${index + 1} of scriptedModel`, scriptedReply, reply)
   for (const signal of signalsOf(reply, index)) {
-    // One promise turn between signals, so that commands can come in between, as they do on a wire.
-    await Promise.resolve()
+    await pause()
     if (signal.type === 'model_finished') await reply.until
     if (subscriber.closed) return
     subscriber.next(signal)
@@ -171,6 +171,14 @@ async function play(
   if (reply.fail) return fail(failure(reply.fail, `Scripted failure: ${reply.fail}.`, reply.retryAfterMs))
   end()
   subscriber.complete()
+}
+
+/**
+ * More promise turns between signals than a run waits for others, so that each is shown before the next, and commands can
+ * come in between, as they do on a wire.
+ */
+async function pause(): Promise<void> {
+  for (let turn = 0; turn < 2 * QUIET_TURNS; turn++) await Promise.resolve()
 }
 
 function failure(failureClass: FailureClass, message: string, retryAfterMs?: number): ProviderError {

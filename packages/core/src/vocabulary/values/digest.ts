@@ -8,6 +8,11 @@ export function digestOf(value: Json): string {
   return text.length > MAX_KNOWN_LENGTH ? computedDigest(text) : knownDigest(text)
 }
 
+/** The same, for a value that is asked for once: its digest is not kept. */
+export function freshDigestOf(value: Json): string {
+  return computedDigest(canonicalJson(value))
+}
+
 /** Longer texts are not kept: their digests are asked for more rarely. */
 const MAX_KNOWN_LENGTH = 500
 const MAX_KNOWN = 1_000

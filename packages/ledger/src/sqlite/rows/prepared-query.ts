@@ -44,8 +44,11 @@ export function prepareFor<Input extends object>(
   }
 }
 
-/** How many rows go into one statement: as many as there are left, the largest first. */
-const rowsPerStatement = [64, 16, 4, 1] as const
+/** As many rows go into one statement as there are left, but no more than this. */
+const maxRowsPerStatement = 64
+
+/** Where more rows are left than this, the statement takes a power of two of them, so that few are prepared. */
+const maxRowsCounted = 16
 
 /** Inserts any number of rows into a table with few statements, in their order. */
 export class RowsInsert {
@@ -64,12 +67,11 @@ export class RowsInsert {
 
   /** `values` are those of the first row in the order of the columns, then those of the second, and so on. */
   run(values: readonly unknown[]): void {
-    let start = 0
-    for (const rows of rowsPerStatement) {
-      const count = rows * this.#width
-      for (; start + count <= values.length; start += count) {
-        this.#statement(rows).run(values.slice(start, start + count))
-      }
+    for (let start = 0; start < values.length;) {
+      const rows = rowsOfStatement((values.length - start) / this.#width)
+      const end = start + rows * this.#width
+      this.#statement(rows).run(values.length === end - start ? values : values.slice(start, end))
+      start = end
     }
   }
 
@@ -81,4 +83,9 @@ export class RowsInsert {
     this.#statements.set(rows, statement)
     return statement
   }
+}
+
+function rowsOfStatement(left: number): number {
+  if (left <= maxRowsCounted) return left
+  return left >= maxRowsPerStatement ? maxRowsPerStatement : 2 ** Math.floor(Math.log2(left))
 }

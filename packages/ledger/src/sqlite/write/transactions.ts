@@ -48,7 +48,7 @@ export class Transactions {
     this.#rowsWritten = database.prepare<[], number>('select total_changes()').pluck()
   }
 
-  /** Whether there are lazy commits that no barrier has hardened yet. */
+  /** Whether there may be lazy commits that no barrier has hardened yet. */
   get hasUnsynced(): boolean {
     return this.#hasUnsynced
   }
@@ -60,12 +60,14 @@ export class Transactions {
     this.#begin.run()
     let result: T
     try {
-      const before = this.#rowsWritten.get()
+      // A commit that writes nothing syncs nothing: a barrier that did not write leaves what is lazy as it was.
+      const mayHarden = durability === 'barrier' && this.#hasUnsynced
+      const before = mayHarden ? this.#rowsWritten.get() : undefined
       result = work()
-      // A commit that writes nothing syncs nothing.
-      const hasWritten = this.#rowsWritten.get() !== before
+      const hardens = mayHarden && this.#rowsWritten.get() !== before
       this.#commit.run()
-      if (hasWritten) this.#hasUnsynced = durability === 'lazy'
+      if (durability === 'lazy') this.#hasUnsynced = true
+      else if (hardens) this.#hasUnsynced = false
     } catch (error) {
       if (this.#database.inTransaction) this.#rollback.run()
       throw error

@@ -132,9 +132,9 @@ describe('memoryTools', () => {
     ['save_memory', { text: 'Ann likes tea.' }, 'Saved as memory 2.', ['Ann likes tea.', 'Nuts.']],
     ['delete_memory', { id: 1 }, 'Deleted memory 1.', []],
   ] as const)('looks up a %s whose process died, and does it once', async (name, input, reported, left) => {
-    // The process dies at each of its appends in turn: before the call starts, after that, after its result.
+    // The process dies at each of its appends in turn: while the model replies, before the call starts, after that, after its result.
     let lookups = 0
-    for (const append of [2, 3, 4])
+    for (const append of [2, 3, 4, 5, 6, 7, 8])
       for (const stored of [true, false]) {
         const { tools, ledger } = stage()
         const lookUp = [vi.spyOn(store, 'savedUnder'), vi.spyOn(store, 'wasRemovedUnder')]
