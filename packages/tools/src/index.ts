@@ -17,6 +17,7 @@ export type { Deferral } from './execution/deferral.ts'
 export { ToolError } from './execution/tool-error.ts'
 export type { ToolErrorOptions, ToolErrorOutcome } from './execution/tool-error.ts'
 export type { RetryOptions } from './execution/retry.ts'
+export type { TraceparentOf } from './execution/traceparent.ts'
 
 // When a person decides.
 export { allOf, anyOf, whenInput } from './approval/approval.ts'

@@ -23,6 +23,9 @@ export interface ReaderHost {
   readonly signal: AbortSignal
 }
 
+/** What a server answers that is too busy to read the request in time, or stops. */
+const comesAgain = new Set([408, 503])
+
 /** Every reader has a connection of its own. */
 const agent = new Agent({ maxSockets: Infinity })
 const retryMs = 50
@@ -77,8 +80,11 @@ async function open(
     const options = { agent, signal, headers: { ...headers, ...last, accept: 'text/event-stream' } }
     get(`${url}/runs/${runId}/events`, options, resolve).on('error', reject)
   })
-  if (response.statusCode === 200) return response.setEncoding('utf8')
-  throw new Error(`The events of run ${runId} after ${after} were answered with ${response.statusCode}.`)
+  const { statusCode = 0 } = response
+  if (statusCode === 200) return response.setEncoding('utf8')
+  response.resume()
+  if (comesAgain.has(statusCode)) throw Object.assign(new Error(`status ${statusCode}`), { code: 'EAGAIN' })
+  throw new Error(`The events of run ${runId} after ${after} were answered with ${statusCode}.`)
 }
 
 /** Whether an error is one of the network: what a reader gets when its server is gone. */

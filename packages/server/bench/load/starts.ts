@@ -21,7 +21,7 @@ async function startRun(place: () => Place, key: string, words: number): Promise
         return { key, runId, ms: performance.now() - begun }
       }
       // The process that drives the runs of the file is not yet gone for the one that takes over.
-      if (status !== 503) throw new Error(`A start was answered with ${status}: ${text}`)
+      if (status !== 503 && status !== 408) throw new Error(`A start was answered with ${status}: ${text}`)
     } catch (error) {
       if (!(error instanceof Error && 'code' in error)) throw error
     }

@@ -168,6 +168,24 @@ describe('a request', () => {
     expect(withBody).toMatchObject({ outcome: 'invalid_input' })
   })
 
+  it('carries its place in a trace, and goes out without one where none can be had', async () => {
+    const { origin, place, received } = await serve(say('here'))
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    const given: readonly HttpFetchOptions['traceparent'][] = [
+      ({ toolCallId }) => (toolCallId === callContext.toolCallId ? traceparent : undefined),
+      () => 'a\r\nb: c',
+      () => Promise.reject(new Error('no ledger')),
+      undefined,
+    ]
+    for (const each of given) {
+      expect(await answer(origin, { allow: [place], traceparent: each })).toMatchObject({ status: 200 })
+    }
+    expect(received.map(({ headers }) => headers['traceparent'])).toEqual([
+      traceparent,
+      ...[1, 2, 3].map(() => undefined),
+    ])
+  })
+
   it('carries a body with its type, and the key of the call', async () => {
     const { origin, place, received } = await serve(say('made', {}, 201))
     const options: HttpFetchOptions = { allow: [place], methods: ['POST', 'DELETE'] }

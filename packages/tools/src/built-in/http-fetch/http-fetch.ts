@@ -4,6 +4,7 @@ import { type JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
 import { defineTool } from '../../definition/define-tool.ts'
 import type { ToolContext } from '../../execution/executor.ts'
+import { traceparentFor, type TraceparentOf } from '../../execution/traceparent.ts'
 import { hostTimers, type Timers } from '../timers.ts'
 import { hostResolve, type Resolve } from './addresses.ts'
 import { defaultContentTypes } from './body.ts'
@@ -51,6 +52,8 @@ export interface HttpFetchOptions {
   readonly maxRedirects?: number | undefined
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<JsonObject> | undefined
+  /** The `traceparent` header of a call. Any place that the model can reach gets it. Default: none is sent. */
+  readonly traceparent?: TraceparentOf | undefined
   /** Looks names up. Default: as the host does. */
   readonly resolve?: Resolve | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
@@ -79,8 +82,12 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
     // The exchange's own limit is reached first; this one is for a host that hangs.
     timeoutMs: rules.timeoutMs + 1_000,
     ...(approval !== undefined && { approval }),
-    execute: (given, context): Promise<HttpAnswer> =>
-      exchange(requestOf(given, methods, context), rules, context.signal),
+    execute: async (given, context): Promise<HttpAnswer> => {
+      const traceparent = await traceparentFor(options.traceparent, context)
+      const request = requestOf(given, methods, context)
+      const headers = { ...request.headers, ...(traceparent !== undefined && { traceparent }) }
+      return await exchange({ ...request, headers }, rules, context.signal)
+    },
   })
 }
 
@@ -103,6 +110,7 @@ const httpFetchOptions = fields<HttpFetchOptions>(
     timeoutMs: maybe(milliseconds),
     maxRedirects: maybe(numberFrom(0, { whole: true })),
     approval: maybe(approvalPolicy),
+    traceparent: maybe(anyFunction),
     resolve: maybe(anyFunction),
     timers: maybe(anyObject),
   },

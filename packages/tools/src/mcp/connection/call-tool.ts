@@ -28,6 +28,8 @@ export interface ToolCall {
   readonly progress: (data: Json) => void
   /** Sent along, for servers that recognise a call by it. */
   readonly idempotencyKey?: string
+  /** The place of the call in a trace. */
+  readonly traceparent?: string | undefined
 }
 
 /** The name under which the idempotency key of a call is sent. */
@@ -138,7 +140,7 @@ async function connected(connection: McpConnection, signal: AbortSignal): Promis
 }
 
 async function send(
-  { tool, input, progress, idempotencyKey }: ToolCall,
+  { tool, input, progress, idempotencyKey, traceparent }: ToolCall,
   opened: OpenedClient,
   { connection, shared, deadline }: Omit<Attempts, 'tried'>,
   signal: AbortSignal,
@@ -149,10 +151,14 @@ async function send(
     deadline.progress()
     if (data !== undefined && ++reports <= maxReports) progress(data)
   }
+  const meta = {
+    ...(idempotencyKey !== undefined && { [idempotencyKeyName]: idempotencyKey }),
+    ...(traceparent !== undefined && { traceparent }),
+  }
   const params = {
     name: tool.name,
     arguments: { ...input },
-    ...(idempotencyKey !== undefined && { _meta: { [idempotencyKeyName]: idempotencyKey } }),
+    ...(Object.keys(meta).length > 0 && { _meta: meta }),
   }
   if (runsAsTask(tool, opened)) {
     const { timeoutMs: quietMs = defaultTimeoutMs, maxTotalMs: totalMs = defaultMaxTotalMs } = options

@@ -5,6 +5,7 @@ import type { McpHooks } from '../options/hooks.ts'
 import type { LearnedSecrets } from '../options/known-secrets-of.ts'
 import type { McpServer } from '../options/server-options.ts'
 import type { Environment } from '../options/child-environment.ts'
+import type { TraceparentOf } from '../../execution/traceparent.ts'
 import type { ProcessGuard } from '../../execution/process-guard.ts'
 
 /** One server of a configuration. */
@@ -27,6 +28,7 @@ export interface Backoff {
 export interface SharedParts {
   readonly sdk: typeof client
   readonly hooks: McpHooks
+  readonly traceparent: TraceparentOf | undefined
   readonly timers: Timers
   readonly random: () => number
   readonly guard: ProcessGuard

@@ -5,6 +5,7 @@ import type { ApprovalContext, ApprovalFunction } from '../../approval/approval.
 import { toolOf } from '../../definition/define-tool.ts'
 import type { ToolContext } from '../../execution/executor.ts'
 import { ToolError } from '../../execution/tool-error.ts'
+import { traceparentFor } from '../../execution/traceparent.ts'
 import { jsonSchemaParse } from '../../input/json-schema.ts'
 import type { ReadSchema } from '../../input/schema.ts'
 import { callTool, defaultMaxTotalMs } from '../connection/call-tool.ts'
@@ -63,7 +64,8 @@ export function mcpTool(listed: ListedTool, parts: ToolParts): Tool {
       )
     }
     pins.accept(now)
-    const call = { tool: now, input, effect, signal, progress, idempotencyKey }
+    const traceparent = await traceparentFor(shared.traceparent, context)
+    const call = { tool: now, input, effect, signal, progress, idempotencyKey, traceparent }
     const parts = await callContent(await callTool(call, connection, shared), now, connection)
     return parts.length === 0 ? undefined : parts
   }

@@ -36,6 +36,7 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
     sdk,
     guard,
     hooks: { elicit: options.elicit, sample: options.sample },
+    traceparent: options.traceparent,
     timers: options.timers ?? hostTimers,
     random: options.random ?? Math.random,
     environment: options.environment ?? process.env,

@@ -1,5 +1,6 @@
 import type { Clock } from '@tallystick/core'
 import { option, requireOptions, type Host } from '@tallystick/core/kit'
+import type { TraceparentOf } from '../../execution/traceparent.ts'
 import type { Environment } from './child-environment.ts'
 import type { McpHooks } from './hooks.ts'
 import { type McpServer, mcpServer } from './server-options.ts'
@@ -13,6 +14,8 @@ export interface McpOptions extends McpHooks {
    * digest asks. Default: what each server lists first.
    */
   readonly pins?: Readonly<Record<string, string>> | undefined
+  /** The `traceparent` that a call carries in its `_meta`. Default: none is sent. */
+  readonly traceparent?: TraceparentOf | undefined
   /** Waits after a connection was lost. */
   readonly reconnect?:
     | {
@@ -45,6 +48,7 @@ const managerOptions = fields<McpOptions>(
         maxAttempts: maybe(numberFrom(0, { whole: true })),
       }),
     ),
+    traceparent: maybe(anyFunction),
     environment: maybe(anyObject),
     timers: maybe(anyObject),
     random: maybe(anyFunction),
