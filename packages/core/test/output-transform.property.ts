@@ -79,3 +79,16 @@ it.each(['piece', 'line', 'sentence', 'part'] as const)(
     )
   },
 )
+
+it('a line is shown with its end as soon as that is there, an empty line too', () => {
+  const seen: string[] = []
+  const show = (text: string): string => {
+    seen.push(text)
+    return text
+  }
+  const writer = outputTransform({ name: 'lines', unit: 'line', show }).begin(part)
+  const shown = ['\n', 'a', 'b\n\nc', '\n'].map((piece) => writer.write(piece))
+  expect(shown).toEqual(['\n', '', 'ab\n\n', 'c\n'])
+  expect(seen).toEqual(['\n', 'ab\n', '\n', 'c\n'])
+  expect(writer.end()).toBe('')
+})
