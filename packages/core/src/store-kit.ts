@@ -30,4 +30,5 @@ export {
 export * as option from './vocabulary/options/option.ts'
 export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'
 export { requireOptions } from './vocabulary/options/require-options.ts'
+export { digestTextsWith } from './vocabulary/digest-texts-with.ts'
 export { omitUndefined } from './vocabulary/values/omit-undefined.ts'

@@ -1,27 +1,26 @@
 // Digests of short texts are kept for a while: each call of a tool asks for that of its input several times.
+import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { digestOf } from '@tallystick/core/vocabulary'
+import { hostileTexts } from '@tallystick/core/testing'
+import { digestTextsWith } from '@tallystick/core/store-kit'
+import { canonicalJson, digestOf } from '@tallystick/core/vocabulary'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
-interface Hash {
-  digestInto: (this: Hash, out: Uint8Array) => void
+function digestOfNode(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }
 
-/** Counts every SHA-256 that core computes until the test ends. */
-async function countedHashes(): Promise<() => number> {
-  const path = createRequire(join(import.meta.dirname, '../package.json')).resolve('@noble/hashes/sha2.js')
-  const { sha256 } = (await import(pathToFileURL(path).href)) as { sha256: { create(): Hash } }
-  let prototype = sha256.create()
-  while (!Object.hasOwn(prototype, 'digestInto')) prototype = Object.getPrototypeOf(prototype) as Hash
-  const { digestInto } = prototype
+/** Counts every SHA-256 that core has the host compute until the test ends. */
+function countedHashes(): () => number {
   let count = 0
-  prototype.digestInto = function (out): void {
+  digestTextsWith((text) => {
     count++
-    digestInto.call(this, out)
-  }
-  onTestFinished(() => void (prototype.digestInto = digestInto))
+    return digestOfNode(text)
+  })
+  onTestFinished(() => digestTextsWith(digestOfNode))
+  count = 0
   return () => count
 }
 
@@ -30,8 +29,8 @@ let made = 0
 const fresh = (): string => `A text of this test, number ${++made}.`
 
 describe('the digest of a value', () => {
-  it('is computed once for a text of 500 characters, quotes included, and each time for a longer one', async () => {
-    const hashes = await countedHashes()
+  it('is computed once for a text of 500 characters, quotes included, and each time for a longer one', () => {
+    const hashes = countedHashes()
     const [short, long] = [498, 499].map((length) => fresh().padEnd(length, 'x')) as [string, string]
     const digests = [short, short, short].map(digestOf)
     expect(new Set(digests).size).toBe(1)
@@ -40,8 +39,8 @@ describe('the digest of a value', () => {
     expect(hashes()).toBe(3)
   })
 
-  it('is kept while fewer than 1,999 others are asked for, and no longer', async () => {
-    const hashes = await countedHashes()
+  it('is kept while fewer than 1,999 others are asked for, and no longer', () => {
+    const hashes = countedHashes()
     /** Whether the digest of a text had to be computed. */
     const isComputed = (text: string): boolean => {
       const before = hashes()
@@ -61,5 +60,28 @@ describe('the digest of a value', () => {
     // Where the count begins depends on what was asked for before; from the second time on it does not.
     expect(keptFor(text)).toBeGreaterThanOrEqual(1_000)
     expect(keptFor(text)).toBe(1_999)
+  })
+})
+
+describe('a digest of the host', () => {
+  it('is the one that core computes itself, whatever the text', async () => {
+    const path = createRequire(join(import.meta.dirname, '../package.json')).resolve('@noble/hashes/sha2.js')
+    const { sha256 } = (await import(pathToFileURL(path).href)) as {
+      sha256: (bytes: Uint8Array) => Uint8Array
+    }
+    digestTextsWith(digestOfNode)
+    for (const { text } of hostileTexts) {
+      const own = Buffer.from(sha256(new TextEncoder().encode(canonicalJson(text)))).toString('hex')
+      expect(digestOf(text)).toBe(own)
+    }
+  })
+
+  it('is refused where it is no SHA-256 in hex', () => {
+    const md5 = (text: string): string => createHash('md5').update(text).digest('hex')
+    const upper = (text: string): string => digestOfNode(text).toUpperCase()
+    for (const other of [md5, upper, () => '']) {
+      expect(() => digestTextsWith(other)).toThrow('computes no SHA-256 in hex')
+    }
+    expect(digestOf(fresh())).toBe(digestOfNode(canonicalJson(`A text of this test, number ${made}.`)))
   })
 })

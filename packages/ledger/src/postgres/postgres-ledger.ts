@@ -1,6 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { takesEntries } from '@tallystick/core/store-kit'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
+import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
@@ -39,6 +40,7 @@ interface LedgerWithin extends PostgresLedger, AuditedLedger {
  * anything is written, if the schema cannot be a ledger: it has other tables, or a ledger of a newer version.
  */
 export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
+  digestNatively()
   const access = new StoreAccess(options)
   const feed = new ChangeFeed(access, options)
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))

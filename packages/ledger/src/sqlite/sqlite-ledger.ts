@@ -2,6 +2,7 @@ import type { Ledger, RunId } from '@tallystick/core'
 import { takesEntries } from '@tallystick/core/store-kit'
 import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
+import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
@@ -34,6 +35,7 @@ interface SqliteLedger extends AuditedLedger {
  * folder that does not exist, a file of another application, a ledger of a newer version.
  */
 export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): Ledger {
+  digestNatively()
   const opened = openDatabase(path, options)
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
   const access = new StoreAccess(opened, options)

@@ -90,7 +90,7 @@ function kindOf(source: string): string {
 
 /**
  * Counts every SHA-256 until the test ends: those of Node, of which an HMAC takes two, and those that core computes with a
- * library, since core runs everywhere.
+ * library as long as no ledger of this package was opened.
  */
 export async function countHashes(tally: Tally): Promise<void> {
   // Hooks run in the reverse of their order: this one runs after those of `replace`.
