@@ -53,6 +53,13 @@ export interface RunFilter {
   readonly limit?: number
 }
 
+/** Who removes content, when (in milliseconds since 1970 UTC), and why. It stays on record in the place of the content. */
+export interface ContentRemoval {
+  readonly by: string
+  readonly reason: string
+  readonly at: number
+}
+
 /** Which events a search finds. All filters must match; without filters, every event matches. */
 export interface EventQuery {
   readonly sessionId?: string
@@ -126,6 +133,8 @@ export interface TailedEvent {
  * - `isDriven`, where a ledger has it, returns whether a process drives a run: it has appended to it or taken it
  *   over, and has neither released it nor ended since. `undefined` if the store cannot know. A run that has not
  *   ended, waits for nothing and is not driven was interrupted.
+ * - `removeContent`, where a ledger has it, removes the content of every event of a run that has ended, durably and for good: the
+ *   facts stay, and who removed the rest, when and why. What was removed before stays as it is.
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
  *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
  *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
@@ -153,5 +162,6 @@ export interface Ledger {
   changes(runId?: RunId, part?: 'inbox'): Observable<void>
   release?(runId: RunId, epoch?: number): void | Promise<void>
   isDriven?(runId: RunId): Promise<boolean | undefined>
+  removeContent?(runId: RunId, why: ContentRemoval): Promise<void>
   close(): Promise<void>
 }

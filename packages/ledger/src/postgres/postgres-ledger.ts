@@ -8,6 +8,7 @@ import { findEvents } from '../read/find-events.ts'
 import { tailEvents, type TailedStore } from '../read/tail-events.ts'
 import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
 import { RunKeys } from '../content/event/run-keys.ts'
+import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
@@ -96,6 +97,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
+    removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
     close() {
       closing ??= access.close(() => feed.close())

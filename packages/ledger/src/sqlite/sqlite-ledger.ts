@@ -9,6 +9,7 @@ import { findEvents } from '../read/find-events.ts'
 import { tailEvents } from '../read/tail-events.ts'
 import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
 import { RunKeys } from '../content/event/run-keys.ts'
+import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { isRareType } from './migrations/0008-fewer-indexes.ts'
@@ -88,6 +89,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     changes: (runId, part) => feed.of(runId, part),
     release: (runId, epoch) => writer?.release(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
+    removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     close() {
       feed.close()
       closing ??= access.close().finally(() => writer?.leave())

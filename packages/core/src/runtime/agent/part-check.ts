@@ -145,6 +145,7 @@ export const someRecording: OptionCheck = fields<RecordingPolicy>({
   toolProgress: maybe(trueOrFalse),
   reasoning: maybe(trueOrFalse),
   rawUsage: maybe(trueOrFalse),
+  content: maybe(oneOf(['full', 'digests'])),
 })
 
 /** A policy as it is recorded; `undefined` where it says nothing. */

@@ -13,6 +13,7 @@ import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { untilStopped, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
+import { removeEndedContent } from './ended-content.ts'
 import { wholeResult, type RunResult } from '../reading/run-result.ts'
 import { StoppedElsewhere } from '../reading/stopped-elsewhere.ts'
 import { unlessSessionBusy } from '../session/session.ts'
@@ -115,7 +116,10 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
     const state = await stateOf(this.#run.parts.ledger, this.runId)
-    return state ? await this.#resultOf(state) : await this.resume({ takeOver: false })
+    if (state === undefined) return await this.resume({ takeOver: false })
+    const known = await this.#stopped?.catch(() => undefined)
+    // What stopped here has its content, which the ledger may have lost since.
+    return known && known.seq >= state.seq ? known : await this.#resultOf(state)
   }
 
   /** Another process may have continued the run since it stopped here: then the result is of its last event. */
@@ -298,7 +302,9 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
       throw error
     }
     await session.release()
-    return await this.#resultOf(state)
+    const result = await this.#resultOf(state)
+    await removeEndedContent(state, this.#run.parts)
+    return result
   }
 
   /** Releases the run that has stopped, and refuses the commands that come too late for it. */

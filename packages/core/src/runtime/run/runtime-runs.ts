@@ -14,6 +14,7 @@ import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { forkOf, type ForkOptions } from '../fork/fork.ts'
 import type { Waiting } from '../reading/follow-run.ts'
 import { interruptedRuns, type InterruptedOptions } from '../reading/listed-runs.ts'
+import { requireRemovable } from '../coordinator/ended-content.ts'
 import { givenInput, withGiven, type RunInput } from '../session/run-input.ts'
 import { pastOf } from '../session/session-past.ts'
 import { givenIn, requireSameRun, withDefaults } from '../session/recorded-options.ts'
@@ -82,6 +83,7 @@ export class RuntimeRuns {
     const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
     const coordinator = this.#coordinatorOf(runId, { context, model, hooks })
     const given = givenIn(register(agent), withDefaults(options, defaults), agents)
+    requireRemovable(register(agent), given.recording, ledger)
     const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context }
     const { message, before } = givenInput(input)
     const command = deepFreeze(startCommand(coordinator.runId, register(agent), message, own))

@@ -1,4 +1,4 @@
-import type { Ledger } from '../../ports/ledger.ts'
+import type { ContentRemoval, Ledger } from '../../ports/ledger.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 
@@ -45,6 +45,10 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
       ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
       ...(ledger.isDriven && {
         isDriven: (runId: RunId) => watch(ledger.isDriven?.(runId) ?? Promise.resolve(undefined)),
+      }),
+      ...(ledger.removeContent && {
+        removeContent: (runId: RunId, why: ContentRemoval) =>
+          watch(ledger.removeContent?.(runId, why) ?? Promise.resolve()),
       }),
       close: () => watch(ledger.close()),
     },

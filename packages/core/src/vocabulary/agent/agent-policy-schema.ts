@@ -43,6 +43,7 @@ export const recordingPolicy: z.ZodType<RecordingPolicy> = objectOf<RecordingPol
   toolProgress: optional(flag),
   reasoning: optional(flag),
   rawUsage: optional(flag),
+  content: optional(z.enum(['full', 'digests'])),
 })
 
 const outputPolicy = objectOf<OutputPolicy>({

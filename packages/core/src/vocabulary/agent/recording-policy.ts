@@ -11,6 +11,11 @@ export interface RecordingPolicy {
   readonly reasoning?: boolean | undefined
   /** The provider's own report of usage (`raw` of `usage_updated`), beside the counts that are made of it. */
   readonly rawUsage?: boolean | undefined
+  /**
+   * Whether contents stay once a run has ended (`full`, by default), or only their digests and the facts (`digests`): a run that
+   * is under way needs its contents, to be resumed in any process.
+   */
+  readonly content?: 'full' | 'digests' | undefined
 }
 
 /** The names of what may be left out. */

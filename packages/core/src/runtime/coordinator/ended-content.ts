@@ -1,0 +1,85 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { Agent } from '../agent/agent.ts'
+import { agentsInRun } from '../definition/registered-agents.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+
+/** What stays on record in the place of the content. */
+const removal = { by: 'the recording policy of the run', reason: "content: 'digests'" } as const
+
+/** Refuses a run of which only digests are to stay, where its ledger cannot remove content. */
+export function requireRemovable(
+  agent: Agent<unknown>,
+  recording: RecordingPolicy | undefined,
+  ledger: Ledger,
+): void {
+  if (ledger.removeContent !== undefined) return
+  const own = agentsInRun(agent).map(({ definition }) => definition.policy?.recording)
+  if (![recording, ...own].some((policy) => policy?.content === 'digests')) return
+  throw new ConfigurationError(
+    `The recording policy of a run of agent ${agent.name} says content: 'digests', and its ledger cannot remove content. Use sqliteLedger or postgresLedger, or leave content out.`,
+  )
+}
+
+/**
+ * Removes the content of a run that has ended, and of its child runs, where their recording policy says that only
+ * digests stay. A child run keeps its content until its parent has ended, which reads its answer.
+ */
+export async function removeEndedContent(
+  state: RunState,
+  { ledger, agents, defaults, host }: Pick<RuntimeParts, 'ledger' | 'agents' | 'defaults' | 'host'>,
+): Promise<void> {
+  if (state.phase !== 'done' || state.parent?.relation === 'child') return
+  const policies = [
+    state.recording,
+    state.definition.policy?.recording,
+    defaults.recording,
+    ...agents.all().map(({ definition }) => definition.policy?.recording),
+  ]
+  // Without one of them no run of this process has such a policy, and nothing is read for it.
+  if (policies.some((policy) => policy?.content === 'digests'))
+    await removeOf(state.runId, { ledger, at: host.clock.now(), isOfParent: false })
+}
+
+interface Removing {
+  readonly ledger: Ledger
+  readonly at: number
+  /** The content of the parent is removed. */
+  readonly isOfParent: boolean
+}
+
+async function removeOf(runId: RunId, { ledger, at, isOfParent }: Removing): Promise<void> {
+  const { hasEnded, isDigestsOnly, children } = await contentOf(ledger, runId)
+  // A run that is still stopping needs its content until it has ended.
+  if (!hasEnded) return
+  const isDue = isOfParent || isDigestsOnly
+  for (const child of children) await removeOf(child, { ledger, at, isOfParent: isDue })
+  if (isDue) await ledger.removeContent?.(runId, { ...removal, at })
+}
+
+/** What the record of a run says about its content: by its own policy, or by that of any agent that was active in it. */
+async function contentOf(
+  ledger: Ledger,
+  runId: RunId,
+): Promise<{ readonly hasEnded: boolean; readonly isDigestsOnly: boolean; readonly children: Set<RunId> }> {
+  let given: RecordingPolicy['content']
+  let [isDigestsOnly, hasEnded] = [false, false]
+  const children = new Set<RunId>()
+  for await (const event of ledger.find({ runId, types })) {
+    if (event.type === 'run_started') given = event.recording?.content
+    isDigestsOnly ||= 'definition' in event && (given ?? contentIn(event.definition)) === 'digests'
+    if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
+    if (event.type === 'run_finished') hasEnded = true
+  }
+  return { hasEnded, isDigestsOnly, children }
+}
+
+function contentIn(definition: AgentDefinition | undefined): RecordingPolicy['content'] {
+  return definition?.policy?.recording?.content
+}
+
+const types = ['run_started', 'run_resumed', 'agent_handed_off', 'tool_started', 'run_finished'] as const
