@@ -163,7 +163,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   [
     'a listener of a rebuild',
     () => rebuild({ onProgress: () => {} }),
-    'what hears the progress is an object',
+    'what gets the progress is an object',
   ],
   ['a store for its maker', () => judge(ledger), 'checkContract: the first argument is an object'],
   ['a time limit by another name', () => judge(() => ledger, { limitMS: 5 }), 'Did you mean limitMs?'],
