@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
 import { ConfigurationError, type RunResult } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { isLoopback } from '../http/request-guard.ts'
 import type { Server } from '../server/create-server.ts'
+import { nodeHandler } from './node-handler.ts'
 
 /** Where a server listens. */
 export interface ServeOptions {
@@ -56,7 +56,6 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
     )
   }
   const requestTimeout = options.requestTimeoutMs ?? 30_000
-  const answer = getRequestListener((request) => server.fetch(request), { overrideGlobalObjects: false })
   const http = createHttpServer(
     {
       maxHeaderSize: options.maxHeaderBytes ?? 16_384,
@@ -64,7 +63,7 @@ export async function serve(server: Server, options: ServeOptions = {}): Promise
       headersTimeout: Math.min(10_000, requestTimeout),
       connectionsCheckingInterval: Math.min(1_000, requestTimeout),
     },
-    (incoming, outgoing) => void answer(incoming, outgoing),
+    nodeHandler(server),
   )
   http.maxConnections = options.maxConnections ?? 10_000
   const { port: given } = await listen(http, port, host)
