@@ -29,8 +29,14 @@ const serverScenarios: Readonly<Record<string, readonly string[]>> = {
     'tools-call-simple-text',
     'tools-call-image',
     'tools-call-audio',
+    'tools-call-embedded-resource',
+    'tools-call-mixed-content',
     'tools-call-error',
     'tools-call-with-progress',
+    'json-schema-2020-12',
+    'http-header-validation',
+    'server-sse-multiple-streams',
+    'sep-2164-resource-not-found',
     'dns-rebinding-protection',
   ],
   '2025-11-25': [
@@ -39,7 +45,13 @@ const serverScenarios: Readonly<Record<string, readonly string[]>> = {
     'tools-list',
     'tools-call-simple-text',
     'tools-call-image',
+    'tools-call-audio',
+    'tools-call-embedded-resource',
+    'tools-call-mixed-content',
     'tools-call-error',
+    'tools-call-with-progress',
+    'json-schema-2020-12',
+    'dns-rebinding-protection',
   ],
 }
 

@@ -4,6 +4,33 @@ import { defineTool, file, image } from '@tallystick/tools'
 import { serveMcp } from '@tallystick/tools/mcp'
 
 const input = { type: 'object' } as const
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+/** The schema whose keywords have to arrive as they are. */
+const schema2020 = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  type: 'object',
+  $defs: {
+    address: {
+      $anchor: 'addressDef',
+      type: 'object',
+      properties: { street: { type: 'string' }, city: { type: 'string' } },
+    },
+  },
+  properties: {
+    name: { type: 'string' },
+    address: { $ref: '#/$defs/address' },
+    contactMethod: { type: 'string', enum: ['phone', 'email'] },
+    phone: { type: 'string' },
+    email: { type: 'string' },
+  },
+  allOf: [{ anyOf: [{ required: ['phone'] }, { required: ['email'] }] }],
+  if: { properties: { contactMethod: { const: 'phone' } }, required: ['contactMethod'] },
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  then: { required: ['phone'] },
+  else: { required: ['email'] },
+  additionalProperties: false,
+} as const
 const tool = (
   name: string,
   execute: Parameters<typeof defineTool>[0]['execute'],
@@ -25,6 +52,29 @@ await using server = await serveMcp(
     tool('test_simple_text', () => 'This is a simple text response for testing.'),
     tool('test_image_content', () => image({ mediaType: 'image/png', data: dot })),
     tool('test_audio_content', () => file({ mediaType: 'audio/wav', data: silence })),
+    tool('test_embedded_resource', () =>
+      file({
+        mediaType: 'text/plain',
+        name: 'embedded.txt',
+        data: base64('This is an embedded resource content.'),
+      }),
+    ),
+    tool('test_multiple_content_types', () => [
+      'Multiple content types test:',
+      image({ mediaType: 'image/png', data: dot }),
+      file({
+        mediaType: 'application/json',
+        name: 'mixed.json',
+        data: base64('{"test":"data","value":123}'),
+      }),
+    ]),
+    defineTool({
+      name: 'json_schema_2020_12_tool',
+      description: 'Has an input whose schema uses the keywords of the newest draft.',
+      input: schema2020,
+      effect: 'read',
+      execute: () => 'ok',
+    }),
     tool('test_error_handling', () => {
       throw new Error('This tool intentionally returns an error for testing')
     }),
