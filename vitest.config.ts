@@ -36,7 +36,7 @@ const withServer: Options = { globalSetup: ['packages/ledger/test/support/postgr
 const quick = (): TestProjectInlineConfiguration[] => [
   project('tests', allTests, { ...shared, exclude: [...inOwnProcess, ...onPostgres, ...thoroughOnly] }),
   project('alone', inOwnProcess),
-  project('postgres', quickOnPostgres, withServer),
+  project('postgres', quickOnPostgres, { ...withServer, ...shared }),
 ]
 
 /** `pnpm test:thorough`: what looks further with full numbers, and all that stands on Postgres. */
@@ -49,7 +49,7 @@ const thorough = (): TestProjectInlineConfiguration[] => [
     'alone',
     inOwnProcess.filter((path) => filesWithEffort().includes(path)),
   ),
-  project('postgres', onPostgres, withServer),
+  project('postgres', onPostgres, { ...withServer, ...shared }),
 ]
 
 /**
