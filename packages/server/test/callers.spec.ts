@@ -190,6 +190,16 @@ describe('a server without authorize', () => {
     expect(local.status).toBe(200)
     const rebound = await server.fetch(new Request('http://evil.example/agents', { headers }))
     expect(await answerOf(rebound)).toMatchObject({ status: 421, code: 'not_loopback' })
+    for (const host of [
+      '127.0.0.1.evil.example',
+      '127.0.0.1@evil.example',
+      'localhost.evil.example',
+      'a b',
+      '0.0.0.0',
+    ]) {
+      const named = new Request('http://127.0.0.1/agents', { headers: { ...headers, host } })
+      expect({ host, ...(await answerOf(await server.fetch(named))) }).toMatchObject({ host, status: 421 })
+    }
     await expect(serve(server, { host: '0.0.0.0' })).rejects.toThrow(/can be reached from other machines/)
   })
 
