@@ -32,6 +32,30 @@ describe('what is handed over is copied once: what its giver does with it afterw
     expect(pay.runs.map((started) => started.input)).toEqual([{ euros: 1 }])
   })
 
+  it('a conversation whose fields answer something else each time that they are read: what was checked is what is recorded', async () => {
+    const set = stage()
+    let reads = 0
+    const changing = {
+      get role() {
+        return reads++ === 0 ? ('user' as const) : ('system' as never)
+      },
+      parts: text('Pay.'),
+    }
+    const run = (async () => await set.runtime.run(set.agent, [changing]).result)()
+    await expect(set.untilSettled(run)).rejects.toThrow(/cannot be shown to a model|reading/)
+    let looks = 0
+    const part = {
+      type: 'text' as const,
+      get text() {
+        return looks++ % 2 === 0 ? 'Pay 1 euro.' : 'Pay 1000 euros.'
+      },
+    }
+    const started = set.runtime.run(set.agent, [part])
+    await set.untilSettled(started.result)
+    const [input] = ofType(await set.eventsOf(started), 'input_received')
+    expect(set.model.requests.at(-1)?.messages[0]).toEqual(input?.message)
+  })
+
   it('results of tools and of calls that are settled later', async () => {
     const content = text('done')
     const read = {

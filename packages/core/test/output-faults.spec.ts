@@ -80,6 +80,23 @@ describe('transforms at fault', () => {
     )
   })
 
+  it('given a writer that throws when it is looked at, then the result rejects with the name of its transform', async () => {
+    const clock = manualClock()
+    const hostile = new Proxy({} as never, {
+      get: () => {
+        throw new Error('do not look')
+      },
+    })
+    const agent = defineAgent({
+      ...{ name: 'desk', instructions: 'Help.', model: scriptedModel([{ text: 'Hi.' }]) },
+      outputStream: { transforms: [{ name: 'hostile', begin: () => hostile }] },
+    })
+    const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(agent, 'Go.')
+    await expect(untilSettled(clock, run.result)).rejects.toThrow(
+      /hostile of outputStream failed: it threw do not look/,
+    )
+  })
+
   it.each([
     [{ transforms: [{ name: 'x' }] }, /outputStream.transforms\[0\].begin is missing/],
     [{ transforms: cards }, /outputStream.transforms is an object; expected a list/],

@@ -8,6 +8,7 @@ import {
   handoff,
   memoryLedger,
   type Agent,
+  type Message,
   type Tool,
 } from '@tallystick/core'
 import { foldHistory, historyText } from '@tallystick/core/kit'
@@ -201,6 +202,77 @@ describe('a handoff with input', () => {
     expect(model.requests[0]?.tools[0]?.inputSchema).toMatchObject({ required: ['number'] })
     expect(seen).toEqual([{ number: 'A-7' }])
     expect(billingModel.requests[0]?.messages).toHaveLength(1)
+  })
+
+  it('given two calls in one reply, then the filter gets the input of the one that handed over', async () => {
+    const seen: unknown[] = []
+    const target = defineAgent({
+      ...{ name: 'billing', description: 'Bills.', instructions: 'Bill.' },
+      model: scriptedModel([{ text: 'Paid.' }]),
+    })
+    const options = {
+      input: z.object({ number: z.string() }),
+      filter: (messages: readonly Message[], input: { number: string }) => {
+        seen.push(input)
+        return messages.slice(0, 1)
+      },
+    }
+    const name = 'transfer_to_billing'
+    const calls = [
+      { name, input: { number: 'A-7' } },
+      { name, input: { number: 'B-8' } },
+    ]
+    const model = scriptedModel([{ toolCalls: calls }])
+    const desk = defineAgent({
+      name: 'desk',
+      instructions: 'Greet.',
+      model,
+      handoffs: [handoff(target, options)],
+    })
+    const clock = manualClock()
+    const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(desk, 'Pay A-7.')
+    expect(await untilSettled(clock, run.result)).toMatchObject({ agent: 'billing' })
+    expect(seen).toEqual([{ number: 'A-7' }])
+  })
+
+  it.each<readonly [string, object, RegExp]>([
+    [
+      'a filter that throws',
+      {
+        filter: () => {
+          throw new Error('no rule')
+        },
+      },
+      /filter of the handoff to billing failed: .*no rule.* continue the run with resume/,
+    ],
+    [
+      'a renderer that throws',
+      {
+        foldHistory: {
+          render: () => {
+            throw new Error('no rule')
+          },
+        },
+      },
+      /filter of the handoff to billing failed: .*no rule/,
+    ],
+    [
+      'a renderer that answers no text',
+      { foldHistory: { render: () => 7 } },
+      /foldHistory: render answered no text/,
+    ],
+    [
+      'a renderer that answers a promise',
+      { foldHistory: { render: () => Promise.resolve('x') } },
+      /foldHistory: render answered no text/,
+    ],
+    [
+      'a renderer that answers nothing to read',
+      { foldHistory: { heading: '', render: () => '' } },
+      /foldHistory: render answered no text/,
+    ],
+  ])('given %s, then the result rejects with what to do', async (_what, options, message) => {
+    await expect(office(options as never, [{}]).result).rejects.toThrow(message)
   })
 
   it('given foldHistory, then the next agent reads the past as one message, in the words that were given', async () => {

@@ -1,3 +1,4 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { asPlainText } from '../../machine/messages/plain-text.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import { anyText, fields, maybe, plainFunction, type OptionCheck } from '../../vocabulary/options/option.ts'
@@ -28,7 +29,13 @@ export function foldHistory(
   const { heading = 'What was said and done before you took over:', render = asPlainText } = given
   return (messages) => {
     if (messages.length === 0) return messages
-    const text = [...(heading === '' ? [] : [heading]), render(messages)].join('\n')
+    const rendered: unknown = render(messages)
+    if (typeof rendered !== 'string' || heading + rendered === '') {
+      throw new ConfigurationError(
+        'foldHistory: render answered no text, so the next agent would read nothing of the past. Let it answer a text that is not empty, at once.',
+      )
+    }
+    const text = heading === '' ? rendered : `${heading}\n${rendered}`
     return [{ role: 'user', parts: [{ type: 'text', text }] }]
   }
 }

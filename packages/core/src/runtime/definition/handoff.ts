@@ -19,6 +19,7 @@ import {
   type WrittenInput,
 } from '../schema/input-schema.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import { definedAgent } from '../agent/part-check.ts'
 
@@ -122,15 +123,33 @@ export function handOffRule(
     const definition = definitionOf(target.agent)
     return {
       definition,
-      ...omitUndefined({ messages: target.filter?.(messages, inputOf(messages, toolName)) }),
+      ...omitUndefined({ messages: filtered(target, messages, toolName) }),
     }
   }
 }
 
-/** The input of the last call of a tool, as the model wrote it. */
+function filtered(
+  { to, filter }: HandoffTarget,
+  messages: readonly Message[],
+  toolName: string,
+): readonly Message[] | undefined {
+  try {
+    return filter?.(messages, inputOf(messages, toolName))
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error
+    throw new ConfigurationError(
+      `The filter of the handoff to ${to} failed: ${textOfError(error)}. The run is on record up to here. Correct the filter, and continue the run with resume.`,
+      { cause: error },
+    )
+  }
+}
+
+/** The input of the call that handed over, as the model wrote it: of several calls of the tool, the first that succeeded. */
 function inputOf(messages: readonly Message[], toolName: string): JsonObject {
   const reply = messages.findLast((message) => message.role === 'assistant')
-  const call = reply?.parts.find((part) => part.type === 'tool_call' && part.name === toolName)
+  const results = messages.findLast((message) => message.role === 'tool')?.results ?? []
+  const done = results.find(({ name, outcome }) => name === toolName && outcome === 'success')
+  const call = reply?.parts.find((part) => part.type === 'tool_call' && part.toolCallId === done?.toolCallId)
   return call?.type === 'tool_call' ? call.input : {}
 }
 

@@ -85,8 +85,11 @@ export class OutputStage {
     const { transforms, about } = this.#options
     const kind = type === 'model_text' ? 'text' : 'reasoning'
     return transforms.map(({ name, begin }) => {
-      const writer = ran(name, () => begin({ ...about, kind }))
-      if (typeof writer?.write === 'function' && typeof writer.end === 'function') return { name, writer }
+      const writer = ran(name, () => {
+        const begun = begin({ ...about, kind })
+        return isFunction(begun?.write) && isFunction(begun.end) ? begun : undefined
+      })
+      if (writer) return { name, writer }
       throw faultOf(name, 'its begin answered no object with write and end')
     })
   }
@@ -165,6 +168,10 @@ function shownBy(name: string, show: () => string): string {
   const text: unknown = ran(name, show)
   if (typeof text === 'string') return text
   throw faultOf(name, 'it answered no text; let it answer one at once, and no promise')
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function'
 }
 
 function ran<T>(name: string, code: () => T): T {

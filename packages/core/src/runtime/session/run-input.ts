@@ -46,7 +46,7 @@ export function givenInput(input: RunInput): GivenInput {
       `its last message, at ${messages.length - 1}, has the role ${last?.role}, and a run answers a message of the user. Add one, as in [...result.messages, { role: 'user', content: '…' }]`,
     )
   }
-  return deepFreeze({ message: messageOf(last.parts), before: messages.slice(0, -1) })
+  return { message: messageOf(last.parts), before: Object.freeze(messages.slice(0, -1)) }
 }
 
 /** The past of a run with what its caller says was said after that; no guardrail has passed it. */
@@ -65,7 +65,9 @@ function isConversation(input: RunInput): input is readonly InputMessage[] {
 }
 
 function wholeMessage(given: InputMessage, index: number): Message {
-  const whole = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
+  const said = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
+  // The copy is checked, and not what it was made of, which may say something else each time that it is read.
+  const whole = isJson(said) ? deepFreeze(said) : said
   const fault = faultOf(messageSchema, whole)
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
   if (fault === undefined && !isEmpty && isJson(whole)) return whole
