@@ -1,7 +1,7 @@
 import type { Cause } from '../vocabulary/events/cause.ts'
 import type { Command } from '../vocabulary/events/command.ts'
 import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
-import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
+import type { Fact, FactOf, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
@@ -119,11 +119,31 @@ export function eventOf(
 ): RuntimeEvent {
   const { v } = eventTraits[fact.type]
   const isUsual = cause === usualCause(fact)
-  if (isUsual && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
+  if (isUsual && inboxKey === undefined && !draining) {
+    return isPlainDelta(fact)
+      ? deltaOf(fact, { runId, seq, epoch, at, v })
+      : freezeOwn({ runId, seq, epoch, at, v, ...fact })
+  }
   const decided = omitUndefined({
     cause: isUsual ? undefined : cause,
     inboxKey,
     draining: draining ? (true as const) : undefined,
   })
   return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
+}
+
+type TextDelta = FactOf<'assistant_text_delta' | 'assistant_reasoning_delta'>
+
+/** Whether a fact is one more piece of text, and has no optional field. */
+function isPlainDelta(fact: Fact): fact is TextDelta {
+  const isText = fact.type === 'assistant_text_delta' || fact.type === 'assistant_reasoning_delta'
+  return isText && !('replaces' in fact) && !('written' in fact)
+}
+
+/** The same event as of any other fact, in a fraction of the time: most events are pieces of text. */
+function deltaOf(
+  { type, turn, attempt, part, text }: TextDelta,
+  { runId, seq, epoch, at, v }: Pick<RuntimeEvent, 'runId' | 'seq' | 'epoch' | 'at' | 'v'>,
+): RuntimeEvent {
+  return Object.freeze({ runId, seq, epoch, at, v, type, turn, attempt, part, text }) as RuntimeEvent
 }

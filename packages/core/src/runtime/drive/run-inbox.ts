@@ -62,7 +62,9 @@ export class RunInbox {
 
   /** The keys that an append takes out when it records what followed from this mail. */
   keysWith(mail: readonly Mail[]): readonly string[] {
-    return [...this.#spent, ...mail.flatMap(({ key }) => (key === undefined ? [] : [key]))]
+    const keys = [...this.#spent]
+    for (const { key } of mail) if (key !== undefined) keys.push(key)
+    return keys
   }
 
   /** Has the next append take these keys out. */

@@ -218,7 +218,7 @@ export class RunLoop {
   #decide(before: RunState | undefined, mail: readonly Mail[], options: Decided): EventBatch {
     const writer = { runId: this.#drive.runId, epoch: this.epoch }
     const messages = mail.map(({ message }) => message)
-    const keys = mail.map(({ key }) => key)
+    const keys = mail.some(({ key }) => key !== undefined) ? mail.map(({ key }) => key) : []
     return advance(before, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
   }
 

@@ -76,10 +76,10 @@ export function startModelCall(
         if (ended) return
         const fault = signalFault(signal)
         if (fault) return fail(brokenAdapter(model, fault))
-        const shown = shownSignals(signal)
+        const shown = output ? shownSignals(signal) : [reported(signal)]
         if (shown === undefined) return
         if (signal.type === 'model_finished') end()
-        else watch()
+        else if (idleMs !== undefined) watch()
         for (const each of shown) post({ ...each, turn, attempt })
       },
       error: (error: unknown) => fail(failureOf(error, model)),

@@ -51,18 +51,28 @@ export class IsolatedObservable<T> extends Observable<T> {
   #subscribeGuarded(observer: Partial<Observer<T>>): Subscription {
     let failed = false
     let subscription: Subscription | undefined
+    const fail = (thrown: unknown): void => {
+      failed = true
+      this.#listener.onThrow(thrown)
+      subscription?.unsubscribe()
+    }
     const guard = (call: () => void): void => {
       if (failed) return
       try {
         call()
       } catch (thrown) {
-        failed = true
-        this.#listener.onThrow(thrown)
-        subscription?.unsubscribe()
+        fail(thrown)
       }
     }
     subscription = super.subscribe({
-      next: (value) => guard(() => observer.next?.(value)),
+      next: (value) => {
+        if (failed) return
+        try {
+          observer.next?.(value)
+        } catch (thrown) {
+          fail(thrown)
+        }
+      },
       error: (thrown: unknown) => {
         if (observer.error === undefined) return this.#listener.onUnhandledError(thrown)
         this.#listener.onObserved?.()
