@@ -65,6 +65,21 @@ describe('the chain of hashes', () => {
     )
   })
 
+  it('digests any row of a run as the canonicaliser of JSON spells it, whatever its ids hold', () => {
+    const whole = fc.maxSafeInteger()
+    const name = fc.string({ unit: 'binary' })
+    const session = fc.option(fc.record({ sessionId: name, sessionPlace: whole }), { nil: undefined })
+    const fields = { runId: name, pos: whole, headSeq: whole, epoch: whole, session }
+    fc.assert(
+      fc.property(fc.record({ ...fields, headHash: fc.uint8Array({ maxLength: 40 }) }), (cell) => {
+        const { session: place, headHash, ...row } = cell
+        const text = canonicalJson({ ...row, headHash: hexOf(headHash), ...place })
+        const bytes = Buffer.concat([Buffer.of(2), Buffer.from(text)])
+        expect(hexOf(rowDigest(cell))).toBe(createHash('sha256').update(bytes).digest('hex'))
+      }),
+    )
+  })
+
   it('keeps its test vectors', () => {
     const commit = commitmentOf(salt, body)
     expect(hexOf(commit)).toBe('32759bf0fe09929504b8cd192d509671183bd10e6724487819e3731a8973e922')

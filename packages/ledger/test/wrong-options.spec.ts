@@ -160,11 +160,7 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
     () => fit({ agents: 'ada' }),
     'fitsFilter: agents is no option. Did you mean agent?',
   ],
-  [
-    'a listener of a rebuild',
-    () => rebuild({ onProgress: () => {} }),
-    'what gets the progress is an object',
-  ],
+  ['a listener of a rebuild', () => rebuild({ onProgress: () => {} }), 'what gets the progress is an object'],
   ['a store for its maker', () => judge(ledger), 'checkContract: the first argument is an object'],
   ['a time limit by another name', () => judge(() => ledger, { limitMS: 5 }), 'Did you mean limitMs?'],
   ['a time limit of nothing', () => judge(() => ledger, { limitMs: 0 }), 'limitMs is 0'],

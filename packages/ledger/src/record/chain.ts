@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto'
 import { digestTextsWith, type SessionPlace } from '@tallystick/core/store-kit'
-import { canonicalJson } from '@tallystick/core/vocabulary'
 import { envelopeText, type RowEnvelope } from './envelope.ts'
 
 /** What the first event of a run is chained to: 32 zero bytes. */
@@ -8,7 +7,7 @@ export const genesisHash: Uint8Array = new Uint8Array(32)
 
 /** First byte of the hashed bytes, so that a link and a row digest are never the same. */
 const linkTag = 1
-const rowDigestTag = Uint8Array.of(2)
+const rowDigestTag = 2
 
 const digestBytes = 32
 
@@ -73,10 +72,22 @@ export interface RunCell {
   readonly session?: SessionPlace | undefined
 }
 
-/** SHA-256 over the byte 0x02 and the canonical JSON of a run's row: it shows a row that was changed by hand. */
+/**
+ * SHA-256 over the byte 0x02 and the canonical JSON of a run's row: it shows a row that was changed by hand. The text is
+ * spelled out in the order of its keys, since each append makes one.
+ */
 export function rowDigest({ runId, pos, headSeq, headHash, epoch, session }: RunCell): Uint8Array {
-  const row = { runId, pos, headSeq, headHash: hexOf(headHash), epoch, ...session }
-  return Buffer.from(digestOf(Buffer.concat([rowDigestTag, Buffer.from(canonicalJson(row))])), 'binary')
+  const place = session
+    ? `,"sessionId":${JSON.stringify(session.sessionId)},"sessionPlace":${session.sessionPlace}`
+    : ''
+  const text =
+    `{"epoch":${epoch},"headHash":"${hexOf(headHash)}","headSeq":${headSeq},"pos":${pos},` +
+    `"runId":${JSON.stringify(runId)}${place}}`
+  // A code unit of a text is at most three bytes of UTF-8.
+  const row = roomFor(1 + 3 * text.length)
+  row[0] = rowDigestTag
+  const end = 1 + row.write(text, 1)
+  return Buffer.from(digestOf(row.subarray(0, end)), 'binary')
 }
 
 /** Bytes as people compare them. */

@@ -42,7 +42,8 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
     requireAgent(agent)
     const { name, definition } = agent
     const other = known.get(name)
-    if (other && (other === agent || isSameAgent(sources.get(name) ?? other, agent))) return other
+    const source = sources.get(name)
+    if (other && (other === agent || source === agent || isSameAgent(source ?? other, agent))) return other
     if (other) throw twoOfOneName(name, other.definition.digest === definition.digest)
     const own = priced(agent)
     known.set(name, own)
