@@ -19,7 +19,7 @@ const delta = fc.record(
   { requiredKeys: ['type', 'turn', 'attempt', 'part', 'text'] },
 )
 
-it('the event of any piece holds its fact, behind who recorded it and when, and is frozen', () => {
+it('the event of any piece is who recorded it and when, then its fact, and is frozen', () => {
   const who = fc.record({ epoch: fc.nat(), seq: fc.nat(), at: fc.nat() })
   fc.assert(
     fc.property(delta, who, fc.boolean(), (given, { epoch, seq, at }, isUsual) => {
