@@ -121,6 +121,17 @@ describe('an agent as a tool', () => {
     expect(JSON.stringify(results[0]?.content)).not.toContain('read')
   })
 
+  it('given a child run that a limit stopped, then what it wrote by then is not read as its answer', async () => {
+    const agent = defineAgent({
+      ...{ name: 'payer', description: 'Pays.', instructions: 'Pay.', limits: { maxTurns: 2 } },
+      model: scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'So far.' }]),
+      tools: [testTool({ name: 'look' })],
+    })
+    const { results } = await played(agentTool(agent, { output: () => 'as read' }), [{ task: 'Pay.' }])
+    expect(results[0]?.outcome).toBe('success')
+    expect(JSON.stringify(results[0]?.content)).toMatch(/stopped early \(turn_limit.*So far\./)
+  })
+
   it('given a child run that waits for a person, when another process ends it, then the parent reads the answer all the same', async () => {
     const ledger = memoryLedger()
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
