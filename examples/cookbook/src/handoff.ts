@@ -47,8 +47,7 @@ for await (const event of run) {
 }
 const result = await run.result
 console.log(result.text)
-assert.equal(result.agent, 'billing')
-assert.equal(result.reason, 'answered')
+assert.deepEqual([result.agent, result.reason], ['billing', 'answered'])
 // A handoff is a tool call to the one model, and a new beginning for the other, with its own tools.
 const offered = frontDeskModel.requests[0]?.tools.map(({ name }) => name)
 assert.deepEqual(offered, ['transfer_to_billing', 'transfer_to_support_team'])

@@ -16,5 +16,5 @@ const agent = defineAgent({ name: 'assistant', instructions: 'Answer briefly.', 
 const runtime = createRuntime({ ledger: sqliteLedger('runs.db'), agents: [agent] })
 
 const run = runtime.run(agent, 'How warm is it in Seoul?')
-run.text$.subscribe((text) => console.log(text))
-console.log(await run.result)
+run.textUpdates$.subscribe(({ type, text }) => type === 'text' && process.stdout.write(text))
+console.log('\n%O', await run.result)
