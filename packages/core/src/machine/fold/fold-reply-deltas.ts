@@ -63,7 +63,7 @@ export function withMoreOfPart(
 }
 
 /** A call's input began to come: its place among the calls is taken from now on. */
-export function withCallPart(attempt: Attempt, part: number): Attempt {
+function withCallPart(attempt: Attempt, part: number): Attempt {
   if (attempt.callParts.includes(part)) return attempt
   return { ...attempt, callParts: [...attempt.callParts, part] }
 }
