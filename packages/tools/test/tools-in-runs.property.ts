@@ -44,7 +44,12 @@ const values: Readonly<Record<string, () => unknown>> = {
   },
   getter: () => Object.defineProperty({}, 'a', { enumerable: true, get: () => fail('getter') }),
   proxy: () => new Proxy({}, { ownKeys: () => fail('proxy') }),
-  promise: () => Promise.reject(new Error('no promise')),
+  promise: () => {
+    const broken = Promise.reject(new Error('no promise'))
+    // Where the tool throws or reports it, its rejection is the tool's own to handle.
+    broken.catch(() => {})
+    return broken
+  },
   stream: () => new ReadableStream(),
   later: () => settledLater({ externalId: 'job-1' }),
   'an error': () => new Error('no'),
