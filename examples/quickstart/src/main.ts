@@ -13,8 +13,7 @@ const weather = defineTool({
 })
 const model = anthropic('claude-opus-4-8')
 const agent = defineAgent({ name: 'assistant', instructions: 'Answer briefly.', model, tools: [weather] })
-const runtime = createRuntime({ ledger: sqliteLedger('runs.db'), agents: [agent] })
 
-const run = runtime.run(agent, 'How warm is it in Seoul?')
+const run = createRuntime({ ledger: sqliteLedger('runs.db') }).run(agent, 'How warm is it in Seoul?')
 run.textUpdates$.subscribe(({ type, text }) => type === 'text' && process.stdout.write(text))
 console.log('\n%O', await run.result)

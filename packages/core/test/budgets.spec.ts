@@ -62,7 +62,7 @@ describe('a token budget', () => {
     expect(result.reason).toBe('answered')
     const [first, second] = model.requests.map(({ maxOutputTokens }) => maxOutputTokens ?? 0)
     expect(first).toBeLessThan(1_500)
-    // 500 are used. The next request carries 500 again, the closing call after it too, and what this call puts out.
+    // 500 are used. The next request carries 500 again, the finalizing call after it too, and what this call puts out.
     expect(second).toBeLessThan((3_000 - 500 - 2 * 500 - 256) / 2)
     expect(second).toBeGreaterThan(580)
   })
@@ -78,7 +78,7 @@ describe('a token budget', () => {
     expect(events.find(({ type }) => type === 'limit_reached')).toMatchObject({
       ...{ limit: 'maxTotalTokens', max: 1_500, used: 500, policy: 'finalize' },
     })
-    // The closing call has what was held back for it, and no more.
+    // The finalizing call has what was held back for it, and no more.
     expect(model.requests[1]?.maxOutputTokens).toBeLessThan(500)
   })
 
@@ -144,7 +144,7 @@ describe('a cost budget', () => {
     expect(estimate).toMatchObject({ turn: 2, estimated: ['inputTokens', 'outputTokens'] })
     expect(result.reason).toBe('answered')
     expect(result.cost).toBeGreaterThan(0.005)
-    // 0.016 dollars are left; the input costs 0.0013 of them, and that of the closing call, which has 256 of output.
+    // 0.016 dollars are left; the input costs 0.0013 of them, and that of the finalizing call, which has 256 of output.
     expect(model.requests[1]?.maxOutputTokens).toBeLessThan(1_000)
     expect(model.requests[1]?.maxOutputTokens).toBeGreaterThan(900)
   })

@@ -93,7 +93,7 @@ describe('a child run', () => {
     const [started] = ofType(await eventsOf(runId), 'tool_started')
     const [below] = ofType(await recorded(ledger, started!.child!), 'run_started')
     expect(below?.limits).toMatchObject({ maxTurns: 1, maxToolCalls: 3 })
-    // Of 890 that are left, the parent keeps what its closing call needs.
+    // Of 890 that are left, the parent keeps what its finalizing call needs.
     expect(below?.limits.maxTotalTokens).toBeLessThan(890 - 256)
     expect(below?.limits.maxTotalTokens).toBeGreaterThan(450)
   })
@@ -124,7 +124,7 @@ describe('a child run', () => {
     }
     const [first = 0, second = 0] = limits.map((each) => each?.maxTotalTokens ?? 0)
     expect(first).toBe(second)
-    // 1,000 are left, and the closing call keeps its part.
+    // 1,000 are left, and the finalizing call keeps its part.
     expect(first + second).toBeLessThan(1_000 - 256)
     expect(first + second).toBeGreaterThan(500)
   })

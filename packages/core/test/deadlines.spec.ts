@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { given } from '@tallystick/core/testing'
-import { activeMs, closingMs, deadlineOf, graceEndOf, workDeadline } from '../src/machine/limits/deadlines.ts'
+import {
+  activeMs,
+  finalizingMs,
+  deadlineOf,
+  graceEndOf,
+  workDeadline,
+} from '../src/machine/limits/deadlines.ts'
 import { timeLimit } from '../src/machine/limits/limit-finding.ts'
 import { chanceOf, retryAt } from '../src/machine/limits/retry.ts'
 import type { RunState, StreamingState } from '../src/machine/state/state.ts'
@@ -28,7 +34,7 @@ describe('the time of a run', () => {
     [{ maxDurationMs: 10_000, onLimit: 'stop' }, 0],
     [{ maxDurationMs: 10_000, onLimit: 'ask' }, 0],
   ])('of %o keeps %i ms for the answer', (limits, kept) => {
-    expect(closingMs({ ...state, limits })).toBe(kept)
+    expect(finalizingMs({ ...state, limits })).toBe(kept)
   })
 
   it('lets tools that have to stop do so, within it', () => {

@@ -87,12 +87,12 @@ describe('the grant of a model call', () => {
     )
   })
 
-  it('of a closing call needs a met limit, and no choice of tools', () => {
+  it('of a finalizing call needs a met limit, and no choice of tools', () => {
     const metLimit = { limit: 'maxTurns', policy: 'finalize', at: 1 } as const
     const none = { ...most, toolChoice: { type: 'none' } } as const
     expect(granted(idle({ metLimit }), whole, { ...none, finalizing: true })).toBe('sound')
-    expect(granted(idle({ metLimit }), whole, { ...most, finalizing: true })).toMatch(/^9: a closing call/)
-    expect(granted(idle(), whole, { ...none, finalizing: true })).toMatch(/^9: a closing call/)
+    expect(granted(idle({ metLimit }), whole, { ...most, finalizing: true })).toMatch(/^9: a finalizing call/)
+    expect(granted(idle(), whole, { ...none, finalizing: true })).toMatch(/^9: a finalizing call/)
   })
 
   it('of a summary is given at the price of the summarizer, beside what an interrupted one took', () => {

@@ -39,7 +39,7 @@ describe('a grant', () => {
     }
   })
 
-  it('holds the closing call to what is left of the money', async () => {
+  it('holds the finalizing call to what is left of the money', async () => {
     const steps = [...Array.from({ length: 9 }, () => look), { text: 'Done.' }]
     const { result } = await play({
       ...{ model: billing(steps), tools: [counting()], limits: { maxCostUsd: 0.01 } },
@@ -48,7 +48,7 @@ describe('a grant', () => {
     expect(result.cost).toBeLessThanOrEqual(0.01)
   })
 
-  it('holds every attempt of the closing call, on every model that takes over', async () => {
+  it('holds every attempt of the finalizing call, on every model that takes over', async () => {
     const failing = Array.from({ length: 4 }, (): ScriptedReply => ({ text: 'x', fail: 'overloaded' }))
     const { result, events } = await play({
       ...{ model: billing([look, ...failing]), tools: [counting()], limits: { maxTotalTokens: 4_000 } },

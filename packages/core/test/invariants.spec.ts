@@ -79,7 +79,7 @@ describe('an audit of a ledger', () => {
     ])
   })
 
-  it('law 9: finds a model call past a limit, and a closing call that may ask for tools, or has no limit', () => {
+  it('law 9: finds a model call past a limit, and a finalizing call that may ask for tools, or has no limit', () => {
     const started = (event: RuntimeEvent): boolean => event.type === 'model_call_started' && event.turn === 2
     const seq = seqOf('model_call_started', 1)
     const limitedTo = (limits: Limits) => (event: RuntimeEvent) =>

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Price } from '@tallystick/core/vocabulary'
 import {
-  closingNeeds,
+  finalizingNeeds,
   grantModelCall,
   type PlannedCall,
 } from '../src/machine/limits/model-call-limit-check.ts'
@@ -15,7 +15,7 @@ const million = 1_000_000
 
 /** A call of 100 input tokens that begins a turn, and after which nothing else is needed. */
 const plan = (more: Partial<PlannedCall> = {}): PlannedCall => ({
-  ...{ price: undefined, inputTokens: 100, startsTurn: true, closes: false, keepsClosing: false },
+  ...{ price: undefined, inputTokens: 100, startsTurn: true, finalizing: false, keepsFinalizing: false },
   ...more,
 })
 const granted = (limits: Limits, more: Partial<PlannedCall> = {}, state: Partial<RunState> = {}): unknown => {
@@ -70,22 +70,22 @@ describe('what a model call is granted', () => {
     [
       'half of what is left, where an answer is to follow',
       { maxTotalTokens: 2 * 100 + 256 + 100 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { turns: 1, inputTokens: 100, outputTokens: 50 },
     ],
     [
       'output beside that of the answer',
       { maxTotalOutputTokens: 256 + 16 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { turns: 1, inputTokens: 100, outputTokens: 16 },
     ],
     [
       'output that the answer can read',
       { maxTotalInputTokens: 2 * 100 + 20 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { turns: 1, inputTokens: 100, outputTokens: 20 },
     ],
-    ['the last turn but one', { maxTurns: 2 }, { keepsClosing: true }, { turns: 1, inputTokens: 100 }],
+    ['the last turn but one', { maxTurns: 2 }, { keepsFinalizing: true }, { turns: 1, inputTokens: 100 }],
   ])('is %s', (_name, limits, more, grant) => {
     expect(granted(limits, more)).toEqual(grant)
   })
@@ -95,28 +95,28 @@ describe('what a model call is granted', () => {
     [
       'turns for the answer',
       { maxTurns: 1 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { limit: 'maxTurns', max: 1, used: 0, held: 1 },
     ],
     ['tokens', { maxTotalTokens: 115 }, {}, { limit: 'maxTotalTokens', max: 115, used: 0 }],
     [
       'tokens for the answer',
       { maxTotalTokens: 487 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { limit: 'maxTotalTokens', max: 487, used: 0, held: 356 },
     ],
     ['output', { maxTotalOutputTokens: 15 }, {}, { limit: 'maxTotalOutputTokens', max: 15, used: 0 }],
     [
       'output for the answer',
       { maxTotalOutputTokens: 271 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { limit: 'maxTotalOutputTokens', max: 271, used: 0, held: 256 },
     ],
     ['input', { maxTotalInputTokens: 99 }, {}, { limit: 'maxTotalInputTokens', max: 99, used: 0 }],
     [
       'input for the answer',
       { maxTotalInputTokens: 215 },
-      { keepsClosing: true },
+      { keepsFinalizing: true },
       { limit: 'maxTotalInputTokens', max: 215, used: 0, held: 100 },
     ],
     ['money', { maxCostUsd: 259 / million }, { price }, { limit: 'maxCostUsd', max: 259 / million, used: 0 }],
@@ -156,10 +156,10 @@ describe('what a model call is granted', () => {
   it('pays for the answer, too: for its input, its output, and for reading what this call wrote', () => {
     const needed = 100 + 100 + 256 * 10
     const maxCostUsd = (needed + 20 * 11) / million
-    expect(granted({ maxCostUsd }, { price, keepsClosing: true })).toMatchObject({
+    expect(granted({ maxCostUsd }, { price, keepsFinalizing: true })).toMatchObject({
       outputTokens: expect.toSatisfy((most: number) => most === 20 || most === 19),
     })
-    expect(granted({ maxCostUsd: needed / million }, { price, keepsClosing: true })).toMatchObject({
+    expect(granted({ maxCostUsd: needed / million }, { price, keepsFinalizing: true })).toMatchObject({
       limit: 'maxCostUsd',
       held: 2_660 / million,
     })
@@ -169,7 +169,7 @@ describe('what a model call is granted', () => {
     const limits: Limits = { maxDurationMs: 10_000 }
     const state = idle(limits)
     const upAt = state.startedAt + state.waitedMs + 10_000
-    const at = (now: number, closes: boolean): unknown => grantModelCall(state, now, plan({ closes }))
+    const at = (now: number, finalizing: boolean): unknown => grantModelCall(state, now, plan({ finalizing }))
     expect(at(upAt - 2_501, false)).toMatchObject({ turns: 1 })
     expect(at(upAt - 2_500, false)).toEqual({ limit: 'maxDurationMs', max: 10_000, used: 7_500, held: 2_500 })
     expect(at(upAt - 1, true)).toMatchObject({ turns: 1 })
@@ -181,10 +181,10 @@ describe('what a run needs for its answer', () => {
   it('is kept where a limit lets it write one', () => {
     const state = idle({}, { contextTokens: 100 })
     const needs = { turns: 1, tokens: 356, inputTokens: 100, outputTokens: 256 }
-    expect(closingNeeds(state)).toEqual(needs)
+    expect(finalizingNeeds(state)).toEqual(needs)
     const definition = { ...state.definition, price }
-    expect(closingNeeds({ ...state, definition })).toEqual({ ...needs, costUsd: 2_660 / million })
-    expect(closingNeeds({ ...state, limits: { onLimit: 'stop' } })).toEqual({})
-    expect(closingNeeds({ ...state, limits: { onLimit: 'ask' } })).toEqual({})
+    expect(finalizingNeeds({ ...state, definition })).toEqual({ ...needs, costUsd: 2_660 / million })
+    expect(finalizingNeeds({ ...state, limits: { onLimit: 'stop' } })).toEqual({})
+    expect(finalizingNeeds({ ...state, limits: { onLimit: 'ask' } })).toEqual({})
   })
 })

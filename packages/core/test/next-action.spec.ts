@@ -42,8 +42,8 @@ describe('while calls are checked', () => {
       'collected limit_reached',
     ])
     expect(next({ ...state, ...met('maxTurns', 'ask') }, upAt(state))).toEqual(['wait'])
-    const closing = { ...state, reply: { ...state.reply, finalizing: true } }
-    expect(next(closing)).toEqual(['collect', 'collected limit_reached'])
+    const finalizing = { ...state, reply: { ...state.reply, finalizing: true } }
+    expect(next(finalizing)).toEqual(['collect', 'collected limit_reached'])
   })
 })
 
@@ -91,12 +91,12 @@ describe('after a reply without calls', () => {
     ['an answer that fits is one', replyWith({ fit: { valid: true } }), ['finish', 'answered']],
     ['a met limit that stops it does not take the answer', met('maxTurns'), ['finish', 'answered']],
     [
-      'the closing call names its limit',
+      'the finalizing call names its limit',
       { ...replyWith({ finalizing: true }), ...met('maxTurns', 'finalize') },
       ['finish', 'turn_limit'],
     ],
     [
-      'a closing call whose limit was raised is an answer',
+      'a finalizing call whose limit was raised is an answer',
       replyWith({ finalizing: true }),
       ['finish', 'answered'],
     ],
@@ -236,7 +236,7 @@ describe('before a model call', () => {
     expect(next(stateOf(answered('paused'), met(limit, 'ask')))).toEqual(['suspend'])
   })
 
-  it('a closing call that cannot be paid for is not made, and the run says why', () => {
+  it('a finalizing call that cannot be paid for is not made, and the run says why', () => {
     const state = stateOf(answered('paused', { maxTotalTokens: 20 }), met('maxTurns', 'finalize'))
     expect(next(state)).toEqual([
       ...[

@@ -157,7 +157,7 @@ describe('after an attempt that failed', () => {
     ])
   })
 
-  it('the closing call has the time to the end, and what came is kept where no other can be paid for', () => {
+  it('the finalizing call has the time to the end, and what came is kept where no other can be paid for', () => {
     const limits: Limits = { maxDurationMs: 10_000 }
     const facts = [
       ...begun({ limits }),

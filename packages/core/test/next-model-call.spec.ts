@@ -122,10 +122,10 @@ describe('a model call that is made again', () => {
   })
 
   it('writes the answer as long as the limit is met, and continues freely once it was raised', () => {
-    const closing = { finalizing: true, toolChoice: { type: 'none' } } as const
+    const finalizing = { finalizing: true, toolChoice: { type: 'none' } } as const
     const metLimit = { limit: 'maxTurns', policy: 'finalize', at: 1 } as const
-    expect(again(failed(closing, { metLimit }))).toMatchObject(closing)
-    expect(again(failed(closing))).toMatchObject({ finalizing: false, toolChoice: { type: 'auto' } })
+    expect(again(failed(finalizing, { metLimit }))).toMatchObject(finalizing)
+    expect(again(failed(finalizing))).toMatchObject({ finalizing: false, toolChoice: { type: 'auto' } })
     expect(again(failed({}, { metLimit }))).toMatchObject({ finalizing: false, toolChoice: { type: 'auto' } })
   })
 })

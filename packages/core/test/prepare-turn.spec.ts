@@ -106,7 +106,7 @@ describe('a turn that is prepared', () => {
     expect(set.model.requests[3]?.messages[0]).toEqual(set.model.requests[2]?.messages[1])
   })
 
-  it('may mask, so that no model is shown what the ledger holds, at the closing call neither', async () => {
+  it('may mask, so that no model is shown what the ledger holds, at the finalizing call neither', async () => {
     const set = stage({
       steps: [
         { ...looks, usage },
@@ -124,10 +124,10 @@ describe('a turn that is prepared', () => {
     expect(shown).toContain('card ****')
     expect(shown).not.toMatch(/\d{4}-\d{4}/)
     const events = checkedRun(await set.eventsOf(run))
-    const closing = ofType(events, 'model_call_started').at(-1)
-    expect(closing).toMatchObject({ finalizing: true, toolChoice: { type: 'none' } })
+    const finalizing = ofType(events, 'model_call_started').at(-1)
+    expect(finalizing).toMatchObject({ finalizing: true, toolChoice: { type: 'none' } })
     // The reply between the two is the history's own.
-    expect(closing?.change?.shown?.pieces).toMatchObject([
+    expect(finalizing?.change?.shown?.pieces).toMatchObject([
       { messages: [{}] },
       { from: 1, to: 2 },
       { messages: [{}] },

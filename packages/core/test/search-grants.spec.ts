@@ -59,7 +59,7 @@ describe('web searches of a provider', () => {
     const model: Model = {
       ...searching,
       maxWebSearches: 5,
-      // The closing call allows no tool, so the provider searches nothing in it.
+      // The finalizing call allows no tool, so the provider searches nothing in it.
       stream: (request, context) =>
         (request.toolChoice.type === 'none' ? closing : searching).stream(request, context),
     }

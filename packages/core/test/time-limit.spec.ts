@@ -36,7 +36,7 @@ describe('the limit on time', () => {
     expect(tookMs).toBeLessThanOrEqual(4_000)
   })
 
-  it('ends a closing call that hangs, and keeps what it wrote', async () => {
+  it('ends a finalizing call that hangs, and keeps what it wrote', async () => {
     const { result, tookMs } = await timed({
       steps: [
         { text: 'Hm', hang: true },
@@ -108,7 +108,7 @@ describe('the limit on time', () => {
 
 const silent = { subscribe: () => ({ unsubscribe: () => {} }) }
 
-describe('a limit that is raised while the closing call is unfinished', () => {
+describe('a limit that is raised while the finalizing call is unfinished', () => {
   it('lets the run continue with ordinary calls, here and after a resume', async () => {
     const steps: ScriptedStep[] = [
       look,
@@ -134,7 +134,7 @@ describe('a limit that is raised while the closing call is unfinished', () => {
     checkedRun(await set.eventsOf(run))
   })
 
-  it('takes a closing call that ends all the same for the answer', async () => {
+  it('takes a finalizing call that ends all the same for the answer', async () => {
     let finish = (): void => {}
     const until = new Promise<void>((resolve) => (finish = resolve))
     const steps: ScriptedStep[] = [look, { text: 'That is it.', until }]

@@ -77,7 +77,7 @@ describe('the request of a state', () => {
     expect(due.map(({ requestDigest }) => requestDigest)).toEqual([undefined, undefined, undefined])
     expect(due.map(({ request }) => request.toolChoice.type)).toEqual(['auto', 'auto', 'none'])
     const [first = 0, second = 0, last = 0] = due.map(({ request }) => request.maxOutputTokens)
-    // The closing call has what the calls before it have left for it.
+    // The finalizing call has what the calls before it have left for it.
     expect([first > second, second > 0, last > second]).toEqual([true, true, true])
   })
 

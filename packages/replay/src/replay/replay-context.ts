@@ -99,7 +99,7 @@ function changeOf({ recorded, from }: Place, { history }: RunState): TurnChange 
   const { model, toolChoice, finalizing, change = {} } = next
   const { sourced: _recorded, shown, ...own } = change
   const messages = shown && messagesShown(history, { shown })
-  // That the closing call asks for no tool is no answer of the agent's.
+  // That the finalizing call asks for no tool is no answer of the agent's.
   return { ...own, ...omitUndefined({ messages }), model, ...(!finalizing && { toolChoice }) }
 }
 

@@ -82,7 +82,7 @@ function requireSameRequest(state: RunState, event: EventOf<'model_call_started'
   )
 }
 
-/** Law 9: every model call starts within what is left, the closing one too, which may not ask for tools. */
+/** Law 9: every model call starts within what is left, the finalizing one too, which may not ask for tools. */
 function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
   const { grant, seq, maxOutputTokens, attempt } = event
   requireGrant(state, event)
@@ -98,7 +98,7 @@ function requireWithinLimits(state: RunState, event: EventOf<'model_call_started
   }
   requireSearches(state, event)
   if (event.finalizing && (state.metLimit === undefined || event.toolChoice.type !== 'none')) {
-    throw new LawBrokenError(9, seq, 'a closing call needs a met limit and the tool choice none')
+    throw new LawBrokenError(9, seq, 'a finalizing call needs a met limit and the tool choice none')
   }
 }
 

@@ -4,7 +4,7 @@ import { defaultLimits, type LimitName, type Limits } from '../../vocabulary/lim
 import { leftOf } from './budget.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { workDeadline } from './deadlines.ts'
-import { closingNeeds } from './model-call-limit-check.ts'
+import { finalizingNeeds } from './model-call-limit-check.ts'
 import type { Call, ExecutingState } from '../state/state.ts'
 
 /** A child is given up before its parent gives its call up. */
@@ -41,10 +41,10 @@ export function childGrant(state: ExecutingState, now: number): Grant | { readon
   return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'maxDurationMs' }
 }
 
-/** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its closing call. */
+/** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its finalizing call. */
 function keptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
   const waiting = state.calls.filter(({ attempts, status }) => attempts === 0 && isWaiting(status))
-  return { ...closingNeeds(state), turns: 1, toolCalls: waiting.length }
+  return { ...finalizingNeeds(state), turns: 1, toolCalls: waiting.length }
 }
 
 /** Whether a child run has still to be granted something in this turn. */

@@ -41,11 +41,11 @@ export function durationOf(state: RunState): number | undefined {
 /** When the run has to stop its work, so that time is left to write the answer. */
 export function workDeadline(state: RunState): number | undefined {
   const deadline = deadlineOf(state)
-  return deadline === undefined ? undefined : deadline - closingMs(state)
+  return deadline === undefined ? undefined : deadline - finalizingMs(state)
 }
 
-/** The time that is held back for the closing call, in milliseconds. */
-export function closingMs(state: RunState): number {
+/** The time that is held back for the finalizing call, in milliseconds. */
+export function finalizingMs(state: RunState): number {
   const durationMs = durationOf(state)
   if (durationMs === undefined || onLimitOf(state.limits) !== 'finalize') return 0
   return Math.min(MAX_CLOSING_MS, Math.floor(durationMs * CLOSING_SHARE))

@@ -2,7 +2,7 @@ import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts
 import { getOwn } from '../../vocabulary/values/get-own.ts'
 import type { Action } from '../state/action.ts'
 import type { Call, RunState } from '../state/state.ts'
-import { activeMs, closingMs, durationOf, isBoundByDeadline, onLimitOf } from './deadlines.ts'
+import { activeMs, finalizingMs, durationOf, isBoundByDeadline, onLimitOf } from './deadlines.ts'
 
 /** A limit that prevents a call, and how much of it is used. */
 export interface LimitFinding {
@@ -15,7 +15,7 @@ export interface LimitFinding {
 
 /** The limit on time, as it is met. */
 export function timeLimit(state: RunState, now: number): LimitFinding {
-  const held = closingMs(state)
+  const held = finalizingMs(state)
   const max = durationOf(state) ?? 0
   const used = isBoundByDeadline(state) ? now - state.startedAt : activeMs(state, now)
   return { limit: 'maxDurationMs', max, used, ...(held > 0 && { held }) }

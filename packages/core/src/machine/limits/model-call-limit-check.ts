@@ -15,7 +15,7 @@ import { currentModel, priceOf } from '../state/state-views.ts'
 /** Fewer output tokens than this are not worth a model call. */
 const OUTPUT_TOKENS_MIN = 16
 /** Output tokens that are held back for the call that writes the answer at a limit. */
-const CLOSING_OUTPUT_TOKENS = 256
+const FINALIZING_OUTPUT_TOKENS = 256
 
 /** A model call that is to be granted. */
 export interface PlannedCall {
@@ -30,9 +30,9 @@ export interface PlannedCall {
   /** The most output tokens that it may have by its own settings. */
   readonly maxOutputTokens?: number | undefined
   /** Whether it is the call that writes the answer at a limit. */
-  readonly closes: boolean
+  readonly finalizing: boolean
   /** Whether enough has to be left after it for a call that writes the answer. */
-  readonly keepsClosing: boolean
+  readonly keepsFinalizing: boolean
 }
 
 /**
@@ -40,11 +40,11 @@ export interface PlannedCall {
  * run is up or too little is left.
  */
 export function grantModelCall(state: RunState, now: number, call: PlannedCall): Grant | LimitFinding {
-  return timeFinding(state, now, call.closes) ?? grantAmounts(state, call)
+  return timeFinding(state, now, call.finalizing) ?? grantAmounts(state, call)
 }
 
-function timeFinding(state: RunState, now: number, closes: boolean): LimitFinding | undefined {
-  const deadline = closes ? deadlineOf(state) : workDeadline(state)
+function timeFinding(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
+  const deadline = finalizing ? deadlineOf(state) : workDeadline(state)
   if (deadline === undefined || now < deadline) return undefined
   return timeLimit(state, now)
 }
@@ -97,36 +97,36 @@ function finding(
   return { limit, max: state.limits[limit] ?? 0, used, ...(held[field] ? { held: held[field] } : {}) }
 }
 
-/** What a run has to keep for its next model call and the closing call, beside what child runs may use. */
-export function closingNeeds(state: RunState): { readonly [F in GrantField]?: number } {
+/** What a run has to keep for its next model call and the finalizing call, beside what child runs may use. */
+export function finalizingNeeds(state: RunState): { readonly [F in GrantField]?: number } {
   if (onLimitOf(state.limits) !== 'finalize') return {}
   const price = priceOf(state, currentModel(state))
-  return neededBeside({ keepsClosing: true, inputTokens: state.contextTokens, price })
+  return neededBeside({ keepsFinalizing: true, inputTokens: state.contextTokens, price })
 }
 
-/** What is held back for the closing call: the last turn of a limit is the one that writes the answer. */
+/** What is held back for the finalizing call: the last turn of a limit is the one that writes the answer. */
 function neededBeside({
-  keepsClosing,
+  keepsFinalizing,
   inputTokens,
   price,
-}: Pick<PlannedCall, 'keepsClosing' | 'inputTokens' | 'price'>): { readonly turns: number } & {
+}: Pick<PlannedCall, 'keepsFinalizing' | 'inputTokens' | 'price'>): { readonly turns: number } & {
   readonly [F in GrantField]?: number
 } {
-  if (!keepsClosing) return { turns: 0 }
-  // The closing call is shown the same again, beside the output of this one.
+  if (!keepsFinalizing) return { turns: 0 }
+  // The finalizing call is shown the same again, beside the output of this one.
   return {
     turns: 1,
-    tokens: inputTokens + CLOSING_OUTPUT_TOKENS,
+    tokens: inputTokens + FINALIZING_OUTPUT_TOKENS,
     inputTokens,
-    outputTokens: CLOSING_OUTPUT_TOKENS,
-    ...(price && { costUsd: callCost(price, inputTokens, CLOSING_OUTPUT_TOKENS) }),
+    outputTokens: FINALIZING_OUTPUT_TOKENS,
+    ...(price && { costUsd: callCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) }),
   }
 }
 
-/** The output tokens that each limit leaves, when the input and the closing call have been taken off. */
+/** The output tokens that each limit leaves, when the input and the finalizing call have been taken off. */
 function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [GrantField, number])[] {
-  const { inputTokens: input, keepsClosing } = call
-  if (!keepsClosing) {
+  const { inputTokens: input, keepsFinalizing } = call
+  if (!keepsFinalizing) {
     return [
       ['tokens', left.tokens - input],
       ['outputTokens', left.outputTokens],
@@ -134,10 +134,10 @@ function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [Gr
       ['inputTokens', input > left.inputTokens ? 0 : Infinity],
     ]
   }
-  // What this call puts out, the closing call takes in: each token counts twice.
+  // What this call puts out, the finalizing call takes in: each token counts twice.
   return [
-    ['tokens', (left.tokens - 2 * input - CLOSING_OUTPUT_TOKENS) / 2],
-    ['outputTokens', left.outputTokens - CLOSING_OUTPUT_TOKENS],
+    ['tokens', (left.tokens - 2 * input - FINALIZING_OUTPUT_TOKENS) / 2],
+    ['outputTokens', left.outputTokens - FINALIZING_OUTPUT_TOKENS],
     ['costUsd', affordableOutput(call, left.costUsd)],
     ['inputTokens', left.inputTokens - 2 * input],
   ]
@@ -148,15 +148,15 @@ function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [Gr
  * affordable: no grant could hold the limit.
  */
 function affordableOutput(call: PlannedCall, leftUsd: number): number {
-  const { price, inputTokens, keepsClosing, maxWebSearches = 0 } = call
+  const { price, inputTokens, keepsFinalizing, maxWebSearches = 0 } = call
   if (leftUsd === Infinity) return Infinity
   if (price === undefined) return 0
   const own = leftUsd - callCost(price, inputTokens, 0) - searchesCost(price, maxWebSearches)
-  const closing = ratesFor(price, 2 * inputTokens)
-  const afterInput = keepsClosing ? own - callCost(price, inputTokens, CLOSING_OUTPUT_TOKENS) : own
+  const finalizing = ratesFor(price, 2 * inputTokens)
+  const afterInput = keepsFinalizing ? own - callCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) : own
   if (afterInput <= 0) return 0
   const perToken =
-    (ratesFor(price, inputTokens).outputUsd + (keepsClosing ? dearestInput(closing) : 0)) / 1_000_000
+    (ratesFor(price, inputTokens).outputUsd + (keepsFinalizing ? dearestInput(finalizing) : 0)) / 1_000_000
   return perToken === 0 ? Infinity : afterInput / perToken
 }
 

@@ -116,7 +116,7 @@ function nextAfterFailure(state: StreamingState, failed: FailedAttempt, now: num
 function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { calls } = state.attempt
   const retryAt = retryTime(state, failed)
-  const deadline = (isClosing(state) ? deadlineOf(state) : workDeadline(state)) ?? Infinity
+  const deadline = (isFinalizing(state) ? deadlineOf(state) : workDeadline(state)) ?? Infinity
   if (retryAt !== undefined && now < Math.min(retryAt, deadline)) {
     return { kind: 'wait', wakeAt: Math.min(retryAt, deadline) }
   }
@@ -141,13 +141,13 @@ function waitForShorter(state: StreamingState, now: number, deadline: number): A
 }
 
 /** Whether the attempt is the call that writes the answer at a limit. */
-function isClosing({ attempt, metLimit }: StreamingState): boolean {
+function isFinalizing({ attempt, metLimit }: StreamingState): boolean {
   return attempt.finalizing && metLimit !== undefined
 }
 
-/** A limit that no further attempt fits in: the closing call ends there, any other one leads to it. */
+/** A limit that no further attempt fits in: the finalizing call ends there, any other one leads to it. */
 function meetInAttempt(state: StreamingState, finding: LimitFinding): Action {
-  return isClosing(state) ? keepPartial(state, 'cancelled') : meetLimit(state, finding)
+  return isFinalizing(state) ? keepPartial(state, 'cancelled') : meetLimit(state, finding)
 }
 
 /** The same call with the history that was made shorter, which the agent's code gets to see as it sees each turn. */

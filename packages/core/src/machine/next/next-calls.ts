@@ -1,5 +1,4 @@
 import type { Fact, FactOf } from '../../vocabulary/events/event.ts'
-import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import type { Action } from '../state/action.ts'
 import { isAtWork } from '../state/state-views.ts'
 import { startOf } from '../state/tool-start.ts'
@@ -12,7 +11,7 @@ import { toolCallsLeft } from '../limits/budget.ts'
 import { nothingMoreStarts } from '../limits/retry.ts'
 import { childGrant } from '../limits/child-grant.ts'
 import { nextForCallLimits, repeatedResults } from './tool-call-limit-check.ts'
-import { ToolTurns } from '../limits/tool-turns.ts'
+import { callsToStart } from '../limits/concurrency.ts'
 import { meetLimit, timeLimit } from '../limits/limit-finding.ts'
 import { withheldResults } from './withheld.ts'
 import { textContent } from '../messages/outcome-text.ts'
@@ -187,7 +186,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
 function startFacts(state: ExecutingState, now: number): readonly Fact[] {
   const doubtful = callsToReport(state).map((call) => resultFact(state, call, 'interrupted'))
   if (doubtful.length > 0) return doubtful
-  const chosen = callsToStart(state, now)
+  const chosen = callsToStart(state, startableIn(state, now))
   if (chosen.length === 0) return []
   const allowed = toolCallsLeft(state)
   let fresh = 0
@@ -195,30 +194,6 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
     if (call.attempts === 0 && ++fresh > allowed) return []
     return [startOrRefusal(state, call, now)]
   })
-}
-
-/** Reads start together up to the limit; writes start one at a time, in request order. */
-function callsToStart(state: ExecutingState, now: number): readonly Call[] {
-  const { counts, runningReads } = summaryOf(state.calls)
-  if (counts.ready + counts.in_doubt + counts.to_retry === 0) return []
-  const isStartable = startableIn(state, now)
-  let room = (state.limits.maxConcurrency ?? defaultLimits.maxConcurrency) - runningReads
-  let isWriteOpen = false
-  const turns = new ToolTurns(state.calls)
-  const chosen: Call[] = []
-  for (const call of state.calls) {
-    const isNext = turns.isNext(call)
-    if (call.effect === 'read') {
-      if (room <= 0 || !isNext || !isStartable(call)) continue
-      turns.start(call)
-      chosen.push(call)
-      room--
-    } else if (!isWriteOpen && call.status !== 'settled') {
-      isWriteOpen = true
-      if (isNext && isStartable(call)) chosen.push(call)
-    }
-  }
-  return chosen
 }
 
 /** Whether a call may start now, were it its turn. */

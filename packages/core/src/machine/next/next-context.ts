@@ -151,8 +151,8 @@ function summaryCall(
     price: summarizer.price,
     inputTokens: summaryTokens(state, replacedMessages),
     startsTurn: false,
-    closes: false,
-    keepsClosing: true,
+    finalizing: false,
+    keepsFinalizing: true,
     maxOutputTokens: MAX_SUMMARY_TOKENS,
   })
   if (isLimitFinding(grant)) return undefined

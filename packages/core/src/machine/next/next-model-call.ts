@@ -41,8 +41,8 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     inputTokens: inputTokensOf(state, shown),
     startsTurn: !again,
     maxOutputTokens: plannedOutput(state, shown),
-    closes: finalizing,
-    keepsClosing: leavesClosingCall(state, toolChoice, shown),
+    finalizing,
+    keepsFinalizing: leavesFinalizingCall(state, toolChoice, shown),
   })
   if (isLimitFinding(grant)) return grant
   const options = {
@@ -70,7 +70,7 @@ export function plannedOutput(state: RunState, change: ShownChange = {}): number
   return maxOutputTokens ?? state.definition.maxOutputTokens
 }
 
-/** Which tools a call may ask for: the closing call for none. */
+/** Which tools a call may ask for: the finalizing call for none. */
 export function plannedChoice(
   state: RunState,
   { finalizing, toolChoice }: Pick<CallPlanning, 'finalizing' | 'toolChoice'>,
@@ -102,17 +102,17 @@ function inputTokensOf(state: RunState, change: ShownChange): number {
 }
 
 /** A call that may ask for tools is followed by another, which a limit must leave enough for. */
-function leavesClosingCall(
+function leavesFinalizingCall(
   state: RunState,
   toolChoice: ToolChoice,
   { tools, sourced }: ShownChange,
-): PlannedCall['keepsClosing'] {
+): PlannedCall['keepsFinalizing'] {
   if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
   return (tools ?? offeredTools(state, undefined, sourced)).length > 0
 }
 
 /**
- * The same call once more. A closing call whose limit was raised since continues as an ordinary one, so its choice of no
+ * The same call once more. A finalizing call whose limit was raised since continues as an ordinary one, so its choice of no
  * tools is not repeated.
  */
 export function repeatModelCall(
@@ -130,11 +130,11 @@ export function repeatedPlan(
   state: StreamingState,
   model?: ModelRef,
 ): Omit<CallPlanning, 'change'> & { readonly model: ModelRef } {
-  const { toolChoice, finalizing: closes, model: last } = state.attempt
+  const { toolChoice, finalizing, model: last } = state.attempt
   return {
-    finalizing: closes && state.metLimit !== undefined,
+    finalizing: finalizing && state.metLimit !== undefined,
     model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
-    ...(!closes && { toolChoice }),
+    ...(!finalizing && { toolChoice }),
   }
 }
 

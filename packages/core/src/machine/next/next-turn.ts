@@ -97,7 +97,7 @@ function nextAtLimit(
     case 'stop':
       return finish(state, limitReasons[limit])
     case 'finalize':
-      return reply?.finalizing ? finish(state, limitReasons[limit]) : closingCall(state, limit, asking)
+      return reply?.finalizing ? finish(state, limitReasons[limit]) : finalizingCall(state, limit, asking)
   }
 }
 
@@ -105,7 +105,7 @@ function nextAtLimit(
  * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
  * withholds from the model is withheld from this call, too.
  */
-function closingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
+function finalizingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
   const prepared = preparedCall(state, rules, offeredCall(state, {}, true))
   if (prepared === 'pending') return waitForClosing(state, met, now)
   const { toolChoice: _none, ...planned } = prepared
