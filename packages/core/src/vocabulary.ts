@@ -86,7 +86,7 @@ export {
   usualCause,
 } from './vocabulary/events/event-traits.ts'
 export { type IdFault, idFaultOf } from './vocabulary/events/event-ids.ts'
-export { eventSchemas } from './vocabulary/events/event-schema.ts'
+export { eventSchemas } from './vocabulary/events/event-schemas.ts'
 export {
   type CallEventType,
   type CallPlan,
@@ -172,10 +172,7 @@ export {
   stopReasons,
   textOf,
 } from './vocabulary/model/content.ts'
-export {
-  resultPart as resultPartSchema,
-  userPart as userPartSchema,
-} from './vocabulary/model/content-schema.ts'
+export { resultPartSchema, userPartSchema } from './vocabulary/model/content-schema.ts'
 export { type FailureClass, type ModelFailure, failureClasses } from './vocabulary/model/failure.ts'
 export type { ModelRequest } from './vocabulary/model/model-request.ts'
 export {

@@ -180,7 +180,7 @@ describe('neighbouring pieces of a reply', () => {
     )
     fc.assert(
       fc.property(fc.oneof(anything, report, odd), (signal) => {
-        expect(!isPlainPiece(signal) || modelSignalSchema.safeParse(signal).success).toBe(true)
+        expect(!isPlainPiece(signal) || modelSignalSchema().safeParse(signal).success).toBe(true)
       }),
       { numRuns: 2_000 },
     )

@@ -3,7 +3,7 @@ import { callEventTypes, eventTypes, shapeFaultOf } from '@tallystick/core/vocab
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { callEnvelopeSchema, envelopeSchema, eventSchemas } from '../src/vocabulary/events/event-schema.ts'
+import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/vocabulary/events/event-schema.ts'
 import { isPlainDelta, isPlainEnvelope } from '../src/vocabulary/events/plain-event.ts'
 
 const runId = sampleRunId(1)
@@ -32,9 +32,9 @@ describe('an event that is taken without its schemas', () => {
       fc.property(nearly, fc.constantFrom(...deltas), (event, type) => {
         const isPlain = isPlainEnvelope(event)
         if (isPlain) plain++
-        const takesCall = event.toolCallId === undefined || callEnvelopeSchema.safeParse(event).success
-        expect(!isPlain || (envelopeSchema.safeParse(event).success && takesCall)).toBe(true)
-        expect(!isPlainDelta(type, event) || eventSchemas[type].safeParse(event).success).toBe(true)
+        const takesCall = event.toolCallId === undefined || callEnvelopeSchema().safeParse(event).success
+        expect(!isPlain || (envelopeSchema().safeParse(event).success && takesCall)).toBe(true)
+        expect(!isPlainDelta(type, event) || eventBodies[type]().safeParse(event).success).toBe(true)
       }),
       { numRuns: tries(5_000) },
     )

@@ -7,11 +7,12 @@ import {
   verdictSchema,
 } from '../src/vocabulary/signals/signal-schema.ts'
 
-interface Schema {
+interface Built {
   safeParse(value: unknown): { readonly success: boolean }
 }
+type Schema = () => Built
 const taken = (schema: Schema, values: readonly unknown[]): readonly unknown[] =>
-  values.filter((value) => schema.safeParse(value).success)
+  values.filter((value) => schema().safeParse(value).success)
 
 describe('a piece of a reply', () => {
   const piece = { type: 'model_text', part: 0, text: 'a' }

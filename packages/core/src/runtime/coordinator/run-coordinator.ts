@@ -1,8 +1,9 @@
-import { firstValueFrom, type Subject } from 'rxjs'
+import type { Subject } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { Model } from '../../ports/model.ts'
+import { nextValue } from '../output/one-value.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -149,7 +150,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   startOnce(run: BegunRun, requireSame: () => Promise<void>): void {
     if (this.#session || this.#stopped) return
     const found = Promise.withResolvers<void>()
-    this.#created = Promise.race([firstValueFrom(this.live), found.promise])
+    this.#created = Promise.race([nextValue(this.live), found.promise])
     this.#created.catch(() => {})
     const result = this.#startedOnce(run, requireSame, found.resolve)
     result.catch((error: unknown) => {
@@ -198,7 +199,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Commands wait until the run is there. */
   #awaitFirstEvent(): void {
-    this.#created = firstValueFrom(this.live)
+    this.#created = nextValue(this.live)
     this.#created.catch(() => {})
   }
 

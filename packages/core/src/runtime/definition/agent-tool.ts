@@ -1,4 +1,4 @@
-import { throwError } from 'rxjs'
+import { Observable } from 'rxjs'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Tool } from '../../ports/tool.ts'
@@ -111,7 +111,9 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
     ...omitUndefined({ limits, answerOf: output as AgentTool['answerOf'] }),
     ...inputPartsOf(name, options as AgentToolOptions),
     run: () =>
-      throwError(() => new ConfigurationError(`The tool ${name} is an agent: only a runtime can run it.`)),
+      new Observable((subscriber) =>
+        subscriber.error(new ConfigurationError(`The tool ${name} is an agent: only a runtime can run it.`)),
+      ),
   }
 }
 

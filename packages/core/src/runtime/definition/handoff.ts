@@ -1,7 +1,7 @@
-import { of } from 'rxjs'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Rules } from '../../machine/state/rules.ts'
+import { oneValue } from '../output/one-value.ts'
 import type { Tool } from '../../ports/tool.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
@@ -178,6 +178,6 @@ function handoffTool(
       additionalProperties: false,
     },
     check: (input) => (reader ? inputVerdict(reader, input) : { kind: 'run' }),
-    run: () => of({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
+    run: () => oneValue({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
   }
 }

@@ -3,7 +3,7 @@ import type { Refusal } from '../../machine/state/decision.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { InboxEntry } from '../../ports/ledger.ts'
-import { outsideCommandSchema, type OutsideCommand } from '../../vocabulary/events/command.ts'
+import { outsideCommand, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { runIdOfCall, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { settleCommandOf } from '../children/child-ending.ts'
@@ -88,7 +88,7 @@ export class RunInbox {
     for (const { key, command, at } of entries) {
       if (this.#seen.has(key)) continue
       this.#seen.add(key)
-      const fault = faultOf(outsideCommandSchema, command)
+      const fault = faultOf(outsideCommand, command)
       if (fault) this.#refuseMalformed(key, fault)
       else await this.#accept({ key, command, at }, writer)
     }

@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import { messagesOf } from '../../machine/messages/history.ts'
 import { answeredCalls } from '../../machine/state/due-checks.ts'
 import type { CollectingState, ExecutingState, InputCheck, RunState } from '../../machine/state/state.ts'
@@ -8,7 +7,7 @@ import { textOf, type ResultPart } from '../../vocabulary/model/content.ts'
 import { resultPart } from '../../vocabulary/model/content-schema.ts'
 import { isJson, type JsonObject } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
+import { faultOf, jsonObject, listOf } from '../../vocabulary/values/schema.ts'
 import type { GuardrailFind } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import type {
@@ -172,7 +171,7 @@ interface Asking {
   readonly fits: (replacement: unknown) => boolean
 }
 
-const parts = z.array(resultPart)
+const parts = listOf(resultPart)
 const isText = (replacement: unknown): boolean => typeof replacement === 'string'
 const isContent = (replacement: unknown): boolean =>
   isText(replacement) || (isJson(replacement) && faultOf(parts, replacement) === undefined)

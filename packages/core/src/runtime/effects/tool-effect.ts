@@ -1,6 +1,6 @@
-import { of } from 'rxjs'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call } from '../../machine/state/state.ts'
+import { oneValue } from '../output/one-value.ts'
 import type { Cancel, Host } from '../../ports/clock.ts'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
@@ -135,7 +135,9 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
 /** What stands for a tool that the agent's code does not have any more. */
 function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
   const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
-  return { run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }) }
+  return {
+    run: () => oneValue({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }),
+  }
 }
 
 /** Tools may be written without a compiler; what they got wrong, the model reads. */

@@ -1,4 +1,4 @@
-import { defer, type Subject } from 'rxjs'
+import type { Subject } from 'rxjs'
 import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
@@ -34,12 +34,16 @@ export class StoppedElsewhere {
 
   /** Reads what other processes record, until the returned function is called. */
   watch(): () => void {
-    const hints = defer(() => this.#waiting.ledger.changes(this.#runId)).subscribe({
-      next: () => void this.refresh()?.catch(() => {}),
-      // Subscribers read the ledger too, and get its failures there.
-      error: () => {},
-    })
-    return () => hints.unsubscribe()
+    // Subscribers read the ledger too, and get its failures there.
+    try {
+      const hints = this.#waiting.ledger.changes(this.#runId).subscribe({
+        next: () => void this.refresh()?.catch(() => {}),
+        error: () => {},
+      })
+      return () => hints.unsubscribe()
+    } catch {
+      return () => {}
+    }
   }
 
   async #follow(from: RunState): Promise<RunState> {

@@ -1,7 +1,8 @@
-import { concatMap, from, scan, type Observable } from 'rxjs'
+import { scan, type Observable } from 'rxjs'
 import { dueAnswerCheck } from '../../machine/state/due-checks.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { flattened } from './flattened.ts'
 
 /** What becomes of the model's text while it is written. */
 export interface TextUpdate {
@@ -38,10 +39,7 @@ export const noText: ShownText = { text: '', isMessage: false, updates: [] }
 
 /** The model's text as it is written, and text that is taken back. */
 export function textUpdatesOf(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
-  return folded$.pipe(
-    scan(nextShownText, noText),
-    concatMap(({ updates }) => from(updates)),
-  )
+  return flattened(folded$.pipe(scan(nextShownText, noText)), ({ updates }) => updates)
 }
 
 /** Returns what a reader is shown after an event. */
@@ -98,9 +96,9 @@ interface Read {
 
 /** The text of each message once it is final: it is whole, and every check of it has passed. */
 export function finalTextsOf(folded$: Observable<FoldedEvent>): Observable<FinalText> {
-  return folded$.pipe(
-    scan(({ turn }: Read, folded) => readReply(turn, folded), { turn: 0 }),
-    concatMap(({ finalText }) => from(finalText ? [finalText] : [])),
+  return flattened(
+    folded$.pipe(scan(({ turn }: Read, folded) => readReply(turn, folded), { turn: 0 })),
+    ({ finalText }) => (finalText ? [finalText] : []),
   )
 }
 

@@ -1,4 +1,4 @@
-import { outsideCommandSchema, type OutsideCommand } from '../../vocabulary/events/command.ts'
+import { outsideCommand, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
@@ -41,7 +41,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async send(runId, command, own = {}) {
       requireSendOptions(own)
       const { key, context } = own
-      const fault = faultOf(outsideCommandSchema, command)
+      const fault = faultOf(outsideCommand, command)
       if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
       return await runs.coordinatorFor(runId, { context }).send(command, key)
     },

@@ -1,4 +1,16 @@
-import * as z from 'zod'
+import {
+  amount,
+  count,
+  exactly,
+  flag,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  type Schema,
+  text,
+  wordOf,
+} from '../values/schema.ts'
 import type {
   AgentDefinition,
   FallbackModel,
@@ -10,7 +22,6 @@ import type {
 import { price, maxWebSearches } from '../billing/billing-schema.ts'
 import { modelRef } from '../model/content-schema.ts'
 import { guardedThings } from '../signals/event-parts.ts'
-import { amount, count, flag, jsonObject, objectOf, optional, text } from '../values/schema.ts'
 import { agentPolicy } from './agent-policy-schema.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusalPolicy } from '../model/refusal-schema.ts'
@@ -18,7 +29,7 @@ import type { GivenModel } from './run-given.ts'
 import type { ToolDefinition } from '../model/tool-definition.ts'
 
 /** Checks what a model is shown of a tool. */
-export const toolDefinition: z.ZodType<ToolDefinition> = objectOf<ToolDefinition>({
+export const toolDefinition: Schema<ToolDefinition> = objectOf<ToolDefinition>({
   name: text,
   description: text,
   inputSchema: jsonObject,
@@ -30,16 +41,16 @@ const pricedModel = {
 }
 
 /** The model of a run, as a ledger records it. */
-export const givenModel: z.ZodType<GivenModel> = objectOf<GivenModel>({
+export const givenModel: Schema<GivenModel> = objectOf<GivenModel>({
   ...pricedModel,
   options: optional(jsonObject),
 })
 
 /** An agent as a ledger records it. */
-export const agentDefinition: z.ZodType<AgentDefinition> = objectOf<AgentDefinition>({
+export const agentDefinition: Schema<AgentDefinition> = objectOf<AgentDefinition>({
   model: modelRef,
   instructions: text,
-  tools: z.array(toolDefinition),
+  tools: listOf(toolDefinition),
   parallelToolCalls: flag,
   digest: text,
   maxOutputTokens: optional(amount),
@@ -47,21 +58,21 @@ export const agentDefinition: z.ZodType<AgentDefinition> = objectOf<AgentDefinit
   maxWebSearches: optional(maxWebSearches),
   modelSettings: optional(modelSettings),
   onRefusal: optional(refusalPolicy),
-  fallbacks: optional(z.array(objectOf<FallbackModel>(pricedModel))),
+  fallbacks: optional(listOf(objectOf<FallbackModel>(pricedModel))),
   guardrails: optional(
-    z.array(
+    listOf(
       objectOf<GuardrailDefinition>({
         name: text,
-        on: z.enum(guardedThings),
-        beside: optional(z.literal(true)),
+        on: wordOf(guardedThings),
+        beside: optional(exactly(true)),
       }),
     ),
   ),
   output: optional(
-    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(z.literal(true)), maxRepairs: count }),
+    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(exactly(true)), maxRepairs: count }),
   ),
   handoffs: optional(
-    z.array(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(z.literal(true)) })),
+    listOf(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(exactly(true)) })),
   ),
   summarizer: optional(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
   policy: optional(agentPolicy),

@@ -1,10 +1,20 @@
-import * as z from 'zod'
+import {
+  amount,
+  exactly,
+  flag,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  type Schema,
+  text,
+  wordOf,
+} from '../values/schema.ts'
 import type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './agent-policy.ts'
 import { modelRef } from '../model/content-schema.ts'
 import { nextTurns, type OutputPolicy } from './output-policy.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import { limits, retry as wholeRetry } from '../limits/limits-schema.ts'
-import { amount, flag, jsonObject, objectOf, optional, text } from '../values/schema.ts'
 import { recoveries, toolEffects } from '../model/tool-definition.ts'
 
 const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
@@ -16,8 +26,8 @@ const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
 })
 const tool = objectOf<ToolPolicy>({
   name: text,
-  effect: z.enum(toolEffects),
-  recovery: z.enum(recoveries),
+  effect: wordOf(toolEffects),
+  recovery: wordOf(recoveries),
   timeoutMs: optional(amount),
   quietMs: optional(amount),
   retry: optional(wholeRetry),
@@ -38,29 +48,29 @@ const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
 })
 
 /** Checks which events a run records. */
-export const recordingPolicy: z.ZodType<RecordingPolicy> = objectOf<RecordingPolicy>({
+export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy>({
   toolInputDeltas: optional(flag),
   toolProgress: optional(flag),
   reasoning: optional(flag),
   rawUsage: optional(flag),
-  content: optional(z.enum(['full', 'digests'])),
+  content: optional(wordOf(['full', 'digests'])),
 })
 
 const outputPolicy = objectOf<OutputPolicy>({
-  transforms: z.array(text),
-  nextTurn: optional(z.enum(nextTurns)),
+  transforms: listOf(text),
+  nextTurn: optional(wordOf(nextTurns)),
 })
 
 /** Checks how an agent's runs are driven. */
-export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
+export const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
   limits,
   retry: optional(retry),
   timeouts: optional(timeouts),
   compaction: optional(compaction),
-  tools: optional(z.array(tool)),
+  tools: optional(listOf(tool)),
   maxResultChars: optional(amount),
-  approval: optional(z.literal(true)),
-  models: optional(z.array(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
+  approval: optional(exactly(true)),
+  models: optional(listOf(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
   recording: optional(recordingPolicy),
   outputStream: optional(outputPolicy),
 })

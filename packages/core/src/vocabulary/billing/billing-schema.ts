@@ -1,14 +1,24 @@
 import * as z from 'zod'
+import {
+  amount,
+  anyOf,
+  exactly,
+  lazily,
+  listOf,
+  objectOf,
+  optional,
+  type Schema,
+  text,
+} from '../values/schema.ts'
 import { maxPriceUsd, type LongInputRates, type Price, type MaxWebSearches } from './price.ts'
-import { objectOf, optional, text } from '../values/schema.ts'
 import type { Usage } from './usage.ts'
 
 /** US dollars that were spent. */
-export const money: z.ZodType<number> = z.number().nonnegative()
+export const money: Schema<number> = lazily(() => z.number().nonnegative())
 
-const rate = z.number().nonnegative().max(maxPriceUsd)
+const rate = lazily(() => z.number().nonnegative().max(maxPriceUsd))
 /** Tokens, or other things that are billed one by one. */
-export const counted: z.ZodType<number> = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)
+export const counted: Schema<number> = lazily(() => z.number().nonnegative().max(Number.MAX_SAFE_INTEGER))
 
 const rates = {
   inputUsd: rate,
@@ -18,22 +28,22 @@ const rates = {
   cacheWriteLongUsd: optional(rate),
 }
 /** What a model costs. */
-export const price: z.ZodType<Price> = objectOf<Price>({
+export const price: Schema<Price> = objectOf<Price>({
   ...rates,
-  longInput: optional(z.array(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
+  longInput: optional(listOf(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
   webSearchUsd: optional(rate),
   source: optional(text),
 })
 
 /** Web searches within one call. */
-export const maxWebSearches: z.ZodType<MaxWebSearches> = z.union([counted, z.literal('unbounded')])
+export const maxWebSearches: Schema<MaxWebSearches> = anyOf<MaxWebSearches>(counted, exactly('unbounded'))
 
 /** What is billed. */
-export const usage: z.ZodType<Usage> = usageOf(counted)
+export const usage: Schema<Usage> = usageOf(counted)
 /** What a provider reports: which of its numbers can be counts is judged where they are counted. */
-export const reportedUsage: z.ZodType<Usage> = usageOf(z.number())
+export const reportedUsage: Schema<Usage> = usageOf(amount)
 
-function usageOf(number: z.ZodType<number>): z.ZodType<Usage> {
+function usageOf(number: Schema<number>): Schema<Usage> {
   return objectOf<Usage>({
     inputTokens: optional(number),
     outputTokens: optional(number),

@@ -1,4 +1,18 @@
 import * as z from 'zod'
+import {
+  amount,
+  exactly,
+  jsonObject,
+  lazily,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  type Schema,
+  text,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
 import type { Message, ResultPart, UserMessage } from '../model/content.ts'
 import type { RunId } from '../values/ids.ts'
 import type { JsonObject } from '../values/json.ts'
@@ -7,7 +21,6 @@ import type { RunGiven } from '../agent/run-given.ts'
 import type { AgentDefinition } from '../agent/agent-definition.ts'
 import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from '../signals/event-parts.ts'
 import { resultPart, userMessage } from '../model/content-schema.ts'
-import { amount, jsonObject, objectOf, optional, ordinal, text, variantOf } from '../values/schema.ts'
 import { childTotals } from './event-parts-schema.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
@@ -93,22 +106,22 @@ export type Command = StartCommand | ResumeCommand | OutsideCommand
 export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
 
 /** Who decides, for the record: never empty. */
-const name: z.ZodType<string> = z.string().regex(/\S/, 'names no person')
+const name: Schema<string> = lazily(() => z.string().regex(/\S/, 'names no person'))
 
 /** What may lie in a run's inbox, where any process can put it. */
-export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<OutsideCommand>({
+export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>({
   steer: objectOf<OutsideCommandOf<'steer'>>({
-    type: z.literal('steer'),
+    type: exactly('steer'),
     message: userMessage,
     receipt: text,
   }),
   queue: objectOf<OutsideCommandOf<'queue'>>({
-    type: z.literal('queue'),
+    type: exactly('queue'),
     message: userMessage,
     receipt: text,
   }),
   approve: objectOf<OutsideCommandOf<'approve'>>({
-    type: z.literal('approve'),
+    type: exactly('approve'),
     toolCallId: text,
     by: name,
     via: optional(text),
@@ -117,7 +130,7 @@ export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<Outside
     inputDigest: optional(text),
   }),
   deny: objectOf<OutsideCommandOf<'deny'>>({
-    type: z.literal('deny'),
+    type: exactly('deny'),
     toolCallId: text,
     by: name,
     via: optional(text),
@@ -126,21 +139,24 @@ export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<Outside
     inputDigest: optional(text),
   }),
   settle: objectOf<OutsideCommandOf<'settle'>>({
-    type: z.literal('settle'),
+    type: exactly('settle'),
     toolCallId: text,
-    outcome: z.enum(['success', 'failed']),
-    content: z.array(resultPart),
+    outcome: wordOf(['success', 'failed']),
+    content: listOf(resultPart),
     child: optional(childTotals),
   }),
   cancel: objectOf<OutsideCommandOf<'cancel'>>({
-    type: z.literal('cancel'),
+    type: exactly('cancel'),
     by: optional(text),
     reason: optional(text),
   }),
   raise_limit: objectOf<OutsideCommandOf<'raise_limit'>>({
-    type: z.literal('raise_limit'),
-    limit: z.enum(limitNames),
+    type: exactly('raise_limit'),
+    limit: wordOf(limitNames),
     max: amount,
     by: name,
   }),
 })
+
+/** The same, for users. */
+export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(outsideCommand)

@@ -1,4 +1,21 @@
 import * as z from 'zod'
+import {
+  amount,
+  count,
+  exactly,
+  flag,
+  jsonObject,
+  lazily,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  type Schema,
+  text,
+  valueWhere,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
 import { money, usage } from '../billing/billing-schema.ts'
 import { message, outcome, toolCallId, writtenContent } from '../model/content-schema.ts'
 import type { Message } from '../model/content.ts'
@@ -22,17 +39,6 @@ import {
 import { failureClasses, type ModelFailure } from '../model/failure.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
 import { isMoment } from '../values/moment.ts'
-import {
-  amount,
-  count,
-  flag,
-  jsonObject,
-  objectOf,
-  optional,
-  ordinal,
-  text,
-  variantOf,
-} from '../values/schema.ts'
 
 import type { Grant } from '../limits/grant.ts'
 import { retry } from '../limits/limits-schema.ts'
@@ -40,20 +46,17 @@ import { recoveries, toolEffects, type ToolChoice } from '../model/tool-definiti
 import { usageFields, type UsageField } from '../billing/usage.ts'
 
 /** The id of a run. */
-export const runId: z.ZodType<RunId> = z.custom<RunId>(
+export const runId: Schema<RunId> = valueWhere(
   (value) => typeof value === 'string' && parseRunId(value) !== undefined,
-  'Invalid input: expected a run id',
+  'a run id',
 )
 /** Milliseconds since 1970. */
-export const moment: z.ZodType<number> = z.custom<number>(
-  isMoment,
-  'Invalid input: expected milliseconds of the years 0 to 9999',
-)
+export const moment: Schema<number> = valueWhere(isMoment, 'milliseconds of the years 0 to 9999')
 
 /** An amount that was used or granted. */
-const spent = z.number().nonnegative()
+const spent = lazily(() => z.number().nonnegative())
 /** What a model call or a child run may use. */
-export const grant: z.ZodType<Grant> = objectOf<Grant>({
+export const grant: Schema<Grant> = objectOf<Grant>({
   turns: optional(spent),
   toolCalls: optional(spent),
   tokens: optional(spent),
@@ -64,20 +67,20 @@ export const grant: z.ZodType<Grant> = objectOf<Grant>({
   durationMs: optional(spent),
 })
 /** The run that a run was made from. */
-export const parent: z.ZodType<ParentRef> = objectOf<ParentRef>({
+export const parent: Schema<ParentRef> = objectOf<ParentRef>({
   runId,
   seq: count,
-  relation: z.enum(['fork', 'child', 'session', 'branch']),
-  writes: optional(z.enum(forkWrites)),
+  relation: wordOf(['fork', 'child', 'session', 'branch']),
+  writes: optional(wordOf(forkWrites)),
   grant: optional(grant),
 })
 /** What an attempt used. */
-export const spending: z.ZodType<Spending> = objectOf<Spending>({ usage, costUsd: optional(money) })
+export const spending: Schema<Spending> = objectOf<Spending>({ usage, costUsd: optional(money) })
 /** Names of amounts of a usage. */
-export const usageFieldNames: z.ZodType<readonly UsageField[]> = z.array(z.enum(usageFields))
+export const usageFieldNames: Schema<readonly UsageField[]> = listOf(wordOf(usageFields))
 /** A failed model call, as data. */
-export const failure: z.ZodType<ModelFailure> = objectOf<ModelFailure>({
-  class: z.enum(failureClasses),
+export const failure: Schema<ModelFailure> = objectOf<ModelFailure>({
+  class: wordOf(failureClasses),
   message: text,
   retryable: flag,
   retryAfterMs: optional(amount),
@@ -85,48 +88,48 @@ export const failure: z.ZodType<ModelFailure> = objectOf<ModelFailure>({
   requestId: optional(text),
 })
 /** Which tools a model may ask for. */
-export const toolChoice: z.ZodType<ToolChoice> = variantOf<ToolChoice>({
-  auto: objectOf<{ readonly type: 'auto' }>({ type: z.literal('auto') }),
-  any: objectOf<{ readonly type: 'any' }>({ type: z.literal('any') }),
-  none: objectOf<{ readonly type: 'none' }>({ type: z.literal('none') }),
-  tool: objectOf<{ readonly type: 'tool'; readonly name: string }>({ type: z.literal('tool'), name: text }),
+export const toolChoice: Schema<ToolChoice> = variantOf<ToolChoice>({
+  auto: objectOf<{ readonly type: 'auto' }>({ type: exactly('auto') }),
+  any: objectOf<{ readonly type: 'any' }>({ type: exactly('any') }),
+  none: objectOf<{ readonly type: 'none' }>({ type: exactly('none') }),
+  tool: objectOf<{ readonly type: 'tool'; readonly name: string }>({ type: exactly('tool'), name: text }),
 })
 /** A call that a reply asks for, and what happens to it. */
-export const collectedCall: z.ZodType<CollectedCall> = objectOf<CollectedCall>({
+export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
   toolCallId,
   name: text,
-  plan: z.enum(callPlans),
+  plan: wordOf(callPlans),
   inputDigest: text,
-  effect: optional(z.enum(toolEffects)),
-  recovery: optional(z.enum(recoveries)),
+  effect: optional(wordOf(toolEffects)),
+  recovery: optional(wordOf(recoveries)),
   retry: optional(retry),
   serial: optional(text),
   maxConcurrency: optional(amount),
   reason: optional(text),
   child: optional(text),
   input: optional(jsonObject),
-  repairs: optional(z.array(text)),
+  repairs: optional(listOf(text)),
   recorded: optional(toolCallId),
-  handoff: optional(objectOf<Handoff>({ to: text, back: optional(z.literal(true)) })),
+  handoff: optional(objectOf<Handoff>({ to: text, back: optional(exactly(true)) })),
   refusal: optional(objectOf<CallRefusal>({ outcome, text })),
 })
 /** A piece of a reply. */
-export const replyDelta: z.ZodType<ReplyDelta> = objectOf<ReplyDelta>({
+export const replyDelta: Schema<ReplyDelta> = objectOf<ReplyDelta>({
   attempt: ordinal,
   part: count,
   text,
-  replaces: optional(z.literal(true)),
+  replaces: optional(exactly(true)),
   written: optional(text),
 })
 
 /** A part of a reply as the model wrote it. */
-export const writtenPart: z.ZodType<WrittenPart> = objectOf<WrittenPart>({
+export const writtenPart: Schema<WrittenPart> = objectOf<WrittenPart>({
   index: count,
   part: writtenContent,
 })
 
 /** The totals of a child run. Amounts below 0 are invalid: no provider pays back. */
-export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
+export const childTotals: Schema<ChildTotals> = objectOf<ChildTotals>({
   runId,
   turns: count,
   toolCalls: count,
@@ -142,16 +145,16 @@ const shownPiece = objectOf<{
 }>({
   from: optional(count),
   to: optional(count),
-  messages: optional(z.array(message)),
-}) as z.ZodType<ShownPiece>
+  messages: optional(listOf(message)),
+}) as Schema<ShownPiece>
 
 /** What a turn showed of its own. */
-export const shownChange: z.ZodType<ShownChange> = objectOf<ShownChange>({
+export const shownChange: Schema<ShownChange> = objectOf<ShownChange>({
   instructions: optional(text),
-  tools: optional(z.array(text)),
-  sourced: optional(z.array(toolDefinition)),
-  shown: optional(objectOf<ShownMessages>({ digest: text, pieces: z.array(shownPiece) })),
-  messages: optional(z.array(message)),
+  tools: optional(listOf(text)),
+  sourced: optional(listOf(toolDefinition)),
+  shown: optional(objectOf<ShownMessages>({ digest: text, pieces: listOf(shownPiece) })),
+  messages: optional(listOf(message)),
   modelSettings: optional(modelSettings),
   parallelToolCalls: optional(flag),
   maxOutputTokens: optional(amount),

@@ -1,4 +1,18 @@
-import * as z from 'zod'
+import {
+  amount,
+  count,
+  exactly,
+  flag,
+  json,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  type Schema,
+  text,
+  wordOf,
+} from '../values/schema.ts'
 import { causes } from './cause.ts'
 import { counted, money, price, usage } from '../billing/billing-schema.ts'
 import {
@@ -25,7 +39,6 @@ import {
   type Removed,
 } from './event.ts'
 import { limitNames, onLimits } from '../limits/limits.ts'
-import { amount, count, flag, json, jsonObject, objectOf, optional, ordinal, text } from '../values/schema.ts'
 import { limits, retry } from '../limits/limits-schema.ts'
 import type { RunLabels } from '../agent/run-given.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
@@ -51,7 +64,7 @@ import {
 } from './event-parts-schema.ts'
 
 /** The fields of every event, of any type. */
-export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>({
+export const envelopeSchema: Schema<EventEnvelope> = objectOf<EventEnvelope>({
   runId,
   seq: ordinal,
   epoch: ordinal,
@@ -59,12 +72,12 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
   at: moment,
   v: ordinal,
   toolCallId: optional(toolCallId),
-  cause: optional(z.enum(causes)),
+  cause: optional(wordOf(causes)),
   inboxKey: optional(text),
-  draining: optional(z.literal(true)),
+  draining: optional(exactly(true)),
   removed: optional(
     objectOf<Removed>({
-      kind: z.enum(['redacted', 'expired', 'erased', 'sealed']),
+      kind: wordOf(['redacted', 'expired', 'erased', 'sealed']),
       at: optional(moment),
       by: optional(text),
       reason: optional(text),
@@ -73,13 +86,13 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
 })
 
 /** The fields of every event that always concerns one tool call. */
-export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
+export const callEnvelopeSchema: Schema<{ readonly toolCallId: string }> = objectOf({ toolCallId })
 
 const runLabels = objectOf<RunLabels>({
   workflowName: optional(text),
   traceId: optional(text),
   groupId: optional(text),
-  tags: optional(z.array(text)),
+  tags: optional(listOf(text)),
   metadata: optional(jsonObject),
 })
 
@@ -102,25 +115,25 @@ const runSchemas = {
     sessionPlace: optional(ordinal),
     parent: optional(parent),
     subject: optional(text),
-    withContext: optional(z.literal(true)),
+    withContext: optional(exactly(true)),
   }),
   history_carried: objectOf<EventBodies['history_carried']>({
-    messages: z.array(message),
+    messages: listOf(message),
     uncheckedFrom: optional(count),
     missing: optional(count),
   }),
   history_edited: objectOf<EventBodies['history_edited']>({
-    edits: z.array(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
+    edits: listOf(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
     by: optional(text),
     reason: optional(text),
   }),
   run_resumed: objectOf<EventBodies['run_resumed']>({
-    why: z.enum(resumeReasons),
-    inDoubt: z.array(toolCallId),
+    why: wordOf(resumeReasons),
+    inDoubt: listOf(toolCallId),
     definition: optional(agentDefinition),
   }),
   run_finished: objectOf<EventBodies['run_finished']>({
-    reason: z.enum(finishReasons),
+    reason: wordOf(finishReasons),
     turns: count,
     toolCalls: count,
     usage,
@@ -129,7 +142,7 @@ const runSchemas = {
   }),
   input_received: objectOf<EventBodies['input_received']>({
     message: userMessage,
-    delivery: z.enum(deliveries),
+    delivery: wordOf(deliveries),
     receipt: optional(text),
   }),
   input_settled: objectOf<EventBodies['input_settled']>({
@@ -154,7 +167,7 @@ const modelSchemas = {
     attempt: ordinal,
     providerMessageId: optional(text),
     servedModel: optional(text),
-    warnings: optional(z.array(text)),
+    warnings: optional(listOf(text)),
   }),
   assistant_text_delta: replyDelta,
   assistant_reasoning_delta: replyDelta,
@@ -184,9 +197,9 @@ const modelSchemas = {
     stopReason,
     rawStopReason: optional(text),
     partial: flag,
-    parts: z.array(assistantPart),
-    places: optional(z.array(count)),
-    written: optional(z.array(writtenPart)),
+    parts: listOf(assistantPart),
+    places: optional(listOf(count)),
+    written: optional(listOf(writtenPart)),
     providerMessageId: optional(text),
     providerState: optional(providerState),
     refusal: optional(refusal),
@@ -201,7 +214,7 @@ const modelSchemas = {
 
 const toolSchemas = {
   tool_requests_collected: objectOf<EventBodies['tool_requests_collected']>({
-    calls: z.array(collectedCall),
+    calls: listOf(collectedCall),
   }),
   approval_requested: objectOf<EventBodies['approval_requested']>({
     name: text,
@@ -224,7 +237,7 @@ const toolSchemas = {
     name: text,
     attempt: ordinal,
     idempotencyKey: text,
-    effect: z.enum(toolEffects),
+    effect: wordOf(toolEffects),
     child: optional(runId),
     inputDigest: optional(text),
     recorded: optional(toolCallId),
@@ -240,7 +253,7 @@ const toolSchemas = {
     name: text,
     attempt: ordinal,
     outcome,
-    content: z.array(resultPart),
+    content: listOf(resultPart),
     durationMs: amount,
     retryAt: moment,
     retryAfterMs: optional(amount),
@@ -248,15 +261,15 @@ const toolSchemas = {
   tool_result: objectOf<EventBodies['tool_result']>({
     name: text,
     outcome,
-    content: z.array(resultPart),
-    projected: optional(z.array(resultPart)),
-    shown: optional(z.array(resultPart)),
+    content: listOf(resultPart),
+    projected: optional(listOf(resultPart)),
+    shown: optional(listOf(resultPart)),
     durationMs: optional(amount),
     child: optional(childTotals),
     reused: optional(toolCallId),
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
-    toolCallIds: z.array(toolCallId),
+    toolCallIds: listOf(toolCallId),
   }),
 }
 
@@ -279,25 +292,25 @@ const steeringSchemas = {
     costUsd: optional(money),
     price: optional(price),
     failure: optional(failure),
-    abandoned: optional(z.literal(true)),
+    abandoned: optional(exactly(true)),
   }),
   agent_handed_off: objectOf<EventBodies['agent_handed_off']>({
     from: text,
     to: text,
     definition: agentDefinition,
-    messages: optional(z.array(message)),
+    messages: optional(listOf(message)),
   }),
   guardrail_tripped: objectOf<EventBodies['guardrail_tripped']>({
     guardrail: text,
-    on: z.enum(guardedThings),
-    action: z.enum(guardrailActions),
+    on: wordOf(guardedThings),
+    action: wordOf(guardrailActions),
     detail: optional(text),
     index: optional(count),
-    replacement: optional(z.array(resultPart)),
+    replacement: optional(listOf(resultPart)),
   }),
   guardrails_checked: objectOf<EventBodies['guardrails_checked']>({
-    on: z.enum(guardedThings),
-    guardrails: z.array(text),
+    on: wordOf(guardedThings),
+    guardrails: listOf(text),
   }),
   output_checked: objectOf<EventBodies['output_checked']>({
     valid: flag,
@@ -306,21 +319,18 @@ const steeringSchemas = {
     repair: optional(userMessage),
   }),
   limit_reached: objectOf<EventBodies['limit_reached']>({
-    limit: z.enum(limitNames),
+    limit: wordOf(limitNames),
     max: amount,
     used: amount,
     held: optional(amount),
-    policy: z.enum(onLimits),
+    policy: wordOf(onLimits),
   }),
-  limit_raised: objectOf<EventBodies['limit_raised']>({ limit: z.enum(limitNames), max: amount, by: text }),
+  limit_raised: objectOf<EventBodies['limit_raised']>({ limit: wordOf(limitNames), max: amount, by: text }),
   cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: optional(text), reason: optional(text) }),
 }
 
-/**
- * What each event carries beside its envelope, as schemas for what comes from outside: an import, another's store.
- * Fields that are not named are kept.
- */
-export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]> } = {
+/** What each event carries beside its envelope, for what comes from outside: an import, another's store. */
+export const eventBodies: { readonly [T in EventType]: Schema<EventBodies[T]> } = {
   ...runSchemas,
   ...modelSchemas,
   ...toolSchemas,

@@ -1,7 +1,6 @@
-import type * as z from 'zod'
 import { LedgerDamagedError, UnknownEventError } from '../errors.ts'
-import { callEnvelopeSchema, envelopeSchema, eventSchemas } from './event-schema.ts'
-import { faultOf } from '../values/schema.ts'
+import { callEnvelopeSchema, envelopeSchema, eventBodies } from './event-schema.ts'
+import { faultOf, type Schema } from '../values/schema.ts'
 import { callEventTypes, type RuntimeEvent } from './event.ts'
 import { isKnown } from './known-event.ts'
 import { isPlainDelta, isPlainEnvelope } from './plain-event.ts'
@@ -20,7 +19,7 @@ export function parseEvent(value: unknown): RuntimeEvent {
   if (typeof type !== 'string') throw damaged(subject, 'type', 'expected string')
   if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
   if (callTypes.has(type)) requireValid(callEnvelopeSchema, value, subject)
-  requireValid(eventSchemas[type], value, subject)
+  requireValid(eventBodies[type], value, subject)
   return value as RuntimeEvent
 }
 
@@ -38,10 +37,10 @@ export function shapeFaultOf(
   // A call that is named was checked with the envelope.
   const isNameless = callTypes.has(type) && event.toolCallId === undefined
   if (isNameless) return faultOf(callEnvelopeSchema, event)
-  return removed !== undefined || isPlainDelta(type, event) ? undefined : faultOf(eventSchemas[type], event)
+  return removed !== undefined || isPlainDelta(type, event) ? undefined : faultOf(eventBodies[type], event)
 }
 
-function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
+function requireValid(schema: Schema<unknown>, value: unknown, subject: string): void {
   const fault = faultOf(schema, value)
   if (fault) throw damaged(subject, fault.path, fault.what)
 }

@@ -1,19 +1,18 @@
-import * as z from 'zod'
+import { amount, objectOf, optional, recordOf, type Schema, wordOf } from '../values/schema.ts'
 import { forEveryLimit, onLimits, type Limits, type RetryPolicy } from './limits.ts'
-import { amount, objectOf, optional, text } from '../values/schema.ts'
 
 /** Checks limits. */
-export const limits: z.ZodType<Limits> = objectOf<Limits>({
+export const limits: Schema<Limits> = objectOf<Limits>({
   ...forEveryLimit(optional(amount)),
-  maxCallsByTool: optional(z.record(text, amount)),
+  maxCallsByTool: optional(recordOf(amount)),
   maxConcurrency: optional(amount),
   graceMs: optional(amount),
   maxApprovalMs: optional(amount),
-  onLimit: optional(z.enum(onLimits)),
+  onLimit: optional(wordOf(onLimits)),
 })
 
 /** Checks how failed calls are tried again. */
-export const retry: z.ZodType<RetryPolicy> = objectOf<RetryPolicy>({
+export const retry: Schema<RetryPolicy> = objectOf<RetryPolicy>({
   maxAttempts: amount,
   baseMs: amount,
   capMs: amount,

@@ -1,4 +1,21 @@
 import * as z from 'zod'
+import {
+  count,
+  exactly,
+  flag,
+  json,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  type OptionalSchema,
+  type Schema,
+  text,
+  toldApartBy,
+  valueWhere,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
 import type { Citation, Source } from './citation.ts'
 import {
   imageDetails,
@@ -27,22 +44,21 @@ import {
   type UserPart,
 } from './content.ts'
 import { parseToolCallId, type ToolCallId } from '../values/ids.ts'
-import { count, json, jsonObject, objectOf, optional, text, variantOf } from '../values/schema.ts'
 
 /** Names one tool call, as the runtime mints it. */
-export const toolCallId: z.ZodType<ToolCallId> = z.custom<ToolCallId>(
+export const toolCallId: Schema<ToolCallId> = valueWhere(
   (value) => typeof value === 'string' && parseToolCallId(value) !== undefined,
-  'Invalid input: expected a tool call id',
+  'a tool call id',
 )
 
 /** The closed lists of words, and the model's name, as content holds them. */
-export const outcome: z.ZodType<Outcome> = z.enum(outcomes)
-export const stopReason: z.ZodType<StopReason> = z.enum(stopReasons)
-export const modelRef: z.ZodType<ModelRef> = objectOf<ModelRef>({ provider: text, api: text, modelId: text })
+export const outcome: Schema<Outcome> = wordOf(outcomes)
+export const stopReason: Schema<StopReason> = wordOf(stopReasons)
+export const modelRef: Schema<ModelRef> = objectOf<ModelRef>({ provider: text, api: text, modelId: text })
 
-const opaque: z.ZodType<Opaque> = objectOf<Opaque>({ provider: text, api: text, data: json })
+const opaque: Schema<Opaque> = objectOf<Opaque>({ provider: text, api: text, data: json })
 type Malformed = NonNullable<RequestedCall['malformed']>
-const malformed: z.ZodType<Malformed> = objectOf<Malformed>({ text, error: text })
+const malformed: Schema<Malformed> = objectOf<Malformed>({ text, error: text })
 
 const sourceFields = { url: optional(text), title: optional(text), fileId: optional(text) }
 const range = objectOf<{ readonly from: number; readonly to: number }>({ from: count, to: count })
@@ -54,22 +70,22 @@ const citation = objectOf<Citation>({
   place: optional(range),
 })
 const textPart = objectOf<TextPart>({
-  type: z.literal('text'),
+  type: exactly('text'),
   text,
-  citations: optional(z.array(citation)),
+  citations: optional(listOf(citation)),
   opaque: optional(opaque),
 })
-const providerFile: z.ZodType<ProviderFile> = objectOf<ProviderFile>({ provider: text, id: text })
+const providerFile: Schema<ProviderFile> = objectOf<ProviderFile>({ provider: text, id: text })
 const imagePart = objectOf<ImagePart>({
-  type: z.literal('image'),
+  type: exactly('image'),
   mediaType: text,
   data: optional(text),
   url: optional(text),
   providerFile: optional(providerFile),
-  detail: optional(z.enum(imageDetails)),
+  detail: optional(wordOf(imageDetails)),
 })
 const filePart = objectOf<FilePart>({
-  type: z.literal('file'),
+  type: exactly('file'),
   mediaType: text,
   name: optional(text),
   data: optional(text),
@@ -77,31 +93,31 @@ const filePart = objectOf<FilePart>({
   providerFile: optional(providerFile),
 })
 const reasoningPart = objectOf<ReasoningPart>({
-  type: z.literal('reasoning'),
+  type: exactly('reasoning'),
   text,
   opaque: optional(opaque),
 })
-const executed: z.ZodType<ProviderExecuted> = objectOf<ProviderExecuted>({
+const executed: Schema<ProviderExecuted> = objectOf<ProviderExecuted>({
   id: text,
   name: text,
   input: optional(jsonObject),
-  outcome: optional(z.enum(['success', 'failed'])),
+  outcome: optional(wordOf(['success', 'failed'])),
 })
 const providerPart = objectOf<ProviderPart>({
-  type: z.literal('provider'),
+  type: exactly('provider'),
   kind: text,
   opaque,
   executed: optional(executed),
-  sources: optional(z.array(source)),
+  sources: optional(listOf(source)),
 })
 
 /** The fields of a call as the model wrote it. */
 export const requestedFields: {
-  readonly providerCallId: z.ZodType<string>
-  readonly name: z.ZodType<string>
+  readonly providerCallId: Schema<string>
+  readonly name: Schema<string>
   readonly input: typeof jsonObject
-  readonly malformed: z.ZodExactOptional<typeof malformed>
-  readonly opaque: z.ZodExactOptional<typeof opaque>
+  readonly malformed: OptionalSchema<Malformed>
+  readonly opaque: OptionalSchema<Opaque>
 } = {
   providerCallId: text,
   name: text,
@@ -111,64 +127,68 @@ export const requestedFields: {
 }
 
 /** A call as the model wrote it. */
-export const requestedCall: z.ZodType<RequestedCall> = objectOf<RequestedCall>({
-  type: z.literal('tool_call'),
+export const requestedCall: Schema<RequestedCall> = objectOf<RequestedCall>({
+  type: exactly('tool_call'),
   ...requestedFields,
 })
-const toolCallPart = objectOf<ToolCallPart>({ type: z.literal('tool_call'), ...requestedFields, toolCallId })
+const toolCallPart = objectOf<ToolCallPart>({ type: exactly('tool_call'), ...requestedFields, toolCallId })
 
 type ReplyContent = TextPart | ReasoningPart | RequestedCall | ProviderPart
 
 /** What replies, messages and results are made of. */
-export const replyContent: z.ZodType<ReplyContent> = variantOf<ReplyContent>({
+export const replyContent: Schema<ReplyContent> = variantOf<ReplyContent>({
   text: textPart,
   reasoning: reasoningPart,
   tool_call: requestedCall,
   provider: providerPart,
 })
 /** What a model writes in words. */
-export const writtenContent: z.ZodType<TextPart | ReasoningPart> = variantOf<TextPart | ReasoningPart>({
+export const writtenContent: Schema<TextPart | ReasoningPart> = variantOf<TextPart | ReasoningPart>({
   text: textPart,
   reasoning: reasoningPart,
 })
-export const assistantPart: z.ZodType<AssistantPart> = variantOf<AssistantPart>({
+export const assistantPart: Schema<AssistantPart> = variantOf<AssistantPart>({
   text: textPart,
   reasoning: reasoningPart,
   tool_call: toolCallPart,
   provider: providerPart,
 })
-export const resultPart: z.ZodType<ResultPart> = variantOf<ResultPart>({
+export const resultPart: Schema<ResultPart> = variantOf<ResultPart>({
   text: textPart,
   image: imagePart,
   file: filePart,
 })
 /** A part of what a user says. */
-export const userPart: z.ZodType<UserPart> = variantOf<UserPart>({
+const userPart: Schema<UserPart> = variantOf<UserPart>({
   text: textPart,
   image: imagePart,
   file: filePart,
 })
 /** A message of the user. */
-export const userMessage: z.ZodType<UserMessage> = objectOf<UserMessage>({
-  role: z.literal('user'),
-  parts: z.array(userPart),
+export const userMessage: Schema<UserMessage> = objectOf<UserMessage>({
+  role: exactly('user'),
+  parts: listOf(userPart),
 })
 
 const assistantMessage = objectOf<AssistantMessage>({
-  role: z.literal('assistant'),
-  parts: z.array(assistantPart),
+  role: exactly('assistant'),
+  parts: listOf(assistantPart),
   model: modelRef,
   stopReason,
-  partial: z.boolean(),
+  partial: flag,
 })
-const toolResult = objectOf<ToolResult>({ toolCallId, name: text, outcome, content: z.array(resultPart) })
+const toolResult = objectOf<ToolResult>({ toolCallId, name: text, outcome, content: listOf(resultPart) })
 const toolResultsMessage = objectOf<ToolResultsMessage>({
-  role: z.literal('tool'),
-  results: z.array(toolResult),
+  role: exactly('tool'),
+  results: listOf(toolResult),
 })
 /** Any message that a model may be shown. */
-export const message: z.ZodType<Message> = z.discriminatedUnion('role', [
+export const message: Schema<Message> = toldApartBy<Message>('role', [
   userMessage,
   assistantMessage,
   toolResultsMessage,
-] as unknown as Parameters<typeof z.discriminatedUnion>[1]) as unknown as z.ZodType<Message>
+])
+
+/** A part of a tool result, and of what a user says. */
+export const resultPartSchema: z.ZodType<ResultPart> = z.lazy(resultPart)
+export const userPartSchema: z.ZodType<UserPart> = z.lazy(userPart)

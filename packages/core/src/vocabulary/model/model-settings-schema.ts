@@ -1,14 +1,25 @@
-import * as z from 'zod'
+import {
+  amount,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  recordOf,
+  type Schema,
+  text,
+  whole,
+  wordOf,
+} from '../values/schema.ts'
 import { reasoningEfforts, type ModelSettings, type ProviderOptions } from './model-settings.ts'
-import { amount, jsonObject, objectOf, optional, ordinal, text } from '../values/schema.ts'
 
 /** Settings of a model, as events hold them. */
-export const modelSettings: z.ZodType<ModelSettings> = objectOf<ModelSettings>({
+export const modelSettings: Schema<ModelSettings> = objectOf<ModelSettings>({
   temperature: optional(amount),
   topP: optional(amount),
-  seed: optional(z.int()),
+  seed: optional(whole),
   maxOutputTokens: optional(ordinal),
-  reasoningEffort: optional(z.enum(reasoningEfforts)),
-  stop: optional(z.array(text)),
-  providerOptions: optional(z.record(text, jsonObject) as z.ZodType<ProviderOptions>),
+  reasoningEffort: optional(wordOf(reasoningEfforts)),
+  stop: optional(listOf(text)),
+  providerOptions: optional(recordOf(jsonObject) as Schema<ProviderOptions>),
 })

@@ -1,5 +1,4 @@
-import type * as z from 'zod'
-import { objectOf, optional, text } from '../values/schema.ts'
+import { objectOf, optional, type Schema, text } from '../values/schema.ts'
 
 /** Where a provider keeps what was said before: after a response, or in a conversation. One of the two. */
 export interface ProviderState {
@@ -10,7 +9,7 @@ export interface ProviderState {
 }
 
 /** Checks where a provider keeps what was said. */
-export const providerState: z.ZodType<ProviderState> = objectOf<ProviderState>({
+export const providerState: Schema<ProviderState> = objectOf<ProviderState>({
   previousResponseId: optional(text),
   conversationId: optional(text),
 })

@@ -1,18 +1,17 @@
-import * as z from 'zod'
+import { exactly, flag, objectOf, optional, type Schema, text, wordOf } from '../values/schema.ts'
 import type { ModelRefusal, RefusalPolicy } from './refusal.ts'
-import { flag, objectOf, optional, text } from '../values/schema.ts'
 
-const isTrue = z.literal(true)
+const isTrue = exactly(true)
 
 /** What a vendor says of a refusal, as events and signals hold it. */
-export const refusal: z.ZodType<ModelRefusal> = objectOf<ModelRefusal>({
+export const refusal: Schema<ModelRefusal> = objectOf<ModelRefusal>({
   reason: optional(text),
   leaveOut: optional(isTrue),
   askAnother: optional(isTrue),
 })
 
 /** What an agent makes of a refusal, as its definition holds it. */
-export const refusalPolicy: z.ZodType<RefusalPolicy> = objectOf<RefusalPolicy>({
-  history: optional(z.enum(['keep', 'leave_out'])),
+export const refusalPolicy: Schema<RefusalPolicy> = objectOf<RefusalPolicy>({
+  history: optional(wordOf(['keep', 'leave_out'])),
   fallback: optional(flag),
 })

@@ -1,19 +1,25 @@
 import * as z from 'zod'
+import {
+  amount,
+  anyOf,
+  count,
+  exactly,
+  flag,
+  json,
+  jsonObject,
+  lazily,
+  listOf,
+  objectOf,
+  optional,
+  type Schema,
+  text,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
 import { providerState } from '../model/provider-state.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from '../model/content-schema.ts'
 import { reportedUsage } from '../billing/billing-schema.ts'
-import {
-  amount,
-  count,
-  flag,
-  json,
-  jsonObject,
-  objectOf,
-  optional,
-  text,
-  variantOf,
-} from '../values/schema.ts'
 import { isJson } from '../values/json.ts'
 import type {
   CallVerdict,
@@ -30,54 +36,55 @@ type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly 
 type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
 
 /** One schema after the other: an intersection would merge copies of what both have read. */
-const replyPart: z.ZodType<ReplyPart> = objectOf<{ readonly part: number }>({ part: count }).pipe(
-  replyContent as unknown as z.ZodType<ReplyPart, { readonly part: number }>,
-)
+const replyPart: Schema<ReplyPart> = lazily(() => {
+  const placed = objectOf<{ readonly part: number }>({ part: count })
+  return placed().pipe(replyContent() as unknown as z.ZodType<ReplyPart, { readonly part: number }>)
+})
 
 /** Fields that no schema names are kept, so they have to be JSON as well. */
-function storable<T>(schema: z.ZodType<T>): z.ZodType<T> {
-  return schema.refine(isJson, 'Invalid input: expected a JSON value')
+function storable<T>(schema: Schema<T>): Schema<T> {
+  return lazily(() => schema().refine(isJson, 'Invalid input: expected a JSON value'))
 }
 
-const content = storable(z.array(resultPart))
+const content = storable(listOf(resultPart))
 
-const moreText = { part: count, text, replaces: optional(z.literal(true)) } as const
+const moreText = { part: count, text, replaces: optional(exactly(true)) } as const
 
 /** What a model adapter may report. */
-export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>({
+export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
   model_started: objectOf<ModelSignalOf<'model_started'>>({
-    type: z.literal('model_started'),
+    type: exactly('model_started'),
     providerMessageId: optional(text),
     servedModel: optional(text),
-    warnings: optional(z.array(text)),
+    warnings: optional(listOf(text)),
   }),
-  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: z.literal('model_text'), ...moreText }),
+  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: exactly('model_text'), ...moreText }),
   model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
-    type: z.literal('model_reasoning'),
+    type: exactly('model_reasoning'),
     ...moreText,
   }),
   model_tool_input: objectOf<ModelSignalOf<'model_tool_input'>>({
-    type: z.literal('model_tool_input'),
+    type: exactly('model_tool_input'),
     part: count,
     name: text,
     text,
   }),
   model_tool_request: objectOf<ModelSignalOf<'model_tool_request'>>({
-    type: z.literal('model_tool_request'),
+    type: exactly('model_tool_request'),
     part: count,
     call: storable(requestedCall),
   }),
   model_usage: objectOf<ModelSignalOf<'model_usage'>>({
-    type: z.literal('model_usage'),
+    type: exactly('model_usage'),
     usage: reportedUsage,
     contextTokens: optional(amount),
     raw: optional(json),
   }),
   model_finished: objectOf<ModelSignalOf<'model_finished'>>({
-    type: z.literal('model_finished'),
+    type: exactly('model_finished'),
     stopReason,
     rawStopReason: optional(text),
-    parts: storable(z.array(replyPart)),
+    parts: storable(listOf(replyPart)),
     providerMessageId: optional(text),
     providerState: optional(providerState),
     refusal: optional(refusal),
@@ -99,52 +106,52 @@ export function isPlainPiece(signal: unknown): boolean {
 }
 
 /** What a running tool may report. */
-export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
+export const toolSignalSchema: Schema<ToolSignal> = variantOf<ToolSignal>({
   tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
-    type: z.literal('tool_progressed'),
+    type: exactly('tool_progressed'),
     data: json,
   }),
   tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
-    type: z.literal('tool_deferred'),
+    type: exactly('tool_deferred'),
     externalId: text,
     deadlineMs: optional(amount),
   }),
   tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
-    type: z.literal('tool_ended'),
+    type: exactly('tool_ended'),
     outcome,
     content,
     projected: optional(content),
-    retryable: optional(z.literal(true)),
+    retryable: optional(exactly(true)),
     retryAfterMs: optional(amount),
   }),
 })
 
 /** What checking a call may answer. */
-export const verdictSchema: z.ZodType<CallVerdict> = z.union([
-  objectOf<VerdictOf<'run'>>({ kind: z.literal('run') }),
-  objectOf<VerdictOf<'ask'>>({ kind: z.literal('ask'), reason: optional(text) }),
+export const verdictSchema: Schema<CallVerdict> = anyOf<CallVerdict>(
+  objectOf<VerdictOf<'run'>>({ kind: exactly('run') }),
+  objectOf<VerdictOf<'ask'>>({ kind: exactly('ask'), reason: optional(text) }),
   objectOf<VerdictOf<'refuse'>>({
-    kind: z.literal('refuse'),
-    outcome: z.enum(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
+    kind: exactly('refuse'),
+    outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
     text,
   }),
-])
+)
 
 /** What a tool may make of an input that does not fit. */
-export const repairedInputSchema: z.ZodType<RepairedInput> = objectOf<RepairedInput>({
+export const repairedInputSchema: Schema<RepairedInput> = objectOf<RepairedInput>({
   input: storable(jsonObject),
-  repairs: z.array(text).min(1),
+  repairs: lazily(() => z.array(text()).min(1)),
   isGuess: optional(flag),
 })
 
 /** What asking the outside world about a call in doubt may answer. */
-export const reconciliationSchema: z.ZodType<Reconciliation> = z.union([
+export const reconciliationSchema: Schema<Reconciliation> = anyOf<Reconciliation>(
   objectOf<FindingOf<'done'>>({
     // What an outcome of another kind says, a call that may have run cannot have ended in.
-    state: z.literal('done'),
-    outcome: z.enum(['success', 'failed', 'cancelled']),
+    state: exactly('done'),
+    outcome: wordOf(['success', 'failed', 'cancelled']),
     content,
   }),
-  objectOf<FindingOf<'not_done'>>({ state: z.literal('not_done') }),
-  objectOf<FindingOf<'unknown'>>({ state: z.literal('unknown') }),
-])
+  objectOf<FindingOf<'not_done'>>({ state: exactly('not_done') }),
+  objectOf<FindingOf<'unknown'>>({ state: exactly('unknown') }),
+)

@@ -1,0 +1,25 @@
+import { Observable } from 'rxjs'
+
+// RxJS has both functions. Its own load thirty files, and take longer for that than the rest of what core needs of it.
+
+/** Reports one value and completes. */
+export function oneValue<T>(value: T): Observable<T> {
+  return new Observable((subscriber) => {
+    subscriber.next(value)
+    subscriber.complete()
+  })
+}
+
+/** Resolves to the next value of a source that reports later. Rejects where it fails or completes without one. */
+export function nextValue<T>(source: Observable<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const subscription = source.subscribe({
+      next: (value) => {
+        resolve(value)
+        subscription.unsubscribe()
+      },
+      error: reject,
+      complete: () => reject(new Error('It completed without a value.')),
+    })
+  })
+}
