@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import * as z from 'zod'
 import {
   createRuntime,
   defineAgent,
@@ -150,6 +151,31 @@ describe('a handoff', () => {
     expect(results.map(({ name, outcome }) => `${name} ${outcome}`).toSorted()).toEqual([
       ...['transfer_to_billing success', 'transfer_to_sales skipped'],
     ])
+  })
+
+  it('names the first handoff of the reply to a second one, and does not say that it took place', async () => {
+    const second = 'transfer_to_sales'
+    const { play, eventsOf, model } = stage({
+      steps: [
+        {
+          toolCalls: [
+            { name: 'transfer_to_billing', input: {} },
+            { name: second, input: {} },
+          ],
+        },
+        { toolCalls: [{ name: second, input: {} }] },
+      ],
+      handoffs: [handoff(expert('billing'), { input: z.object({ invoice: z.string() }) }), expert('sales')],
+    })
+    const { runId, agent } = await play()
+    expect(agent).toBe('sales')
+    expect(model.requests).toHaveLength(2)
+    const [unfit, skipped] = ofType(checkedRun(await eventsOf(runId)), 'tool_result')
+    expect(unfit).toMatchObject({ name: 'transfer_to_billing', outcome: 'invalid_input' })
+    expect(skipped).toMatchObject({ name: second, outcome: 'skipped' })
+    expect(textOf(skipped!.content)).toBe(
+      'A reply can hand the conversation over once: only its first handoff counts, which is the call of transfer_to_billing. Nothing was run; ask for transfer_to_sales alone if it is still needed.',
+    )
   })
 
   it('waits for a person where the policy of the agent says so, and a denial keeps the agent', async () => {

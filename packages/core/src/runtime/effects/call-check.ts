@@ -61,9 +61,8 @@ export async function checkCalls(
       const { effect, recovery, retry, serial, maxConcurrency, child, handoff: to } = tool
       const more = omitUndefined({ retry, serial, maxConcurrency, child, handoff: to })
       const known = { toolCallId, effect, recovery, ...more }
-      if (tool.handoff && call !== handoff) {
-        const text =
-          'The conversation can be handed over once in a reply, and another call did. Nothing was run.'
+      if (handoff && tool.handoff && call !== handoff) {
+        const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`
         return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
       }
       return {
