@@ -199,6 +199,13 @@ describe('a turn whose preparation fails', () => {
       () => Promise.reject(new Error('the index is down')),
       /^prepareTurn of the agent agent failed: the index is down\. No model was called: run .* is on record up to here\. Continue it with resume/,
     ],
+    [
+      'throws at once',
+      () => {
+        throw new Error('the index is down')
+      },
+      /^prepareTurn of the agent agent failed: the index is down\. No model was called: run .* is on record up to here\. Continue it with resume/,
+    ],
     ['never answers', never, /^prepareTurn of the agent agent did not answer within 60000 ms\. No model/],
     [
       'parts a call from its result',

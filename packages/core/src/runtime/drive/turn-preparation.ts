@@ -40,7 +40,7 @@ export class TurnPreparation {
     const key = keyOf(turn)
     if (this.#asked?.key !== key) {
       this.stop()
-      const answer = prepare()
+      const answer = this.#ask(turn, prepare)
       if (!isThenable(answer)) return answer
       this.#await(key, turn, answer)
     }
@@ -50,13 +50,22 @@ export class TurnPreparation {
     return answer.change
   }
 
+  #ask(turn: AskedTurn, prepare: Parameters<Preparing>[1]): ReturnType<Parameters<Preparing>[1]> {
+    try {
+      return prepare()
+    } catch (error) {
+      // The runtime's own checks say already what to change.
+      throw error instanceof ConfigurationError ? error : failure(turn, ...failed(error))
+    }
+  }
+
   /** Ignores an answer that comes from here on. */
   stop(): void {
     this.#stopTimer?.()
     this.#asked = undefined
   }
 
-  #await(key: string, { agent, state }: AskedTurn, answer: PromiseLike<TurnChange | undefined>): void {
+  #await(key: string, turn: AskedTurn, answer: PromiseLike<TurnChange | undefined>): void {
     const { clock, wake } = this.#options
     const asked: AskedOnce = { key }
     this.#asked = asked
@@ -66,17 +75,24 @@ export class TurnPreparation {
       this.#stopTimer?.()
       wake()
     }
-    const fail = (what: string, cause?: unknown): void => {
-      const text = `prepareTurn of the agent ${agent.name} ${what}. No model was called: run ${state.runId} is on record up to here. Continue it with resume once prepareTurn answers; nothing is lost.`
-      settle({ error: new ConfigurationError(text, { cause }) })
-    }
-    const { prepareMs = PREPARE_MS } = agent.timeouts
+    const fail = (what: string, cause?: unknown): void => settle({ error: failure(turn, what, cause) })
+    const { prepareMs = PREPARE_MS } = turn.agent.timeouts
     this.#stopTimer = clock.schedule(prepareMs, () => fail(`did not answer within ${prepareMs} ms`))
     answer.then(
       (change) => settle({ change }),
-      (error: unknown) => fail(`failed: ${textOfError(error)}`, error),
+      (error: unknown) => fail(...failed(error)),
     )
   }
+}
+
+/** The error that a run rejects with where the code that prepares its turn gave no answer. */
+function failure({ agent, state }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
+  const text = `prepareTurn of the agent ${agent.name} ${what}. No model was called: run ${state.runId} is on record up to here. Continue it with resume once prepareTurn answers; nothing is lost.`
+  return new ConfigurationError(text, { cause })
+}
+
+function failed(error: unknown): readonly [what: string, cause: unknown] {
+  return [`failed: ${textOfError(error)}`, error]
 }
 
 /** What names a request before its turn is prepared. */
