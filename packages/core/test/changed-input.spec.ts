@@ -128,6 +128,7 @@ describe('a changed input that does not fit', () => {
     await pass(1)
     expect(answer).toMatchObject({ accepted: false, code: 'invalid_input' })
     expect((answer as { message: string }).message).toContain('Its check did not end in 10000 ms.')
+    expect(set.clock.pending).toBe(0)
   })
 
   it('is refused to the approver, and the call still waits; the model reads nothing of it', async () => {

@@ -43,7 +43,8 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
 /**
  * A tool as the runtime sees it. `defineTool` of `@tallystick/tools` makes one from a schema and a function.
  *
- * - `check` decides whether the call may run, before it runs. It has no side effects. A throw counts as a refusal.
+ * - `check` decides whether the call may run, before it runs. It has no side effects. A throw counts as a refusal, and so does
+ *   a check that has not ended after a minute.
  * - `run` starts on subscription, reports progress, then exactly one `tool_ended` or `tool_deferred`, and completes.
  *   An error, a completion without an ending, or an ending that JSON cannot carry becomes the outcome `failed`;
  *   progress that JSON cannot carry is left out. After unsubscribing, the runtime ignores every report of the tool.

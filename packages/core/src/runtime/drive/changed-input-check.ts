@@ -1,10 +1,11 @@
 import { toolsNow } from '../definition/sourced-tools.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
-import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { findCall } from '../../machine/state/state-views.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import { canonicalJson } from '../../vocabulary/values/json.ts'
+import { answerInTime, late, stoppableClock } from '../effects/answer-in-time.ts'
 import { verdictOn, type CallChecker } from '../effects/call-check.ts'
 import type { Judged } from '../effects/input-repair.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
@@ -44,10 +45,10 @@ export async function changedInputFault(
   const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
   const recorded = offered.find((each) => each.name === name)
   const { malformed: _model, ...plain } = call
-  const checking = { ...contextOf(state, context), clock }
+  const about = contextOf(state, context)
   const fault =
     tool && agent
-      ? await ownFault(() => verdictOn({ ...plain, input }, tool, agent, checking), clock)
+      ? await ownFault((own) => verdictOn({ ...plain, input }, tool, agent, { ...about, clock: own }), clock)
       : recorded && inputFaultOf(recorded.inputSchema, input)
   if (fault === undefined) return undefined
   const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault}`
@@ -71,20 +72,17 @@ export async function changedInputRefusal(
   )
 }
 
-async function ownFault(check: () => Promise<Judged>, clock: Clock): Promise<string | undefined> {
-  let stopTimer: Cancel | undefined
-  const late = new Promise<'late'>((resolve) => {
-    stopTimer = clock.schedule(maxCheckMs, () => resolve('late'))
-  })
+async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock): Promise<string | undefined> {
+  const timers = stoppableClock(clock)
   try {
-    const judged = await Promise.race([check(), late])
-    if (judged === 'late') return `Its check did not end in ${maxCheckMs} ms.`
+    const judged = await answerInTime(() => check(timers.clock), clock, maxCheckMs)
+    if (judged === late) return `Its check did not end in ${maxCheckMs} ms.`
     if (judged.verdict.kind === 'refuse') return judged.verdict.text
     if (judged.input === undefined) return undefined
     return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
   } catch (error) {
     return `Its check failed: ${textOfError(error)}`
   } finally {
-    stopTimer?.()
+    timers.stop()
   }
 }

@@ -11,6 +11,7 @@ import { verdictSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { CallVerdict, CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
 import type { ApprovalPolicy, PolicyCall, PolicyVerdict } from '../agent/approval-policy.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { answerInTime, CHECK_MS, late } from './answer-in-time.ts'
 import { findsInCall, guardrailsFor } from './guardrail-check.ts'
 import { checkedWithRepair, type Judged } from './input-repair.ts'
 import type { Guardrail, GuardrailContext } from '../agent/guardrail.ts'
@@ -129,7 +130,8 @@ async function toolVerdict(call: Call, tool: Tool, context: CheckContext): Promi
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {
-    return requireVerdict(await tool.check(input, callContext(call, context)))
+    const verdict = await answerInTime(() => tool.check(input, callContext(call, context)), context.clock)
+    return verdict === late ? failedCheck(`it did not end within ${CHECK_MS} ms`) : requireVerdict(verdict)
   } catch (error) {
     return failedCheck(error)
   }

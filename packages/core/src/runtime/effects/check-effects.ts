@@ -1,6 +1,5 @@
 import { summaryRequest } from '../../machine/prompt/compaction.ts'
 import type { Effect } from '../../machine/state/required-effects.ts'
-import type { CollectingState } from '../../machine/state/state.ts'
 import type { Clock, Host } from '../../ports/clock.ts'
 import { answersIn } from '../../vocabulary/agent/answer-schema.ts'
 import { sameModel, textOf } from '../../vocabulary/model/content.ts'
@@ -9,6 +8,7 @@ import type { Signal } from '../../vocabulary/signals/signal.ts'
 import { largerUsage, tokenCounts, type Usage } from '../../vocabulary/billing/usage.ts'
 import type { Agent } from '../agent/agent.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { answerInTime, CHECK_MS, late } from './answer-in-time.ts'
 import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
 import { jsonOfAnswer } from '../schema/output-schema.ts'
@@ -52,7 +52,10 @@ export async function checkGuardrails(
 }
 
 /** Reads the answer by the agent's schema, and posts one `output_checked`. */
-export async function checkAnswer(state: CollectingState, agent: Agent<unknown>, post: Post): Promise<void> {
+export async function checkAnswer(
+  { effect: { state }, agent, clock }: Omit<DueCheck<'check_output'>, 'context'>,
+  post: Post,
+): Promise<void> {
   const { turn } = state
   const refuse = (error: string): void =>
     post({ type: 'output_checked', turn, verdict: { valid: false, error } })
@@ -62,7 +65,8 @@ export async function checkAnswer(state: CollectingState, agent: Agent<unknown>,
   try {
     const errors: string[] = []
     for (const output of asked ? answersIn(asked, written) : [written]) {
-      const read = await agent.output?.read(output)
+      const read = await answerInTime(() => agent.output?.read(output), clock)
+      if (read === late) return refuse(`the check of the schema did not end within ${CHECK_MS} ms`)
       if (read === undefined || !('error' in read)) {
         return post({ type: 'output_checked', turn, verdict: { valid: true, output } })
       }

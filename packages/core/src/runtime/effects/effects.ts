@@ -15,6 +15,7 @@ import { type Message, type ModelRef, sameModel } from '../../vocabulary/model/c
 import { deepFreeze, freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'
+import { stoppableClock } from './answer-in-time.ts'
 import { checkCalls } from './call-check.ts'
 import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
@@ -178,7 +179,7 @@ export class Effects {
     post: (signal: Signal) => void,
   ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
     const { host, children, context: own } = this.#options
-    const { clock } = host
+    const { clock, stop } = stoppableClock(host.clock)
     const { runId, turn, agent: name, limits } = effect.state
     const agent = this.#options.findAgent(name)
     switch (effect.kind) {
@@ -206,7 +207,7 @@ export class Effects {
           ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
         }
         void checkCalls(state.calls, { ...agent, tools: toolsNow(agent) }, context, post)
-        return {}
+        return { stop }
       }
       case 'tool': {
         const { call, state } = effect
@@ -219,7 +220,8 @@ export class Effects {
           post(lostRecord(call))
           return {}
         }
-        if (call.child !== undefined) return startChild({ state, call, children, context: own, clock }, post)
+        if (call.child !== undefined)
+          return startChild({ state, call, children, context: own, clock: host.clock }, post)
         const tool = checkedTool(agent, call, state)
         const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
         const context = { runId, turn, toolCallId: call.toolCallId, context: own, messages }
@@ -231,15 +233,15 @@ export class Effects {
         const { call } = effect
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
         const tool = checkedTool(agent, call, effect.state)
-        void reconcileCall({ tool, call, context, host }, post)
-        return {}
+        void reconcileCall({ tool, call, context, host: { ...host, clock } }, post)
+        return { stop }
       }
       case 'guardrails':
         void checkGuardrails({ effect, agent, clock, context: own }, post)
-        return {}
+        return { stop }
       case 'check_output':
-        void checkAnswer(effect.state, agent, post)
-        return {}
+        void checkAnswer({ effect, agent, clock }, post)
+        return { stop }
       case 'summarize':
         return { stop: summarize({ effect, agent, host }, post) }
     }

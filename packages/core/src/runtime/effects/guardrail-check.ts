@@ -1,7 +1,7 @@
 import { messagesOf } from '../../machine/messages/history.ts'
 import { answeredCalls } from '../../machine/state/due-checks.ts'
 import type { CollectingState, ExecutingState, InputCheck, RunState } from '../../machine/state/state.ts'
-import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import { textOf, type ResultPart } from '../../vocabulary/model/content.ts'
 import { resultPart } from '../../vocabulary/model/content-schema.ts'
@@ -10,6 +10,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf, jsonObject, listOf } from '../../vocabulary/values/schema.ts'
 import type { GuardrailFind } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { answerInTime, late } from './answer-in-time.ts'
 import type {
   GuardedCall,
   Guardrail,
@@ -20,9 +21,6 @@ import type {
   ToolInputGuardrail,
   ToolOutputGuardrail,
 } from '../agent/guardrail.ts'
-
-/** How long a guardrail may look where it does not say. */
-const CHECK_MS = 60_000
 
 /** What guardrails of a run look with. */
 export interface Looking {
@@ -179,23 +177,17 @@ const isObject = (replacement: unknown): boolean => faultOf(jsonObject, replacem
 
 /** A guardrail that fails has not found nothing: it could not look. */
 async function ask<Replacement>(
-  { name, timeoutMs = CHECK_MS }: Guardrail,
+  { name, timeoutMs }: Guardrail,
   check: () => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
   { clock, fits }: Asking,
 ): Promise<{ readonly find?: GuardrailFind; readonly replacement?: Replacement }> {
-  let stopTimer: Cancel | undefined
-  const late = new Promise<'late'>((resolve) => {
-    stopTimer = clock.schedule(timeoutMs, () => resolve('late'))
-  })
   try {
-    const verdict = await Promise.race([check(), late])
-    return verdict === 'late'
+    const verdict = await answerInTime(check, clock, timeoutMs)
+    return verdict === late
       ? { find: blockedBy(name, 'it did not answer in time') }
       : read(name, verdict, fits)
   } catch (error) {
     return { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
-  } finally {
-    stopTimer?.()
   }
 }
 

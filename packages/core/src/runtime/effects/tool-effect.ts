@@ -1,13 +1,14 @@
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call } from '../../machine/state/state.ts'
 import { oneValue } from '../output/one-value.ts'
-import type { Cancel, Host } from '../../ports/clock.ts'
+import type { Host } from '../../ports/clock.ts'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
 import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
+import { answerInTime, late } from './answer-in-time.ts'
 import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
@@ -146,26 +147,18 @@ function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly w
   return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. It may have taken effect all the same.`
 }
 
-/** How long the outside world may take to say what became of a call, where its tool has no time limit of its own. */
-const MAX_RECONCILE_MS = 60_000
-
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
 export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
   const { toolCallId } = context
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
   const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }
   let finding: Reconciliation = { state: 'unknown' }
-  let stopTimer: Cancel | undefined
-  const timeout = new Promise<undefined>((resolve) => {
-    stopTimer = host.clock.schedule(tool?.timeoutMs ?? MAX_RECONCILE_MS, () => resolve(undefined))
-  })
   try {
-    const found = await Promise.race([tool?.reconcile?.(run), timeout])
-    if (found !== undefined && faultOf(reconciliationSchema, found) === undefined) finding = found
+    const found = await answerInTime(() => tool?.reconcile?.(run), host.clock, tool?.timeoutMs)
+    if (found !== late && found !== undefined && faultOf(reconciliationSchema, found) === undefined)
+      finding = found
   } catch {
     // A failed reconcile leaves the call in doubt: the finding stays unknown.
-  } finally {
-    stopTimer?.()
   }
   post({ type: 'call_reconciled', toolCallId, finding })
 }
