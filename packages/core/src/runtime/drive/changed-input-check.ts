@@ -12,7 +12,7 @@ import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { contextOf } from '../effects/guardrail-check.ts'
 import type { Drive } from './drive.ts'
 import { stateOf } from '../reading/load-state.ts'
-import { inputFaultOf } from '../effects/recorded-schema.ts'
+import { inputFaultOf } from '../schema/recorded-schema.ts'
 
 /** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
 const maxCheckMs = 10_000
