@@ -46,7 +46,8 @@ export interface OutputStreamOptions<Context = AnyContext> {
   readonly transforms: readonly OutputTransform<Context>[]
   /**
    * What later turns show the model of a reply whose text was changed: what it wrote (`written`, by default), or what was
-   * shown (`shown`). Reasoning is always as it was written.
+   * shown (`shown`). Reasoning is always as it was written, and so is a reply that the provider keeps itself
+   * (`previousResponseId`, `conversationId`): only what is new is sent to it.
    */
   readonly nextTurn?: NextTurn | undefined
 }
