@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
+import { digestsOnlyCases } from './support/digests-only-cases.ts'
 import type { RemovalBed } from './support/removal-bed.ts'
 import { removalCases } from './support/removal-cases.ts'
 import { sealingCases } from './support/sealing-cases.ts'
@@ -43,7 +44,7 @@ function bed(): RemovalBed {
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('taking content away from a ledger in Postgres', () => {
-  it.each(Object.entries({ ...removalCases, ...sealingCases }))('%s', async (_claim, keeps) => {
+  it.each(Object.entries({ ...removalCases, ...sealingCases, ...digestsOnlyCases }))('%s', async (_claim, keeps) => {
     await expect(keeps(bed())).resolves.toBeUndefined()
   })
 })

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
+import { digestsOnlyCases } from './support/digests-only-cases.ts'
 import type { RemovalBed } from './support/removal-bed.ts'
 import { removalCases } from './support/removal-cases.ts'
 import { sealingCases } from './support/sealing-cases.ts'
@@ -27,7 +28,7 @@ function bed(): RemovalBed {
 }
 
 describe('taking content away from a ledger file', () => {
-  it.each(Object.entries({ ...removalCases, ...sealingCases }))('%s', async (_claim, keeps) => {
+  it.each(Object.entries({ ...removalCases, ...sealingCases, ...digestsOnlyCases }))('%s', async (_claim, keeps) => {
     await expect(keeps(bed())).resolves.toBeUndefined()
   })
 })

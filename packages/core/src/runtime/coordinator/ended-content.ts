@@ -27,13 +27,21 @@ export function requireRemovable(
 
 /**
  * Removes the content of a run that has ended, and of its child runs, where their recording policy says that only
- * digests stay. A child run keeps its content until its parent has ended, which reads its answer.
+ * digests stay. A child run keeps its content until its parent has ended, which reads its answer: where it ends after
+ * all runs above it, its own end removes it.
  */
 export async function removeEndedContent(
   state: RunState,
   { ledger, agents, defaults, host }: Pick<RuntimeParts, 'ledger' | 'agents' | 'defaults' | 'host'>,
 ): Promise<void> {
-  if (state.phase !== 'done' || state.parent?.relation === 'child') return
+  if (state.phase !== 'done' || ledger.removeContent === undefined) return
+  const at = host.clock.now()
+  const { parent } = state
+  if (parent?.relation === 'child') {
+    const isOfParent = await isDueAbove(ledger, parent.runId)
+    if (isOfParent !== undefined) await removeOf(state.runId, { ledger, at, isOfParent })
+    return
+  }
   const policies = [
     state.recording,
     state.definition.policy?.recording,
@@ -42,13 +50,30 @@ export async function removeEndedContent(
   ]
   // Without one of them no run of this process has such a policy, and nothing is read for it.
   if (policies.some((policy) => policy?.content === 'digests'))
-    await removeOf(state.runId, { ledger, at: host.clock.now(), isOfParent: false })
+    await removeOf(state.runId, { ledger, at, isOfParent: false })
+}
+
+/**
+ * Whether the content of a run above a child run is removed; `undefined` while one of them is under way, whose end removes
+ * that of the child run, too.
+ */
+async function isDueAbove(ledger: Ledger, runId: RunId): Promise<boolean | undefined> {
+  if (!(await hasFinished(ledger, runId))) return undefined
+  const { isDigestsOnly, parent } = await contentOf(ledger, runId)
+  const isDue = parent === undefined ? false : await isDueAbove(ledger, parent)
+  return isDue === undefined ? undefined : isDue || isDigestsOnly
+}
+
+/** Costs the same for every child run of a parent, however many it has. */
+async function hasFinished(ledger: Ledger, runId: RunId): Promise<boolean> {
+  for await (const _end of ledger.find({ runId, types: ['run_finished'] })) return true
+  return false
 }
 
 interface Removing {
   readonly ledger: Ledger
   readonly at: number
-  /** The content of the parent is removed. */
+  /** The content of a run above it is removed. */
   readonly isOfParent: boolean
 }
 
@@ -61,21 +86,31 @@ async function removeOf(runId: RunId, { ledger, at, isOfParent }: Removing): Pro
   if (isDue) await ledger.removeContent?.(runId, { ...removal, at })
 }
 
-/** What the record of a run says about its content: by its own policy, or by that of any agent that was active in it. */
-async function contentOf(
-  ledger: Ledger,
-  runId: RunId,
-): Promise<{ readonly hasEnded: boolean; readonly isDigestsOnly: boolean; readonly children: Set<RunId> }> {
+interface RecordedContent {
+  readonly hasEnded: boolean
+  /** By its own policy, or by that of any agent that was active in it. */
+  readonly isDigestsOnly: boolean
+  /** The run whose call it does the work of. */
+  readonly parent: RunId | undefined
+  readonly children: Set<RunId>
+}
+
+/** What the record of a run says about its content. */
+async function contentOf(ledger: Ledger, runId: RunId): Promise<RecordedContent> {
   let given: RecordingPolicy['content']
+  let parent: RunId | undefined
   let [isDigestsOnly, hasEnded] = [false, false]
   const children = new Set<RunId>()
   for await (const event of ledger.find({ runId, types })) {
-    if (event.type === 'run_started') given = event.recording?.content
+    if (event.type === 'run_started') {
+      given = event.recording?.content
+      if (event.parent?.relation === 'child') parent = event.parent.runId
+    }
     isDigestsOnly ||= 'definition' in event && (given ?? contentIn(event.definition)) === 'digests'
     if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
     if (event.type === 'run_finished') hasEnded = true
   }
-  return { hasEnded, isDigestsOnly, children }
+  return { hasEnded, isDigestsOnly, parent, children }
 }
 
 function contentIn(definition: AgentDefinition | undefined): RecordingPolicy['content'] {
