@@ -1,7 +1,7 @@
 // Whatever a run is given: another process that takes it up sends the same requests, it replays to itself, and its context is
 // found nowhere.
 import * as fc from 'fast-check'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import {
   createRuntime,
   defineAgent,
@@ -22,12 +22,15 @@ import {
   seededRandom,
   testTool,
   untilSettled,
+  watchedLedger,
   type ScriptedModel,
 } from '@tallystick/core/testing'
 import type { NextTurn } from '@tallystick/core/vocabulary'
-import { exportEvents } from '@tallystick/ledger'
+import { exportEvents, verifyRun } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { replayRun } from '@tallystick/replay'
 import { tries } from '../../../scripts/testing/effort.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
 
 const marker = 'token-5f1c93'
 const usage = { inputTokens: 50, outputTokens: 5 }
@@ -126,8 +129,9 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
           toolProgress: fc.boolean(),
           reasoning: fc.boolean(),
           rawUsage: fc.boolean(),
+          content: fc.constantFrom(undefined, 'full' as const, 'digests' as const),
         },
-        { requiredKeys: [] },
+        { requiredKeys: ['content'] },
       ),
       limits: fc.record({ maxTurns: fc.integer({ min: 1, max: 9 }) }),
       deadline: fc.integer({ min: 1, max: 4_000_000_000 }).map((ms) => Date.UTC(2026, 0, 1) + ms),
@@ -140,14 +144,18 @@ const drawn: fc.Arbitrary<Drawn> = fc.record({
       sessionId: word,
       idempotencyKey: word,
     },
-    { requiredKeys: [] },
+    { requiredKeys: ['recording'] },
   ),
 })
+
+const isDigestsOnly = ({ recording }: Drawn['options']): boolean => recording?.content === 'digests'
 
 interface Played {
   readonly ledger: Ledger
   readonly runId: RunId
   readonly model: ScriptedModel
+  /** The run's events as they are exported. */
+  readonly exported: string
   readonly said: string
   readonly isSuspended: boolean
 }
@@ -157,7 +165,10 @@ async function play(
   { input, options, withModel, nextTurn, seed }: Drawn,
   elsewhere: boolean,
 ): Promise<Played> {
-  const [ledger, clock] = [memoryLedger(), manualClock()]
+  const clock = manualClock()
+  const file = isDigestsOnly(options) ? sqliteLedger(temporaryFile()) : memoryLedger()
+  onTestFinished(() => file.close())
+  const { ledger, outside } = watchedLedger(file)
   const model = scriptedModel(steps, 'given')
   const own = (): Model => (withModel ? scriptedModel([], 'own') : model)
   const reported: unknown[] = []
@@ -171,22 +182,37 @@ async function play(
   const desk = office(own(), nextTurn)
   const given = { ...options, ...(withModel && { model }), context: { token: marker } }
   const begun = process([desk]).run(desk, input, given)
-  let result: RunResult = await untilSettled(clock, begun.result)
+  const settled = <T>(promise: Promise<T>): Promise<T> => untilSettled(clock, promise, outside)
+  let result: RunResult = await settled(begun.result)
   const isSuspended = result.status === 'suspended'
   if (result.status === 'suspended') {
     const [approval] = result.pendingApprovals
     const run = elsewhere ? process([office(own(), nextTurn)]).resume(begun.id) : begun
-    await untilSettled(clock, run.approve(approval!, { by: 'ada' }))
-    result = await untilSettled(clock, run.result)
+    await settled(run.approve(approval!, { by: 'ada' }))
+    result = await settled(run.result)
   }
-  const lines: string[] = []
-  for await (const line of exportEvents(ledger, begun.id)) lines.push(line)
-  const said = [...lines, JSON.stringify(result), JSON.stringify(reported)].join('\n')
-  return { ledger, runId: begun.id, model, said, isSuspended }
+  const exported = (await Array.fromAsync(exportEvents(file, begun.id))).join('\n')
+  const said = [exported, JSON.stringify(result), JSON.stringify(reported)].join('\n')
+  return { ledger: file, runId: begun.id, model, exported, said, isSuspended }
+}
+
+function requireSame({ divergence }: { readonly divergence?: unknown }): void {
+  expect(divergence).toBeUndefined()
+}
+
+/** Nothing is left to replay, and what is left verifies. */
+async function requireDigestsOnly(
+  { ledger, runId, exported }: Pick<Played, 'ledger' | 'runId' | 'exported'>,
+  replayed: Promise<unknown>,
+): Promise<void> {
+  await expect(replayed).rejects.toThrow('is redacted by the recording policy of the run')
+  for (const text of ['about money', 'Let me pay', 'A note']) expect(exported).not.toContain(text)
+  expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
 }
 
 it('a run that is resumed elsewhere sends the requests of one that is not, replays, and says nothing of its context', async () => {
   let taken = 0
+  let removed = 0
   await fc.assert(
     fc.asyncProperty(drawn, async (each) => {
       const here = await play(each, false)
@@ -198,14 +224,17 @@ it('a run that is resumed elsewhere sends the requests of one that is not, repla
           (agent) => [agent.name, agent],
         ),
       )
-      for (const { ledger, runId, said } of [here, there]) {
-        const context = { token: marker }
-        const report = await replayRun(ledger, runId, (name) => agents.get(name)!, { context })
-        expect(report.divergence).toBeUndefined()
+      for (const { ledger, runId, exported, said } of [here, there]) {
         expect(said).not.toContain(marker)
+        const replayed = replayRun(ledger, runId, (name) => agents.get(name)!, { context: { token: marker } })
+        if (isDigestsOnly(each.options)) {
+          removed++
+          await requireDigestsOnly({ ledger, runId, exported }, replayed)
+        } else requireSame(await replayed)
       }
     }),
     { numRuns: tries(100) },
   )
   expect(taken).toBeGreaterThan(0)
+  expect(removed).toBeGreaterThan(0)
 })
