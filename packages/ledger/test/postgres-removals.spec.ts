@@ -44,7 +44,10 @@ function bed(): RemovalBed {
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('taking content away from a ledger in Postgres', () => {
-  it.each(Object.entries({ ...removalCases, ...sealingCases, ...digestsOnlyCases }))('%s', async (_claim, keeps) => {
-    await expect(keeps(bed())).resolves.toBeUndefined()
-  })
+  it.each(Object.entries({ ...removalCases, ...sealingCases, ...digestsOnlyCases }))(
+    '%s',
+    async (_claim, keeps) => {
+      await expect(keeps(bed())).resolves.toBeUndefined()
+    },
+  )
 })

@@ -28,7 +28,10 @@ function bed(): RemovalBed {
 }
 
 describe('taking content away from a ledger file', () => {
-  it.each(Object.entries({ ...removalCases, ...sealingCases, ...digestsOnlyCases }))('%s', async (_claim, keeps) => {
-    await expect(keeps(bed())).resolves.toBeUndefined()
-  })
+  it.each(Object.entries({ ...removalCases, ...sealingCases, ...digestsOnlyCases }))(
+    '%s',
+    async (_claim, keeps) => {
+      await expect(keeps(bed())).resolves.toBeUndefined()
+    },
+  )
 })

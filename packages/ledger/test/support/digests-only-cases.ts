@@ -39,7 +39,7 @@ function desk(ledger: Ledger) {
     ...{ runtime, run, childId: begun.promise },
     settled: <T>(promise: Promise<T>): Promise<T> => untilSettled(clock, promise, outside),
     /** From here on, what the child run writes does not reach its ledger. */
-    holdChild(): void {
+    holdChild: (): void => {
       isHeld = true
     },
     letChildGo: (): void => gate.resolve(),

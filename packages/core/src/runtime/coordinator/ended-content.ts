@@ -66,7 +66,8 @@ async function isDueAbove(ledger: Ledger, runId: RunId): Promise<boolean | undef
 
 /** Costs the same for every child run of a parent, however many it has. */
 async function hasFinished(ledger: Ledger, runId: RunId): Promise<boolean> {
-  for await (const _end of ledger.find({ runId, types: ['run_finished'] })) return true
+  for await (const { type } of ledger.find({ runId, types: ['run_finished'] }))
+    if (type === 'run_finished') return true
   return false
 }
 
