@@ -11,7 +11,7 @@ import type { Case, Trial } from './case.ts'
 import { metered } from './meter.ts'
 import { fileIn } from './recorded-run.ts'
 
-const readersToWarmUp = 2
+const readersToWarmUp = 20
 
 export const wire: Case = {
   name: 'wire',
