@@ -15,7 +15,7 @@ export const crowd: Case = {
     const { runs = 0 } = trial.params
     const reply = { deltas: deltasOf(20), calls: [] }
     const script: Script = { replyOf: () => reply, maxTurns: 1, maxCalls: 0, toolMs: 0 }
-    const opened = await openWarm(trial, script, [{ script, times: 300 }])
+    const opened = await openWarm(trial, script, [{ script, times: 1_000 }])
     const before = residentMiB()
     const { value, ...took } = await metered(() =>
       Promise.all(Array.from({ length: runs }, () => opened.run())),

@@ -17,7 +17,7 @@ export const fanOut: Case = {
   async measure(trial) {
     const { calls = 0, toolMs = 0 } = trial.params
     const script = fanOutScript(calls, toolMs)
-    const opened = await openWarm(trial, script, [{ script: fanOutScript(100, 0), times: 10 }])
+    const opened = await openWarm(trial, script, [{ script: fanOutScript(200, toolMs), times: 20 }])
     const { value, ...took } = await metered(() => opened.run())
     if (value.results !== calls) throw new Error(`${value.results} of ${calls} tool results arrived.`)
     await requireSound(trial, script, opened, value)

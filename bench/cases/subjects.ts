@@ -1,6 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { requireWhole, type Script, type Seen, turnsScript } from '../subjects/script.ts'
+import {
+  deltasOf,
+  requireWhole,
+  type Script,
+  type ScriptedReply,
+  type Seen,
+  turnsScript,
+} from '../subjects/script.ts'
 import type { OpenedSubject, Subject } from '../subjects/subject.ts'
 import type { Trial } from './case.ts'
 
@@ -47,9 +54,13 @@ export interface WarmUp {
 /** Enough turns for all code of a turn to be compiled. */
 const turns: WarmUp = { script: turnsScript(300), times: 1 }
 
+/** The reply of the first run of a store. */
+const opening: ScriptedReply = { deltas: deltasOf(1), calls: [] }
+
 /**
  * Opens the subject of a trial with a script, after it has played others on stores of their own, so that its code is
- * compiled: what a process costs that has been up for a while.
+ * compiled, and one reply on the store that is measured, so that the store is open: what a process costs that has been up
+ * for a while.
  */
 export async function openWarm(
   trial: Trial,
@@ -68,7 +79,12 @@ export async function openWarm(
     for (let time = 0; time < warmUp.times; time++) requireWhole(warmUp.script, await opened.run())
     await opened.close()
   }
-  return await subject.open(script, place('measured'))
+  let isOpening = true
+  const replyOf = (turn: number): ScriptedReply => (isOpening ? opening : script.replyOf(turn))
+  const opened = await subject.open({ ...script, replyOf }, place('measured'))
+  await opened.run()
+  isOpening = false
+  return opened
 }
 
 /** Throws unless all arrived; in a smoke run, also unless what is stored is sound. */

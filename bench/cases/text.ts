@@ -14,7 +14,7 @@ export const text: Case = {
   async measure(trial) {
     const { deltas = 0 } = trial.params
     const script = textScript(deltas)
-    const opened = await openWarm(trial, script, [{ script: textScript(2_000), times: 10 }])
+    const opened = await openWarm(trial, script, [{ script: textScript(2_000), times: 60 }])
     const { value, ...took } = await metered(() => opened.run())
     if (value.replies !== 1) throw new Error(`The model was called ${value.replies} times.`)
     await requireSound(trial, script, opened, value)
