@@ -88,6 +88,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'testing/contract',
     'testing/contract-reads',
     'testing/contract-writes',
+    'testing/contract-drivers',
     'testing/doubles',
     'testing/simulation',
     'testing',

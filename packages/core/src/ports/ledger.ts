@@ -2,6 +2,7 @@ import type { Observable } from 'rxjs'
 import type { OutsideCommand } from '../vocabulary/events/command.ts'
 import type { EventType, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
+import type { RunLeases } from './run-leases.ts'
 
 /** The end of a run's ledger, and the epoch that may append to it. */
 export interface Head {
@@ -133,6 +134,7 @@ export interface TailedEvent {
  * - `isDriven`, where a ledger has it, returns whether a process drives a run: it has appended to it or taken it
  *   over, and has neither released it nor ended since. `undefined` if the store cannot know. A run that has not
  *   ended, waits for nothing and is not driven was interrupted.
+ * - `leases`, where a ledger has them, lets processes agree which of them resumes a run that no process drives.
  * - `removeContent`, where a ledger has it, removes the content of every event of a run that has ended, durably and for good: the
  *   facts stay, and who removed the rest, when and why. What was removed before stays as it is.
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
@@ -142,6 +144,7 @@ export interface TailedEvent {
  */
 export interface Ledger {
   readonly deltaDelayMs?: number
+  readonly leases?: RunLeases
   append(
     runId: RunId,
     expected: ExpectedHead,

@@ -6,18 +6,19 @@ import type { LedgerContractCase } from './contract/contract-case.ts'
 import { findCases } from './contract-reads/find-cases.ts'
 import { historyCases } from './contract-writes/history-cases.ts'
 import { inboxCases } from './contract-writes/inbox-cases.ts'
+import { leaseCases } from './contract-drivers/lease-cases.ts'
 import { listCases } from './contract-reads/list-cases.ts'
 import { lostAcknowledgementCases } from './contract-writes/lost-acknowledgement-cases.ts'
 import { malformedCases } from './contract-writes/malformed-cases.ts'
 import { nameCases } from './contract-writes/name-cases.ts'
 import { onceCases } from './contract-writes/once-cases.ts'
 import { readCases } from './contract-reads/read-cases.ts'
-import { releaseCases } from './contract-writes/release-cases.ts'
+import { releaseCases } from './contract-drivers/release-cases.ts'
 import { searchCases } from './contract-reads/search-cases.ts'
 import { sessionCases } from './contract-writes/session-cases.ts'
 import { sharedCases } from './contract-reads/shared-cases.ts'
 import { tailCases } from './contract-reads/tail-cases.ts'
-import { takeOverCases } from './contract-writes/take-over-cases.ts'
+import { takeOverCases } from './contract-drivers/take-over-cases.ts'
 
 export type { LedgerContractCase, OpenLedger } from './contract/contract-case.ts'
 
@@ -51,6 +52,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...inboxCases,
   ...changeCases,
   ...releaseCases,
+  ...leaseCases,
   ...closeCases,
   ...sharedCases,
 ]

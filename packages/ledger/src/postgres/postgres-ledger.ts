@@ -72,6 +72,12 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   let closing: Promise<void> | undefined
   const ledger: LedgerWithin = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
+    leases: {
+      take: (...args) => access.write(({ leases }) => leases.take(...args)),
+      renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
+      giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
+      expired: () => access.read(({ leases }) => leases.expired()),
+    },
     async append(runId, expected, events, appendOptions) {
       const head = await access.write(async (store) => {
         const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)

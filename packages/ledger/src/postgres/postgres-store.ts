@@ -19,6 +19,7 @@ import type { Connections } from './connection/connections.ts'
 import type { DatabasePlace } from './connection/database-place.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 import { isAfterEnd } from './connection/postgres-failure.ts'
+import { PostgresLeases } from './write/leases.ts'
 import { PostgresRemovals } from './write/removals.ts'
 import { PostgresSearch } from './rows/search.ts'
 import { PostgresTail } from './rows/tail.ts'
@@ -41,6 +42,7 @@ export class PostgresStore {
   readonly connections: Connections
   readonly search: PostgresSearch
   readonly removals: PostgresRemovals
+  readonly leases: PostgresLeases
   /** What runs begin with. */
   readonly pieces: PieceReader
   readonly #decoding: DecodingSource
@@ -59,6 +61,7 @@ export class PostgresStore {
       removals: (runId, fromSeq, toSeq) => removals.covering(runId, fromSeq, toSeq),
     }
     this.connections = connections
+    this.leases = new PostgresLeases(connections, quotedSchema)
     this.texts = statementTexts(quotedSchema)
     this.search = new PostgresSearch(connections, quotedSchema)
     this.tail = new PostgresTail(connections, place, this.texts)

@@ -58,6 +58,12 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   let closing: Promise<void> | undefined
   const ledger: SqliteLedger = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
+    leases: {
+      take: (...args) => access.write(({ leases }) => leases.take(...args)),
+      renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
+      giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
+      expired: () => access.read(({ leases }) => leases.expired()),
+    },
     async append(runId, expected, events, appendOptions) {
       access.requireOpen()
       const head = await driving(runId, expected.epoch, async () => {

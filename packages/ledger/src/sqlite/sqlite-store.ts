@@ -17,6 +17,7 @@ import { append, type SealedOptions } from './write/append.ts'
 import { auditQueries, type AuditQueries } from './rows/audit-queries.ts'
 import { Transactions, type AroundCommits } from './write/transactions.ts'
 import { GroupCommit } from './write/group-commit.ts'
+import { SqliteLeases } from './write/leases.ts'
 import { ProjectionStatements } from './write/projection-statements.ts'
 import { listRuns } from './rows/list-runs.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './rows/queries.ts'
@@ -39,6 +40,7 @@ export class SqliteStore {
   #audits: AuditQueries | undefined
   #search: SqliteSearch | undefined
   #removals: SqliteRemovals | undefined
+  #leases: SqliteLeases | undefined
   #projections: ProjectionStatements | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>, around?: AroundCommits) {
@@ -63,6 +65,11 @@ export class SqliteStore {
   get removals(): SqliteRemovals {
     this.#removals ??= new SqliteRemovals(this.#database)
     return this.#removals
+  }
+
+  get leases(): SqliteLeases {
+    this.#leases ??= new SqliteLeases(this.#database, this.group)
+    return this.#leases
   }
 
   get projections(): ProjectionStatements {

@@ -49,6 +49,7 @@ CREATE TABLE "event" ("pos" integer primary key autoincrement, "run_id" text not
 CREATE TABLE "history" ("name" text not null primary key, "before" text, "digest" text not null, "body" blob not null) strict;
 CREATE TABLE "history_use" ("pos" integer primary key, "name" text not null) strict;
 CREATE TABLE "inbox" ("pos" integer primary key autoincrement, "run_id" text not null, "key" text not null, "kind" text not null, "body" blob not null, "at" integer not null, "taken_seq" integer, constraint "inbox_key" unique ("run_id", "key")) strict;
+CREATE TABLE "lease" ("run_id" text not null primary key, "holder" text not null, "epoch" integer not null, "until" integer not null) strict, without rowid;
 CREATE TABLE "payload" ("pos" integer primary key, "salt" blob not null, "body" blob not null) strict;
 CREATE TABLE "projection" ("name" text not null primary key, "version" text not null, "revision" integer not null, "cursor" text not null) strict, without rowid;
 CREATE TABLE "removal" ("pos" integer primary key autoincrement, "run_id" text not null, "from_seq" integer not null, "to_seq" integer not null, "kind" text not null, "at" integer not null, "by" text not null, "reason" text, "kept" text, "head_hash" text, "hash" blob not null) strict;

@@ -61,7 +61,9 @@ export async function allVerifiedIn(
 /** Removes all that a schema holds, which only its owner can. */
 export function emptyIn(schema: string): Promise<void> {
   return tamperIn(schema, async (client) => {
-    await client.query('delete from run; delete from event; delete from payload; delete from inbox')
+    await client.query(
+      'delete from run; delete from event; delete from payload; delete from inbox; delete from lease',
+    )
   })
 }
 

@@ -1,6 +1,14 @@
-import { LedgerConflictError, type Clock, type Ledger, type RunId, type Runtime } from '@tallystick/core'
+import {
+  LedgerConflictError,
+  LedgerUnavailableError,
+  type Clock,
+  type Ledger,
+  type RunId,
+  type Runtime,
+} from '@tallystick/core'
 import { defaultHost, option, requireOptions } from '@tallystick/core/kit'
-import { dueRuns } from './due-runs.ts'
+import { dueRuns, type Judging } from './due-runs.ts'
+import { HeldLeases } from './held-leases.ts'
 import { KnownWaits } from './known-waits.ts'
 
 /** What a supervisor supervises. */
@@ -15,6 +23,12 @@ export interface SuperviseOptions {
    * for so many milliseconds. Without it such runs are left alone. Choose more than your longest tool call takes.
    */
   readonly quietMs?: number | undefined
+  /**
+   * If the ledger has leases (SQLite, Postgres): how long the lease of a run lasts that it drives, in milliseconds. It
+   * renews the lease three times as often, so that another supervisor takes the run up so long after this process has
+   * died. Default: 15 seconds.
+   */
+  readonly leaseMs?: number | undefined
   /** How many runs it drives at a time; the others wait for the next look. Default: 32. */
   readonly maxRuns?: number | undefined
   /** Returns the context of a run that is resumed. */
@@ -41,6 +55,7 @@ const superviseOptions = fields<SuperviseOptions>(
     ledger: anyObject,
     everyMs: maybe(milliseconds),
     quietMs: maybe(milliseconds),
+    leaseMs: maybe(numberFrom(1)),
     maxRuns: maybe(numberFrom(1, { whole: true })),
     context: maybe(anyFunction),
     report: maybe(anyFunction),
@@ -52,7 +67,8 @@ const superviseOptions = fields<SuperviseOptions>(
 /**
  * Resumes the runs of a ledger that would otherwise wait for ever: runs whose process has died, runs whose deadline or
  * approval expired while they waited, and runs with a command in their inbox that no process reads. Several may
- * supervise one ledger: a resume raises the epoch of the run, so only one of them drives it.
+ * supervise one ledger: the one that has the lease of a run resumes it. Where the ledger has no leases, two may resume the
+ * same run; a resume raises the epoch of the run, so only one of them drives it.
  */
 export function supervise(options: SuperviseOptions): Supervisor {
   requireOptions('supervise', superviseOptions, options)
@@ -79,37 +95,61 @@ export function supervise(options: SuperviseOptions): Supervisor {
 
 /** Resumes the runs that are due now. Never rejects: a ledger that fails now may work at the next look. */
 function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
-  const { runtime, maxRuns = 32, context, clock = defaultHost.clock, report = defaultHost.report } = options
-  const judging = { clock, quietMs: options.quietMs, waits: new KnownWaits(options.ledger) }
-  const driving = new Set<RunId>()
-  /** Runs that this process cannot drive, by the event at which it has tried. */
-  const refused = new Map<RunId, number>()
-  const drive = async (runId: RunId, seq: number): Promise<void> => {
-    driving.add(runId)
-    try {
-      await runtime.resume(runId, { context: context?.(runId) }).result
-      refused.delete(runId)
-    } catch (error) {
-      // Another supervisor was first.
-      if (error instanceof LedgerConflictError) return
-      refused.set(runId, seq)
-      report(error, `Run ${runId} could not be taken up`)
-    } finally {
-      driving.delete(runId)
-    }
-  }
+  const { ledger, maxRuns = 32, quietMs, leaseMs = 15_000 } = options
+  const { clock = defaultHost.clock, report = defaultHost.report } = options
+  const judging: Judging = { clock, quietMs, waits: new KnownWaits(ledger) }
+  const held = new HeldLeases(ledger, { clock, report, leaseMs })
+  const driver = driverOf(options, report, held)
   return async () => {
     const taken: RunId[] = []
     try {
-      for await (const { runId, seq } of dueRuns(options.ledger, judging)) {
-        if (driving.size >= maxRuns) break
-        if (driving.has(runId) || refused.get(runId) === seq) continue
+      const expired = await held.expired()
+      for await (const { runId, seq } of dueRuns(ledger, judging, expired)) {
+        if (driver.driving.size >= maxRuns) break
+        if (!driver.mayDrive(runId, seq) || !(await held.take(runId, seq))) continue
         taken.push(runId)
-        void drive(runId, seq)
+        void driver.drive(runId, seq)
       }
     } catch (error) {
       report(error, 'A supervisor could not read its ledger')
     }
     return taken
+  }
+}
+
+interface Driver {
+  readonly driving: ReadonlySet<RunId>
+  mayDrive(runId: RunId, seq: number): boolean
+  /** Resumes a run whose lease this supervisor has, and gives the lease back when the run has stopped. */
+  drive(runId: RunId, seq: number): Promise<void>
+}
+
+function driverOf(
+  { runtime, context }: SuperviseOptions,
+  report: (error: unknown, what: string) => void,
+  held: HeldLeases,
+): Driver {
+  const driving = new Set<RunId>()
+  /** Runs that this process cannot drive, by the event at which it has tried. */
+  const refused = new Map<RunId, number>()
+  return {
+    driving,
+    mayDrive: (runId, seq) => !driving.has(runId) && refused.get(runId) !== seq,
+    async drive(runId, seq) {
+      driving.add(runId)
+      try {
+        await runtime.resume(runId, { context: context?.(runId) }).result
+        refused.delete(runId)
+      } catch (error) {
+        // Another process was first.
+        if (error instanceof LedgerConflictError) return
+        // A store that is not available now may be at the next look.
+        if (!(error instanceof LedgerUnavailableError)) refused.set(runId, seq)
+        report(error, `Run ${runId} could not be taken up`)
+      } finally {
+        driving.delete(runId)
+        await held.giveBack(runId)
+      }
+    },
   }
 }

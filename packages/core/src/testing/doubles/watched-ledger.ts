@@ -14,6 +14,7 @@ export interface WatchedLedger {
  * is under way.
  */
 export function watchedLedger(ledger: Ledger): WatchedLedger {
+  const { leases } = ledger
   const underWay = new Set<Promise<unknown>>()
   const watch = <T>(call: Promise<T>): Promise<T> => {
     const ended: Promise<unknown> = call.then(
@@ -49,6 +50,14 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
       ...(ledger.removeContent && {
         removeContent: (runId: RunId, why: ContentRemoval) =>
           watch(ledger.removeContent?.(runId, why) ?? Promise.resolve()),
+      }),
+      ...(leases && {
+        leases: {
+          take: (...args) => watch(leases.take(...args)),
+          renew: (...args) => watch(leases.renew(...args)),
+          giveBack: (...args) => watch(leases.giveBack(...args)),
+          expired: () => watch(leases.expired()),
+        },
       }),
       close: () => watch(ledger.close()),
     },

@@ -25,6 +25,7 @@ const tableNames = [
   'run_agent',
   'session_summary',
   'spending',
+  'lease',
 ]
 
 /**

@@ -11,6 +11,7 @@ import { addRemovals } from '../migrations/0004-removals.ts'
 import { addHistories } from '../migrations/0005-histories.ts'
 import { addInboxEnds } from '../migrations/0006-inbox-ends.ts'
 import { addPackedRows } from '../migrations/0007-packed-rows.ts'
+import { addLeases } from '../migrations/0008-leases.ts'
 import { isContention } from '../connection/postgres-failure.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
@@ -24,6 +25,7 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
   addHistories,
   addInboxEnds,
   addPackedRows,
+  addLeases,
 ]
 
 /** How often a migration begins anew that Postgres undid for the sake of others. */

@@ -9,6 +9,7 @@ import { historyMigration } from '../migrations/0005-histories.ts'
 import { inboxEndsMigration } from '../migrations/0006-inbox-ends.ts'
 import { packedRowsMigration } from '../migrations/0007-packed-rows.ts'
 import { fewerIndexesMigration } from '../migrations/0008-fewer-indexes.ts'
+import { leaseMigration } from '../migrations/0009-leases.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -20,6 +21,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0006-inbox-ends': inboxEndsMigration,
   '0007-packed-rows': packedRowsMigration,
   '0008-fewer-indexes': fewerIndexesMigration,
+  '0009-leases': leaseMigration,
 }
 
 /** The `user_version` of the newest schema. */

@@ -1,0 +1,60 @@
+// A process that drives and supervises runs of a Postgres ledger until it is killed, or its parent is gone. Arguments: the
+// connection string, the schema, and how long a lease lasts, in milliseconds.
+import { Observable } from 'rxjs'
+import { createRuntime, defineAgent, type Model } from '@tallystick/core'
+import { postgresLedger } from '@tallystick/ledger/postgres'
+import { supervise } from '@tallystick/server'
+import type { Asked, Told } from './supervising.ts'
+
+const [connectionString = '', schema = '', leaseMs = ''] = process.argv.slice(2)
+const tell = (told: Told): void => void process.send?.(told)
+const report = (error: unknown, what: string): void => tell({ fault: `${what}: ${String(error)}` })
+
+let isAnswering = false
+const waiting: (() => void)[] = []
+
+/** Tells its parent of each call, and answers when the parent says so. */
+const model: Model = {
+  provider: 'test',
+  api: 'test',
+  modelId: 'patient',
+  stream: ({ messages }) =>
+    new Observable((subscriber) => {
+      const [asked] = messages.flatMap((message) => (message.role === 'user' ? message.parts : []))
+      const answer = (): void => {
+        subscriber.next({ type: 'model_text', part: 0, text: 'Done.' })
+        subscriber.next({ type: 'model_usage', usage: { inputTokens: 1, outputTokens: 1 } })
+        const parts = [{ part: 0, type: 'text', text: 'Done.' }] as const
+        subscriber.next({ type: 'model_finished', stopReason: 'end', parts })
+        subscriber.complete()
+      }
+      subscriber.next({ type: 'model_started' })
+      tell({ called: asked?.type === 'text' ? asked.text : '' })
+      if (isAnswering) answer()
+      else waiting.push(answer)
+    }),
+}
+
+const agent = defineAgent({ name: 'patient', instructions: 'Wait.', model })
+const ledger = postgresLedger({ connectionString, schema })
+const runtime = createRuntime({ ledger, agents: [agent], host: { report } })
+// It looks when its parent asks it to. Every run that nothing is recorded of counts as quiet.
+const supervisor = supervise({
+  ...{ runtime, ledger, report, everyMs: 2 ** 31 - 1, quietMs: 1, leaseMs: Number(leaseMs) },
+})
+
+async function carryOut(asked: Asked): Promise<void> {
+  if ('start' in asked) tell({ started: runtime.run(agent, asked.start).id })
+  if ('look' in asked) tell({ taken: await supervisor.look() })
+  if ('answer' in asked) {
+    isAnswering = true
+    for (const answer of waiting.splice(0)) answer()
+    await runtime.idle()
+    tell({ idle: true })
+  }
+}
+
+process.on('message', (asked: Asked) => void carryOut(asked))
+process.on('disconnect', () => process.exit())
+await ledger.head(crypto.randomUUID() as never)
+tell({ ready: true })

@@ -1,0 +1,88 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+
+/** What a supervising process is asked: to start a run, to look for runs, to answer every model call. */
+export type Asked = { readonly start: string } | { readonly look: true } | { readonly answer: true }
+
+/** What it tells. */
+export type Told =
+  | { readonly ready: true }
+  | { readonly started: string }
+  | { readonly taken: readonly string[] }
+  | { readonly called: string }
+  | { readonly idle: true }
+  | { readonly fault: string }
+
+/** A process of its own that drives and supervises runs. */
+export interface Supervising {
+  /** The inputs of the runs for which it has called its model, in order. */
+  readonly calls: readonly string[]
+  readonly faults: readonly string[]
+  /** Starts a run, and resolves when its model has been called. */
+  start(input: string): Promise<void>
+  /** Looks once, and returns the runs that it takes up. */
+  look(): Promise<readonly string[]>
+  /** Resolves when it has called its model so often. */
+  called(times: number): Promise<void>
+  /** Answers every model call, and resolves when it drives no run any more. */
+  answer(): Promise<void>
+  /** Kills it at once, as a crash does. */
+  kill(): Promise<void>
+}
+
+/** Starts a process, which does not outlive the test. */
+export async function startSupervising(...args: readonly string[]): Promise<Supervising> {
+  const child = fork(join(import.meta.dirname, 'supervising-process.ts'), [...args])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const calls: string[] = []
+  const faults: string[] = []
+  const hearers = new Set<(told: Told) => void>()
+  child.on('message', (told: Told) => {
+    if ('called' in told) calls.push(told.called)
+    if ('fault' in told) faults.push(told.fault)
+    for (const hear of hearers) hear(told)
+  })
+  const heard = (isIt: (told: Told) => boolean): Promise<Told> =>
+    new Promise((resolve, reject) => {
+      const end = (code: number | null): void => reject(new Error(`A supervising process ended (${code}).`))
+      const hear = (told: Told): void => {
+        if (!isIt(told)) return
+        hearers.delete(hear)
+        child.off('exit', end)
+        resolve(told)
+      }
+      hearers.add(hear)
+      child.on('exit', end)
+    })
+  const ask = async (asked: Asked, field: string): Promise<Told> => {
+    const answer = heard((told) => field in told)
+    child.send(asked)
+    return await answer
+  }
+  const called = async (times: number): Promise<void> => {
+    if (calls.length < times) await heard(() => calls.length >= times)
+  }
+  await heard((told) => 'ready' in told)
+  return {
+    calls,
+    faults,
+    called,
+    async start(input) {
+      const times = calls.length + 1
+      await ask({ start: input }, 'started')
+      await called(times)
+    },
+    async look() {
+      const told = await ask({ look: true }, 'taken')
+      return 'taken' in told ? told.taken : []
+    },
+    answer: async () => void (await ask({ answer: true }, 'idle')),
+    async kill() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
+import { createRuntime, defineAgent } from '@tallystick/core'
+import { checkLaws, scriptedModel } from '@tallystick/core/testing'
+import { runSummaries, verifyLedger } from '@tallystick/ledger'
+import { postgresLedger } from '@tallystick/ledger/postgres'
+import { startSupervising } from './kit/supervising.ts'
+
+const server = inject('postgres')
+const connectionString = 'connectionString' in server ? server.connectionString : ''
+const leaseMs = 1_500
+
+// Only a platform without Postgres leaves it out, and the run says so.
+describe.skipIf(connectionString === '')('supervisors of several processes on one Postgres ledger', () => {
+  it('take up each run of a killed process once, leave it to its holder, and take it up when that one is killed', async () => {
+    const schema = `leases_${process.pid}`
+    const ledger = postgresLedger({ connectionString, schema })
+    onTestFinished(() => ledger.close())
+    const agent = defineAgent({
+      name: 'quick',
+      instructions: 'Answer.',
+      model: scriptedModel([{ text: 'Yes.' }]),
+    })
+    const ended = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Hi.').result
+    const start = (): ReturnType<typeof startSupervising> =>
+      startSupervising(connectionString, schema, String(leaseMs))
+    const inputs = Array.from({ length: 8 }, (_, index) => `run ${index}`)
+    const first = await start()
+    for (const input of inputs) await first.start(input)
+    await first.kill()
+
+    const [left, right] = await Promise.all([start(), start()])
+    const both = [left, right]
+    const calls = (): readonly string[] => both.flatMap((each) => each.calls)
+    while (calls().length < inputs.length) await Promise.all(both.map((each) => each.look()))
+    await ledger.leases?.take(ended.runId, 'the clock', 2 * leaseMs)
+
+    // For twice as long as a lease lasts that is not renewed, nothing is recorded, and no run changes hands.
+    while (!(await ledger.leases?.take(ended.runId, 'the test', 1))) {
+      const found = await Promise.all(both.map((each) => each.look()))
+      expect(found).toEqual([[], []])
+    }
+    expect(calls().toSorted()).toEqual(inputs)
+
+    const [holder, other] = left.calls.length > 0 ? [left, right] : [right, left]
+    const orphaned = [...holder.calls]
+    await holder.kill()
+    while (other.calls.length < inputs.length) await other.look()
+    await other.answer()
+    expect(other.calls.toSorted()).toEqual(inputs)
+    expect(other.calls.slice(-orphaned.length).toSorted()).toEqual(orphaned.toSorted())
+    expect([...holder.faults, ...other.faults]).toEqual([])
+
+    const runs = await Array.fromAsync(runSummaries(ledger))
+    expect(runs.map(({ status }) => status)).toEqual([ended.runId, ...inputs].map(() => 'done'))
+    for (const { runId } of runs) expect(checkLaws(await Array.fromAsync(ledger.read(runId)))).toEqual([])
+    expect(await ledger.leases?.expired()).toEqual([])
+    expect((await Array.fromAsync(verifyLedger(ledger))).at(-1)).toMatchObject({
+      ok: true,
+      runs: runs.length,
+    })
+  })
+})
