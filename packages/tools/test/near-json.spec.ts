@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { fittedValue } from '../src/repair/fitted-value.ts'
 import { nearJson } from '../src/repair/near-json.ts'
+import { repairedInput } from '../src/repair/repaired-input.ts'
 
 const fence = 'a code fence around it was removed'
 const comments = 'comments were removed'
@@ -42,6 +43,9 @@ describe('a text that is nearly JSON', () => {
     ['["a"', ['a'], [cut]],
     ['"{\\"a\\":1}"', { a: 1 }, [text]],
     ["```json\n{a:'x',}\n```", { a: 'x' }, [fence, keys, quotes, commas]],
+    ['{"a" : 1}', { a: 1 }, []],
+    ['{"a":1 /*/ 2 */}', { a: 1 }, [comments]],
+    [' ```json\n{"a":1}\n``` \n', { a: 1 }, [fence]],
     ['{"__proto__":{"x":1}}', JSON.parse('{"__proto__":{"x":1}}'), []],
   ])('%j is read', (given, value, repairs) => {
     expect(nearJson(given)).toEqual({ value, repairs, isCut: repairs.includes(cut) })
@@ -52,6 +56,7 @@ describe('a text that is nearly JSON', () => {
     ['a name without a value', '{"a"'],
     ['a name without a value after its colon', '{"a":'],
     ['a name without a colon', '{"a" 1}'],
+    ['another sign for a colon', '{"a"=1}'],
     ['the same name twice', '{"a":1,"a":2}'],
     ['an escape that JSON does not know', '{"a":"C:\\dir"}'],
     ['half an escape', '{"a":"\\u00"}'],
@@ -71,22 +76,27 @@ describe('a text that is nearly JSON', () => {
     ['a number that is too large', '{"a":1e999}'],
     ['a comment without an end', '{"a":1 /* b }'],
     ['a line comment without an end', '{"a":1 // b }'],
+    ['a line comment alone', '// {"a":1}'],
     ['a name that is a number', '{1:2}'],
     ['a name that is missing', '{:2}'],
     ['the wrong closing bracket', '{"a":[1}]'],
     ['a fence without an end', '```json\n{"a":1}'],
+    ['a fence with brackets for its end', '```json\n{"a":1}]]]'],
     ['a fence alone', '```json ```'.slice(0, 10)],
     ['a text that holds no JSON', '"plain"'],
     ['nothing', ''],
     ['only brackets', ']]'],
     ['too many brackets', '['.repeat(66)],
-    ['too much', `"${'x'.repeat(200_000)}"`],
+    ['too many names in each other', `${'{"a":'.repeat(65)}{`],
+    ['too much', `["${'x'.repeat(199_997)}"]`],
   ])('%s is not guessed at', (_what, given) => {
     expect(nearJson(given)).toBeUndefined()
   })
 
-  it('as deep as is allowed is read', () => {
+  it('as deep and as long as is allowed is read', () => {
     expect(nearJson('['.repeat(65))?.isCut).toBe(true)
+    expect(nearJson(`${'{"a":'.repeat(64)}{`)?.isCut).toBe(true)
+    expect(nearJson(`["${'x'.repeat(199_996)}"]`)?.repairs).toEqual([])
   })
 
   it('that is JSON is read as what it is, or left alone, and any text ends', () => {
@@ -118,7 +128,12 @@ describe('a value that nearly fits a schema', () => {
       0.30000000000000004,
       'a number',
     ],
+    ['a number of few digits among blanks', 'number', '  1234567890.50  ', 1234567890.5, 'a number'],
+    ['a number of fifteen digits', 'number', '12345678901234.0', 12345678901234, 'a number'],
+    ['a number of sixteen digits', 'number', '123456789012345.0', '123456789012345.0'],
     ['a truth value', 'boolean', 'false', false, 'true or false'],
+    ['a truth value for a number', 'number', 'true', 'true'],
+    ['nothing for an object', 'object', null, null],
     ['a list', 'array', '[1,"b"]', [1, 'b'], 'a list'],
     ['an object', 'object', '{"b":1}', { b: 1 }, 'an object'],
     ['no integer', 'integer', '1.5', '1.5'],
@@ -164,6 +179,7 @@ describe('a value that nearly fits a schema', () => {
       ...{ value: {}, repairs: ['it was a text and was read as an object'] },
     })
     expect(fittedValue(undefined, '{}').value).toBe('{}')
+    expect(fittedValue({ properties: { a: null } }, { a: '{}' }).value).toEqual({ a: '{}' })
   })
 
   it('is left alone deeper than any input', () => {
@@ -177,5 +193,27 @@ describe('a value that nearly fits a schema', () => {
     const [inner] = value as unknown[]
     const { items } = schema as { items: object }
     expect(fittedValue(items as never, inner as never).repairs).toHaveLength(1)
+  })
+})
+
+describe('a repaired input', () => {
+  const inputSchema = { type: 'object', properties: { n: { type: 'number' } } }
+  const repaired = (text: string) =>
+    repairedInput({ inputSchema }, { malformed: { text, bytes: text.length, truncated: false } } as never)
+
+  it.each(['[1,]', "'5'", '5 /* five */', 'None', 'five', '{"n":'])('%j is none', (given) => {
+    expect(repaired(given)).toBeUndefined()
+  })
+
+  it('holds what was made of it, and that its end was guessed', () => {
+    expect(repaired('{"n":"1"')).toEqual({
+      ...{ input: { n: 1 }, isGuess: true },
+      repairs: [cut, 'n was a text and was read as a number'],
+    })
+    expect(repaired('{"n":1,}')).toEqual({ input: { n: 1 }, repairs: [commas], isGuess: false })
+  })
+
+  it('is none where nothing had to be made of it', () => {
+    expect(repairedInput({ inputSchema }, { input: { n: true } } as never)).toBeUndefined()
   })
 })

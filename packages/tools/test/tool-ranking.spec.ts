@@ -25,6 +25,39 @@ const office = [
 ]
 const index = toolIndex(office)
 
+/** BM25 as a textbook has it, over the words of each tool; a beginning counts half where no tool has the word. */
+function textbookScores(
+  tools: readonly Readonly<Record<'name' | 'description' | 'inputs', readonly string[]>>[],
+  query: readonly string[],
+): ReadonlyMap<string, number> {
+  const [k, b] = [1.2, 0.75]
+  const times = (words: readonly string[], word: string) => words.filter((each) => each === word).length
+  const frequency = ({ name, description, inputs }: (typeof tools)[number], word: string) =>
+    3 * times(name, word) + times(description, word) + times(inputs, word) / 2
+  const length = ({ name, description, inputs }: (typeof tools)[number]) =>
+    3 * name.length + description.length + inputs.length / 2
+  const mean = tools.map(length).reduce((sum, each) => sum + each) / tools.length
+  const known = new Set(
+    tools.flatMap(({ name, description, inputs }) => [...name, ...description, ...inputs]),
+  )
+  const share = (word: string) =>
+    query.includes(word)
+      ? 1
+      : query.some((asked) => !known.has(asked) && (asked.startsWith(word) || word.startsWith(asked)))
+        ? 0.5
+        : 0
+  const score = (each: (typeof tools)[number]) =>
+    [...known]
+      .map((word) => {
+        const having = tools.filter((other) => frequency(other, word) > 0).length
+        const rarity = Math.log(1 + (tools.length - having + 0.5) / (having + 0.5))
+        const f = frequency(each, word)
+        return (share(word) * rarity * f * (k + 1)) / (f + k * (1 - b + (b * length(each)) / mean))
+      })
+      .reduce((sum, part) => sum + part)
+  return new Map(tools.map((each) => [each.name.join('_'), score(each)]))
+}
+
 describe('the words of a text', () => {
   it.each<[string, readonly string[]]>([
     ['getWeatherForCity', ['get', 'weather', 'for', 'citi']],
@@ -64,6 +97,7 @@ describe('a search over tools', () => {
       tool('resend', 'send'),
     ])
     expect(many.find(' send ')).toEqual(['Send', 'send_mail', 'resend'])
+    expect(many.find('SEND')).toEqual(['Send', 'send_mail', 'resend'])
   })
 
   it('knows a word by its beginning where no tool has it, and counts that less', () => {
@@ -73,6 +107,7 @@ describe('a search over tools', () => {
     expect(two.find('channelling')).toEqual(['a', 'b'])
     expect(toolIndex([tool('a', 'weathervane'), tool('b', 'city')]).find('weather city')).toEqual(['b', 'a'])
     expect(two.find('we')).toEqual([])
+    expect(two.find('wea')).toEqual(['c', 'b'])
     expect(toolIndex([tool('a', 'at')]).find('atlas')).toEqual([])
   })
 
@@ -100,6 +135,36 @@ describe('a search over tools', () => {
     expect(index.find('astronomy')).toEqual([])
     expect(index.find('')).toEqual([])
     expect(toolIndex([]).find('log')).toEqual([])
+  })
+
+  it('ranks by BM25, with a name worth three times a description and an input half of it', () => {
+    const word = fc.constantFrom('lamp', 'lampart', 'lampion', 'door', 'wall', 'wallpost')
+    const texts = fc.record({
+      name: fc.array(word, { maxLength: 2 }),
+      description: fc.array(word, { maxLength: 12 }),
+      inputs: fc.uniqueArray(word, { maxLength: 3 }),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(texts, { minLength: 2, maxLength: 6 }),
+        fc.array(word, { minLength: 1, maxLength: 3 }),
+        (given, query) => {
+          const named = given.map((each, at) => ({
+            ...each,
+            name: [`n${'abcdef'.charAt(at)}`, ...each.name],
+          }))
+          const ranked = toolIndex(
+            named.map(({ name, description, inputs }) => tool(name.join('_'), description.join(' '), inputs)),
+          ).find(query.join(' '))
+          const scores = textbookScores(named, query)
+          const found = ranked.map((name) => scores.get(name) ?? 0)
+          expect(ranked).toHaveLength([...scores.values()].filter((score) => score > 0).length)
+          for (const [at, score] of found.slice(1).entries())
+            expect(score).toBeLessThanOrEqual((found[at] ?? 0) + 1e-9)
+        },
+      ),
+      { numRuns: tries(1_500) },
+    )
   })
 
   it('finds each tool by its name and by its description, whatever they say', () => {

@@ -19,7 +19,7 @@ export function fittedValue(schema: Json | undefined, value: Json): FittedValue 
 
 function fitted(schema: Json | undefined, value: Json, path: readonly string[], repairs: string[]): Json {
   if (path.length > maxDepth || !isObject(schema)) return value
-  const types = [schema['type'] ?? []].flat()
+  const types = [schema['type']].flat()
   const read = typeof value === 'string' && !types.includes('string') ? readAs(types, value) : undefined
   if (read !== undefined) repairs.push(`${placeOf(path)} was a text and was read as ${read.kind}`)
   const own = read === undefined ? value : read.value
@@ -31,7 +31,8 @@ function fitted(schema: Json | undefined, value: Json, path: readonly string[], 
   const { properties } = schema
   return Object.fromEntries(
     Object.entries(own).map(([key, item]) => {
-      const inner = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined
+      // What every object inherits says nothing as a schema.
+      const inner = isObject(properties) ? properties[key] : undefined
       return [key, fitted(inner, item, [...path, key], repairs)]
     }),
   )
@@ -39,7 +40,7 @@ function fitted(schema: Json | undefined, value: Json, path: readonly string[], 
 
 /** What a text says, where that is of one of the types. */
 function readAs(
-  types: readonly Json[],
+  types: readonly (Json | undefined)[],
   text: string,
 ): { readonly kind: string; readonly value: Json } | undefined {
   const value = parsed(text)

@@ -83,7 +83,7 @@ class Reader {
 
   #withoutFence(text: string): string {
     const opening = /^```[a-zA-Z]*\s/.exec(text)?.[0]
-    if (opening === undefined || !text.endsWith('```') || text.length < opening.length + 3) return text
+    if (opening === undefined || !text.endsWith('```')) return text
     this.repairs.add('fence')
     return text.slice(opening.length, -3)
   }
@@ -185,7 +185,7 @@ class Reader {
   }
 
   #escape(): string {
-    const char = this.#text[this.#at++] ?? ''
+    const char = this.#text.charAt(this.#at++)
     if (char !== 'u') {
       const said = escapes[char]
       if (said === undefined) throw unreadable
@@ -204,7 +204,7 @@ class Reader {
       if (opening !== '//' && opening !== '/*') return
       this.repairs.add('comments')
       const end = this.#text.indexOf(opening === '//' ? '\n' : '*/', this.#at + 2)
-      if (end < 0) throw unreadable
+      if (end === -1) throw unreadable
       this.#at = end + (opening === '//' ? 1 : 2)
     }
   }

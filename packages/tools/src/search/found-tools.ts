@@ -33,17 +33,19 @@ export function* namesBack(messages: readonly Message[], searchName: string): Ge
   for (const message of messages.toReversed()) {
     if (message.role !== 'tool') continue
     for (const { name, outcome } of message.results) if (outcome !== 'unknown_tool') yield name
-    const searches = message.results.filter(({ name }) => name === searchName).map(namesFound)
-    const most = Math.max(0, ...searches.map(({ length }) => length))
-    for (let rank = 0; rank < most; rank++) yield* searches.flatMap((names) => names.slice(rank, rank + 1))
+    const found = message.results.filter(({ name }) => name === searchName).flatMap(namesFound)
+    yield* found.toSorted((a, b) => a.rank - b.rank).map(({ name }) => name)
   }
 }
 
-/** The names in a result of a search: none where it failed, or was cut or changed on its way to the model. */
-function namesFound({ content }: ToolResult): readonly string[] {
+/**
+ * The names in a result of a search, each with its place in it: none where the search failed, or its result was cut or
+ * changed on its way to the model.
+ */
+function namesFound({ content }: ToolResult): readonly { readonly name: string; readonly rank: number }[] {
   try {
-    const { found } = JSON.parse(textOf(content)) as Partial<Found>
-    return (found ?? []).map(({ name }) => name)
+    const { found } = JSON.parse(textOf(content)) as Found
+    return found.map(({ name }, rank) => ({ name, rank }))
   } catch {
     return []
   }

@@ -34,15 +34,15 @@ export function toolIndex(tools: readonly Pick<Tool, 'name' | 'description' | 'i
     for (const word of words.keys()) counts.set(word, (counts.get(word) ?? 0) + 1)
 
   const rarity = (word: string): number => {
-    const count = counts.get(word) ?? 0
-    return Math.log(1 + (entries.length - count + 0.5) / (count + 0.5))
+    const count = counts.get(word) as number
+    return Math.log((entries.length + 1) / (count + 0.5))
   }
   const score = ({ words, length }: Entry, asked: ReadonlyMap<string, number>): number => {
     const norm = saturation * (1 - lengthShare + (lengthShare * length) / meanLength)
     let sum = 0
     for (const [word, share] of asked) {
       const weight = words.get(word) ?? 0
-      sum += (share * rarity(word) * weight * (saturation + 1)) / (weight + norm)
+      sum += (share * rarity(word) * weight) / (weight + norm)
     }
     return sum
   }
@@ -53,10 +53,10 @@ export function toolIndex(tools: readonly Pick<Tool, 'name' | 'description' | 'i
       return entries
         .map((entry) => ({
           name: entry.name,
-          score: entry.name.toLowerCase() === exact ? Infinity : score(entry, asked),
+          score: entry.name.toLowerCase() === exact ? Number.MAX_VALUE : score(entry, asked),
         }))
         .filter((found) => found.score > 0)
-        .toSorted((a, b) => (a.score === b.score ? 0 : b.score - a.score))
+        .toSorted((a, b) => b.score - a.score)
         .map(({ name }) => name)
     },
   }
