@@ -54,6 +54,14 @@ describe('approval policies', () => {
     expect(await verdictOf(policy, 107, 'FR')).toBe('over 100; abroad')
     expect(await verdictOf(allOf(large, 'never'), 107)).toBe(false)
     expect(await verdictOf(allOf(), 107)).toBe(false)
+    expect(await verdictOf(allOf(large), 107)).toBe('over 100')
+  })
+
+  it('give the reasons that there are, and `true` where there is none', async () => {
+    const answers = (...given: readonly (string | true)[]) =>
+      allOf(...given.map((answer) => () => answer))({}, {} as never)
+    expect(await answers('', 'b', true, 'c')).toBe('b; c')
+    expect(await answers('', true)).toBe(true)
   })
 
   it('compose', async () => {

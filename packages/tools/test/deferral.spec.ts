@@ -40,7 +40,9 @@ describe('settledLater', () => {
     expect(() => settledLater({ externalId: '' })).toThrow(
       'externalId is an empty text; expected what names the call',
     )
-    expect(() => settledLater({ externalId: 'job-1', deadlineMs: 0 })).toThrow('above 0')
+    for (const deadlineMs of [0, Infinity, Number.NaN])
+      expect(() => settledLater({ externalId: 'job-1', deadlineMs })).toThrow('above 0')
+    expect(settledLater({ externalId: 'job-1', deadlineMs: 0.5 }).deadlineMs).toBe(0.5)
   })
 
   it.each<[string, unknown, string]>([

@@ -5,8 +5,12 @@ import {
   audit,
   cache,
   defineTool,
+  image,
   rateLimit,
   redact,
+  settledLater,
+  text,
+  ToolError,
   wrapTools,
   type AuditEntry,
   type ToolContext,
@@ -98,8 +102,22 @@ describe('the middleware that comes along', () => {
       tool(() => ++ran),
       cache({ maxEntries: 2, scope: () => 'all' }),
     )
-    for (const n of [1, 2, 3, 3, 1]) await endingOf(cached, { n })
+    for (const n of [1, 2, 1, 3, 3, 1]) await endingOf(cached, { n })
     expect(ran).toBe(4)
+  })
+
+  it('cache keeps a result for a minute, and what was asked for anew longer than what was not', async () => {
+    let [ran, time] = [0, 0]
+    const cached = wrap(
+      tool(() => ++ran),
+      cache({ maxEntries: 2, now: () => time }),
+    )
+    const ask = async (n: number): Promise<string> => (await endingOf(cached, { n })).text
+    expect([await ask(1), await ask(2)]).toEqual(['1', '2'])
+    time = 59_999
+    expect(await ask(1)).toBe('1')
+    time = 60_000
+    expect([await ask(1), await ask(3), await ask(1)]).toEqual(['3', '4', '3'])
   })
 
   it('rateLimit refuses what is too much, and says when there is room', async () => {
@@ -117,6 +135,45 @@ describe('the middleware that comes along', () => {
     expect(ran).toBe(2)
     time += 70
     expect((await endingOf(limited, {})).outcome).toBe('success')
+    time += 29
+    expect((await endingOf(limited, {})).outcome).toBe('failed')
+    time += 1
+    expect((await endingOf(limited, {})).outcome).toBe('success')
+  })
+
+  it('rateLimit counts each tool alone, or what is of one scope', async () => {
+    const one = { maxCalls: 1, perMs: 100, now: () => 0 }
+    const outcomes = async (scope?: () => string) => {
+      const limit = rateLimit({ ...one, scope })
+      const tools = [wrap(tool(), limit), wrap(tool(undefined, { name: 'other' }), limit)]
+      return [(await endingOf(tools[0]!, {})).outcome, (await endingOf(tools[1]!, {})).outcome]
+    }
+    expect(await outcomes()).toEqual(['success', 'success'])
+    expect(await outcomes(() => 'all')).toEqual(['success', 'failed'])
+  })
+
+  it('redact leaves what is no text as it is: other parts, numbers, and a call that is settled later', async () => {
+    const hide = redact((said) => `<${said}>`)
+    const picture = image({ data: 'AAAA', mediaType: 'image/png' })
+    const showing = tool((_input, { progress }) => {
+      progress({ a: null, b: [1, true] })
+      return [text('a'), picture]
+    })
+    expect(await signalsOf(wrap(showing, hide), {})).toEqual([
+      { type: 'tool_progressed', data: { '<a>': null, '<b>': [1, true] } },
+      { type: 'tool_ended', outcome: 'success', content: [{ type: 'text', text: '<a>' }, { ...picture }] },
+    ])
+    const later = tool(() => settledLater({ externalId: 'job-1' }))
+    expect(await signalsOf(wrap(later, hide), {})).toEqual([{ type: 'tool_deferred', externalId: 'job-1' }])
+    const busy = tool(
+      () => {
+        throw new ToolError('Busy.', { retryAfterMs: 5 })
+      },
+      { retry: { maxAttempts: 2 } },
+    )
+    expect(await signalsOf(wrap(busy, hide), {})).toMatchObject([
+      { outcome: 'failed', retryable: true, retryAfterMs: 5 },
+    ])
   })
 
   it('rateLimit makes a runtime wait, where the tool has retries', async () => {

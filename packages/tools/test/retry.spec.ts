@@ -40,6 +40,12 @@ describe('what a tool says of trying again', () => {
       twice,
       { ...yes, retryAfterMs: 9 },
     ],
+    [
+      'or that there is nothing to wait for',
+      () => new ToolError('Busy.', { retryAfterMs: 0 }),
+      twice,
+      { ...yes, retryAfterMs: 0 },
+    ],
     ['not where they say no', () => new ToolError('Busy.', { retryAfterMs: 9, retryable: false }), twice, no],
     ['a wait that is no time is none', () => new ToolError('Busy.', { retryAfterMs: NaN }), twice, yes],
     ['as the rule says', () => new Error('404'), { ...twice, when: (e) => String(e).includes('503') }, no],

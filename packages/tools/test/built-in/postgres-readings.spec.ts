@@ -1,8 +1,10 @@
 // What the tool for Postgres makes of values, refusals and many calls, without a server; `postgres-query.spec.ts` has one.
+import { getEventListeners } from 'node:events'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
 import { ConnectionGate } from '../../src/built-in/sql-query/postgres/connection-gate.ts'
 import { postgresFailure } from '../../src/built-in/sql-query/postgres/postgres-failure.ts'
+import { endingOf } from '../one-call.ts'
 import { valueJson } from '../../src/built-in/sql-query/postgres/value-json.ts'
 
 describe('a value that Postgres sends as text', () => {
@@ -30,6 +32,30 @@ describe('a value that Postgres sends as text', () => {
 })
 
 describe('the tool for Postgres', () => {
+  it.each([
+    ['no URL', 'shop'],
+    ['another database', 'mysql://ada:swordfish@shop.example/a'],
+    ['a URL of no host', 'postgres://ada:swordfish@[shop/a'],
+    ['words around it', 'see postgres://ada:swordfish@shop.example/a'],
+  ])('given %s, when it is made, then it says what it needs, and no password', (_what, connectionString) => {
+    expect(() => sqlQuery({ connectionString, name: 'look' })).toThrow(
+      /^The tool look has no database: its connectionString cannot be read\. Give one such as postgres:[^;]*$/,
+    )
+    expect(() => sqlQuery({ connectionString })).not.toThrow('swordfish')
+  })
+
+  it('given either name of the scheme, when it is made, then it is taken', () => {
+    for (const scheme of ['postgres', 'postgresql'])
+      expect(sqlQuery({ connectionString: `${scheme}://shop.example/a` }).name).toBe('sql_query')
+  })
+
+  it('given a statement with a NUL character, when it is called, then nothing is run', async () => {
+    const tool = sqlQuery({ connectionString: 'postgres://shop.example/a' })
+    expect(await endingOf(tool, { sql: 'select \0' })).toEqual({
+      ...{ outcome: 'failed', text: 'The statement holds a NUL character. Nothing was run.' },
+    })
+  })
+
   it('given a limit for statements, when its server hangs, then it has time to connect and to stop twice beside that', () => {
     const tool = sqlQuery({ connectionString: 'postgres://shop.example/a', timeoutMs: 700 })
     expect(tool.timeoutMs).toBe(2 * 10_000 + 2 * 3_000 + 2 * 700)
@@ -152,5 +178,6 @@ describe('calls that wait for a connection', () => {
     expect(await stateOf(waiting)).toBe('waits')
     leave?.()
     expect(await stateOf(waiting)).toBe('is in')
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([])
   })
 })

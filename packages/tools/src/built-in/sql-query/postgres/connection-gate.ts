@@ -1,7 +1,8 @@
 /** Lets so many through at a time; the others wait in their order. */
 export class ConnectionGate {
   #free: number
-  readonly #waiting: (() => void)[] = []
+  /** In the order in which they came. */
+  readonly #waiting = new Set<() => void>()
 
   constructor(places: number) {
     this.#free = places
@@ -12,8 +13,7 @@ export class ConnectionGate {
     return new Promise((resolve) => {
       if (signal.aborted) return resolve(undefined)
       const leave = (): void => {
-        const index = this.#waiting.indexOf(admit)
-        if (index !== -1) this.#waiting.splice(index, 1)
+        this.#waiting.delete(admit)
         resolve(undefined)
       }
       const admit = (): void => {
@@ -24,14 +24,18 @@ export class ConnectionGate {
         this.#free--
         return admit()
       }
-      signal.addEventListener('abort', leave, { once: true })
-      this.#waiting.push(admit)
+      signal.addEventListener('abort', leave)
+      this.#waiting.add(admit)
     })
   }
 
   #release(): void {
-    const next = this.#waiting.shift()
-    if (next === undefined) this.#free++
-    else next()
+    const [next] = this.#waiting
+    if (next === undefined) {
+      this.#free++
+      return
+    }
+    this.#waiting.delete(next)
+    next()
   }
 }
