@@ -280,6 +280,28 @@ describe('an error', () => {
     )
   })
 
+  it('says whether a file is not there, or cannot be read', async () => {
+    const path = write('config.json', '{}')
+    await expect(loadMcpConfig({ from: 'cursor', path: join(path, 'below') })).rejects.toThrow(
+      `there is no file of cursor at ${join(path, 'below')}. Give its path.`,
+    )
+    await expect(loadMcpConfig({ from: 'cursor', path: dirname(path) })).rejects.toThrow(
+      `${dirname(path)} cannot be read (EISDIR).`,
+    )
+  })
+
+  it.each([
+    ['file', 'path'],
+    ['host', 'from'],
+    ['cwd', 'folder'],
+    ['workspace', 'folder'],
+    ['environment', 'env'],
+  ])('names the option that %s is by another name', async (other, meant) => {
+    await expect(loadMcpConfig({ from: 'cursor', [other]: 'x' } as never)).rejects.toThrow(
+      `Did you mean ${meant}?`,
+    )
+  })
+
   it('names an unknown program, and the nearest', async () => {
     await expect(loadMcpConfig({ from: 'claude' as McpHost })).rejects.toThrow("Did you mean 'claude-code'")
   })

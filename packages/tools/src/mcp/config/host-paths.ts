@@ -20,18 +20,28 @@ export interface HostFile {
 
 /** The files of a host, the one that holds over the others first. */
 export function hostFiles(host: McpHost, place: HostPlace): readonly HostFile[] {
-  const [first, ...others] = hostPaths(host, place).map((path) => ({ path, scope: 'all' as const }))
-  if (first === undefined || host !== 'claude-code') return first === undefined ? [] : [first, ...others]
-  return [{ ...first, scope: 'one_project' }, ...others, { ...first, scope: 'every_project' }]
+  const files = hostPaths(host, place).map((path): HostFile => ({ path, scope: 'all' }))
+  if (host !== 'claude-code') return files
+  const path = ofClaudeCode(place)
+  return [{ path, scope: 'one_project' }, ...files, { path, scope: 'every_project' }]
+}
+
+/** The file of the user, with servers of each project and of all. */
+function ofClaudeCode({ platform, home }: HostPlace): string {
+  return joinedOn(platform)(home, '.claude.json')
+}
+
+function joinedOn(platform: NodeJS.Platform): (...parts: string[]) => string {
+  return (platform === 'win32' ? win32 : posix).join
 }
 
 function hostPaths(host: McpHost, { platform, home, folder, env }: HostPlace): readonly string[] {
-  const join = (...parts: string[]): string => (platform === 'win32' ? win32 : posix).join(...parts)
+  const join = joinedOn(platform)
   switch (host) {
     case 'claude-desktop':
       return [join(applicationData(), 'Claude', 'claude_desktop_config.json')]
     case 'claude-code':
-      return [join(home, '.claude.json'), join(folder, '.mcp.json')]
+      return [join(folder, '.mcp.json')]
     case 'cursor':
       return [join(folder, '.cursor', 'mcp.json'), join(home, '.cursor', 'mcp.json')]
     case 'vscode':

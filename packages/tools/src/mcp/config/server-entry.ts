@@ -58,8 +58,10 @@ export function serverEntry(
       }),
     textsByName: (field) =>
       read(field, 'an object of texts', (value) => {
-        if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
-        const entries = Object.entries(value).map(([name, each]) => [name, takeScalar(each)] as const)
+        if (typeof value !== 'object' || Array.isArray(value)) return undefined
+        const entries = Object.entries(value as object).map(
+          ([name, each]) => [name, takeScalar(each)] as const,
+        )
         const isWhole = entries.every((entry): entry is readonly [string, string] => entry[1] !== undefined)
         return isWhole ? Object.fromEntries(entries) : undefined
       }),

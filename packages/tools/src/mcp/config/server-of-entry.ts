@@ -20,7 +20,8 @@ export function serverOfEntry(
   const remote = urlOf(entry, host)
   const command = entry.text('command')
   if (command === undefined && remote === undefined) {
-    const hint = host === 'windsurf' && entry.has('url') ? ' Windsurf reads serverUrl, not url.' : ''
+    // The others have a URL there.
+    const hint = entry.has('url') ? ' Windsurf reads serverUrl, not url.' : ''
     throw configError(entry.place, `it has neither a command nor a URL.${hint}`)
   }
   if (command !== undefined && remote !== undefined) {
