@@ -57,7 +57,7 @@ describe('approval policies', () => {
     expect(await verdictOf(allOf(large), 107)).toBe('over 100')
   })
 
-  it('give the reasons that there are, and `true` where there is none', async () => {
+  it('give the reasons that there are, and `true` without any', async () => {
     const answers = (...given: readonly (string | true)[]) =>
       allOf(...given.map((answer) => () => answer))({}, {} as never)
     expect(await answers('', 'b', true, 'c')).toBe('b; c')

@@ -201,9 +201,12 @@ describe('a repaired input', () => {
   const repaired = (text: string) =>
     repairedInput({ inputSchema }, { malformed: { text, bytes: text.length, truncated: false } } as never)
 
-  it.each(['[1,]', "'5'", '5 /* five */', 'None', 'five', '{"n":'])('%j is none', (given) => {
-    expect(repaired(given)).toBeUndefined()
-  })
+  it.each(['[1,]', "'5'", '5 /* five */', 'None', 'five', '{"n":'])(
+    '%j is no object that can be read',
+    (given) => {
+      expect(repaired(given)).toBeUndefined()
+    },
+  )
 
   it('holds what was made of it, and that its end was guessed', () => {
     expect(repaired('{"n":"1"')).toEqual({
@@ -213,7 +216,7 @@ describe('a repaired input', () => {
     expect(repaired('{"n":1,}')).toEqual({ input: { n: 1 }, repairs: [commas], isGuess: false })
   })
 
-  it('is none where nothing had to be made of it', () => {
-    expect(repairedInput({ inputSchema }, { input: { n: true } } as never)).toBeUndefined()
+  it('is given where something had to be repaired alone', () => {
+    expect(repairedInput({ inputSchema }, { input: { n: true } })).toBeUndefined()
   })
 })

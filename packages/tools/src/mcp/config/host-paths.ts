@@ -32,7 +32,8 @@ function ofClaudeCode({ platform, home }: HostPlace): string {
 }
 
 function joinedOn(platform: NodeJS.Platform): (...parts: string[]) => string {
-  return (platform === 'win32' ? win32 : posix).join
+  const system = platform === 'win32' ? win32 : posix
+  return (...parts) => system.join(...parts)
 }
 
 function hostPaths(host: McpHost, { platform, home, folder, env }: HostPlace): readonly string[] {
