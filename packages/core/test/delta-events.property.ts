@@ -5,6 +5,7 @@ import { eventOf } from '@tallystick/core/machine'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { runId } from './pages.ts'
+import { anyText } from '../../../scripts/testing/any-text.ts'
 
 const delta = fc.record(
   {
@@ -12,7 +13,7 @@ const delta = fc.record(
     turn: fc.nat(),
     attempt: fc.nat(),
     part: fc.nat(),
-    text: fc.string({ unit: 'binary' }),
+    text: anyText(),
     replaces: fc.constant(true),
     written: fc.string(),
   },

@@ -7,6 +7,7 @@ import { canonicalJson } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { commitmentOf, genesisHash, hexOf, linkHash, rowDigest } from '../src/record/chain.ts'
 import { envelopeOf, envelopeText, type Envelope } from '../src/record/envelope.ts'
+import { anyText } from '../../../scripts/testing/any-text.ts'
 
 // Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
 const runId = sampleRunId(1)
@@ -43,8 +44,8 @@ describe('the chain of hashes', () => {
   it('encodes any envelope as the canonicaliser of JSON does, whatever its ids hold', () => {
     const whole = fc.maxSafeInteger()
     const fields = { seq: whole, epoch: whole, turn: whole, v: whole, at: whole }
-    const ids = { runId: fc.string({ unit: 'binary' }), type: fc.string({ unit: 'binary' }) }
-    const toolCallId = fc.option(fc.string({ unit: 'binary' }), { nil: undefined })
+    const ids = { runId: anyText(), type: anyText() }
+    const toolCallId = fc.option(anyText(), { nil: undefined })
     fc.assert(
       fc.property(fc.record({ ...fields, ...ids, toolCallId }), (any) => {
         expect(envelopeText(any as Envelope)).toBe(canonicalJson({ ...envelopeOf(any as Envelope) }))
@@ -67,7 +68,7 @@ describe('the chain of hashes', () => {
 
   it('digests any row of a run as the canonicaliser of JSON spells it, whatever its ids hold', () => {
     const whole = fc.maxSafeInteger()
-    const name = fc.string({ unit: 'binary' })
+    const name = anyText()
     const session = fc.option(fc.record({ sessionId: name, sessionPlace: whole }), { nil: undefined })
     const fields = { runId: name, pos: whole, headSeq: whole, epoch: whole, session }
     fc.assert(

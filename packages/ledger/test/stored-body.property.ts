@@ -13,6 +13,7 @@ import type { HistoryPiece, StoredHistory } from '../src/content/payload/stored-
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
 import { storedRow, type EventRow } from '../src/record/event-row.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
+import { anyText } from '../../../scripts/testing/any-text.ts'
 
 const runId = sampleRunId(1)
 const subject = { id: 'k1', bytes: randomBytes(32) }
@@ -21,7 +22,7 @@ const subject = { id: 'k1', bytes: randomBytes(32) }
 const largeText = fc
   .tuple(fc.constantFrom('a', 'é', '語', '🧾'), fc.integer({ min: -2, max: 2 }), fc.string())
   .map(([unit, more, end]) => unit.repeat(Math.ceil(largeBytesMin / Buffer.byteLength(unit)) + more) + end)
-const text = fc.oneof(fc.string({ unit: 'binary' }), largeText, fc.constant('\uD800'.repeat(largeBytesMin)))
+const text = fc.oneof(anyText(), largeText, fc.constant('\uD800'.repeat(largeBytesMin)))
 const key = fc.oneof(fc.string(), fc.constantFrom('__proto__', 'length', '0', 'constructor'))
 const anyJson = fc.letrec<{ value: Json }>((tie) => ({
   value: fc.oneof(

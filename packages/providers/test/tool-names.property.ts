@@ -3,9 +3,10 @@ import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { fitIdentifier } from '../src/shared/request/identifier.ts'
 import { toolNames } from '../src/shared/request/tool-names.ts'
+import { anyText } from '../../../scripts/testing/any-text.ts'
 
 const anyName = fc.oneof(
-  fc.string({ maxLength: 90, unit: 'binary' }),
+  anyText({ maxLength: 90 }),
   fc.stringMatching(/^[a-z./ _-]{1,70}$/),
   fc.constantFrom(
     'get_weather',

@@ -16,6 +16,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { anyText } from '../../../scripts/testing/any-text.ts'
 
 const long = Array.from({ length: 400 }, (_, index) => `line ${index}`).join('\n')
 
@@ -107,7 +108,7 @@ describe('a long result', () => {
   })
 
   it('is never cut within a character, nor longer than allowed, whatever it holds', async () => {
-    const texts = fc.array(fc.string({ unit: 'binary', maxLength: 400 }), { minLength: 1, maxLength: 4 })
+    const texts = fc.array(anyText({ maxLength: 400 }), { minLength: 1, maxLength: 4 })
     await fc.assert(
       fc
         .asyncProperty(texts, fc.integer({ min: 100, max: 300 }), async (parts, maxResultChars) => {

@@ -13,6 +13,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import type { Loose } from './loose.ts'
+import { anyText } from '../../../../scripts/testing/any-text.ts'
 
 export const own: ModelRef = { provider: 'anthropic', api: 'messages', modelId: 'claude-test-1' }
 export const ownOpaque = (block: object, more: object = {}) => ({
@@ -30,7 +31,7 @@ const models: fc.Arbitrary<ModelRef> = fc.constantFrom(
 
 const words = fc.oneof(
   fc.constantFrom('', ' ', '\n\n', 'Hello', 'So be it. ', 'half a pair \ud83d', '서울'),
-  fc.string({ maxLength: 12, unit: 'binary' }),
+  anyText({ maxLength: 12 }),
 )
 const text: fc.Arbitrary<{ type: 'text'; text: string }> = fc.record({
   type: fc.constant('text'),

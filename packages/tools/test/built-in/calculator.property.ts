@@ -4,6 +4,7 @@ import { Fraction } from 'fraction.js'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../../scripts/testing/effort.ts'
 import { endingOf } from '../one-call.ts'
+import { anyText } from '../../../../scripts/testing/any-text.ts'
 
 const tool = calculator()
 
@@ -168,7 +169,7 @@ describe('calculator', () => {
     ]
     const text = fc.oneof(
       fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 30 }).map((chosen) => chosen.join('')),
-      fc.string({ unit: 'binary', minLength: 1 }),
+      anyText({ minLength: 1 }),
     )
     const isHandled = fc.asyncProperty(text, async (expression) => {
       const { answer = '0', refusal = 'At character 1: none.' } = await said(expression)

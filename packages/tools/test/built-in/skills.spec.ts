@@ -2,13 +2,14 @@
 // within the folder of the skill; and a folder that does not follow the format is refused when the agent is defined.
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { assert, property, string } from 'fast-check'
+import { assert, property } from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
 import { callTool, scriptedModel } from '@tallystick/core/testing'
 import { skills, type SkillsOptions } from '@tallystick/tools/skills'
 import { tries } from '../../../../scripts/testing/effort.ts'
 import { sandbox, secret, type Sandbox } from './files/sandbox.ts'
+import { anyText } from '../../../../scripts/testing/any-text.ts'
 
 const head = (name: string, description = `Does ${name}. Use it for ${name}.`): string =>
   `---\nname: ${name}\ndescription: ${description}\n---\n`
@@ -162,7 +163,7 @@ describe('skills', () => {
 
   it('with hostile heads are read as one visible line, or refused', () => {
     assert(
-      property(string({ unit: 'binary', maxLength: 80 }), (text) => {
+      property(anyText({ maxLength: 80 }), (text) => {
         // oxlint-disable-next-line no-control-regex -- they are what must not be there
         expect(readDescription(text)).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e]/)
       }),

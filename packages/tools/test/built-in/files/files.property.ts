@@ -7,6 +7,7 @@ import { tries } from '../../../../../scripts/testing/effort.ts'
 import { GlobError, globOf } from '../../../src/built-in/files/names/glob.ts'
 import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text/places-of.ts'
 import { caller, openFiles, pictureOf, sandbox, secret, toolsOver, ways } from './sandbox.ts'
+import { anyText } from '../../../../../scripts/testing/any-text.ts'
 
 const names = fc.constantFrom(
   ...[
@@ -57,7 +58,7 @@ const path = fc.oneof(
       '/proc/self/cwd',
     ),
   },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', minLength: 1, maxLength: 20 }) },
+  { weight: 1, arbitrary: anyText({ minLength: 1, maxLength: 20 }) },
 )
 const call = fc.oneof(
   path.map((at) => ['list_files', { path: at }] as const),

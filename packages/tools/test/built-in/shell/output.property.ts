@@ -6,6 +6,7 @@ import { keptOutput } from '../../../src/built-in/shell/kept-output.ts'
 import { outputProgress } from '../../../src/built-in/shell/output-progress.ts'
 import { visibleText } from '../../../src/content/visible-text.ts'
 import { HeldTimers } from '../held-timers.ts'
+import { anyText } from '../../../../../scripts/testing/any-text.ts'
 
 const text = fc.string({ unit: fc.constantFrom('a', 'b', 'é', '😀', '…', '\n'), maxLength: 80 })
 
@@ -107,7 +108,7 @@ describe('a text that is made visible', () => {
   it('holds no character that a terminal obeys, and keeps all others', () => {
     const unit = fc.oneof(
       fc.constantFrom('\u001b', '[', ']', '\u0007', '\\', '0', ';', 'm', '\r', '\n', 'P', '\u009b'),
-      fc.string({ unit: 'binary', maxLength: 2 }),
+      anyText({ maxLength: 2 }),
     )
     const holds = fc.property(
       fc.array(unit).map((units) => units.join('')),
