@@ -1,5 +1,4 @@
 import { rolldown } from 'rolldown'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
@@ -41,8 +40,8 @@ export async function bundleSources(
   { root, sources, libraries }: Bundled,
   output: string,
 ): Promise<BundleTable> {
-  const homeOf = (library: string): string => join(root, libraries[library] ?? '', 'package.json')
-  const resolvedLibrary = (library: string): string => createRequire(homeOf(library)).resolve(library)
+  /** The file that an import of each library leads to, which need not be the one that `require` finds. */
+  const files = new Map<string, string>()
   const bundling = await rolldown({
     cwd: root,
     input: Object.fromEntries([
@@ -56,16 +55,24 @@ export async function bundleSources(
     plugins: [
       {
         name: 'libraries',
-        resolveId(id, importer) {
-          if (id.startsWith(libraryEntry)) return id
-          return importer?.startsWith(libraryEntry) ? resolvedLibrary(id) : undefined
+        async resolveId(id, importer) {
+          if (!id.startsWith(libraryEntry)) {
+            return importer?.startsWith(libraryEntry) ? files.get(id) : undefined
+          }
+          const library = id.slice(libraryEntry.length)
+          const found = await this.resolve(library, join(root, libraries[library] ?? '', 'package.json'))
+          if (found) files.set(library, found.id)
+          return id
         },
         async load(id) {
           if (!id.startsWith(libraryEntry)) return undefined
           const library = id.slice(libraryEntry.length)
-          // Some libraries are CommonJS: Node alone tells the names that they export.
-          const exported: object = await import(pathToFileURL(resolvedLibrary(library)).href)
-          const names = Object.keys(exported).filter((name) => /^[a-z]\w*$/i.test(name) && name !== 'default')
+          // Some libraries are CommonJS: Node alone tells the names that they export, and gives them a default of its own.
+          const exported: object = await import(pathToFileURL(files.get(library) ?? '').href)
+          const isCommonJs = 'module.exports' in exported
+          const names = Object.keys(exported).filter(
+            (name) => /^[a-z]\w*$/i.test(name) && !(isCommonJs && name === 'default'),
+          )
           return `export { ${names.join(', ')} } from ${JSON.stringify(library)}`
         },
       },
@@ -96,9 +103,6 @@ export async function bundleSources(
   }
   return Object.fromEntries([
     ...sources.map((path) => [pathToFileURL(join(root, path)).href, `${nameOf(path)}.js`]),
-    ...Object.keys(libraries).map((library) => [
-      pathToFileURL(resolvedLibrary(library)).href,
-      `${libraryNameOf(library)}.js`,
-    ]),
+    ...[...files].map(([library, file]) => [pathToFileURL(file).href, `${libraryNameOf(library)}.js`]),
   ])
 }
