@@ -23,13 +23,21 @@ export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgre
 export const thoroughOnly: readonly string[] = [
   'examples/demo/test/chat-page.spec.ts',
   'examples/demo/test/crash.spec.ts',
+  'examples/demo/test/demo-endings.spec.ts',
   'examples/file-ledger/test/file-ledger.spec.ts',
+  'examples/from-openai-agents/test/from-openai-agents.spec.ts',
   'examples/mcp-reader/test/mcp-reader.spec.ts',
+  'examples/php/test/php.spec.ts',
+  'examples/python/test/python.spec.ts',
   'packages/cli/test/examples.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
+  'packages/providers/test/missing-packages.spec.ts',
   'packages/server/test/load.spec.ts',
+  'packages/tools/test/built-in/missing-packages.spec.ts',
+  'packages/tools/test/built-in/sql-process.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',
+  'scripts/test/bundles.spec.ts',
   'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',
 ]
@@ -65,6 +73,8 @@ export const longest: readonly string[] = [
 export const inOwnProcess: readonly string[] = [
   // Mocks a module, which an earlier file may have loaded.
   'packages/ledger/test/upcast.spec.ts',
+  // Collects garbage again and again, which takes the longer, the more its process holds.
+  'packages/core/test/dropped-handles.spec.ts',
   // Counts every block that runs, as V8 does for coverage: V8 compiles anew what it counts, for the rest of the process.
   'scripts/test/linear-scans.spec.ts',
 ]

@@ -73,3 +73,8 @@ export async function openBench(): Promise<Bench> {
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   }
 }
+
+/** The JSON in the last line of what a program printed. */
+export function lastLine(text: string): unknown {
+  return JSON.parse(text.trimEnd().split('\n').at(-1) ?? '')
+}

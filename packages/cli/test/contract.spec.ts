@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { ledgerContract } from '@tallystick/ledger/contract'
 import { describe, expect, it } from 'vitest'
 import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
 
 const stores = join(import.meta.dirname, 'kit', 'stores')
 const [sound, forgetful] = [join(stores, 'sound.ts'), join(stores, 'forgetful.ts')]
@@ -14,12 +15,16 @@ interface Verdict {
 
 describe('contract', () => {
   it('says of a store that keeps every promise that it does', async () => {
-    const { code, stdout, stderr } = await tallystickHere('contract', sound)
+    // All of them in a thorough run; `sqlite-ledger.contract.ts` holds the store to them as well.
+    const part = effort({ quick: 'inbox', thorough: '' })
+    const held = ledgerContract.filter(({ promise }) => promise.includes(part))
+    const { code, stdout, stderr } = await tallystickHere('contract', sound, ...(part && ['--only', part]))
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const count = ledgerContract.length
+    const count = held.length
+    expect(count).toBeGreaterThan(1)
     const lines = stdout.trimEnd().split('\n')
     expect(lines.pop()).toBe(`${count} promises: ${count} kept, 0 broken, 0 skipped`)
-    expect(lines).toEqual(ledgerContract.map(({ promise }) => `kept     ${promise}`))
+    expect(lines).toEqual(held.map(({ promise }) => `kept     ${promise}`))
   })
 
   it('names each promise that a store breaks, with what was expected and what was found, and ends with 1', async () => {

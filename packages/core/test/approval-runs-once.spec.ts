@@ -19,6 +19,7 @@ import {
 } from '@tallystick/core/testing'
 import { converse, newProcess, nextRequest, readable } from './conversation.ts'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
 
 const steps: readonly ScriptedStep[] = [
   { toolCalls: [{ name: 'pay', input: { usd: 5 } }] },
@@ -99,7 +100,7 @@ describe('one approval', () => {
 
   it('that two processes resume at once runs the tool once, however far the one is ahead of the other', async () => {
     const seen = new Set<string>()
-    for (let ahead = 0; ahead < 240; ahead += 3) {
+    for (let ahead = 0; ahead < 240; ahead += effort({ quick: 12, thorough: 3 })) {
       const { first, rest, log, toolCallId } = await waiting()
       const command = { type: 'approve' as const, toolCallId, by: 'ada' }
       await first.ledger.put(rest.runId, { key: 'k', command, at: first.clock.now() })
@@ -130,7 +131,7 @@ describe('one approval', () => {
     const passed = new Set<string>()
     const outcomes = new Set<string>()
     for (const second of ['approve', 'deny'] as const) {
-      for (let ahead = 0; ahead < 240; ahead += 3) {
+      for (let ahead = 0; ahead < 240; ahead += effort({ quick: 12, thorough: 3 })) {
         const { first, rest, log, toolCallId } = await waiting()
         const one = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
         const fates = [fateOf(one.approve(toolCallId, { by: 'ada' }))]

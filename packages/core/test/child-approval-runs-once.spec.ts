@@ -10,6 +10,7 @@ import {
   type ScriptedReply,
 } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded, stage, type Stage } from './stage.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
 
 /** Asks once, and answers when it has the result, in whichever process. */
 const askingOnce = (call: ScriptedReply, answer: string): ScriptedModel =>
@@ -51,7 +52,7 @@ function office({ clock }: Stage, ledger: Ledger, log: string[]): { runtime: Run
 
 it('one approval of a call of a child run that two processes resume runs the tool once, however far the one is ahead', async () => {
   const outcomes = new Set<string>()
-  for (let ahead = 0; ahead < 100; ahead++) {
+  for (let ahead = 0; ahead < 100; ahead += effort({ quick: 5, thorough: 1 })) {
     const log: string[] = []
     const set = stage()
     const first = office(set, set.ledger, log)

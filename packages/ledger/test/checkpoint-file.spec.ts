@@ -10,6 +10,7 @@ import {
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { another, kept, origin, privateKey, publicKey } from './support/kept-ledger.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
 
 describe('a file of checkpoints', () => {
   async function changed(change: (text: string) => string): Promise<CheckpointsVerdict> {
@@ -78,7 +79,7 @@ describe('a file of checkpoints', () => {
     await another(path)
     await sign()
     const whole = readFileSync(file)
-    for (let length = first.length; length < whole.length; length += 3) {
+    for (let length = first.length; length < whole.length; length += effort({ quick: 17, thorough: 3 })) {
       writeFileSync(file, whole.subarray(0, length))
       expect(await compared()).toMatchObject({ ok: true, checkpoints: 1 })
       expect(await sign()).toMatchObject({ size: 3, added: 1 })

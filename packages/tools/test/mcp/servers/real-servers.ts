@@ -8,6 +8,11 @@ import { onTestFinished } from 'vitest'
 
 const require = createRequire(import.meta.url)
 
+/** Has Node cache the code of a server, which gets no variable that says so. */
+const cachesCode = `data:text/javascript,${encodeURIComponent(
+  `import { enableCompileCache } from 'node:module'; enableCompileCache(${JSON.stringify(process.env['NODE_COMPILE_CACHE'])})`,
+)}`
+
 /** A server that others wrote, by the name of its package without `@modelcontextprotocol/server-`. */
 export function realServer(
   name: string,
@@ -25,7 +30,11 @@ export function ownServer(
   more: Partial<StdioServer> = {},
 ): StdioServer {
   const path = fileURLToPath(new URL(file, import.meta.url))
-  return { command: process.execPath, args: ['--no-warnings', path, ...args], ...more }
+  return {
+    command: process.execPath,
+    args: ['--no-warnings', '--import', cachesCode, path, ...args],
+    ...more,
+  }
 }
 
 /** A server that answers each method with a result that is given, whatever that is, and no other method. */
