@@ -47,14 +47,11 @@ export function markdownOfHtml(
   show: (text: string) => string = (text) => text,
 ): Page {
   const reader = new PageReader(url, maxCharacters, show)
-  const parser = new Parser(
-    {
-      onopentag: (name, attributes) => reader.open(name, attributes),
-      ontext: (text) => reader.say(text),
-      onclosetag: () => reader.close(),
-    },
-    { lowerCaseTags: true, lowerCaseAttributeNames: true, decodeEntities: true },
-  )
+  const parser = new Parser({
+    onopentag: (name, attributes) => reader.open(name, attributes),
+    ontext: (text) => reader.say(text),
+    onclosetag: () => reader.close(),
+  })
   for (let from = 0; from < html.length && !reader.isDone; from += pieceCharacters) {
     parser.write(html.slice(from, from + pieceCharacters))
   }
@@ -91,7 +88,7 @@ class PageReader {
   page(): Page {
     const title = this.#title?.replace(/\s+/g, ' ').trim().slice(0, maxTitleCharacters)
     return {
-      ...(title !== undefined && title !== '' && { title }),
+      ...(title && { title }),
       markdown: this.#writer.text,
       more: this.isDone,
     }
@@ -105,7 +102,6 @@ class PageReader {
   }
 
   open(name: string, attributes: Attributes): void {
-    if (this.isDone) return
     if (this.#ends.length === maxDepth) {
       this.#isTooDeep = true
       return
@@ -296,6 +292,6 @@ function isHidden(attributes: Attributes): boolean {
   return style.includes('display:none') || style.includes('visibility:hidden')
 }
 
-function startOf(start: string | undefined): number {
-  return /^\d{1,6}$/.test(start ?? '') ? Number(start) : 1
+function startOf(start = ''): number {
+  return /^\d{1,6}$/.test(start) ? Number(start) : 1
 }

@@ -46,9 +46,8 @@ export class MarkdownWriter {
 
   /** Markdown of our own, after the breaks, the space and the marks that wait for it. */
   write(markdown: string): void {
-    if (this.isFull) return
     this.#line()
-    if (this.#hasSpace && !this.#isFresh()) this.#text += ' '
+    if (this.#hasSpace && !this.#text.endsWith(' ')) this.#text += ' '
     this.#hasSpace = false
     this.#text += this.#opening.join('') + markdown
     this.#opening = []
@@ -87,16 +86,13 @@ export class MarkdownWriter {
 
   /** The mark that ends what `open` began; where nothing was written since, neither of the two. */
   close(mark: string): void {
-    if (this.#opening.pop() === undefined && !this.isFull) this.#text += mark
+    if (this.#opening.pop() === undefined) this.#text += mark
   }
 
   /** Line breaks before the next piece; within a table's cell or a link a space. */
   break(count: 1 | 2): void {
     if (this.#flat > 0) this.#hasSpace = true
-    else {
-      this.#breaks = Math.max(this.#breaks, count)
-      this.#hasSpace = false
-    }
+    else this.#breaks = Math.max(this.#breaks, count)
   }
 
   /** Lets the lines to come begin with `indent`, and the first of them with `lead`. */
@@ -131,11 +127,7 @@ export class MarkdownWriter {
   }
 
   #isLineStart(): boolean {
-    return this.#text === '' || this.#breaks > 0 || this.#lead !== undefined
-  }
-
-  #isFresh(): boolean {
-    return this.#text === '' || this.#text.endsWith(' ') || this.#text.endsWith('\n')
+    return this.#text === '' || this.#breaks > 0
   }
 
   #line(): void {
@@ -153,5 +145,5 @@ export class MarkdownWriter {
 
 /** The length of the longest run of backticks. */
 function longestRun(text: string): number {
-  return Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length).slice(0, 1_000))
+  return (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0)
 }
