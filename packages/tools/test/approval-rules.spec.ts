@@ -156,6 +156,14 @@ describe('a condition on a field', () => {
     expect(finding({ like: 'aba*aba' }, 'aba')).toBe('no')
     expect(finding({ like: 'aba*aba' }, 'abaaba')).toBe('yes')
     expect(finding({ like: '**' }, '')).toBe('yes')
+    expect(finding({ like: 'a*b*c' }, 'abbc')).toBe('yes')
+    expect(finding({ like: 'a*b*c' }, 'axxc')).toBe('no')
+    expect(finding({ like: 'a*bc*bc' }, 'abcbc')).toBe('yes')
+    expect(finding({ like: '*ab*ab*' }, 'ab')).toBe('no')
+    expect(finding({ like: '*ab*cd*' }, 'cdab')).toBe('no')
+    expect(finding({ like: '*b*b' }, 'bxb')).toBe('yes')
+    expect(finding({ like: '*bb*b' }, 'bbb')).toBe('yes')
+    expect(finding({ like: '*bb*bb' }, 'bbb')).toBe('no')
   })
 })
 
@@ -193,10 +201,80 @@ describe('rules that are wrong', () => {
   })
 
   it('are refused where conditions lie too deep within each other', () => {
-    let condition: InputCondition = 1
-    for (let depth = 0; depth < 12; depth++) condition = { not: condition }
-    const given = rulesOf({ decision: 'ask', input: { a: condition } })
-    expect(() => approvalRules(given)).toThrow(/more than 10 deep/)
+    const within = (depth: number): InputCondition => (depth === 0 ? { is: 1 } : { not: within(depth - 1) })
+    const given = (depth: number) => rulesOf({ decision: 'ask', input: { a: within(depth) } })
+    expect(() => approvalRules(given(9))).not.toThrow()
+    expect(() => approvalRules(given(10))).toThrow(/more than 10 deep/)
+  })
+
+  it.each<[string, unknown]>([
+    ['a', 'eu'],
+    ['a.b.0', 5],
+    ['a', true],
+    ['a', null],
+    ['a', { is: 'x', oneOf: ['x', 1, false, null], present: true }],
+    ['a', { like: 'x'.repeat(200) }],
+    ['a', { like: ['x', '*'] }],
+    ['a', { above: 1, atLeast: 1.5, below: 2, atMost: 2 }],
+    ['a', { not: 1, some: { is: 1 }, every: { like: '*' } }],
+  ])('are not those with a condition on %s: %j', (path, condition) => {
+    expect(() =>
+      approvalRules(rulesOf({ decision: 'ask', input: { [path]: condition as never } })),
+    ).not.toThrow()
+  })
+
+  it.each<[string, unknown, string]>([
+    ['a', Infinity, 'rules[0].input.a'],
+    ['a', [1], 'rules[0].input.a'],
+    [
+      'a',
+      { is: {} },
+      'rules[0].input.a.is is an object; expected a text, a finite number, true, false or null',
+    ],
+    ['a', { oneOf: [[]] }, 'rules[0].input.a.oneOf[0]'],
+    ['a', { like: ['x', ''] }, 'rules[0].input.a.like is a list'],
+    ['a', { like: ['x', 1] }, 'rules[0].input.a.like is a list'],
+    ['a', { like: [] }, 'rules[0].input.a.like is a list'],
+    ['a', { present: 1 }, 'rules[0].input.a.present'],
+    ['a', { not: { is: {} } }, 'rules[0].input.a.not.is'],
+    ['a', { is: undefined }, 'rules[0].input.a states nothing'],
+    ['', 1, "rules[0].input holds the path ''; expected names with dots between them"],
+    ['.a', 1, "holds the path '.a'"],
+    [`${'a'.repeat(40)}..b`, 1, `holds the path '${'a'.repeat(40)}'`],
+    ...Object.entries({
+      ...{ equals: 'is', in: 'oneOf', matches: 'like', glob: 'like', exists: 'present' },
+      ...{ min: 'atLeast', max: 'atMost' },
+    }).map(([other, meant]): [string, unknown, string] => [
+      ...(['a', { [other]: 1 }, `Did you mean rules[0].input.a.${meant}?`] as const),
+    ]),
+  ])('are those with a condition on %s: %j', (path, condition, message) => {
+    expect(() => approvalRules(rulesOf({ decision: 'ask', input: { [path]: condition as never } }))).toThrow(
+      message,
+    )
+  })
+
+  it.each<[object, string]>([
+    [{ tools: 'a' }, 'rules[0].tool'],
+    [{ verdict: 'ask' }, 'rules[0].decision'],
+    [{ action: 'ask' }, 'rules[0].decision'],
+    [{ reason: 'a' }, 'rules[0].why'],
+    [{ message: 'a' }, 'rules[0].why'],
+    [{ args: {} }, 'rules[0].input'],
+  ])('name what %j is called here', (more, meant) => {
+    expect(() => approvalRules(rulesOf({ decision: 'ask', ...more }))).toThrow(`Did you mean ${meant}?`)
+  })
+
+  it.each([
+    ['default', 'otherwise'],
+    ['fallback', 'otherwise'],
+    ['tests', 'examples'],
+  ])('name what %s is called for all of them', (other, meant) => {
+    expect(() => approvalRules({ ...rulesOf(), [other]: 'ask' })).toThrow(`Did you mean ${meant}?`)
+  })
+
+  it('may be a thousand', () => {
+    const rules = Array.from({ length: 1_000 }, (): ApprovalRule => ({ decision: 'ask' }))
+    expect(() => approvalRules(rulesOf(...rules))).not.toThrow()
   })
 })
 

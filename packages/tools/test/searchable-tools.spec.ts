@@ -9,7 +9,7 @@ import {
   type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
-import { checkLaws, scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { callTool, checkLaws, scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { textOf } from '@tallystick/core/vocabulary'
 import { searchableTools, type SearchableToolsOptions } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
@@ -227,6 +227,8 @@ describe('searchableTools', () => {
     [searchableTools(shop), {}, 'expected a source of tools that does not choose among them itself'],
     [[{ name: 'a', description: 'b' }], {}, 'tools[0] is an object; expected a tool'],
     [shop, { maxShown: 0 }, 'maxShown'],
+    [shop, { maxShown: 1.5 }, 'maxShown'],
+    [shop, { maxFound: 0 }, 'maxFound'],
     [shop, { maxFound: 1.5 }, 'maxFound'],
     [shop, { always: 'buy_lamp' }, 'always'],
     [shop, { always: ['buy_boat'] }, 'always names buy_boat, and no tool has that name'],
@@ -236,6 +238,52 @@ describe('searchableTools', () => {
     [shop, { most: 3 }, 'most'],
   ])('refuses %#', (tools, options, why) => {
     expect(() => searchableTools(tools as never, options as never)).toThrow(why)
+  })
+
+  it('lists of a source what is a tool, and nothing else', () => {
+    const [lamp] = shop
+    const odd = [{ ...lamp, name: 1 }, { ...lamp, description: 1 }, { ...lamp, check: 1 }, null]
+    const source = searchableTools({ tools: [lamp!, ...odd] as unknown as readonly Tool[] })
+    expect(source.tools.map(({ name }) => name)).toEqual(['search_tools', 'buy_lamp'])
+    for (const each of odd) expect(() => searchableTools([each as never])).toThrow('tools[0]')
+  })
+
+  it('offers of what a turn offered before what there still is, the last of it where there is not room for all', () => {
+    const offered = (options: SearchableToolsOptions, before: readonly string[]) =>
+      searchableTools(shop, options).offered!({ messages: () => [], before })
+    expect(offered({}, ['buy_lamp', 'buy_boat', 'buy_chair'])).toEqual([
+      ...['search_tools', 'buy_lamp', 'buy_chair'],
+    ])
+    expect(offered({ maxShown: 1 }, ['buy_lamp', 'buy_chair'])).toEqual(['search_tools', 'buy_chair'])
+    expect(offered({ always: ['buy_lamp'] }, ['search_tools', 'buy_lamp', 'buy_chair'])).toEqual([
+      ...['search_tools', 'buy_lamp', 'buy_chair'],
+    ])
+  })
+
+  it('reads the texts of its tools once, and again where the tools are others', async () => {
+    let reads = 0
+    const counted = (name: string, description: string): Tool =>
+      Object.defineProperty(named(name), 'description', { get: () => (reads++, description) })
+    const [best, other] = [counted('lamp', 'lamp'), named('shop', 'lamp shop')]
+    const source = { tools: [other, best] }
+    const [search] = searchableTools(source, { maxFound: 1 }).tools
+    const found = async (): Promise<readonly string[]> => {
+      const { text } = await callTool(search!, { query: 'lamp' })
+      return [...text.matchAll(/"name":"(\w+)"/g)].map(([, name = '']) => name)
+    }
+    expect(await found()).toEqual(['lamp'])
+    const before = reads
+    expect(await found()).toEqual(['lamp'])
+    // Its description is in the answer; the index does not read it again.
+    const perAnswer = reads - before
+    await found()
+    expect(reads - before).toBe(2 * perAnswer)
+    source.tools = [other]
+    expect(await found()).toEqual(['shop'])
+    source.tools = [named('desk', 'lamp')]
+    expect(await found()).toEqual(['desk'])
+    source.tools = [source.tools[0]!, best]
+    expect(await found()).toEqual(['lamp'])
   })
 
   it('is not changed by a later change of the list that it was given', async () => {

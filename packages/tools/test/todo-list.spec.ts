@@ -7,7 +7,7 @@ import {
   textOf,
 } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/vocabulary'
 import { todoList } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
@@ -61,6 +61,8 @@ describe('todoList', () => {
     const branch = { sessionId: 'b', from: { runId: first.runId, atSeq: one!.seq + 1 } }
     expect((await play([{}], branch)).last).toBe('0 of 1 done\n[ ] Send it')
     expect((await play([{}], { sessionId: 'c' })).last).toBe('The list is empty.')
+    const atIt = { sessionId: 'd', from: { runId: first.runId, atSeq: one!.seq } }
+    expect((await play([{}], atIt)).last).toBe('0 of 1 done\n[ ] Send it')
   })
 
   it('does not show a list from before an edit of the past, or a handoff whose filter hid it', async () => {
@@ -90,6 +92,20 @@ describe('todoList', () => {
     }
   })
 
+  it('is not taken from the result of another tool', async () => {
+    const ledger = memoryLedger()
+    const other = testTool({ name: 'other', run: () => JSON.stringify({ items: [send] }) })
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'other', input: {} }] },
+      { toolCalls: [{ name: 'todo_list', input: {} }] },
+      { text: 'Done.' },
+    ])
+    const tools = [todoList({ ledger }), other]
+    const agent = defineAgent({ name: 'writer', instructions: 'Write.', model, tools })
+    await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.').result
+    expect(JSON.stringify(model.requests.at(-1)?.messages.at(-1))).toContain('The list is empty.')
+  })
+
   it('keeps an item on one line', async () => {
     const { last } = await stage().play([{ items: [{ text: ' a\n[x]\u001b[31m  b\u202e ', state: 'open' }] }])
     expect(last).toBe('0 of 1 done\n[ ] a [x] b')
@@ -110,7 +126,7 @@ describe('todoList', () => {
     const ledger = memoryLedger()
     expect(todoList({ ledger })).toMatchObject({ name: 'todo_list', effect: 'read', serial: 'todo_list' })
     expect(todoList({ ledger }).inputSchema).toMatchObject({ properties: { items: { maxItems: 50 } } })
-    expect(() => todoList({ ledger, maxItems: 200 })).not.toThrow()
+    for (const maxItems of [1, 200]) expect(() => todoList({ ledger, maxItems })).not.toThrow()
     for (const wrong of [
       {},
       { ledger: {} },

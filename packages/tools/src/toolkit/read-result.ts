@@ -82,7 +82,7 @@ function page(
 
 /** The same place, or the one before it where it is within a character. */
 function atCharacter(text: string, place: number): number {
-  return place > 0 && (text.codePointAt(place - 1) ?? 0) > 0xffff ? place - 1 : place
+  return Number(text.codePointAt(place - 1)) > 0xffff ? place - 1 : place
 }
 
 /** Who reads: an agent of a run, with its conversation. */

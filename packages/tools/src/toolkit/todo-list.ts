@@ -84,14 +84,15 @@ function shownItem({ text, state }: TodoItem): TodoItem {
 
 /** The last list of a run; where it has none, of the run that it continues. */
 async function recordedItems(ledger: TodoListOptions['ledger'], ownRun: RunId): Promise<readonly TodoItem[]> {
-  let run: RunId | undefined = ownRun
+  let run = ownRun
   let last = Infinity
-  for (let links = 0; run !== undefined && links < maxLinks; links++) {
+  for (let links = 0; links < maxLinks; links++) {
     const found = await listIn(ledger, run, last)
     if (found) return found
     const parent = await continuedRun(ledger, run)
-    run = parent?.runId
-    last = parent?.relation === 'session' ? Infinity : (parent?.seq ?? 0)
+    if (parent === undefined) break
+    run = parent.runId
+    last = parent.relation === 'session' ? Infinity : parent.seq
   }
   return []
 }

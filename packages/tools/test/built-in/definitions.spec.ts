@@ -1,10 +1,16 @@
 // What a model reads of each built-in tool, and what the runtime goes by.
+import { join } from 'node:path'
 import { calculator } from '@tallystick/tools/calculator'
 import { filesTools } from '@tallystick/tools/files'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
-import { describe, expect, it } from 'vitest'
+import { memoryTools, sqliteMemory } from '@tallystick/tools/memory'
+import { skills } from '@tallystick/tools/skills'
+import { memoryLedger } from '@tallystick/core'
+import { readResult, searchableTools, todoList } from '@tallystick/tools'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { sandbox } from './files/sandbox.ts'
 
 const value = { type: ['string', 'number', 'boolean', 'null'] }
 const url = {
@@ -106,6 +112,28 @@ describe('what a model and the runtime read', () => {
       approval: typeof approval === 'function' ? 'a function' : approval,
     }))
     await expect(`${JSON.stringify(read, null, 2)}\n`).toMatchFileSnapshot('golden/definitions.json')
+  })
+
+  it('of the tools that keep, look up and search', async () => {
+    const ledger = memoryLedger()
+    const box = sandbox()
+    onTestFinished(() => box.remove())
+    box.put({ 'forms/SKILL.md': '---\nname: forms\ndescription: Fills in forms.\n---\nFill.' })
+    const store = sqliteMemory(join(box.root, 'memories.db'))
+    onTestFinished(() => store.close())
+    const look = httpFetch()
+    const { tools: searching } = searchableTools([look])
+    const tools = [
+      ...[todoList({ ledger }), readResult({ ledger }), skills({ from: box.root }).tool],
+      ...memoryTools({ store, ledger, per: 'session' }),
+      ...[searching[0]!, sqlQuery({ connectionString: 'postgres://shop.example/a' })],
+    ]
+    const read = tools.map(
+      ({ name, description, inputSchema, effect, recovery, timeoutMs, maxResultChars }) => ({
+        ...{ name, description, inputSchema, effect, recovery, timeoutMs, maxResultChars },
+      }),
+    )
+    await expect(`${JSON.stringify(read, null, 2)}\n`).toMatchFileSnapshot('golden/keeping-definitions.json')
   })
 
   it('of any of them in the words of the application, where it gives some', () => {

@@ -1,4 +1,4 @@
-// Pages as Markdown, one trait a page: what stands beside what, and where lines begin and end.
+// Pages as Markdown, one trait a page: what may be beside what, and where lines begin and end.
 import { describe, expect, it } from 'vitest'
 import { markdownOfHtml } from '../../src/built-in/http-fetch/markdown/markdown-of-html.ts'
 import { linkTarget } from '../../src/built-in/http-fetch/markdown/page-links.ts'

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigurationError, createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
 import { callTool, scriptedModel } from '@tallystick/core/testing'
 import { skills, type SkillsOptions } from '@tallystick/tools/skills'
+import { skillBody } from '../../src/built-in/skills/skill-file.ts'
 import { tries } from '../../../../scripts/testing/effort.ts'
 import { sandbox, secret, type Sandbox } from './files/sandbox.ts'
 import { anyText } from '../../../../scripts/testing/any-text.ts'
@@ -84,7 +85,7 @@ describe('skills', () => {
     ])
     expect(text).not.toContain(root)
     const shown = await read({ from: root, showFolders: true }, { name: 'invoices' })
-    expect(shown.text).toContain(`Its folder is ${join(root, 'invoices')}\n`)
+    expect(shown.text).toBe(`Skill invoices:\nIts folder is ${join(root, 'invoices')}\n\nBill them.`)
   })
 
   it('of which some are chosen are only these, and others are unknown to the tool', async () => {
@@ -132,7 +133,12 @@ describe('skills', () => {
       ['---\nname: a\n', /does not begin with a head/],
       ['---\n- a\n---\n', /has to hold name: and description:/],
       ['---\nname: [\n---\n', /its head is no YAML/],
-      ['---\na: &a [x]\nb: [*a, *a]\nname: a\n---\n', /its head is no YAML/],
+      ['---\na: &a [x]\nb: *a\nname: a\n---\n', /its head is no YAML/],
+      ['---\nname: [\n---\n', /its head is no YAML: .*line \d.*\.$/],
+      ['---\n\n---\n', /has to hold name: and description:/],
+      ['---\na\n---\n', /has to hold name: and description:/],
+      [head('1'), /its name has to be/],
+      [head('a'.repeat(65)), /its name has to be/],
       [head('A'), /its name has to be/],
       [head('a--b'), /its name has to be/],
       [head('b'), /its name is b, and its folder is called "a"/],
@@ -146,6 +152,74 @@ describe('skills', () => {
       expect(made).toThrow(reason)
       expect(made).toThrow(join(root, 'a', 'SKILL.md'))
     }
+  })
+
+  it('may have the longest name and description, spaces in it, and a mark before them', () => {
+    const [name, words] = ['n'.repeat(64), 'x'.repeat(1_024)]
+    const { root } = filled({
+      [`${name}/SKILL.md`]: head(name, words),
+      'a/SKILL.md': `\ufeff${head('a', '"  Does   \\t it. "')}Do it.`,
+      '.hidden/SKILL.md': head('hidden'),
+      'big/SKILL.md': `${head('big')}${'x'.repeat(100_000)}`,
+    })
+    const { list } = skills({ from: [join(root, name), root] })
+    expect(list.map((each) => [each.name, each.description])).toEqual([
+      ['a', 'Does it.'],
+      ['big', 'Does big. Use it for big.'],
+      [name, words],
+    ])
+  })
+
+  it('show other files by lines where that is asked for, and no folder of packages', async () => {
+    const { root } = filled({
+      'a/SKILL.md': `${head('a')}Do it.`,
+      'a/A.md': 'one\ntwo\nthree',
+      'a/node_modules/x.js': 'x',
+    })
+    expect((await read({ from: root }, { name: 'a' })).text.split('\n')).toEqual([
+      ...['Skill a:', 'Its other files, to be read with path:', '- A.md', '', 'Do it.'],
+    ])
+    const { text } = await read({ from: root }, { name: 'a', path: 'A.md', offset: 2 })
+    expect(text).toContain('2\ttwo\n3\tthree')
+    expect(text).not.toContain('one')
+    expect((await read({ from: root }, { name: 'a', offset: 2 })).text).toContain('2\tname: a')
+  })
+
+  it.each([
+    [50_000, /^Skill a:/],
+    [50_001, /^(?!Skill)/],
+  ])('of %i bytes are shown whole, or by lines', async (bytes, shown) => {
+    const { root } = filled({ 'a/SKILL.md': `${head('a')}${'x'.repeat(bytes)}` })
+    expect((await read({ from: root }, { name: 'a' })).text).toMatch(shown)
+  })
+
+  it('are what is after the head of a file, or all of it', () => {
+    expect(skillBody(`${head('a')}\n Do it.\n`)).toBe('Do it.')
+    expect(skillBody(' Do it.')).toBe('Do it.')
+  })
+
+  it('have options that are checked', () => {
+    const { root } = filled(office)
+    const made = (more: object) => () => skills({ from: root, ...more })
+    expect(made({ maxBytes: 1_000 })).not.toThrow()
+    for (const wrong of [{ maxBytes: 999 }, { maxBytes: 1_000.5 }, { toolName: '' }, { showFolders: 1 }])
+      expect(made(wrong)).toThrow(`skills: ${Object.keys(wrong)[0]} is `)
+    for (const wrong of ['', [''], 1]) expect(made({ from: wrong })).toThrow(/^skills: from/)
+    for (const wrong of [[''], 'invoices']) expect(made({ only: wrong })).toThrow(/^skills: only/)
+    for (const [other, meant] of Object.entries({
+      path: 'from',
+      folder: 'from',
+      names: 'only',
+      include: 'only',
+    }))
+      expect(made({ [other]: 'x' })).toThrow(`Did you mean ${meant}?`)
+    expect(made({ root: 'x' })).toThrow('Did you mean from?')
+  })
+
+  it('are refused where a file is in the place of a folder, or a folder in the place of the file', () => {
+    const box = filled({ ...office, 'a/SKILL.md/x': '' })
+    expect(() => skills({ from: join(box.root, 'notes', 'README.md') })).toThrow(/no folder that can be read/)
+    expect(() => skills({ from: join(box.root, 'a') })).toThrow(/is no skill: it is no file\.$/)
   })
 
   it('are refused where a folder holds no skill, two have one name, or options are misspelt', () => {

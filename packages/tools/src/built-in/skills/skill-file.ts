@@ -61,12 +61,12 @@ function parsedHead(path: string, text: string): Readonly<Record<string, unknown
     throw wrong(path, `it does not begin with a head between two lines of --- within ${maxHeadBytes} bytes`)
   }
   try {
-    const parsed: unknown = parse(head.yaml, { schema: 'core', maxAliasCount: 0 })
+    const parsed: unknown = parse(head.yaml, { maxAliasCount: 0 })
     if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) {
       return parsed as Record<string, unknown>
     }
   } catch (error) {
-    const line = error instanceof YAMLParseError ? error.message.split('\n', 1)[0] : String(error)
+    const line = error instanceof YAMLParseError ? error.message.split('\n')[0] : String(error)
     throw wrong(path, `its head is no YAML: ${line}`)
   }
   throw wrong(path, 'its head has to hold name: and description:')
@@ -79,12 +79,7 @@ function beginningOf(path: string): string {
     file = openSync(path, 'r')
     if (!fstatSync(file).isFile()) throw wrong(path, 'it is no file')
     const bytes = Buffer.alloc(maxHeadBytes)
-    let length = 0
-    for (;;) {
-      const read = readSync(file, bytes, length, maxHeadBytes - length, null)
-      length += read
-      if (read === 0 || length === maxHeadBytes) break
-    }
+    const length = readSync(file, bytes)
     return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
   } catch (error) {
     if (error instanceof ConfigurationError) throw error

@@ -2,7 +2,6 @@ import { ConfigurationError, type Tool } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { defineTool } from '../../definition/define-tool.ts'
 import type { ToolContext } from '../../execution/executor.ts'
-import { ToolError } from '../../execution/tool-error.ts'
 import { shownNames } from '../files/names/shown-names.ts'
 import { rootAt } from '../files/root/root.ts'
 import { bytesOf } from '../files/text/amounts.ts'
@@ -70,7 +69,7 @@ export function skills(options: SkillsOptions): Skills {
       'skills: no folder or no name was given, so there is no skill. Give at least one of each.',
     )
   }
-  const rules = new Map(list.map(({ name, folder }) => [name, rulesOf(folder, maxBytes)]))
+  const known = new Map(list.map((skill) => [skill.name, { skill, rules: rulesOf(skill.folder, maxBytes) }]))
   const tool = defineTool({
     name: toolName,
     description:
@@ -80,14 +79,10 @@ export function skills(options: SkillsOptions): Skills {
     timeoutMs: 30_000,
     execute: async (input, context: ToolContext) => {
       const { name, path, offset } = input as ReadSkillInput
-      const rulesOfSkill = rules.get(name)
-      const skill = list.find((one) => one.name === name)
-      if (rulesOfSkill === undefined || skill === undefined) {
-        throw new ToolError(`There is no skill ${JSON.stringify(name)}.`)
-      }
-      if (path !== undefined)
-        return await readFile(rulesOfSkill, { path, ...(offset && { offset }) }, context)
-      return await wholeSkill(skill, rulesOfSkill, { offset, showFolders, context })
+      // The schema has been checked, and names each of them.
+      const { skill, rules } = known.get(name) as { readonly skill: Skill; readonly rules: FolderRules }
+      if (path !== undefined) return await readFile(rules, { path, ...(offset && { offset }) }, context)
+      return await wholeSkill(skill, rules, { offset, showFolders, context })
     },
   })
   return { list, instructions: instructionsOf(list, toolName), tool }

@@ -1,0 +1,138 @@
+// Which part of a result is read, and whose results: what an agent may read of runs beside its own.
+import {
+  createRuntime,
+  defineAgent,
+  defineGuardrail,
+  type Ledger,
+  memoryLedger,
+  type RunOptions,
+} from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { type EventOf, textOf, type ToolCallId } from '@tallystick/core/vocabulary'
+import { readResult } from '@tallystick/tools'
+import { describe, expect, it } from 'vitest'
+
+type Guardrails = Parameters<typeof defineAgent>[0]['guardrails']
+
+/** Runs on one ledger: `look` returns the text, and `read` reads a call of it. */
+function stage(
+  text: string,
+  { ledger = memoryLedger(), guardrails }: { ledger?: Ledger; guardrails?: Guardrails } = {},
+) {
+  const look = { ...testTool({ name: 'look', run: () => text }), maxResultChars: 100 }
+  const play = async (calls: readonly (readonly [name: string, input: object])[], given: RunOptions = {}) => {
+    const steps = calls.map(([name, input]) => ({ toolCalls: [{ name, input: input as never }] }))
+    const agent = defineAgent({
+      ...{ name: 'a', instructions: '', tools: [look, readResult({ ledger, maxChars: 100 })] },
+      ...(guardrails && { guardrails }),
+      model: scriptedModel([...steps, { text: 'Done.' }]),
+    })
+    const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.', given).result
+    const results: EventOf<'tool_result'>[] = []
+    for await (const event of ledger.find({ runId, types: ['tool_result'] }))
+      if (event.type === 'tool_result') results.push(event)
+    return { runId, results, last: textOf(results.at(-1)?.content ?? []) }
+  }
+  const looked = async (given?: RunOptions) => {
+    const { runId, results } = await play([['look', {}]], given)
+    return { runId, call: results[0]!.toolCallId, seq: results[0]!.seq }
+  }
+  const reading = async (call: ToolCallId | string, more: object = {}, given?: RunOptions) =>
+    (
+      await play(
+        [
+          ['look', {}],
+          ['read_result', { call, ...more }],
+        ],
+        given,
+      )
+    ).last
+  return { play, looked, reading, ledger }
+}
+
+describe('the part of a result', () => {
+  const parts = async (text: string, asked: readonly object[]): Promise<readonly string[]> => {
+    const { looked, reading } = stage(text)
+    const { call } = await looked({ sessionId: 's' })
+    const read: string[] = []
+    for (const each of asked) read.push(await reading(call, each, { sessionId: 's' }))
+    return read
+  }
+
+  it('begins and ends between characters', async () => {
+    const text = `a😀${'-'.repeat(97)}\u{10000}\uffffb${'='.repeat(50)}`
+    expect(
+      await parts(text, [{ from: 2 }, { from: 3 }, { from: 0 }, { from: 101 }, { from: 102 }, { from: 103 }]),
+    ).toEqual([
+      // In the middle of its first and of its second long character.
+      `Characters 1 to 100 of ${text.length}. The next part begins at 100.\n${text.slice(1, 100)}`,
+      `Characters 3 to 103 of ${text.length}. The next part begins at 103.\n${text.slice(3, 103)}`,
+      `Characters 0 to 100 of ${text.length}. The next part begins at 100.\n${text.slice(0, 100)}`,
+      `Characters 100 to ${text.length} of ${text.length}. This is its end.\n${text.slice(100)}`,
+      `Characters 102 to ${text.length} of ${text.length}. This is its end.\n${text.slice(102)}`,
+      `Characters 103 to ${text.length} of ${text.length}. This is its end.\n${text.slice(103)}`,
+    ])
+  })
+
+  it('is not there where the result has ended', async () => {
+    const text = '-'.repeat(300)
+    expect(await parts(text, [{ from: 299 }, { from: 300 }])).toEqual([
+      'Characters 299 to 300 of 300. This is its end.\n-',
+      'The result has 300 characters: there is nothing from 300 on.',
+    ])
+  })
+})
+
+describe('a result of another run', () => {
+  const text = Array.from({ length: 100 }, (_, at) => `line ${at}`).join('\n')
+  const refused = /^There is no result of a call/
+
+  it.each<[string, RunOptions, RunOptions]>([
+    ['another session', { sessionId: 'theirs' }, { sessionId: 'mine' }],
+    ['no session, as this one', {}, {}],
+    ['a session', { sessionId: 'theirs' }, {}],
+  ])('of %s is not read, though the same was shown here', async (_what, theirs, mine) => {
+    const { looked, reading } = stage(text)
+    const { call } = await looked(theirs)
+    expect(await reading(call, {}, mine)).toMatch(refused)
+  })
+
+  it('is read up to where a branch of it begins', async () => {
+    const { looked, reading } = stage(text)
+    const { runId, call, seq } = await looked({ sessionId: 's' })
+    const from = (atSeq: number) => ({ sessionId: `b${atSeq}`, from: { runId, atSeq } })
+    expect(await reading(call, {}, from(seq))).toMatch(/^Characters 0 to 100/)
+    expect(await reading(call, {}, from(seq + 1))).toMatch(/^Characters 0 to 100/)
+  })
+
+  it('is named in a refusal by its first hundred characters', async () => {
+    const long = 'c'.repeat(101)
+    expect(await stage(text).reading(long)).toMatch(new RegExp(`of a call c{100} in this conversation`))
+  })
+
+  it('is not read once its content was removed', async () => {
+    const ledger = memoryLedger()
+    const { runId, call } = await stage(text, { ledger }).looked({ sessionId: 's' })
+    const removing: Ledger = Object.assign(Object.create(ledger) as Ledger, {
+      find: async function* (query: Parameters<Ledger['find']>[0]) {
+        for await (const event of ledger.find(query))
+          yield event.runId === runId ? { ...event, removed: { at: 1, reason: 'asked' } } : event
+      },
+    })
+    expect(await stage(text, { ledger: removing }).reading(call, {}, { sessionId: 's' })).toBe(
+      'The content of this result was removed, and cannot be read any more.',
+    )
+  })
+})
+
+describe('a result that a guardrail looked at', () => {
+  it.each([
+    ['records', { record: 'seen' }],
+    ['passes', 'pass'],
+  ])('is read where it only %s', async (_what, verdict) => {
+    const guardrail = defineGuardrail({ name: 'g', on: 'tool_output', check: () => verdict as never })
+    const { looked, reading } = stage('-'.repeat(300), { guardrails: [guardrail] })
+    const { call } = await looked({ sessionId: 's' })
+    expect(await reading(call, {}, { sessionId: 's' })).toMatch(/^Characters 0 to 100/)
+  })
+})
