@@ -8,8 +8,12 @@ interface Import {
   readonly line: number
 }
 
-/** What the tests of every package share: how far a test run looks, and with which seed. */
-const sharedByTests = new Set(['scripts/testing/effort.ts', 'scripts/testing/seed.ts'])
+/** What the tests of every package share: how far a test run looks, with which seed, and texts of any characters. */
+const sharedByTests = new Set([
+  'scripts/testing/any-text.ts',
+  'scripts/testing/effort.ts',
+  'scripts/testing/seed.ts',
+])
 
 /**
  * Every import of a package's sources follows the arrows. Works on resolved paths, so it also holds in nested
