@@ -1,7 +1,15 @@
 // Names that other libraries have for the same option: the error names ours.
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
-import { manualClock, scriptedModel } from '@tallystick/core/testing'
+import {
+  agentTool,
+  approvalTokens,
+  createRuntime,
+  defineAgent,
+  handoff,
+  memoryLedger,
+  outputTransform,
+} from '@tallystick/core'
+import { manualClock, sampleCallId, sampleRunId, scriptedModel } from '@tallystick/core/testing'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([]) }
 const agent = defineAgent(sound)
@@ -13,6 +21,8 @@ const settings = {
   stop: ['stopSequences', 'stop_sequences'],
   seed: ['randomSeed'],
   providerOptions: ['providerMetadata', 'extraBody', 'topK'],
+  maxOutputTokens: ['maxTokens', 'max_tokens'],
+  reasoningEffort: ['reasoning', 'effort', 'reasoning_effort'],
 }
 
 const limits = {
@@ -29,8 +39,6 @@ const price = {
   outputUsd: ['completion', 'outputPrice', 'outputCost', 'output_mtok', 'outputPerMillion'],
   cacheReadUsd: ['cached', 'cachedInput', 'cache_read_mtok'],
   cacheWriteUsd: ['cacheCreation', 'cache_write_mtok'],
-  webSearchUsd: ['webSearch'],
-  longInput: ['tiers'],
 }
 
 const settingsBeside = {
@@ -43,9 +51,19 @@ const settingsBeside = {
 
 const run = {
   ...settingsBeside,
-  context: ['ctx', 'deps'],
-  'limits.maxTurns': ['maxTurns', 'maxSteps'],
+  context: ['ctx', 'deps', 'configurable', 'experimental_context'],
+  'limits.maxTurns': ['maxTurns', 'maxSteps', 'recursionLimit'],
   subject: ['userId'],
+  signal: ['abortSignal'],
+  metadata: ['traceMetadata'],
+  workflowName: ['runName'],
+  idempotencyKey: ['runId', 'run_id'],
+}
+
+const tokens = approvalTokens({ secret: 'x'.repeat(32), audience: 'a' })
+const approval = {
+  ...{ runId: sampleRunId(1), toolCallId: sampleCallId(sampleRunId(1)), inputDigest: 'a'.repeat(64) },
+  ...{ name: 'pay', attempt: 1, input: {} },
 }
 
 /** For each place, what is given there under another name, and the names of each option. */
@@ -62,12 +80,14 @@ const places: readonly (readonly [
       ...settingsBeside,
       instructions: ['system', 'systemPrompt', 'prompt'],
       output: ['schema', 'outputType', 'responseFormat', 'output_schema'],
+      outputStream: ['experimental_transform'],
+      'outputStream.transforms': ['transforms'],
       'limits.maxTurns': ['maxTurns', 'maxSteps'],
       maxOutputTokens: ['maxTokens'],
       'retry.maxAttempts': ['maxRetries'],
       handoffs: ['agents', 'subagents'],
-      prepareTurn: ['prepareStep', 'hooks'],
-      guardrails: ['inputGuardrails'],
+      prepareTurn: ['prepareStep', 'callModelInputFilter', 'hooks'],
+      guardrails: ['inputGuardrails', 'outputGuardrails'],
     },
     '',
   ],
@@ -84,7 +104,81 @@ const places: readonly (readonly [
     settings,
     'modelSettings.',
   ],
-  ['a price', (name) => runtime({ prices: { m: { [name]: 1 } } }), price, 'prices.m.'],
+  [
+    'a price',
+    (name) => runtime({ prices: { m: { [name]: 1 } } }),
+    { ...price, webSearchUsd: ['webSearch'], longInput: ['tiers'] },
+    'prices.m.',
+  ],
+  [
+    'a price of long inputs',
+    (name) => runtime({ prices: { m: { inputUsd: 1, outputUsd: 1, longInput: [{ [name]: 1 }] } } }),
+    price,
+    'prices.m.longInput[0].',
+  ],
+  [
+    'hooks',
+    (name) => runtime({ hooks: { [name]: () => {} } }),
+    {
+      runStarted: ['onAgentStart'],
+      runEnded: ['onAgentEnd', 'onFinish'],
+      turnEnded: ['onStepFinish'],
+      toolStarted: ['onToolStart'],
+      toolEnded: ['onToolEnd'],
+      modelCallStarted: ['onLlmStart'],
+      modelCallEnded: ['onLlmEnd'],
+      handoffEnded: ['onHandoff'],
+    },
+    'hooks.',
+  ],
+  [
+    'an agent as a tool',
+    (name) => agentTool(agent, { [name]: 1 }),
+    {
+      name: ['toolName'],
+      description: ['toolDescription'],
+      input: ['parameters', 'inputSchema'],
+      task: ['inputBuilder'],
+      output: ['customOutputExtractor'],
+    },
+    '',
+  ],
+  [
+    'a handoff',
+    (name) => handoff(agent, { [name]: 1 }),
+    {
+      toolName: ['toolNameOverride'],
+      description: ['toolDescriptionOverride'],
+      input: ['inputType'],
+      filter: ['inputFilter'],
+      foldHistory: ['nestHandoffHistory'],
+    },
+    '',
+  ],
+  [
+    'what is shown of a reply',
+    (name) => defineAgent({ ...sound, outputStream: { [name]: 1 } as never }),
+    { transforms: ['transform'], nextTurn: ['history'] },
+    'outputStream.',
+  ],
+  [
+    'a transform',
+    (name) => outputTransform({ [name]: 1 } as never),
+    { show: ['transform'], unit: ['by'] },
+    '',
+  ],
+  [
+    'a maker of tokens',
+    (name) => approvalTokens({ [name]: 1 } as never),
+    { secret: ['key', 'secrets'], audience: ['aud'] },
+    '',
+  ],
+  [
+    'a token',
+    (name) => tokens.issue(approval as never, { [name]: 1 }),
+    { expiresInMs: ['expiresIn', 'ttlMs'], to: ['by'] },
+    '',
+  ],
   [
     'a run',
     (name) => runtime().run(agent, 'Go.', { [name]: 1 }),
@@ -103,7 +197,7 @@ describe('a name that another library has for an option', () => {
   it.each(places)('of %s is refused with the name that it has here', (_place, give, names, prefix) => {
     for (const [right, others] of Object.entries(names)) {
       for (const name of others) {
-        expect(() => give(name)).toThrow(`${prefix}${name} is no option. Did you mean ${prefix}${right}?`)
+        expect(() => give(name)).toThrow(`${prefix}${name} is no option. Did you mean ${prefix}${right}? `)
       }
     }
   })

@@ -85,8 +85,6 @@ const someHook = fields<RunHooks>(
     onAgentEnd: 'runEnded',
     onStepFinish: 'turnEnded',
     onFinish: 'runEnded',
-    onToolStart: 'toolStarted',
-    onToolEnd: 'toolEnded',
     onLlmStart: 'modelCallStarted',
     onLlmEnd: 'modelCallEnded',
     onHandoff: 'handoffEnded',

@@ -34,21 +34,16 @@ const rates = {
 const otherNames = {
   prompt: 'inputUsd',
   inputPrice: 'inputUsd',
-  inputCost: 'inputUsd',
   input_mtok: 'inputUsd',
   completion: 'outputUsd',
   outputPrice: 'outputUsd',
-  outputCost: 'outputUsd',
   output_mtok: 'outputUsd',
   inputPerMillion: 'inputUsd',
   outputPerMillion: 'outputUsd',
-  webSearch: 'webSearchUsd',
   cached: 'cacheReadUsd',
   cachedInput: 'cacheReadUsd',
   cache_read_mtok: 'cacheReadUsd',
   cacheCreation: 'cacheWriteUsd',
-  cache_write_mtok: 'cacheWriteUsd',
-  tiers: 'longInput',
 }
 
 const longRates = listOf(fields<LongInputRates>({ ...rates, aboveInputTokens: numberFrom(0) }, otherNames))
@@ -60,7 +55,7 @@ const priceFields = fields<Price>(
     longInput: maybe((value, path) => longRates(value, path) ?? orderFault(value, path)),
     source: maybe(anyText),
   },
-  otherNames,
+  { ...otherNames, tiers: 'longInput' },
 )
 
 /** What a model costs, in US dollars for a million tokens. */

@@ -59,12 +59,8 @@ const agentToolOptions = fields<AgentToolOptions>(
     output: maybe(plainFunction),
   },
   {
-    toolName: 'name',
-    toolDescription: 'description',
     parameters: 'input',
-    inputSchema: 'input',
     inputBuilder: 'task',
-    customOutputExtractor: 'output',
   },
 )
 

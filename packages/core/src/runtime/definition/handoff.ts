@@ -51,10 +51,6 @@ const handoffOptions = fields<HandoffOptions>(
     foldHistory: maybe((value, path) => (typeof value === 'boolean' ? undefined : foldOptions(value, path))),
   },
   {
-    toolNameOverride: 'toolName',
-    toolDescriptionOverride: 'description',
-    inputType: 'input',
-    inputFilter: 'filter',
     nestHandoffHistory: 'foldHistory',
   },
 )

@@ -57,7 +57,7 @@ const transform: OptionCheck = fields<OutputTransform>({ name: filledText, begin
 /** Checks how replies are shown. */
 export const someOutputStream: OptionCheck = fields<OutputStreamOptions>(
   { transforms: listOf(transform), nextTurn: maybe(oneOf(nextTurns)) },
-  { transform: 'transforms', history: 'nextTurn' },
+  { history: 'nextTurn' },
 )
 
 /** What the ledger records of it; `undefined` where replies are shown as they are. */

@@ -107,7 +107,7 @@ const tokenOptions = fields<ApprovalTokenOptions>(
     audience: filledText,
     clock: maybe(anyObject),
   },
-  { key: 'secret', secrets: 'secret', aud: 'audience' },
+  { key: 'secret', aud: 'audience' },
 )
 const name = valueThat(
   `a name of 1 to ${maxName} characters`,
@@ -122,7 +122,7 @@ const recordedApproval: OptionCheck = valueThat('one of `pendingApprovals` of a 
 })
 const issueOptions = fields<IssueOptions>(
   { expiresInMs: maybe(longTime), to: maybe(name), mayEdit: maybe(trueOrFalse) },
-  { expiresIn: 'expiresInMs', ttlMs: 'expiresInMs', by: 'to' },
+  { ttlMs: 'expiresInMs', by: 'to' },
 )
 const approval = fields<{ approved: true; by?: string; input?: object }>({
   approved: trueOrFalse,

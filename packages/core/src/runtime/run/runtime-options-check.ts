@@ -123,9 +123,6 @@ const ownOptions = {
 const runNames = {
   ctx: 'context',
   deps: 'context',
-  session: 'sessionId',
-  threadId: 'sessionId',
-  thread: 'sessionId',
   maxTurns: 'limits.maxTurns',
   maxSteps: 'limits.maxTurns',
   userId: 'subject',
@@ -134,13 +131,10 @@ const runNames = {
   seed: 'modelSettings.seed',
   stop: 'modelSettings.stop',
   providerOptions: 'modelSettings.providerOptions',
-  abortSignal: 'signal',
-  traceMetadata: 'metadata',
   runName: 'workflowName',
   runId: 'idempotencyKey',
   run_id: 'idempotencyKey',
   configurable: 'context',
-  experimental_context: 'context',
   recursionLimit: 'limits.maxTurns',
 }
 
@@ -152,7 +146,7 @@ const runOptions = fields<InContext<RunOptions>>(
     previousResponseId: maybe(filledText),
     conversationId: maybe(filledText),
   },
-  runNames,
+  { ...runNames, threadId: 'sessionId', thread: 'sessionId' },
 )
 
 const sessionRunOptions = fields<InContext<SessionRunOptions>>(
@@ -222,7 +216,7 @@ const forkOptions = fields<InContext<ForkOptions>>(
     writes: maybe(oneOf(forkWrites)),
     context: maybe(anyValue),
   },
-  { at: 'atSeq', seq: 'atSeq', input: 'edit.input', results: 'edit.results' },
+  { input: 'edit.input', results: 'edit.results' },
 )
 
 /** Refuses options of which no fork could be made. */

@@ -27,19 +27,10 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
     providerOptions: maybe(recordOf(optionsOfProvider)),
   },
   {
-    top_p: 'topP',
     nucleus: 'topP',
-    stopSequences: 'stop',
-    stop_sequences: 'stop',
-    randomSeed: 'seed',
     providerMetadata: 'providerOptions',
     extraBody: 'providerOptions',
     topK: 'providerOptions',
-    maxTokens: 'maxOutputTokens',
-    max_tokens: 'maxOutputTokens',
-    reasoning: 'reasoningEffort',
-    effort: 'reasoningEffort',
-    reasoning_effort: 'reasoningEffort',
   },
 )
 

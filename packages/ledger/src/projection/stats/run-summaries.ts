@@ -59,10 +59,8 @@ const summaryFilter = fields<SummaryFilter>(
     ),
   },
   {
-    status: 'statuses',
     standing: 'statuses',
     standings: 'statuses',
-    session: 'sessionId',
     after: 'before',
     max: 'limit',
   },

@@ -26,7 +26,6 @@ const ollamaOptions: OptionCheck = fields<OllamaOptions>(
     options: 'parameters',
     num_ctx: 'contextTokens',
     think: 'thinking',
-    keep_alive: 'keepAlive',
     temperature: 'parameters.temperature',
     seed: 'parameters.seed',
     stop: 'parameters.stop',

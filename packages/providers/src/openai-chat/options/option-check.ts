@@ -27,7 +27,7 @@ const quirks = fields<OpenAIChatQuirks>({
 /** What `openaiChat()` takes beside the model id. */
 const openaiChatOptions = fields<OpenAIChatOptions>(
   { ...bothChecks, server: maybe(anyText), quirks: maybe(quirks), reasoningEffort: maybe(anyText) },
-  { ...otherNames, reasoning: 'reasoningEffort', effort: 'reasoningEffort' },
+  otherNames,
 )
 
 /** Throws `ConfigurationError` for what could not work in any call. */

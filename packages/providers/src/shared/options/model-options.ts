@@ -38,13 +38,9 @@ export const objects: OptionCheck = listOf(anyObject)
 
 /** Names by which users of other libraries look for an option. */
 export const otherNames: { readonly [name: string]: string } = {
-  baseUrl: 'baseURL',
   url: 'baseURL',
   host: 'baseURL',
   endpoint: 'baseURL',
-  maxTokens: 'maxOutputTokens',
-  max_tokens: 'maxOutputTokens',
-  key: 'apiKey',
   timeout: 'responseTimeoutMs',
 }
 
