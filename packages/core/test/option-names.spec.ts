@@ -175,7 +175,7 @@ const places: readonly (readonly [
   ],
   [
     'a token',
-    (name) => tokens.issue(approval as never, { [name]: 1 }),
+    (name) => tokens.issue(approval, { [name]: 1 }),
     { expiresInMs: ['expiresIn', 'ttlMs'], to: ['by'] },
     '',
   ],
