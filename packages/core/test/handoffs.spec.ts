@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import {
+  ConfigurationError,
   createRuntime,
   defineAgent,
   handBack,
@@ -113,6 +114,29 @@ describe('a handoff', () => {
     )
     const [handed] = ofType(checkedRun(await eventsOf(runId)), 'agent_handed_off')
     expect(handed?.messages).toEqual(shown)
+  })
+
+  it('rejects where its filter fails, in the words of the filter where those are of this library', async () => {
+    const own = new ConfigurationError('There is no past to show.')
+    const other = new TypeError('no past')
+    const failing = (error: Error) =>
+      stage({
+        steps: [{ toolCalls: [transfer('billing')] as never }],
+        handoffs: [
+          handoff(expert('billing'), {
+            filter: () => {
+              throw error
+            },
+          }),
+        ],
+      }).play()
+    await expect(failing(own)).rejects.toBe(own)
+    await expect(failing(other)).rejects.toMatchObject({
+      code: own.code,
+      cause: other,
+      message:
+        'The filter of the handoff to billing failed: no past. The run is on record up to here. Correct the filter, and continue the run with resume.',
+    })
   })
 
   it('goes round between agents that name each other, until the limit of turns', async () => {

@@ -1,6 +1,7 @@
 // An agent that prepares each turn: it sees the whole request, may take its time, and answers with another.
 import { describe, expect, it } from 'vitest'
 import {
+  ConfigurationError,
   createRuntime,
   defineAgent,
   memoryLedger,
@@ -250,6 +251,23 @@ describe('a turn whose preparation fails', () => {
     const resumed = createRuntime({ ledger, agents: [sound], host: { clock } }).resume(run.id)
     expect(await untilSettled(clock, resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     checkedRun(await recorded(ledger, run.id))
+  })
+
+  it('rejects with the error itself where the agent throws one of this library', async () => {
+    const own = new ConfigurationError('There is no index.')
+    const set = stage({
+      prepareTurn: () => {
+        throw own
+      },
+    })
+    await expect(set.play()).rejects.toBe(own)
+    const other = new TypeError('no index')
+    const failing = stage({
+      prepareTurn: () => {
+        throw other
+      },
+    })
+    await expect(failing.play()).rejects.toMatchObject({ code: own.code, cause: other })
   })
 
   it('has the time that the agent gives it', async () => {

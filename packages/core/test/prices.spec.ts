@@ -87,6 +87,19 @@ describe('prices of another shape', () => {
     expect(() => runtimeOf(prices)).toThrow(words)
   })
 
+  it('are refused in the words of the function where it throws an error of this library', () => {
+    const own = new ConfigurationError('The list of prices is of another year.')
+    const prices = (): never => {
+      throw own
+    }
+    expect(() => runtimeOf(prices)).toThrow(own)
+    const other = new TypeError('no such model')
+    const failing = (): never => {
+      throw other
+    }
+    expect(() => runtimeOf(failing)).toThrow(expect.objectContaining({ cause: other }))
+  })
+
   it('come to light when the function is asked for the models of another agent', () => {
     const prices = ({ modelId }: { modelId: string }): unknown =>
       modelId === 'acme-1' ? { inputUsd: 1, outputUsd: 1 } : { inputUsd: 'much' }
