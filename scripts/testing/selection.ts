@@ -34,6 +34,7 @@ export const thoroughOnly: readonly string[] = [
   'packages/ledger/test/projections.spec.ts',
   'packages/providers/test/missing-packages.spec.ts',
   'packages/server/test/load.spec.ts',
+  'packages/server/test/runtimes.spec.ts',
   'packages/tools/test/built-in/missing-packages.spec.ts',
   'packages/tools/test/built-in/sql-process.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',

@@ -8,9 +8,11 @@ interface Import {
   readonly line: number
 }
 
-/** What the tests of every package share: how far a test run looks, with which seed, and texts of any characters. */
+/** What the tests of every package share: how far a test run looks, with which seed, texts of any
+ * characters, and how a program becomes one file. */
 const sharedByTests = new Set([
   'scripts/testing/any-text.ts',
+  'scripts/testing/bundle-program.ts',
   'scripts/testing/effort.ts',
   'scripts/testing/seed.ts',
 ])

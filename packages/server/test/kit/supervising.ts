@@ -1,6 +1,5 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
 /** What a supervising process is asked: to start a run, to look for runs, to answer every model call. */
@@ -34,7 +33,7 @@ export interface Supervising {
 
 /** Starts a process, which does not outlive the test. */
 export async function startSupervising(...args: readonly string[]): Promise<Supervising> {
-  const child = fork(join(import.meta.dirname, 'supervising-process.ts'), [...args])
+  const child = fork(new URL('supervising-process.ts', import.meta.url), [...args])
   onTestFinished(() => void child.kill('SIGKILL'))
   const calls: string[] = []
   const faults: string[] = []
