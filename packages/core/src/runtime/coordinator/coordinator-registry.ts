@@ -1,11 +1,22 @@
 import type { RunState } from '../../machine/state/state.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Model } from '../../ports/model.ts'
+import { ConfigurationError, RunNotFoundError } from '../../vocabulary/errors.ts'
+import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
 import type { Agent } from '../agent/agent.ts'
+import { hookListOf, type GivenHooks } from '../agent/hooks.ts'
 import { ChildRuns } from '../children/child-runs.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import type { Coordinators, DrivenRun } from './coordinators.ts'
 import { RunCoordinator } from './run-coordinator.ts'
+
+/** What the application gives a run, and no ledger holds. */
+interface GivenToRun {
+  readonly agent?: Agent<unknown> | undefined
+  readonly context?: unknown
+  readonly model?: Model | undefined
+  readonly hooks?: GivenHooks | undefined
+}
 
 /**
  * The coordinators of one runtime, one a run: so that a run is driven once in it.
@@ -35,6 +46,21 @@ export class CoordinatorRegistry implements Coordinators {
     const coordinator = new RunCoordinator(runId, own ? withOwnAgent(this.#parts, own) : this.#parts, this)
     this.#coordinators.set(runId, new WeakRef(coordinator))
     this.#forget.register(coordinator, runId)
+    return coordinator
+  }
+
+  /** The coordinator of a run that a caller names, with what the application gives it. */
+  coordinatorFor(text: string, { agent, context, model, hooks }: GivenToRun): RunCoordinator {
+    this.requireOpen()
+    const runId = parseRunId(text)
+    if (runId === undefined) throw new RunNotFoundError(text)
+    const { agents, models } = this.#parts
+    if (agent) agents.register(agent)
+    const coordinator = this.coordinatorOf(runId)
+    if (model) models.add(model)
+    coordinator.setContext(context)
+    coordinator.setModel(model)
+    coordinator.setHooks(hookListOf(hooks))
     return coordinator
   }
 
@@ -85,6 +111,12 @@ export class CoordinatorRegistry implements Coordinators {
 
   get isDrained(): boolean {
     return this.#isDrained
+  }
+
+  /** Throws a `ConfigurationError` once the runtime was drained. */
+  requireOpen(): void {
+    if (!this.#isDrained) return
+    throw new ConfigurationError('This runtime has been drained and starts no more runs; create another.')
   }
 
   /** Continues no run from here on, and returns the results of those that are driven, as they stop. */

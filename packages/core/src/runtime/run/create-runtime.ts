@@ -22,6 +22,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   requireRuntimeOptions(options)
   const { ledger } = options
   const runs = new RuntimeRuns(options)
+  const { coordinators } = runs
   return {
     run(agent, input, ...[own = {}]) {
       requireRunOptions(own)
@@ -30,7 +31,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     session: (id) => runtimeSession(id, ledger, runs),
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireResumeOptions('resume', own)
-      const coordinator = runs.coordinatorFor(runId, own)
+      const coordinator = coordinators.coordinatorFor(runId, own)
       coordinator.drive({ takeOver: true })
       return runs.handle<Output>(coordinator, own.agent)
     },
@@ -43,11 +44,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const { key, context } = own
       const fault = faultOf(outsideCommand, command)
       if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
-      return await runs.coordinatorFor(runId, { context }).send(command, key)
+      return await coordinators.coordinatorFor(runId, { context }).send(command, key)
     },
     async settle(runId, toolCallId, result, own = {}) {
       requireResumeOptions('settle', own)
-      return await runs
+      return await coordinators
         .coordinatorFor(runId, own)
         .send({ type: 'settle', toolCallId, ...settledResult(result) })
     },
@@ -58,9 +59,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     async drain(graceMs = 5_000) {
       requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
-      return await runs.coordinators.drain(graceMs)
+      return await coordinators.drain(graceMs)
     },
-    idle: () => runs.coordinators.idle(),
+    idle: () => coordinators.idle(),
   }
 }
 

@@ -1,6 +1,4 @@
-import { ConfigurationError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
-import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
 import { runIdOfKey } from '../../vocabulary/values/key-run-id.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
@@ -23,7 +21,7 @@ import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
 import { defaultHost } from './host.ts'
 import { runIdMaker } from './run-ids.ts'
 import { runOf, type Run } from './run.ts'
-import type { InContext, ResumeOptions, RunOptions, RuntimeOptions } from './runtime.ts'
+import type { InContext, RunOptions, RuntimeOptions } from './runtime.ts'
 
 /** The runs of a runtime: starts, forks and finds them, and makes their handles. */
 export class RuntimeRuns {
@@ -76,12 +74,11 @@ export class RuntimeRuns {
     options: InContext<RunOptions>,
     inputId?: string,
   ): RunCoordinator {
-    this.requireOpen()
     const { agents, newId, ledger, defaults } = this.#parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
     const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
-    const coordinator = this.#coordinatorOf(runId, { context, model, hooks })
+    const coordinator = this.coordinators.coordinatorFor(runId, { context, model, hooks })
     const given = givenIn(register(agent), withDefaults(options, defaults), agents)
     requireRemovable(register(agent), given.recording, ledger)
     const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context }
@@ -111,7 +108,7 @@ export class RuntimeRuns {
   }
 
   fork(source: string, options: InContext<ForkOptions>): RunCoordinator {
-    this.requireOpen()
+    this.coordinators.requireOpen()
     const { ledger, agents, newId } = this.#parts
     const runId = newId()
     const coordinator = this.coordinators.coordinatorOf(runId, options.agent && agents.priced(options.agent))
@@ -123,27 +120,6 @@ export class RuntimeRuns {
 
   interrupted(options: InterruptedOptions): ReturnType<typeof interruptedRuns> {
     return interruptedRuns(this.waiting, options)
-  }
-
-  coordinatorFor(text: string, { agent, context, model, hooks }: ResumeOptions): RunCoordinator {
-    this.requireOpen()
-    const runId = parseRunId(text)
-    if (runId === undefined) throw new RunNotFoundError(text)
-    if (agent) this.#parts.agents.register(agent)
-    return this.#coordinatorOf(runId, { context, model, hooks })
-  }
-
-  /** The coordinator of a run, with what the application gives it and no ledger holds. */
-  #coordinatorOf(
-    runId: RunId,
-    { context, model, hooks }: Pick<ResumeOptions, 'context' | 'model' | 'hooks'>,
-  ): RunCoordinator {
-    const coordinator = this.coordinators.coordinatorOf(runId)
-    if (model) this.#parts.models.add(model)
-    coordinator.setContext(context)
-    coordinator.setModel(model)
-    coordinator.setHooks(hookListOf(hooks))
-    return coordinator
   }
 
   handle<Output>(coordinator: RunCoordinator, agent?: Agent<Output>): Run<Output> {
@@ -159,10 +135,5 @@ export class RuntimeRuns {
       },
       retain: () => this.coordinators.retain(coordinator),
     })
-  }
-
-  requireOpen(): void {
-    if (!this.coordinators.isDrained) return
-    throw new ConfigurationError('This runtime has been drained and starts no more runs; create another.')
   }
 }

@@ -24,7 +24,7 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
     ) {
       requireSessionRunOptions(given)
       const { whenBusy = 'conflict', inputId, ...options } = given
-      runs.requireOpen()
+      runs.coordinators.requireOpen()
       if (whenBusy !== 'join')
         return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
       const { message, before } = givenInput(input)
