@@ -19,14 +19,6 @@ export const toolsEquivalents: readonly Equivalent[] = [
     why: 'A part is known by having the mark, whatever its value.',
   },
   {
-    path: 'packages/tools/src/built-in/calculator/rational.ts',
-    within: 'compare',
-    operator: 'comparison',
-    original: '<',
-    becomes: '<=',
-    why: 'A difference of 0 has been answered before.',
-  },
-  {
     path: 'packages/tools/src/input/expectation.ts',
     within: 'resolve',
     operator: 'logical',

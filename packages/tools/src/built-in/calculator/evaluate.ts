@@ -42,7 +42,8 @@ function call(name: string, inputs: readonly Rational[], at: number): Rational {
     )
   }
   const { inputsMin, maxInputs } = called
-  if (inputs.length < inputsMin || inputs.length > maxInputs) {
+  // A call is parsed with one input at least.
+  if (inputs.length > maxInputs) {
     const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
     throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
   }
@@ -51,14 +52,12 @@ function call(name: string, inputs: readonly Rational[], at: number): Rational {
 
 function numberOf(text: string, at: number): Rational {
   const [, whole = '', places = '', exponent = '0'] =
-    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) ?? []
+    // Every token of a number has this form.
+    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) as RegExpExecArray
   const scale = Number(exponent) - places.length
-  if (whole.length + places.length > maxDigits || Math.abs(scale) > maxDigits) throw tooLarge(at)
-  const digits = BigInt(whole + places)
-  return bounded(
-    scale < 0 ? rational(digits, 10n ** BigInt(-scale)) : rational(digits * 10n ** BigInt(scale)),
-    at,
-  )
+  if (Math.abs(scale) > maxDigits) throw tooLarge(at)
+  const above = BigInt(whole + places) * 10n ** BigInt(Math.max(0, scale))
+  return bounded(rational(above, 10n ** BigInt(Math.max(0, -scale))), at)
 }
 
 function notZero(value: Rational, at: number): Rational {

@@ -41,13 +41,14 @@ const signBinding = 3
 /** Parses tokens by operator precedence (Pratt's method). Throws `CalculationError` at the first that has no place. */
 export function parse(tokens: readonly Token[]): Expression {
   let position = 0
-  const peek = (): Token => tokens[position] ?? { kind: 'end', text: '', at: 0 }
+  // Nothing is read after the end, which no rule takes.
+  const peek = (): Token => tokens[position] as Token
   const next = (): Token => {
     const token = peek()
     position++
     return token
   }
-  const isSign = (text: string): boolean => peek().kind === 'sign' && peek().text === text
+  const isSign = (text: string): boolean => peek().text === text
   const expect = (text: string, opened: number): void => {
     if (!isSign(text)) throw unexpected(peek(), `"${text}" for the "(" at character ${opened + 1}`)
     next()

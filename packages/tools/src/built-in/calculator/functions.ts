@@ -2,10 +2,10 @@ import { maxDigits } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import {
   add,
-  compare,
   digitsOf,
   divide,
   floor,
+  isBelow,
   magnitude,
   multiply,
   negate,
@@ -31,8 +31,8 @@ export const functions: Readonly<Record<string, CalculatorFunction>> = {
   abs: one(absolute),
   ceil: one((value) => negate(floor(negate(value)))),
   floor: one(floor),
-  max: many((a, b) => (compare(a, b) < 0 ? b : a)),
-  min: many((a, b) => (compare(a, b) > 0 ? b : a)),
+  max: many((a, b) => (isBelow(a, b) ? b : a)),
+  min: many((a, b) => (isBelow(b, a) ? b : a)),
   round: { inputsMin: 1, maxInputs: 2, of: ([value = zero, places = zero], at) => round(value, places, at) },
   sqrt: one(squareRoot),
   sum: many(add),

@@ -59,5 +59,5 @@ function rounded(numerator: bigint, denominator: bigint): string {
 
 /** Times a power of ten; negative powers leave it as it is, since they are put on the other side. */
 function scaled(value: bigint, powerOfTen: number): bigint {
-  return powerOfTen > 0 ? value * 10n ** BigInt(powerOfTen) : value
+  return value * 10n ** BigInt(Math.max(0, powerOfTen))
 }

@@ -48,10 +48,9 @@ export function truncate({ numerator, denominator, exact }: Rational): Rational 
   return { numerator: numerator / denominator, denominator: 1n, exact }
 }
 
-/** Negative, 0 or positive, as `a` is below, equal to or above `b`. */
-export function compare(a: Rational, b: Rational): number {
-  const difference = a.numerator * b.denominator - b.numerator * a.denominator
-  return difference === 0n ? 0 : difference < 0n ? -1 : 1
+/** Whether `a` is less than `b`. */
+export function isBelow(a: Rational, b: Rational): boolean {
+  return a.numerator * b.denominator < b.numerator * a.denominator
 }
 
 /** A whole number without its sign. */

@@ -53,6 +53,6 @@ function numberText(digits: string, at: number): string {
   throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)
 }
 
-function lengthOf(expression: string, { kind, text, at }: Token): number {
-  return kind === 'sign' && expression.startsWith('**', at) ? 2 : text.length
+function lengthOf(expression: string, { text, at }: Token): number {
+  return expression.startsWith('**', at) ? 2 : text.length
 }
