@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { toolRun } from './one-call.ts'
 
 describe('dryRun', () => {
+  const work = (): string => ''
   const pay = defineTool({
     name: 'pay',
     description: 'Pays.',
@@ -50,6 +51,26 @@ describe('dryRun', () => {
         'Continue as if it were done, and say in your answer that it was not.',
     )
     expect(events.filter(({ type }) => type === 'tool_started')).toHaveLength(1)
+  })
+
+  it('describes a write plainly where the words are no text, and cuts what is long', async () => {
+    const text = async (describe: () => unknown): Promise<string> =>
+      (await callTool(dryRun([pay], { describe: describe as never })[0]!, { euros: 5 })).text
+    for (const none of ['', 5, undefined])
+      expect(await text(() => none)).toContain('pay would have been called with {"euros":5}.')
+    expect(await text(() => 'x'.repeat(2_000))).toContain(` ${'x'.repeat(2_000)} A person`)
+    expect(await text(() => 'x'.repeat(2_001))).toMatch(/ x{1,1999} … \(cut\) A person/)
+  })
+
+  it('is checked when it is made', () => {
+    expect(() => dryRun([{}] as never)).toThrow('dryRun: tools[0] is an object; expected a tool')
+    expect(() => dryRun([pay], { describe: 'x' as never })).toThrow('dryRun: describe is a text')
+    expect(() => dryRun([pay], { words: work } as never)).toThrow('dryRun: words is no option')
+  })
+
+  it('leaves a handoff as it is', () => {
+    const over = { ...pay, handoff: { to: 'other' } } as never
+    expect(dryRun([over])[0]).toBe(over)
   })
 
   it('never runs a write, and describes it plainly where no words are given', async () => {

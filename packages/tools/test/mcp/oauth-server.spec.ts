@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -190,12 +191,99 @@ describe('a user who is asked during a call', () => {
   })
 })
 
+describe('what an authorization server learns of a program', () => {
+  const provider = async (more: Partial<OAuthOptions> = {}) =>
+    oauthServer('https://a.example/mcp', await options(more)).authProvider as OAuthClientProvider
+
+  it('is its name, where it is reached, and what it asks for', async () => {
+    const { redirectPort } = await options()
+    const plain = await provider({ redirectPort })
+    const redirect = `http://127.0.0.1:${redirectPort}/callback`
+    const always = {
+      ...{ redirect_uris: [redirect], grant_types: ['authorization_code', 'refresh_token'] },
+      ...{ response_types: ['code'], application_type: 'native' },
+    }
+    expect(plain.redirectUrl).toBe(redirect)
+    expect(plain.clientMetadata).toStrictEqual({
+      ...{ ...always, client_name: 'Tallystick', token_endpoint_auth_method: 'none' },
+    })
+    const own = await provider({ redirectPort, clientName: 'Shop', clientSecret: 's', scope: 'read' })
+    expect(own.clientMetadata).toStrictEqual({
+      ...{ ...always, client_name: 'Shop', token_endpoint_auth_method: 'client_secret_post', scope: 'read' },
+    })
+    const { redirectPort: _port, ...others } = await options()
+    expect(oauthServer('https://a.example/mcp', others).authProvider).toMatchObject({
+      redirectUrl: 'http://127.0.0.1:8976/callback',
+    })
+  })
+
+  it('is the client that it was given, or the one that was registered', async () => {
+    const given = await provider({ clientId: 'c' })
+    expect(given.clientInformation()).toStrictEqual({ client_id: 'c' })
+    expect((await provider({ clientId: 'c', clientSecret: 's' })).clientInformation()).toStrictEqual({
+      ...{ client_id: 'c', client_secret: 's' },
+    })
+    const own = await provider()
+    expect(own.clientInformation()).toBeUndefined()
+    await own.saveClientInformation?.({ client_id: 'registered' } as never)
+    expect(own.clientInformation()).toMatchObject({ client_id: 'registered' })
+  })
+
+  it('is forgotten as far as that is asked for', async () => {
+    const own = await provider()
+    const tokens = { access_token: 'a', token_type: 'Bearer' }
+    const discovery = { authorizationServerUrl: 'https://a.example' }
+    const fill = async (): Promise<void> => {
+      await own.saveClientInformation?.({ client_id: 'c' } as never)
+      await own.saveTokens(tokens as never)
+      await own.saveDiscoveryState?.(discovery as never)
+      await own.saveCodeVerifier('v')
+    }
+    const left = async (scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery') => {
+      await fill()
+      await own.invalidateCredentials?.(scope)
+      return [
+        (await own.clientInformation()) !== undefined && 'client',
+        (await own.tokens()) !== undefined && 'tokens',
+        (await own.discoveryState?.()) !== undefined && 'discovery',
+        (await own.codeVerifier()) !== '' && 'verifier',
+      ].filter((each) => each !== false)
+    }
+    expect(await left('client')).toEqual(['tokens', 'discovery', 'verifier'])
+    expect(await left('tokens')).toEqual(['client', 'discovery', 'verifier'])
+    expect(await left('discovery')).toEqual(['client', 'tokens', 'verifier'])
+    expect(await left('verifier')).toEqual(['client', 'tokens', 'discovery'])
+    expect(await left('all')).toEqual([])
+  })
+
+  it('is a state that others cannot guess', async () => {
+    const own = await provider()
+    const [one, other] = [await own.state?.(), await own.state?.()]
+    expect(one).toMatch(/^[\w-]{43}$/)
+    expect(other).not.toBe(one)
+  })
+})
+
 describe('what cannot work', () => {
   it('is refused with the reason', async () => {
     const given = await options()
     expect(() => oauthServer('file:///mcp', given)).toThrow(ConfigurationError)
     expect(() => oauthServer('https://a.example/mcp', { ...given, redirectPort: 0 })).toThrow('redirectPort')
     expect(() => oauthServer('https://a.example/mcp', { ...given, port: 1 } as never)).toThrow('redirectPort')
+  })
+
+  it('is refused by the option, and named as it is called here', async () => {
+    const given = await options()
+    const made = (more: object) => () => oauthServer('https://a.example/mcp', { ...given, ...more })
+    for (const redirectPort of [1, 65_535]) expect(made({ redirectPort })).not.toThrow()
+    for (const wrong of [
+      ...[{ redirectPort: 65_536 }, { redirectPort: 1.5 }, { waitMs: 0 }, { file: '' }, { open: 'x' }],
+      ...[{ scope: '' }, { clientId: '' }, { clientSecret: '' }, { clientName: '' }, { timers: 1 }],
+    ])
+      expect(made(wrong)).toThrow(`oauthServer: ${Object.keys(wrong)[0]}`)
+    const names = { path: 'file', store: 'file', port: 'redirectPort', timeoutMs: 'waitMs', scopes: 'scope' }
+    for (const [other, meant] of Object.entries(names))
+      expect(made({ [other]: 'x' })).toThrow(`Did you mean ${meant}?`)
   })
 
   it('is named: a file that holds something else, without what it holds', async () => {
