@@ -14,7 +14,7 @@ describe('an expression', () => {
     ['parentheses', '(', ')', '1', 66],
     ['calls', 'abs(', ')', '1', 261],
     ['second inputs of calls', 'sum(1,', ')', '65', 389],
-  ])('may have 64 levels of %s', (_what, begin, end, value, place) => {
+  ])('may have 64 levels of %s', (_what, ...[begin, end, value, place]) => {
     expect(calculate(within(begin, 64, end))).toBe(value)
     expect(() => calculate(within(begin, 65, end))).toThrow(
       `At character ${place}: nested deeper than 64 levels.`,

@@ -225,7 +225,7 @@ describe('what an authorization server learns of a program', () => {
     })
     const own = await provider()
     expect(own.clientInformation()).toBeUndefined()
-    await own.saveClientInformation?.({ client_id: 'registered' } as never)
+    await own.saveClientInformation?.({ client_id: 'registered' })
     expect(own.clientInformation()).toMatchObject({ client_id: 'registered' })
   })
 
@@ -234,9 +234,9 @@ describe('what an authorization server learns of a program', () => {
     const tokens = { access_token: 'a', token_type: 'Bearer' }
     const discovery = { authorizationServerUrl: 'https://a.example' }
     const fill = async (): Promise<void> => {
-      await own.saveClientInformation?.({ client_id: 'c' } as never)
-      await own.saveTokens(tokens as never)
-      await own.saveDiscoveryState?.(discovery as never)
+      await own.saveClientInformation?.({ client_id: 'c' })
+      await own.saveTokens(tokens)
+      await own.saveDiscoveryState?.(discovery)
       await own.saveCodeVerifier('v')
     }
     const left = async (scope: 'all' | 'client' | 'tokens' | 'verifier' | 'discovery') => {

@@ -84,7 +84,7 @@ describe('the way back of a browser', () => {
     await expect(page('?state=s')).rejects.toThrow('fetch failed')
   })
 
-  it('cannot be had where another program listens, which is said, and leaves nothing behind', async () => {
+  it('cannot be had where another program listens, which is said, and nothing is left of it', async () => {
     const taken = createServer().listen(port, '127.0.0.1')
     await once(taken, 'listening')
     const clock = manualClock()
