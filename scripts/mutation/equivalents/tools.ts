@@ -52,15 +52,6 @@ export const toolsEquivalents: readonly Equivalent[] = [
   },
   {
     path: 'packages/tools/src/built-in/calculator/expression.ts',
-    within: '',
-    operator: 'literal',
-    original: '3',
-    becomes: '4',
-    occurrence: 3,
-    why: 'A power binds its left operand more strongly than any other operator: 3 and 4 are above all others alike.',
-  },
-  {
-    path: 'packages/tools/src/built-in/calculator/expression.ts',
     within: 'peek',
     operator: 'literal',
     original: '0',
