@@ -52,11 +52,12 @@ export const toolsEquivalents: readonly Equivalent[] = [
   },
   {
     path: 'packages/tools/src/built-in/calculator/expression.ts',
-    within: 'peek',
+    within: '',
     operator: 'literal',
-    original: '0',
-    becomes: '1',
-    why: 'The last token is the end, and no parser reads beyond it: what follows is never looked at.',
+    original: '3',
+    becomes: '4',
+    occurrence: 3,
+    why: 'A power binds its left operand more strongly than any other operator: 3 and 4 are above all others alike.',
   },
   ...(
     [
