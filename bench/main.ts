@@ -3,6 +3,7 @@ import { startPostgres } from '../packages/ledger/test/support/postgres-process.
 import { load, machineText, versionsText } from './runner/machine.ts'
 import { entriesOf, measureEntry, smokeEntries, type Bench, type Row } from './runner/measure-all.ts'
 import { readOptions, UsageError, type BenchOptions } from './runner/options.ts'
+import { profileTables } from './runner/profile-tables.ts'
 import { absoluteTable, failures, ratioTable } from './runner/tables.ts'
 import { installWorkspace } from './runner/workspace.ts'
 
@@ -29,14 +30,21 @@ async function measure(bench: Bench): Promise<number> {
     rows.push(...(await measureEntry(entry, bench)))
   }
   say('')
-  console.log(`Ratios. Below 1: the first takes less. Medians of ${bench.options.rounds} rounds.\n`)
-  console.log(`${ratioTable(rows)}\n\nFigures. CPU is the time of all threads of the process.\n`)
-  console.log(`${absoluteTable(rows)}\n`)
+  console.log(`${bench.options.profile ? profileTables(rows) : figureTables(rows, bench.options.rounds)}\n`)
   console.log(machineText(loadBefore))
   console.log(versionsText(bench.home))
   const failed = failures(rows)
   for (const failure of failed) console.error(`\nfailed: ${failure}`)
   return failed.length > 0 ? 1 : 0
+}
+
+function figureTables(rows: readonly Row[], rounds: number): string {
+  return [
+    `Ratios. Below 1: the first takes less. Medians of ${rounds} rounds.`,
+    ratioTable(rows),
+    'Figures. CPU is the time of all threads of the process.',
+    absoluteTable(rows),
+  ].join('\n\n')
 }
 
 /** In two processes at a time: nothing is measured. */

@@ -14,6 +14,8 @@ export interface Trial {
   /** How long the measured part may take, in milliseconds. */
   readonly limitMs: number
   readonly postgres?: string | undefined
+  /** Whether it is to say where the time was spent. */
+  readonly profile?: boolean
 }
 
 /** What was measured. */

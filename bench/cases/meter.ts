@@ -1,3 +1,19 @@
+import { profiled, type Profile } from './profiler.ts'
+
+/** Where the time of what was metered last was spent, where this process profiles. */
+let profile: Profile | undefined
+let isProfiling = false
+
+/** Has everything that is metered from here on profiled. */
+export function profileMetered(): void {
+  isProfiling = true
+}
+
+/** The profile of what was metered last. */
+export function lastProfile(): Profile | undefined {
+  return profile
+}
+
 /** What a piece of work took. */
 export interface Took {
   readonly wallMs: number
@@ -6,6 +22,13 @@ export interface Took {
 
 /** Does the work, and says what it took of the clock and of all threads of this process. */
 export async function metered<T>(work: () => T | Promise<T>): Promise<Took & { readonly value: T }> {
+  if (!isProfiling) return await measured(work)
+  const { value, profile: taken } = await profiled(() => measured(work))
+  profile = taken
+  return value
+}
+
+async function measured<T>(work: () => T | Promise<T>): Promise<Took & { readonly value: T }> {
   const cpu = process.cpuUsage()
   const begun = performance.now()
   const value = await work()

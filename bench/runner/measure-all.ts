@@ -59,7 +59,15 @@ export async function measureEntry(entry: Entry, bench: Bench): Promise<readonly
       const isLong = row.reports.some(({ measurement }) => measurement.wallMs > limitMs / 5)
       if (row.error !== undefined || isLong) continue
       say(`${of.name} ${paramsText(params)}, round ${round + 1} of ${options.rounds}: ${subject}`)
-      const trial = { of: of.name, subject, params, smoke: false, limitMs, postgres }
+      const trial = {
+        of: of.name,
+        subject,
+        params,
+        smoke: false,
+        limitMs,
+        postgres,
+        profile: options.profile,
+      }
       const [report] = await runJob({ home, trials: [trial] })
       if (report === undefined) continue
       if ('error' in report) row.error = report.error

@@ -13,12 +13,14 @@ export interface BenchOptions {
   readonly smoke: boolean
   /** Without the peers, from the sources of this repository: nothing is installed. */
   readonly own: boolean
+  /** Where the time of our subjects is spent, in the place of how much it is. */
+  readonly profile: boolean
 }
 
 /** A command line that cannot be followed; the message says why. */
 export class UsageError extends Error {}
 
-const usageText = `pnpm bench [CASE …] [--rounds N] [--only SUBJECT,…] [--limit SECONDS] [--own] [--smoke]
+const usageText = `pnpm bench [CASE …] [--rounds N] [--only SUBJECT,…] [--limit SECONDS] [--own] [--profile] [--smoke]
 
 Cases (all unless named):
 ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
@@ -27,6 +29,7 @@ ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
   --only NAME,…     only these subjects, such as tallystick-sqlite,ai
   --limit SECONDS   how long a run may take before it is ended early (default 20)
   --own             only Tallystick, from the sources; installs nothing
+  --profile         where Tallystick spends its time, by folder and package; once, from the sources
   --smoke           tiny numbers, and checks that every result is right
   --list            the subjects and numbers of each case`
 
@@ -46,6 +49,7 @@ const declared = {
   limit: { type: 'string', default: '20' },
   own: { type: 'boolean', default: false },
   smoke: { type: 'boolean', default: false },
+  profile: { type: 'boolean', default: false },
   list: { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
 } as const
@@ -60,9 +64,9 @@ export function readOptions(args: readonly string[]): BenchOptions | string {
   return {
     cases,
     subjects: subjectsNamed(values.only, cases),
-    rounds: count('--rounds', values.rounds),
+    rounds: values.profile ? 1 : count('--rounds', values.rounds),
     limitSeconds: count('--limit', values.limit),
-    ...{ smoke: values.smoke, own: values.own },
+    ...{ smoke: values.smoke, own: values.own || values.profile, profile: values.profile },
   }
 }
 

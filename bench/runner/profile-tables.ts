@@ -1,0 +1,26 @@
+import { paramsText } from '../cases/case.ts'
+import type { Row } from './measure-all.ts'
+
+/** The places of a profile that are printed; the rest is one line. */
+const shownPlaces = 12
+
+/** Where each subject spent its time: a table each, the largest first. */
+export function profileTables(rows: readonly Row[]): string {
+  return rows.map(profileTable).join('\n\n')
+}
+
+function profileTable({ entry: { of, params }, subject, reports }: Row): string {
+  const title = `${of.name} ${paramsText(params)}, ${subject}`
+  const [report] = reports
+  if (report?.profile === undefined) return `${title}: not profiled, since other processes do the work`
+  const { units } = report.measurement
+  const places = Object.entries(report.profile).sort(([, one], [, other]) => other - one)
+  const total = places.reduce((sum, [, ms]) => sum + ms, 0)
+  const shown = places.slice(0, shownPlaces)
+  const rest = places.slice(shownPlaces).reduce((sum, [, ms]) => sum + ms, 0)
+  const lines = [...shown, ['the rest', rest] as const].map(([place, ms]) => {
+    const share = `${((100 * ms) / total).toFixed(1)} %`
+    return `${share.padStart(7)}  ${((1000 * ms) / units).toFixed(2).padStart(9)} µs  ${place}`
+  })
+  return [`${title}: ${((1000 * total) / units).toFixed(2)} µs for each ${of.unit}`, ...lines].join('\n')
+}
