@@ -7,6 +7,7 @@ import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../vocabulary/signals/signal.ts'
 import type { Action } from './state/action.ts'
+import { makeBatch } from './messages/batch-arrays.ts'
 import { nextAction } from './next/next-action.ts'
 import { decide } from './decide/decide.ts'
 import { decidePieces } from './decide/decide-pieces.ts'
@@ -54,6 +55,14 @@ const MAX_ROUNDS = 10_000
  * batch has happened until it is appended. Every event is audited before it may be.
  */
 export function advance(
+  before: RunState | undefined,
+  messages: readonly (Command | Signal)[],
+  options: AdvanceOptions,
+): EventBatch {
+  return makeBatch(() => batchOf(before, messages, options))
+}
+
+function batchOf(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
   { writer, stamp, rulesOf = () => ({}), keys = [], draining = false }: AdvanceOptions,

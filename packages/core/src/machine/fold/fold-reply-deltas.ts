@@ -1,5 +1,7 @@
 import type { EventOf } from '../../vocabulary/events/event.ts'
 import { illegal } from './illegal.ts'
+import { withMore } from '../messages/batch-arrays.ts'
+import { withNewCall } from '../state/turn-calls.ts'
 import type { Attempt, Call, PartDraft, RunState } from '../state/state.ts'
 import { estimatedTokens } from '../messages/token-estimate.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
@@ -65,7 +67,7 @@ export function withMoreOfPart(
 /** A call's input began to come: its place among the calls is taken from now on. */
 function withCallPart(attempt: Attempt, part: number): Attempt {
   if (attempt.callParts.includes(part)) return attempt
-  return { ...attempt, callParts: [...attempt.callParts, part] }
+  return { ...attempt, callParts: withMore(attempt.callParts, part) }
 }
 
 /** More of a call's input came. */
@@ -99,7 +101,7 @@ export function withRequest(
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   }
-  const calls = place === earlier.length ? [...earlier, call] : earlier.toSpliced(place, 0, call)
+  const calls = place === earlier.length ? withNewCall(earlier, call) : earlier.toSpliced(place, 0, call)
   knownIds.delete(earlier)
   knownIds.set(calls, ids.add(toolCallId))
   return { ...withCallPart(attempt, part), calls }

@@ -41,13 +41,17 @@ function tokensOf({
 
 /** What is granted and not yet spent: to the model call, the summary and the child runs that are under way. */
 function grantedOf(state: RunState): Amounts {
-  const { attempt, compacting } = { attempt: undefined, ...state }
-  const open = [
-    ...(attempt && !attempt.failed ? [unusedOf(attempt.grant, state)] : []),
-    ...(compacting ? [amountsOf(compacting.grant)] : []),
-    ...childCallsUnderWay(state).map(({ grant = {} }) => amountsOf(grant)),
-  ]
-  return open.reduce((sum, amounts) => mapFields((field) => sum[field] + amounts[field]), nothingSpent)
+  const { compacting } = state
+  const attempt = state.phase === 'streaming' ? state.attempt : undefined
+  let sum = nothingSpent
+  if (attempt && !attempt.failed) sum = unusedOf(attempt.grant, state)
+  if (compacting) sum = sumOf(sum, amountsOf(compacting.grant))
+  for (const { grant = {} } of childCallsUnderWay(state)) sum = sumOf(sum, amountsOf(grant))
+  return sum
+}
+
+function sumOf(one: Amounts, other: Amounts): Amounts {
+  return mapFields((field) => one[field] + other[field])
 }
 
 /** The calls whose child runs may still spend. */

@@ -75,9 +75,12 @@ export function changedCallEffects(
 ): { readonly stopped: readonly string[]; readonly required: readonly Effect[] } {
   const stopped: string[] = []
   const required: Effect[] = []
-  for (const [place, call] of after.calls.entries()) {
-    const last = before.calls[place]
-    if (last === undefined || last === call) continue
+  const { calls } = after
+  const { calls: lastCalls } = before
+  for (let place = 0; place < calls.length; place++) {
+    const call = calls[place] as Call
+    const last = lastCalls[place]
+    if (last === call || last === undefined) continue
     const [old, effect] = [callEffect(before, last), callEffect(after, call)]
     if (old && old.key !== effect?.key) stopped.push(old.key)
     if (effect) required.push(effect)

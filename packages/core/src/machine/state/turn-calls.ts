@@ -1,3 +1,4 @@
+import { changeable, withMore } from '../messages/batch-arrays.ts'
 import type { Call, CallStatus } from './state.ts'
 
 /** What the calls of a turn are together, so that the controller looks at single calls only where it has to. */
@@ -61,11 +62,35 @@ export function keyOfCall({ inputDigest, name }: Pick<Call, 'name' | 'inputDiges
 /** The calls with another one at a place. Costs the same however many calls there are, but for one copy of the array. */
 export function withCall(calls: readonly Call[], place: number, call: Call): readonly Call[] {
   const before = calls[place] as Call
-  const changed = calls.with(place, call)
-  const known = summaries.get(calls)
-  if (known && before.inputDigest === call.inputDigest && before.name === call.name) {
-    summaries.set(changed, changedSummary(known, before, call))
-  }
+  return summarized(calls.with(place, call), summaries.get(calls), before, call)
+}
+
+/** The calls with one more at their end. */
+export function withNewCall(calls: readonly Call[], call: Call): readonly Call[] {
+  const more = withMore(calls, call)
+  summaries.delete(more)
+  return more
+}
+
+/** The calls with one that has ended in its place. In a batch the array is copied once: no law compares the end with what was before. */
+export function withEndedCall(calls: readonly Call[], place: number, call: Call): readonly Call[] {
+  const before = calls[place] as Call
+  const summary = summaries.get(calls)
+  const changed = changeable(calls)
+  changed[place] = call
+  return summarized(changed, summary, before, call)
+}
+
+/** Keeps the summary of calls of which one has changed, where that of the others before is known. */
+function summarized(
+  changed: readonly Call[],
+  known: CallsSummary | undefined,
+  before: Call,
+  after: Call,
+): readonly Call[] {
+  if (known && before.inputDigest === after.inputDigest && before.name === after.name)
+    summaries.set(changed, changedSummary(known, before, after))
+  else summaries.delete(changed)
   return changed
 }
 
