@@ -284,4 +284,17 @@ describe('prose', () => {
     expect(said(prose, 'packages/core/src/machine/next/words.ts', text)).toHaveLength(1)
     expect(said(prose, 'packages/ledger/src/sqlite/migrations/0001-ledger.ts', text)).toEqual([])
   })
+
+  it('finds names that say nothing of a value, in the sources of packages alone', () => {
+    const text =
+      'const said = 1\nclass Wire {\n  #heard = said\n  lastSaid(): void {}\n}\nconst aftertold = "said"'
+    const found = said(prose, 'packages/core/src/machine/next/words.ts', text)
+    expect(found.map((each) => each.split(' takes')[0])).toEqual([
+      '1 error "said"',
+      '3 error "heard"',
+      '3 error "said"',
+      '4 error "lastSaid"',
+    ])
+    expect(said(prose, 'packages/core/test/words.spec.ts', text)).toEqual([])
+  })
 })

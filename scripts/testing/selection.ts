@@ -19,7 +19,7 @@ export const onPostgres: readonly string[] = ['packages/*/test/postgres-*.{spec,
 /** Those of them that `pnpm test` runs: the promises of a ledger. */
 export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgres-ledger.contract.ts']
 
-/** Tests that start many processes, or write large ledgers: too slow for a run of two minutes on two cores. */
+/** Tests that start many processes, or write large ledgers: too slow for a run that is to take a minute and a half on two cores. */
 export const thoroughOnly: readonly string[] = [
   'examples/demo/test/chat-page.spec.ts',
   'examples/demo/test/crash.spec.ts',

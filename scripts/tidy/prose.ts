@@ -21,6 +21,9 @@ const riddles: readonly (readonly [pattern: RegExp, advice: string])[] = [
   [/\b(?:comes?|came) +to +rest\b/gi, 'say "stops"'],
 ]
 
+/** Words that say nothing as the name of a value: a name tells what the value is. */
+const riddleNames = /(?:^|_)(?:said|heard|told)(?=$|[A-Z_])|(?:Said|Heard|Told)(?=$|[A-Z_])/
+
 /**
  * Sources whose texts ledgers hold: they say what a machine records and what a model reads, so a changed word would be a
  * difference to every run on record; or they are history.
@@ -33,6 +36,23 @@ const recordedTexts =
  * tests, examples and scripts, and the titles of tests.
  */
 export function prose(file: SourceFile): readonly Finding[] {
+  return [...riddlesIn(file), ...riddleNamesIn(file)]
+}
+
+/** The names in a package's sources that are riddles. */
+function riddleNamesIn(file: SourceFile): readonly Finding[] {
+  if (!isPackageSource(file.path) || !/said|heard|told/i.test(file.text)) return []
+  const found: Finding[] = []
+  const add = ({ name, start }: { readonly name: string; readonly start: number }): void => {
+    if (!riddleNames.test(name)) return
+    const message = `"${name}" takes a second reading: name what the value is.`
+    found.push({ rule: 'prose', level: 'error', path: file.path, line: lineAt(file.text, start), message })
+  }
+  new Visitor({ Identifier: add, PrivateIdentifier: add }).visit(parseSync(file.path, file.text).program)
+  return found
+}
+
+function riddlesIn(file: SourceFile): readonly Finding[] {
   return textsOf(file).flatMap(({ start, text }) =>
     riddles.flatMap(([pattern, advice]) =>
       [...text.matchAll(pattern)].map(({ index, 0: word }): Finding => {
@@ -52,7 +72,7 @@ interface ReadText {
 
 function textsOf(file: SourceFile): readonly ReadText[] {
   if (isPage(file.path)) return [{ start: 0, text: withoutCode(file.text) }]
-  const isSource = /^packages\/[^/]+\/src\/.*\.ts$/.test(file.path)
+  const isSource = isPackageSource(file.path)
   if (!isSource && !isAroundSources(file.path)) return []
   const isHistory = /\/migrations\//.test(file.path)
   const { program, comments } = parseSync(file.path, file.text)
@@ -73,6 +93,10 @@ function textsOf(file: SourceFile): readonly ReadText[] {
     TemplateElement: add,
   }).visit(program)
   return found
+}
+
+function isPackageSource(path: string): boolean {
+  return /^packages\/[^/]+\/src\/.*\.ts$/.test(path)
 }
 
 /** Tests, benchmarks, examples and scripts; the list of riddles and its test name what they refuse. */

@@ -15,8 +15,8 @@ const maxMinutes = 20
 /** The time after which a step counts as failed, in milliseconds: a hung check is a broken one. */
 export const stepTimeoutMs: number = maxMinutes * 60_000
 
-/** How many steps run at a time. Most of them wait half of their time, for disks, servers and processes that they start. */
-export const lanes = 2
+/** How many steps run at a time. Three keep two cores busy: most wait for disks, servers and processes that they start. */
+export const lanes = 3
 
 /** All steps: the quick ones first, so that most mistakes show within seconds, then the longest ones first. */
 export const steps: readonly Step[] = [

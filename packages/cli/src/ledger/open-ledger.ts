@@ -22,8 +22,8 @@ export function isDrivenSomewhere(ledger: string): boolean {
 
 function isFileDriven(path: string): boolean {
   try {
-    const said = hasWriter(path)
-    if (said !== undefined) return said
+    const isWritten = hasWriter(path)
+    if (isWritten !== undefined) return isWritten
   } catch {
     // A user who may not read the lock can still see the files beside the ledger.
   }

@@ -48,8 +48,8 @@ function movedTo(
 ): RuntimeEvent {
   const renamed = withIds(event as unknown as Json, event.runId, runId) as unknown as RuntimeEvent
   // The inbox of the other run is not that of the fork.
-  const { inboxKey: _other, ...said } = renamed
-  const moved = { ...said, runId, epoch: 1 } as RuntimeEvent
+  const { inboxKey: _other, ...copied } = renamed
+  const moved = { ...copied, runId, epoch: 1 } as RuntimeEvent
   if (moved.type === 'run_started') {
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...others } = moved
     const { idempotencyKey: _key, ...rest } = others

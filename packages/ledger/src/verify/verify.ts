@@ -274,10 +274,10 @@ function arePieces(
 
 /** The run's row says which session the run belongs to, as its first event does. */
 function sessionFault({ row }: StoredRun, session: SessionPlace | undefined): Fault | undefined {
-  const said = (place: SessionPlace | undefined): string =>
+  const placeText = (place: SessionPlace | undefined): string =>
     place ? `${place.sessionPlace} of ${place.sessionId}` : 'none'
-  if (row === undefined || said(row.session) === said(session)) return undefined
-  return fault('session', said(session), said(row.session))
+  if (row === undefined || placeText(row.session) === placeText(session)) return undefined
+  return fault('session', placeText(session), placeText(row.session))
 }
 
 /** The run's row says where the chain ends, under which epoch, and since when. */

@@ -46,12 +46,12 @@ async function checkMute(harness: ModelHarness): Promise<void> {
 async function checkStall(harness: ModelHarness): Promise<void> {
   const { proof } = harness.measure(spokenReply)
   await onStage(harness, [replying(spokenReply, { events: proof - 1, ending: 'stall' })], async (stage) => {
-    let said = ''
+    let received = ''
     const { failure, clock } = await callModel(stage.model, plainRequest, {
       onSignal(signal, _, lent) {
         if (signal.type !== 'model_text') return
-        said += signal.text
-        if (said === spokenReply.text?.join('')) setImmediate(() => lent.advance(foreverMs))
+        received += signal.text
+        if (received === spokenReply.text?.join('')) setImmediate(() => lent.advance(foreverMs))
       },
     })
     requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')

@@ -136,12 +136,12 @@ async function checkParallel(harness: ModelHarness): Promise<void> {
   const other: ContractReply = { ...spokenReply, text: ['Another ', 'reply.'] }
   await onStage(harness, [replying(spokenReply), replying(other)], async ({ model }) => {
     const both = await Promise.all([callModel(model, plainRequest), callModel(model, plainRequest)])
-    const said = both.map((outcome) =>
+    const texts = both.map((outcome) =>
       endOf(outcome)
         .parts.map((part) => ('text' in part ? part.text : ''))
         .join(''),
     )
-    const missing = [spokenReply, other].filter(({ text = [] }) => !said.includes(text.join('')))
+    const missing = [spokenReply, other].filter(({ text = [] }) => !texts.includes(text.join('')))
     requireEqual(missing, [], 'The texts that two calls at the same time mixed up')
   })
 }

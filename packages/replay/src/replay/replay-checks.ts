@@ -16,7 +16,7 @@ export function recordedCallGuardrails(
     on: 'tool_input',
     check: ({ toolCallId }) => {
       if (trip.toolCallId !== toolCallId) return 'pass'
-      return saidBy(trip, inputs.get(toolCallId))
+      return verdictOf(trip, inputs.get(toolCallId))
     },
   }))
 }
@@ -46,7 +46,7 @@ export function checkedAt(
   return { trips }
 }
 
-function saidBy(
+function verdictOf(
   { action, detail = '' }: Trip,
   input: JsonObject | undefined,
 ): Awaited<ReturnType<ToolInputGuardrail['check']>> {

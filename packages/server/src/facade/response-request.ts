@@ -94,6 +94,6 @@ function decision({ approval_request_id, approve, reason }: GivenItem, place: st
   if (typeof approval_request_id !== 'string' || typeof approve !== 'boolean') {
     throw malformed(`${place} has to hold approval_request_id, and approve as true or false.`)
   }
-  const said = typeof reason === 'string' ? reason : 'Denied.'
-  return { kind: 'decision', approvalId: approval_request_id, approved: approve, reason: said }
+  const denial = typeof reason === 'string' ? reason : 'Denied.'
+  return { kind: 'decision', approvalId: approval_request_id, approved: approve, reason: denial }
 }

@@ -85,7 +85,7 @@ function begun({ basePath }: Served, { id }: Run): Response {
 }
 
 /** What the user says last in an input. */
-function lastSaid(input: RunInput): readonly UserPart[] {
+function lastUserParts(input: RunInput): readonly UserPart[] {
   if (typeof input === 'string') return [{ type: 'text', text: input }]
   const last = input.at(-1)
   if (last !== undefined && 'parts' in last) return last.parts as readonly UserPart[]
@@ -99,7 +99,7 @@ function isSame(one: readonly UserPart[], other: readonly UserPart[]): boolean {
 
 /** Refuses a key that began a run with another agent or input: one of the two requests is a mistake. */
 async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: RunOrder): Promise<void> {
-  const given = lastSaid(input)
+  const given = lastUserParts(input)
   for await (const event of ledger.read(runId)) {
     const differs =
       (event.type === 'run_started' && event.agent !== agent) ||

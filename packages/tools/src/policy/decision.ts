@@ -36,9 +36,9 @@ function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: Ruled
 }
 
 function reasonOf({ name, why, decision }: ApprovalRule, number: number, found: Finding): string {
-  const said =
+  const verdict =
     why ??
     { allow: 'The call is allowed.', ask: 'A person decides.', deny: 'The call is not allowed.' }[decision]
   const label = name === undefined ? `rule ${number}` : `rule ${number}, ${name}`
-  return `${said} (${label}${found === 'undecided' ? '; a field of its condition is missing or of another type' : ''})`
+  return `${verdict} (${label}${found === 'undecided' ? '; a field of its condition is missing or of another type' : ''})`
 }

@@ -170,16 +170,16 @@ class Reader {
 
   #string(quote: string): string {
     if (quote === "'") this.repairs.add('quotes')
-    let said = ''
+    let decoded = ''
     this.#at++
     for (;;) {
       const char = this.#text[this.#at++]
       if (char === undefined) throw unreadable
-      if (char === quote) return said
-      if (char === '\\') said += this.#escape()
+      if (char === quote) return decoded
+      if (char === '\\') decoded += this.#escape()
       else {
         if (char < ' ') this.repairs.add('breaks')
-        said += char
+        decoded += char
       }
     }
   }
@@ -187,9 +187,9 @@ class Reader {
   #escape(): string {
     const char = this.#text.charAt(this.#at++)
     if (char !== 'u') {
-      const said = escapes[char]
-      if (said === undefined) throw unreadable
-      return said
+      const decoded = escapes[char]
+      if (decoded === undefined) throw unreadable
+      return decoded
     }
     const hex = this.#text.slice(this.#at, this.#at + 4)
     if (!/^[0-9a-fA-F]{4}$/.test(hex)) throw unreadable

@@ -118,9 +118,9 @@ async function wasShown(
   result: EventOf<'tool_result'>,
   { messages, ledger, ownRun }: Reader,
 ): Promise<boolean> {
-  const said = withoutSpace(messages.flatMap(readTexts).join('\n'))
+  const shown = withoutSpace(messages.flatMap(readTexts).join('\n'))
   const texts = (result.shown ?? result.projected ?? result.content).flatMap(textsOfPart)
-  if (texts.every((text) => said.includes(withoutSpace(text)))) return true
+  if (texts.every((text) => shown.includes(withoutSpace(text)))) return true
   if (result.runId !== ownRun) return false
   const query = { runId: ownRun, types: ['agent_handed_off', 'history_edited'] as const }
   for await (const event of ledger.find(query)) {

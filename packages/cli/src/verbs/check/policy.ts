@@ -91,8 +91,8 @@ async function tryCalls(context: CommandContext, rules: ApprovalRules, ledgerPat
       const { decision, rule, reason } = decideByRules(rules, call)
       const recorded = decisionOf[plan]
       if (context.json) {
-        const said = { runId, toolCallId, tool: call.tool, recorded, decision, rule, reason }
-        await context.print(`${JSON.stringify(said)}\n`)
+        const row = { runId, toolCallId, tool: call.tool, recorded, decision, rule, reason }
+        await context.print(`${JSON.stringify(row)}\n`)
       }
       const by = rule === undefined ? 'no rule' : `rule ${rule}`
       const line = `${oneLine(call.tool, 64)}  ${recorded} on record, ${decision} by ${by}`

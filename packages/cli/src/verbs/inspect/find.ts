@@ -116,7 +116,7 @@ function lineOf(found: Found, { text }: FindOptions, columns: number | undefined
   return `${head}  ${oneLine([...what, around(found.text, text)].join(' '), Math.max(1, room))}`
 }
 
-function around(said: string, text: string | undefined): string {
-  const place = text === undefined ? -1 : said.toLowerCase().indexOf(text.toLowerCase())
-  return place > charactersBefore ? `…${said.slice(place - charactersBefore)}` : said
+function around(passage: string, text: string | undefined): string {
+  const place = text === undefined ? -1 : passage.toLowerCase().indexOf(text.toLowerCase())
+  return place > charactersBefore ? `…${passage.slice(place - charactersBefore)}` : passage
 }

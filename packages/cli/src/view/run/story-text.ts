@@ -88,8 +88,8 @@ function partText(part: StoryPart, view: StoryView): string {
       const wrote = written.map(({ part: each }) =>
         paint('dim', indented(`the model wrote: ${each.text}`, 4)),
       )
-      const said = [...parts.map((each) => replyPartText(each, paint)), ...wrote]
-      return `${headText('assistant', part, view, took)}\n${said.join('\n')}\n`
+      const lines = [...parts.map((each) => replyPartText(each, paint)), ...wrote]
+      return `${headText('assistant', part, view, took)}\n${lines.join('\n')}\n`
     }
     case 'failed':
       return failedText(part, view)

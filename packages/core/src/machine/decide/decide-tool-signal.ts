@@ -85,10 +85,10 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
         return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs }) }] }
       }
       const more = signal.retryable && call.tries ? usedUp(call.tries) : []
-      const said = { content: [...content, ...more], durationMs }
+      const ending = { content: [...content, ...more], durationMs }
       // Each form says it: the model reads the last that there is.
       const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
-      const result = { type: 'tool_result' as const, ...here, name, outcome, ...said }
+      const result = { type: 'tool_result' as const, ...here, name, outcome, ...ending }
       return { facts: [{ ...result, ...omitUndefined({ ...forms, child, reused }) }] }
     }
   }

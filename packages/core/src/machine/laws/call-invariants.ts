@@ -145,7 +145,7 @@ function requireSameCalls(state: RunState, event: EventOf<'assistant_message_fin
   for (const part of event.parts) {
     if (part.type !== 'tool_call') continue
     const call = findCall(state, part.toolCallId)
-    if (call && said(call) === said(part)) continue
+    if (call && requestText(call) === requestText(part)) continue
     throw new LawBrokenError(
       12,
       event.seq,
@@ -154,6 +154,10 @@ function requireSameCalls(state: RunState, event: EventOf<'assistant_message_fin
   }
 }
 
-function said({ name, providerCallId, input }: Pick<Call, 'name' | 'providerCallId' | 'input'>): string {
+function requestText({
+  name,
+  providerCallId,
+  input,
+}: Pick<Call, 'name' | 'providerCallId' | 'input'>): string {
   return canonicalJson([name, providerCallId, input])
 }

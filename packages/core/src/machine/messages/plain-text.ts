@@ -14,13 +14,13 @@ function linesOf(message: Message): readonly string[] {
     case 'user':
       return [`User: ${shown(message.parts)}`]
     case 'assistant': {
-      const said = textOf(message.parts)
+      const words = textOf(message.parts)
       const calls = message.parts.flatMap((part) =>
         part.type === 'tool_call'
           ? [`Assistant called ${toolName(part.name)} with ${JSON.stringify(part.input)}`]
           : [],
       )
-      return [...(said === '' ? [] : [`Assistant: ${said}`]), ...calls]
+      return [...(words === '' ? [] : [`Assistant: ${words}`]), ...calls]
     }
     case 'tool':
       return message.results.map(
@@ -33,8 +33,8 @@ function linesOf(message: Message): readonly string[] {
 // oxlint-disable-next-line no-control-regex -- Separators of files, groups and records end a line for some readers.
 const lineEnd = /\r\n|[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/g
 
-function indented(said: string): string {
-  return said.replaceAll(lineEnd, '\n  ')
+function indented(words: string): string {
+  return words.replaceAll(lineEnd, '\n  ')
 }
 
 /** A name as a model wrote it: it may hold anything, also what looks like the words around it. */

@@ -133,10 +133,10 @@ function shortenHistory(
   if (compaction.summarize === undefined && summarizer) {
     return summaryCall(state, cut, now)
   }
-  const said = compaction.summarize?.(messagesOf(state.history).slice(0, cut))
-  requireNoPromise(`compaction.summarize of the agent ${state.agent}`, said)
-  requireOptions(`compaction.summarize of the agent ${state.agent}`, maybe(anyText), said, 'its answer')
-  return compactedFact(state, cut, said ?? leftOutText(state, cut))
+  const summary = compaction.summarize?.(messagesOf(state.history).slice(0, cut))
+  requireNoPromise(`compaction.summarize of the agent ${state.agent}`, summary)
+  requireOptions(`compaction.summarize of the agent ${state.agent}`, maybe(anyText), summary, 'its answer')
+  return compactedFact(state, cut, summary ?? leftOutText(state, cut))
 }
 
 /** Law 9 holds for the call that sums up as for any other: `undefined` where too little is left for it. */

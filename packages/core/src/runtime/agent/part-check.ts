@@ -150,6 +150,6 @@ export const someRecording: OptionCheck = fields<RecordingPolicy>({
 
 /** A policy as it is recorded; `undefined` where it says nothing. */
 export function recordedPolicy(policy: RecordingPolicy | undefined): RecordingPolicy | undefined {
-  const said: RecordingPolicy = omitUndefined({ ...policy })
-  return Object.keys(said).length === 0 ? undefined : said
+  const given: RecordingPolicy = omitUndefined({ ...policy })
+  return Object.keys(given).length === 0 ? undefined : given
 }

@@ -40,7 +40,7 @@ export function definitionOf(
     description,
     inputSchema,
   }))
-  const said = {
+  const body = {
     model: refOf(options.model),
     instructions: textOf(options.instructions),
     tools,
@@ -75,7 +75,7 @@ export function definitionOf(
       policy: policyOf(options, summarizer),
     }),
   }
-  return deepFreeze(digested(said))
+  return deepFreeze(digested(body))
 }
 
 /** Instructions made for one run are only in the definition of that run. */

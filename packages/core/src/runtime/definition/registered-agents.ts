@@ -61,8 +61,8 @@ export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): 
   }
 }
 
-function twoOfOneName(name: string, isSaidTheSame: boolean): ConfigurationError {
-  const what = isSaidTheSame ? 'agents of different code' : 'different agents'
+function twoOfOneName(name: string, hasSameDefinition: boolean): ConfigurationError {
+  const what = hasSameDefinition ? 'agents of different code' : 'different agents'
   return new ConfigurationError(
     `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
   )

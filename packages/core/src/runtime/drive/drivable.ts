@@ -113,10 +113,10 @@ function requireGivenModel(ref: ModelRef, drive: Drive): void {
 
 /** The parts of a definition that are not as they were recorded, by name; of the policy and its parts, each. */
 function driftOf(recorded: AgentDefinition, own: AgentDefinition): readonly string[] {
-  const { digest: _recorded, price: _then, policy: before, ...said } = recorded
-  const { digest: _own, price: _now, policy: now, ...says } = own
+  const { digest: _recorded, price: _then, policy: before, ...recordedBody } = recorded
+  const { digest: _own, price: _now, policy: now, ...currentBody } = own
   return [
-    ...changedFields(said, says),
+    ...changedFields(recordedBody, currentBody),
     ...changedFields(before ?? {}, now ?? {}).map((name) => `policy.${name}`),
   ]
 }

@@ -99,6 +99,6 @@ function failed(error: unknown): readonly [what: string, cause: unknown] {
 function keyOf({ agent, state, request }: AskedTurn): string {
   const { turn, history, definition } = state
   const { messages: _counted, ...rest } = request
-  const said = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
-  return digestOf({ ...said, request: rest as unknown as Json })
+  const place = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
+  return digestOf({ ...place, request: rest as unknown as Json })
 }

@@ -4,7 +4,7 @@ import type { Tool } from '../../ports/tool.ts'
 /** The time that one attempt of a call has. */
 export interface AttemptTime {
   /** The tool has reported progress. */
-  heard(): void
+  onReport(): void
   /** Calls back after a last time, which no report prolongs. */
   last(ms: number, callback: () => void): void
   stop(): void
@@ -28,15 +28,15 @@ export function attemptTime(
     stop()
     onOver(reason)
   }
-  const heard = (): void => {
+  const onReport = (): void => {
     if (quietMs === undefined || isOver) return
     stopQuietTimer?.()
     stopQuietTimer = clock.schedule(quietMs, () => over('The tool reported no progress for too long.'))
   }
   if (timeoutMs !== undefined) stopTimer = clock.schedule(timeoutMs, () => over('The tool took too long.'))
-  heard()
+  onReport()
   return {
-    heard,
+    onReport,
     stop,
     last(ms, callback) {
       stop()

@@ -200,17 +200,18 @@ function read<Replacement>(
   if (verdict === 'pass') return {}
   if (typeof verdict !== 'object' || verdict === null)
     return { find: blockedBy(guardrail, 'it gave no verdict') }
-  if ('block' in verdict) return { find: blockedBy(guardrail, said(verdict.block)) }
-  if ('record' in verdict) return { find: { guardrail, action: 'record', detail: said(verdict.record) } }
+  if ('block' in verdict) return { find: blockedBy(guardrail, detailText(verdict.block)) }
+  if ('record' in verdict)
+    return { find: { guardrail, action: 'record', detail: detailText(verdict.record) } }
   const { replace, why } = verdict
   if (!fits(replace)) return { find: blockedBy(guardrail, 'what it put in its place does not fit there') }
   return {
-    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: said(why) }) },
+    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: detailText(why) }) },
     replacement: replace,
   }
 }
 
-function said(detail: unknown): string {
+function detailText(detail: unknown): string {
   return typeof detail === 'string' ? detail : 'something'
 }
 

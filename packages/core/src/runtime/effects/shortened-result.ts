@@ -38,9 +38,9 @@ export function shortenedResult(content: readonly ResultPart[], showing: Showing
     const tail = text.slice(Math.max(0, tailStart - place))
     const isCut = place + text.length > headEnd && place < tailStart
     place += text.length
-    const said = isCut ? `${head}${isNoted ? '' : note}${tail}` : text
+    const shortened = isCut ? `${head}${isNoted ? '' : note}${tail}` : text
     isNoted ||= isCut
-    if (said !== '') shown.push({ ...part, text: said })
+    if (shortened !== '') shown.push({ ...part, text: shortened })
   }
   return shown
 }

@@ -83,7 +83,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     if (ended) return
     const fault = faultOf(toolSignalSchema, signal)
     if (signal?.type === 'tool_progressed') {
-      time.heard()
+      time.onReport()
       // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
       if (!fault) post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
       return

@@ -100,8 +100,8 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
 function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunState): readonly Fact[] {
   const messages = messagesOf(state.history)
   const index = messages.findLastIndex(({ role }) => role === 'user')
-  const said = input === undefined ? [] : [{ index, message: messageOf(input) }]
-  const edits = [...history, ...said].toSorted((a, b) => a.index - b.index)
+  const replaced = input === undefined ? [] : [{ index, message: messageOf(input) }]
+  const edits = [...history, ...replaced].toSorted((a, b) => a.index - b.index)
   if (edits.length === 0) return []
   if (
     state.phase === 'streaming' ||

@@ -65,9 +65,9 @@ function isConversation(input: RunInput): input is readonly InputMessage[] {
 }
 
 function wholeMessage(given: InputMessage, index: number): Message {
-  const said = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
+  const full = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
   // The copy is checked, and not what it was made of, which may say something else each time that it is read.
-  const whole = isJson(said) ? deepFreeze(said) : said
+  const whole = isJson(full) ? deepFreeze(full) : full
   const fault = faultOf(messageSchema, whole)
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
   if (fault === undefined && !isEmpty && isJson(whole)) return whole

@@ -70,9 +70,9 @@ export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Pa
 function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
   const history = carriedTranscript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
-  const said =
+  const carried =
     history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: source.inputCheck?.from }) }
-  return { parent, ...said, ...omitUndefined({ subject: source.subject }) }
+  return { parent, ...carried, ...omitUndefined({ subject: source.subject }) }
 }
 
 function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {

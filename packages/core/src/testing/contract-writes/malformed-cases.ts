@@ -17,7 +17,7 @@ const start = stamped(run, [everyFact(run).run_started])
 const sound = stamped(run, [saying('a'), saying('b'), saying('c')], { afterSeq: 1 })
 
 /** A batch of three whose second event is changed; its message has to say what is wrong. */
-function refuses(promise: string, change: object, said: string): LedgerContractCase {
+function refuses(promise: string, change: object, words: string): LedgerContractCase {
   return {
     promise,
     async run(open) {
@@ -30,7 +30,7 @@ function refuses(promise: string, change: object, said: string): LedgerContractC
         consumedInboxKeys: ['k1'],
       })
       const { message } = await requireRefusal(append, 'configuration')
-      require(message.includes(said), `the refusal should say "${said}", but says: ${message}`)
+      require(message.includes(words), `the refusal should say "${words}", but says: ${message}`)
       require(message.includes(run), 'the refusal does not name the run')
       await requireRecord(ledger, start)
       requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox')

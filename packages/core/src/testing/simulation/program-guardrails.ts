@@ -8,18 +8,18 @@ export function guardrailsOf(plans: readonly GuardrailPlan[]): readonly Guardrai
     const { on, beside } = plan
     switch (on) {
       case 'input':
-        return { ...named, on, beside, check: () => said(plan, 'guarded input') }
+        return { ...named, on, beside, check: () => verdictOf(plan, 'guarded input') }
       case 'output':
-        return { ...named, on, check: () => said(plan, '{"guarded":true}') }
+        return { ...named, on, check: () => verdictOf(plan, '{"guarded":true}') }
       case 'tool_input':
-        return { ...named, on, check: () => said(plan, { do: 'succeed', guarded: true }) }
+        return { ...named, on, check: () => verdictOf(plan, { do: 'succeed', guarded: true }) }
       case 'tool_output':
-        return { ...named, on, check: () => said(plan, 'guarded result') }
+        return { ...named, on, check: () => verdictOf(plan, 'guarded result') }
     }
   })
 }
 
-async function said<Replacement>(
+async function verdictOf<Replacement>(
   { says }: GuardrailPlan,
   replacement: Replacement,
 ): Promise<'pass' | { block: string } | { record: string } | { replace: Replacement }> {

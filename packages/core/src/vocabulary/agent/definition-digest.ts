@@ -5,12 +5,12 @@ import { digestOf } from '../values/digest.ts'
 /** A definition under the digest of what it says. What models cost is no part of the digest. */
 export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefinition {
   const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = definition as AgentDefinition
-  const said = {
+  const body = {
     ...rest,
     ...(fallbacks && { fallbacks: fallbacks.map(({ price: _its, ...fallback }) => fallback) }),
     ...(summarizer && { summarizer: withoutPrice(summarizer) }),
   }
-  return { ...definition, digest: digestOf(said as unknown as Json) }
+  return { ...definition, digest: digestOf(body as unknown as Json) }
 }
 
 function withoutPrice<T extends { readonly price?: unknown }>({

@@ -42,6 +42,6 @@ function policyInRun(
 }
 
 function isEqual(one: AgentDefinition, other: AgentDefinition): boolean {
-  const [{ digest: _one, ...says }, { digest: _other, ...said }] = [one, other]
-  return canonicalJson(says as unknown as Json) === canonicalJson(said as unknown as Json)
+  const [{ digest: _one, ...oneBody }, { digest: _other, ...otherBody }] = [one, other]
+  return canonicalJson(oneBody as unknown as Json) === canonicalJson(otherBody as unknown as Json)
 }

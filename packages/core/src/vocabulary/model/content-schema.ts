@@ -11,7 +11,7 @@ import {
   type OptionalSchema,
   type Schema,
   text,
-  toldApartBy,
+  discriminatedBy,
   valueWhere,
   variantOf,
   wordOf,
@@ -183,7 +183,7 @@ const toolResultsMessage = objectOf<ToolResultsMessage>({
   results: listOf(toolResult),
 })
 /** Any message that a model may be shown. */
-export const message: Schema<Message> = toldApartBy<Message>('role', [
+export const message: Schema<Message> = discriminatedBy<Message>('role', [
   userMessage,
   assistantMessage,
   toolResultsMessage,

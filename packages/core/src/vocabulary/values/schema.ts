@@ -34,11 +34,11 @@ export function objectOf<T extends object>(shape: ShapeOf<T>): Schema<T> {
 export function variantOf<T extends { readonly type: string }>(variants: {
   readonly [K in T['type']]: Schema<Extract<T, { readonly type: K }>>
 }): Schema<T> {
-  return toldApartBy<T>('type', Object.values<Schema<T>>(variants))
+  return discriminatedBy<T>('type', Object.values<Schema<T>>(variants))
 }
 
 /** One of several objects, told apart by the word in one of their fields. */
-export function toldApartBy<T>(field: string & keyof T, variants: readonly Schema<T>[]): Schema<T> {
+export function discriminatedBy<T>(field: string & keyof T, variants: readonly Schema<T>[]): Schema<T> {
   return lazily(() => {
     const schemas = variants.map((variant) => variant()) as unknown
     const options = schemas as Parameters<typeof z.discriminatedUnion>[1]

@@ -29,7 +29,7 @@ export interface TaskParts {
   /** How long the server should keep the task, in milliseconds. */
   readonly totalMs: number
   /** The server is at work; `data` where it says something new. */
-  readonly heard: (data?: Json) => void
+  readonly onReport: (data?: Json) => void
 }
 
 /** Whether a server takes calls of a tool only as tasks, which it works on after it has answered. */
@@ -131,7 +131,7 @@ async function settled(
   parts: TaskParts,
   onAnswer: () => void,
 ): Promise<CallToolResult> {
-  const { shared, signal, heard } = parts
+  const { shared, signal, onReport } = parts
   const { specTypeSchemas } = shared.sdk
   const { taskId } = created
   const options: RequestOptions = { ...noTimeout, signal }
@@ -143,11 +143,11 @@ async function settled(
     asked.then(wake, wake)
     return asked
   }
-  let said = ''
+  let reported = ''
   for (let task = created; ;) {
     const saying = `${task.status} ${task.statusMessage ?? ''}`
-    heard(saying === said ? undefined : stateOf(task, parts))
-    said = saying
+    onReport(saying === reported ? undefined : stateOf(task, parts))
+    reported = saying
     if (task.status === 'cancelled') {
       throw new ToolError('The server cancelled the task of this call. A part of it may have happened.')
     }

@@ -147,7 +147,7 @@ async function send(
 ): Promise<CallToolResult> {
   const { options, secrets } = connection.server
   let reports = 0
-  const heard = (data?: Json): void => {
+  const onReport = (data?: Json): void => {
     deadline.progress()
     if (data !== undefined && ++reports <= maxReports) progress(data)
   }
@@ -162,7 +162,7 @@ async function send(
   }
   if (runsAsTask(tool, opened)) {
     const { timeoutMs: quietMs = defaultTimeoutMs, maxTotalMs: totalMs = defaultMaxTotalMs } = options
-    return await callAsTask(params, opened, { connection, shared, signal, quietMs, totalMs, heard })
+    return await callAsTask(params, opened, { connection, shared, signal, quietMs, totalMs, onReport })
   }
   const { outputSchema: _unchecked, ...toolDefinition } = tool.raw
   return await opened.client.callTool(params, {
@@ -170,7 +170,7 @@ async function send(
     toolDefinition,
     signal,
     timeout: 2 ** 31 - 1,
-    onprogress: (report) => heard(progressData(report, secrets)),
+    onprogress: (report) => onReport(progressData(report, secrets)),
   })
 }
 

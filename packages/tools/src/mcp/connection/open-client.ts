@@ -90,8 +90,8 @@ function whyNotStarted(command: string, error: unknown, exit: string | undefined
 }
 
 function stderrText({ process: { stderrTail } }: StdioTransport, secrets: NamedServer['secrets']): string {
-  const said = withoutAnySecrets(stderrTail.text(), secrets)
-  return said === '' ? '' : `. Its last words on standard error:\n${cleanText(said, 2_000)}`
+  const lastWords = withoutAnySecrets(stderrTail.text(), secrets)
+  return lastWords === '' ? '' : `. Its last words on standard error:\n${cleanText(lastWords, 2_000)}`
 }
 
 type NamedHttpServer = NamedServer & { readonly options: HttpServer }

@@ -15,5 +15,5 @@ export function saysSessionIsUnknown(text: string): boolean {
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, ' ')
     .replaceAll(/\bsession ?id(?: header)?\b/g, 'session')
-  return [before, after, without].some((said) => said.test(words))
+  return [before, after, without].some((pattern) => pattern.test(words))
 }

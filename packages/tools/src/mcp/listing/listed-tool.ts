@@ -64,8 +64,8 @@ function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): Li
   if (typeof inputSchema === 'string') return `its input schema ${inputSchema}`
   const outputSchema = raw.outputSchema === undefined ? undefined : schemaOf(raw.outputSchema, secrets)
   const title = raw.title ?? annotations.title ?? ''
-  const said = shownText(raw.description?.trim() || title, secrets)
-  const description = said === '' ? `The tool ${cleanLine(name, 64)} of ${cleanLine(server, 64)}.` : said
+  const given = shownText(raw.description?.trim() || title, secrets)
+  const description = given === '' ? `The tool ${cleanLine(name, 64)} of ${cleanLine(server, 64)}.` : given
   return {
     name,
     exposedName: exposedName(server, name),

@@ -32,10 +32,10 @@ export async function resultContent(
   if (structuredContent === undefined) return parts
   const structured = JSON.stringify(structuredContent)
   const only = onlyText(structuredContent)
-  const isSaid = result.content.some(
+  const isShown = result.content.some(
     (block) => block.type === 'text' && (block.text === only || sameJson(block.text, structured)),
   )
-  const shown = isSaid ? parts : [...parts, ...contentParts([{ type: 'text', text: structured }], reading)]
+  const shown = isShown ? parts : [...parts, ...contentParts([{ type: 'text', text: structured }], reading)]
   if (isError || outputSchema === undefined) return shown
   const fault = await structureFault(structuredContent, outputSchema)
   return fault === undefined ? shown : [...shown, text(fault)]
@@ -109,8 +109,8 @@ function partOf(block: client.ContentBlock): ResultPart {
     case 'resource_link': {
       const { uri, name, mimeType, description } = block
       const kind = mimeType === undefined ? '' : ` (${cleanLine(mimeType, 100)})`
-      const said = description === undefined ? '' : `: ${cleanLine(description, 1_000)}`
-      return text(`Resource ${cleanLine(name, 200)}${kind} at ${cleanLine(uri, 2_000)}${said}`)
+      const suffix = description === undefined ? '' : `: ${cleanLine(description, 1_000)}`
+      return text(`Resource ${cleanLine(name, 200)}${kind} at ${cleanLine(uri, 2_000)}${suffix}`)
     }
     case 'resource':
       return resourcePart(block.resource)

@@ -142,6 +142,6 @@ export async function callContent(
 ): Promise<readonly ResultPart[]> {
   const parts = await resultContent(result, outputSchema, readingOf(connection))
   if (result.isError !== true) return parts
-  const said = parts.map((part) => (part.type === 'text' ? part.text : `(${part.mediaType})`)).join('\n')
-  throw new ToolError(said || 'The tool failed, and its server did not say why.')
+  const message = parts.map((part) => (part.type === 'text' ? part.text : `(${part.mediaType})`)).join('\n')
+  throw new ToolError(message || 'The tool failed, and its server did not say why.')
 }

@@ -56,11 +56,11 @@ export function resourcesOf(connection: McpConnection, shared: SharedParts): Pro
         isTemplate: true,
       })),
     ].map(({ uri, name, description, mimeType, isTemplate }) => ({
-      uri: said(connection, uri),
+      uri: cleanedText(connection, uri),
       isTemplate,
-      name: said(connection, name),
+      name: cleanedText(connection, name),
       ...described(connection, description),
-      ...(mimeType !== undefined && { mimeType: said(connection, mimeType) }),
+      ...(mimeType !== undefined && { mimeType: cleanedText(connection, mimeType) }),
     }))
   })
 }
@@ -86,10 +86,10 @@ export function promptsOf(connection: McpConnection, shared: SharedParts): Promi
     if (client.getServerCapabilities()?.prompts === undefined) return []
     const { prompts } = await client.listPrompts(undefined, request)
     return prompts.map((prompt: Prompt) => ({
-      name: said(connection, prompt.name),
+      name: cleanedText(connection, prompt.name),
       ...described(connection, prompt.description),
       arguments: (prompt.arguments ?? []).map((argument) => ({
-        name: said(connection, argument.name),
+        name: cleanedText(connection, argument.name),
         ...described(connection, argument.description),
         required: argument.required === true,
       })),
@@ -114,7 +114,7 @@ export function promptOf(
   })
 }
 
-function said({ server }: McpConnection, text: string): string {
+function cleanedText({ server }: McpConnection, text: string): string {
   return cleanText(withoutSecrets(text, server.secrets), maxTextCharacters)
 }
 
@@ -122,5 +122,5 @@ function described(
   connection: McpConnection,
   description: string | undefined,
 ): { readonly description?: string } {
-  return description === undefined ? {} : { description: said(connection, description) }
+  return description === undefined ? {} : { description: cleanedText(connection, description) }
 }

@@ -10,14 +10,14 @@ export async function servedAgent(
   runtime: Runtime,
   { input, signal, progress, context }: ServedCallParts,
 ): Promise<Ending> {
-  const told = await taskOf(input)
-  if ('fault' in told) {
+  const given = await taskOf(input)
+  if ('fault' in given) {
     return textEnding(
       'invalid_input',
-      `The input does not fit the schema of ${name}: ${told.fault}. Nothing was run.`,
+      `The input does not fit the schema of ${name}: ${given.fault}. Nothing was run.`,
     )
   }
-  const run: Run = runtime.run(agent, told.task, { context })
+  const run: Run = runtime.run(agent, given.task, { context })
   const cancel = (): void => void run.cancel('the client cancelled the call').catch(() => {})
   signal.addEventListener('abort', cancel)
   if (signal.aborted) cancel()

@@ -116,12 +116,12 @@ function reporter(
     const data = carried(reported)
     if (data === undefined) return
     const { progress = ++reports, total, message } = Object(data) as Readonly<Record<string, unknown>>
-    const said = typeof message === 'string' ? message : textOfJson(data)
+    const logged = typeof message === 'string' ? message : textOfJson(data)
     const params = {
       progressToken,
       progress: typeof progress === 'number' ? progress : ++reports,
       ...(typeof total === 'number' && { total }),
-      message: said.slice(0, 1_000),
+      message: logged.slice(0, 1_000),
     }
     // A client that has gone hears of nothing any more.
     void mcpReq.notify({ method: 'notifications/progress', params }).catch(() => {})
