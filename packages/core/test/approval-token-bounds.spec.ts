@@ -28,7 +28,7 @@ const parts = ['tsa1', runId, toolCallId, 3, inputDigest, 1_000_000 + day, 'as-i
 const withPart = (place: number, part: string | number) => signed(parts.with(place, part))
 
 describe('the claims of a token', () => {
-  it('are what was signed, whoever made it with the secret', () => {
+  it('are what was signed, made by any process with the secret', () => {
     const claims = { runId, toolCallId, attempt: 3, inputDigest, expiresAt: 1_000_000 + day, mayEdit: false }
     expect(tokens.issue(approval)).toBe(signed(parts))
     expect(tokens.read(signed(parts))).toStrictEqual(claims)
@@ -45,7 +45,7 @@ describe('the claims of a token', () => {
     ['of more parts', signed([...parts, 'more'])],
     ['of a version alone', signed(['tsa1'])],
     ['of nothing', signed([''])],
-  ])('are none where a text %s was signed', (_what, token) => {
+  ])('are undefined where a text %s was signed', (_what, token) => {
     expect(tokens.read(token)).toEqual({
       accepted: false,
       code: 'invalid_token',
@@ -146,7 +146,7 @@ describe('a decision by a token', () => {
     expect(sent).toStrictEqual([[runId, { type: 'approve', ...answered, by: 'eve' }, {}]])
   })
 
-  it('is none of another person, nor with another input than was shown, and says why', async () => {
+  it('refuses another person, and another input than was shown, and says why', async () => {
     const own = tokens.issue(approval, { to: 'ada' })
     expect(await decide(own, { approved: true, by: 'eve' })).toEqual({
       accepted: false,
@@ -161,7 +161,7 @@ describe('a decision by a token', () => {
     expect(sent).toEqual([])
   })
 
-  it('is refused where it is none, before the token is read', async () => {
+  it('is refused where there is no token, before one is read', async () => {
     for (const [decision, message] of [
       [undefined, /the decision is missing/],
       [{ approved: 'yes' }, /approved is a text/],
