@@ -145,6 +145,8 @@ describe('a condition on a field', () => {
       'allow',
     )
     expect(decided('allow', { 'lines.2.price': { present: false } }, input)).toBe('allow')
+    expect(decided('allow', { 'to.country': { present: false } }, { to: null })).toBe('allow')
+    expect(finding({ is: undefined, above: 5 } as never, 6)).toBe('yes')
     for (const path of ['constructor', '__proto__', 'to.toString', 'to.country.length'])
       expect([path, decided('allow', { [path]: { present: true } }, input)]).toEqual([path, 'ask'])
   })
@@ -215,6 +217,7 @@ describe('rules that are wrong', () => {
     ['a', { is: 'x', oneOf: ['x', 1, false, null], present: true }],
     ['a', { like: 'x'.repeat(200) }],
     ['a', { like: ['x', '*'] }],
+    ['a', { like: ['x'] }],
     ['a', { above: 1, atLeast: 1.5, below: 2, atMost: 2 }],
     ['a', { not: 1, some: { is: 1 }, every: { like: '*' } }],
   ])('are not those with a condition on %s: %j', (path, condition) => {

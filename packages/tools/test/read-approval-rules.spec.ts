@@ -47,6 +47,11 @@ describe('a file of approval rules', () => {
     expect(() => readApprovalRules(path)).toThrow(message)
   })
 
+  it('may have a mebibyte', () => {
+    const text = JSON.stringify(rules)
+    expect(readApprovalRules(fileWith(text.padEnd(1024 * 1024)))).toEqual(rules)
+  })
+
   it('that is missing, or a folder, is refused by its name', () => {
     expect(() => readApprovalRules('/nowhere/rules.json')).toThrow(
       /\/nowhere\/rules\.json cannot be read.*ENOENT/,

@@ -18,7 +18,7 @@ import {
 } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { endingOf, signalsOf } from './one-call.ts'
+import { callContext, endingOf, signalsOf } from './one-call.ts'
 
 const tool = (
   execute: (input: { n: number }, context: ToolContext) => unknown = ({ n }) => `got ${n}`,
@@ -46,8 +46,12 @@ describe('the middleware that comes along', () => {
       ),
       {},
     )
-    expect(entries.map(({ phase }) => phase)).toEqual(['started', 'ended'])
-    expect(entries[1]).toMatchObject({ tool: 'get', attempt: 1, idempotencyKey: 'key-1', outcome: 'success' })
+    const { runId, toolCallId } = callContext
+    const of = { tool: 'get', runId, toolCallId, attempt: 1, idempotencyKey: 'key-1' }
+    expect(entries).toEqual([
+      { ...of, phase: 'started' },
+      { ...of, phase: 'ended', outcome: 'success' },
+    ])
     let ran = 0
     const broken = audit(async () => {
       throw new Error('the log is full')
@@ -106,6 +110,25 @@ describe('the middleware that comes along', () => {
     expect(ran).toBe(4)
   })
 
+  it('cache keeps results of each tool apart, and no call that is settled later', async () => {
+    let ran = 0
+    const shared = cache()
+    const [one, other] = ['one', 'other'].map((name) =>
+      wrap(
+        tool(() => ++ran, { name }),
+        shared,
+      ),
+    )
+    const texts = [await endingOf(one!, {}), await endingOf(other!, {}), await endingOf(one!, {})]
+    expect(texts.map(({ text: said }) => said)).toEqual(['1', '2', '1'])
+    const later = wrap(
+      tool(() => settledLater({ externalId: `job-${++ran}` }), { name: 'later' }),
+      shared,
+    )
+    await signalsOf(later, {})
+    expect(await signalsOf(later, {})).toEqual([{ type: 'tool_deferred', externalId: 'job-4' }])
+  })
+
   it('cache keeps a result for a minute, and what was asked for anew longer than what was not', async () => {
     let [ran, time] = [0, 0]
     const cached = wrap(
@@ -130,7 +153,12 @@ describe('the middleware that comes along', () => {
     time += 30
     await endingOf(limited, {})
     expect(await signalsOf(limited, {})).toMatchObject([
-      { type: 'tool_ended', outcome: 'failed', retryable: true, retryAfterMs: 70 },
+      {
+        ...{ type: 'tool_ended', outcome: 'failed', retryable: true, retryAfterMs: 70 },
+        content: [
+          { type: 'text', text: 'get is called too often: there is room again in 70 ms. Nothing was run.' },
+        ],
+      },
     ])
     expect(ran).toBe(2)
     time += 70

@@ -31,7 +31,7 @@ function ruleFits({ tool, agent, effect, input = {} }: ApprovalRule, call: Ruled
     tool === undefined || fitsAny(tool, call.tool),
     agent === undefined || (call.agent === undefined ? 'undecided' : fitsAny(agent, call.agent)),
     effect === undefined || (call.effect === undefined ? 'undecided' : call.effect === effect),
-    ...Object.entries(input).map(([path, condition]) => fieldFits(call.input ?? {}, path, condition)),
+    ...Object.entries(input).map(([path, condition]) => fieldFits(call.input, path, condition)),
   ])
 }
 

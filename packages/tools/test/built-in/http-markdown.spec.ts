@@ -26,6 +26,7 @@ describe('blocks of a page', () => {
 describe('lists of a page', () => {
   it.each([
     ['<li>a', '- a'],
+    ['<a href="y"><li>a</li></a>', link],
     ['x<li>a', 'x\n- a'],
     ['<ul><li>a</li>b</ul>', '- a\nb'],
     ['<ul><li>a</ul><ul><li>b</ul>', '- a\n\n- b'],

@@ -45,7 +45,9 @@ describe('skills', () => {
       { name: 'invoices', description: 'Writes invoices. Use it to bill.' },
       { name: 'pdf-forms', description: 'Does pdf-forms. Use it for pdf-forms.' },
     ])
-    expect(instructions.split('\n').slice(2)).toEqual([
+    expect(instructions.split('\n')).toEqual([
+      '# Skills',
+      'A skill holds instructions for one kind of task. When a task fits one of these, read the skill with read_skill first, and follow it.',
       '- invoices: Writes invoices. Use it to bill.',
       '- pdf-forms: Does pdf-forms. Use it for pdf-forms.',
     ])

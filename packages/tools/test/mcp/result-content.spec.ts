@@ -122,6 +122,28 @@ describe('the pictures and files of an answer', () => {
     ])
   })
 
+  it('given links of many characters, when they are read, then each part of one is cut', () => {
+    const link = (length: number) => ({
+      ...({
+        type: 'resource_link',
+        name: 'n'.repeat(200 + length),
+        uri: 'u'.repeat(2_000 + length),
+      } as const),
+      ...{ mimeType: 'm'.repeat(100 + length), description: 'd'.repeat(1_000 + length) },
+    })
+    const [whole = ''] = blocks([link(0)], { maxCharacters: 10_000 })
+    expect(whole).toBe(
+      `Resource ${'n'.repeat(200)} (${'m'.repeat(100)}) at ${'u'.repeat(2_000)}: ${'d'.repeat(1_000)}`,
+    )
+    const [cut = ''] = blocks([link(1)], { maxCharacters: 10_000 })
+    expect(cut).toMatch(/^Resource n+ … \(cut\) \(m+ … \(cut\)\) at u+ … \(cut\): d+ … \(cut\)$/)
+    const media = (length: number) => `m${'/'.repeat(length)}`
+    expect(blocks([{ type: 'audio', data: '!', mimeType: media(99) }])).toEqual([
+      `(What should be ${media(99)} was left out: it is no Base64.)`,
+    ])
+    expect(blocks([{ type: 'audio', data: '!', mimeType: media(100) }])[0]).toContain('… (cut) was left out')
+  })
+
   it('given a kind of a later protocol, when it is read, then it is shown as it came, cut where it is long', () => {
     const later = { type: 'song', verse: 'la' } as unknown as client.ContentBlock
     expect(blocks([later])).toEqual(['{"type":"song","verse":"la"}'])

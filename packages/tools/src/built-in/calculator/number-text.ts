@@ -52,7 +52,6 @@ function rounded(numerator: bigint, denominator: bigint): string {
   if (exponent < -7 || exponent >= roundedDigits) {
     return `${withPoint(digits, digits.length - 1)}e${exponent < 0 ? '' : '+'}${exponent}`
   }
-  if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${digits}`
   const whole = digits.padEnd(exponent + 1, '0')
   return withPoint(whole, whole.length - exponent - 1)
 }

@@ -67,7 +67,7 @@ function namedSecrets(values: Readonly<Record<string, string>>): readonly string
 function passwordIn(value: string): readonly string[] {
   if (!URL.canParse(value)) return []
   const { password } = new URL(value)
-  return [password, decodeURIComponentOr(password)]
+  return [decodeURIComponentOr(password)]
 }
 
 function decodeURIComponentOr(text: string): string {

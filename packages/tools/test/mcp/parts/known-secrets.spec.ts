@@ -16,6 +16,7 @@ describe('a secret', () => {
     ['in a variable', { command: 'x', env: { API_KEY: 'swordfish' } }, 'swordfish'],
     ['in the URL of a database', { command: 'x', env: { AT: 'pg://a:swordfish@b' } }, 'swordfish'],
     ['in a header', { url, headers: { 'X-Any': 'swordfish' } }, 'swordfish'],
+    ['in words of a header', { url, headers: { 'X-Any': 'sword fish' } }, 'sword fish'],
     ['in a part of a header', { url, headers: { Authorization: 'Basic swordfish' } }, 'swordfish'],
     ['between the signs of a header', { url, headers: { Cookie: 'a=swordfish; b=c' } }, 'swordfish'],
     ['in a parameter', { url: `${url}?token=swordfish` }, 'swordfish'],

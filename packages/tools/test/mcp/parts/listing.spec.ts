@@ -163,6 +163,13 @@ describe('the part of a schema that is checked', () => {
     ['types and names of another kind', { type: 1, required: true, enum: 'a' }, {}],
     ['types and names of which one is no text', { type: ['object', 1], required: ['a', 1] }, {}],
     ['lists of another kind', { allOf: {}, anyOf: 'x', properties: [], prefixItems: 1 }, {}],
+    ['properties of nothing', { properties: null }, {}],
+    ['items of nothing', { items: null }, { items: true }],
+    [
+      'that only one may fit, beside a type',
+      { type: 'string', oneOf: [true] },
+      { type: 'string', anyOf: [true] },
+    ],
     ['items of an older draft', { items: [{ type: 'string' }] }, {}],
     ['further properties beside patterns', { patternProperties: { a: {} }, additionalProperties: false }, {}],
     ['a part that is no schema', { items: 'x', anyOf: [1] }, { items: true, anyOf: [true] }],

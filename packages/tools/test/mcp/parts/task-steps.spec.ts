@@ -151,6 +151,15 @@ describe('a task', () => {
     },
   )
 
+  it.each(['completed', 'failed'])(
+    'that is %s is not asked about while its result is on the way',
+    async (status) => {
+      const { after, methods } = stage({ created: { status }, results: [never] })
+      expect(await after(500)).toBeUndefined()
+      expect(methods()).toEqual(['tools/call', 'tasks/result'])
+    },
+  )
+
   it('that the server cancelled has failed', async () => {
     const { after } = stage({ states: [{ status: 'cancelled' }] })
     expect(await after(200)).toMatchObject({
