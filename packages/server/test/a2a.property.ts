@@ -1,3 +1,5 @@
+import { StreamResponse } from '@a2a-js/sdk'
+import { AgentEvent, InMemoryTaskStore, ResultManager, ServerCallContext } from '@a2a-js/sdk/server'
 import * as fc from 'fast-check'
 import { from } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -7,7 +9,9 @@ import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { toA2a, type A2aUpdate } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { a2aTable } from '../src/a2a/a2a-task.ts'
 import { shownTexts } from './kit/shown-texts.ts'
+import { splitStreams } from './kit/split-streams.ts'
 
 const numRuns = tries(100)
 
@@ -17,19 +21,23 @@ function updatesFor(events: readonly RuntimeEvent[]): readonly A2aUpdate[] {
   return found
 }
 
-/** The text that a client of A2A has at the end. */
-function textOfTask(updates: readonly A2aUpdate[]): string {
-  const texts = new Map<string, string>()
+const context = new ServerCallContext()
+
+/** The task as the SDK puts it together from its stream, and the texts of its artifacts. */
+async function taskOf(
+  updates: readonly A2aUpdate[],
+): Promise<{ readonly text: string; readonly state: unknown }> {
+  const manager = new ResultManager(new InMemoryTaskStore(), context)
   for (const update of updates) {
-    if (!('artifactUpdate' in update)) continue
-    const { artifact, append } = update.artifactUpdate as {
-      readonly artifact: { readonly artifactId: string; readonly parts: readonly { readonly text: string }[] }
-      readonly append: boolean
-    }
-    const { artifactId, parts } = artifact
-    texts.set(artifactId, (append ? (texts.get(artifactId) ?? '') : '') + (parts[0]?.text ?? ''))
+    const { payload } = StreamResponse.fromJSON(update)
+    if (payload?.$case === 'task') await manager.processEvent(AgentEvent.task(payload.value))
+    if (payload?.$case === 'statusUpdate') await manager.processEvent(AgentEvent.statusUpdate(payload.value))
+    if (payload?.$case === 'artifactUpdate')
+      await manager.processEvent(AgentEvent.artifactUpdate(payload.value))
   }
-  return [...texts.values()].join('')
+  const { artifacts = [], status } = manager.getCurrentTask() ?? {}
+  const texts = artifacts.flatMap(({ parts }) => parts.map(({ content }) => content?.value))
+  return { text: texts.join(''), state: status?.state }
 }
 
 describe('a run for clients of A2A', () => {
@@ -40,13 +48,32 @@ describe('a run for clients of A2A', () => {
           const { events, others } = await playProgram(program)
           for (const run of [events, ...others]) {
             const updates = updatesFor(run)
-            expect(textOfTask(updates)).toBe(shownTexts(run).join(''))
+            expect((await taskOf(updates)).text).toBe(shownTexts(run).join(''))
             const ends = updates.filter((each) =>
               /COMPLETED|REJECTED|CANCELED|FAILED/.test(JSON.stringify(each)),
             )
             expect(ends).toEqual(auditAll(run)?.phase === 'done' ? [updates.at(-1)] : [])
             const before = updatesFor(run.slice(0, cut % (run.length + 1)))
             expect(updates.slice(0, before.length)).toEqual(before)
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns },
+    )
+  })
+
+  it('is the same task, wherever one stream of it ends, and another one continues it', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
+          const { events, others } = await playProgram(program)
+          for (const run of [events, ...others]) {
+            const [before, after] = splitStreams(() => a2aTable(), run, 1 + (cut % (run.length - 1)))
+            const [all] = splitStreams(() => a2aTable(), run, run.length)
+            const task = await taskOf(all)
+            expect(await taskOf([...before, ...after])).toEqual(task)
+            // It begins with the task as it is, for a client that has nothing of it yet.
+            expect(await taskOf(after)).toEqual(task)
           }
         })
         .beforeEach(newTask),

@@ -3,14 +3,14 @@ import { EventSchemas } from '@ag-ui/core/schemas'
 import * as fc from 'fast-check'
 import { from, lastValueFrom, toArray, type Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { RunState, RuntimeEvent } from '@tallystick/core'
-import { auditAll, deferredCalls, pendingApprovals } from '@tallystick/core/machine'
+import type { RuntimeEvent } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { agUiTable } from '../src/protocols/ag-ui-events.ts'
-import { RunMoves, outOf, type RunMove, type RunWaits } from '../src/protocols/run-moves.ts'
 import { toAgUi, toUiMessages, type AgUiEvent } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { splitStreams } from './kit/split-streams.ts'
 
 const numRuns = tries(200)
 
@@ -26,26 +26,6 @@ async function judge(events: readonly AgUiEvent[]): Promise<void> {
   // The client brings an RxJS of its own, whose types are others.
   const judged = verifyEvents(false)(from(events) as never) as unknown as Observable<BaseEvent>
   expect(await lastValueFrom(judged.pipe(toArray()))).toHaveLength(events.length)
-}
-
-/** What a run waits for in itself. */
-function ownWaits(state: RunState): RunWaits {
-  const { limit = 'maxTurns' } = state.metLimit ?? {}
-  return { approvals: pendingApprovals(state), deferred: deferredCalls(state), limit }
-}
-
-/** The streams of a run that one reader gets before an event, and another one after it. */
-function streamsAround(events: readonly RuntimeEvent[], cut: number): readonly (readonly AgUiEvent[])[] {
-  const streamOf = (after: number, until: number): readonly AgUiEvent[] => {
-    const [moves, table] = [new RunMoves(), agUiTable()]
-    const outs = (of: readonly RunMove[]): readonly AgUiEvent[] => of.flatMap((move) => outOf(table, move))
-    for (const event of events.slice(0, after)) outs(moves.next(event))
-    const opening = after === 0 ? [] : outs(moves.reopen())
-    const between = events.slice(after, until).flatMap((event) => outs(moves.next(event)))
-    const rest = moves.isWaiting && moves.state ? moves.rest(ownWaits(moves.state)) : []
-    return [...opening, ...between, ...outs(rest)]
-  }
-  return [streamOf(0, cut), streamOf(cut, events.length)]
 }
 
 /** The text that a client shows at the end, by the parts of the run. */
@@ -102,9 +82,10 @@ describe('a run for clients of AG-UI', () => {
         .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
           const { events, others } = await playProgram(program)
           for (const run of [events, ...others]) {
-            const [before = [], after = []] = streamsAround(run, 1 + (cut % (run.length - 1)))
+            const [before, after] = splitStreams(() => agUiTable(), run, 1 + (cut % (run.length - 1)))
             await judge(before)
             await judge(after)
+            expect(shownText([...before, ...after])).toBe(shownText(eventsFor(run)))
             expect(after[0]).toMatchObject({ type: 'RUN_STARTED' })
           }
         })

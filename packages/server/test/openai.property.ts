@@ -9,9 +9,11 @@ import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { toOpenAiChat, toOpenAiResponse } from '@tallystick/server'
 import { chatAnswerTable } from '../src/facade/chat-chunks.ts'
+import { responseTable } from '../src/facade/response-events.ts'
 import { RunMoves, outOf } from '../src/protocols/run-moves.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { shownTexts } from './kit/shown-texts.ts'
+import { splitStreams, waitingPlaces } from './kit/split-streams.ts'
 
 const numRuns = tries(100)
 
@@ -94,6 +96,28 @@ describe('a run for clients of OpenAI', () => {
             const wasWithdrawn = 'code' in streamed && streamed.code === 'text_withdrawn'
             const expected = isAnswered ? { text: reported } : { code: state.reason }
             expect(streamed).toEqual(wasWithdrawn ? streamed : expected)
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns },
+    )
+  })
+
+  it('tells the rest of its text in the response that continues one which waits', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, async (program) => {
+          const { events, others } = await playProgram(program)
+          for (const run of [events, ...others]) {
+            if (auditAll(run)?.phase !== 'done') continue
+            for (const place of waitingPlaces(run)) {
+              const texts: string[] = []
+              for (const outs of splitStreams(() => responseTable({}), run, place)) {
+                const response = await ResponseStream.fromReadableStream(readable(outs)).finalResponse()
+                texts.push(response.output_text)
+              }
+              expect(texts.join('')).toBe(shownTexts(run).join(''))
+            }
           }
         })
         .beforeEach(newTask),

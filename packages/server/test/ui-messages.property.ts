@@ -7,7 +7,9 @@ import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { toUiMessages, type UiMessageChunk } from '@tallystick/server'
+import { uiMessageTable } from '../src/protocols/ui-message-chunks.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
+import { splitStreams } from './kit/split-streams.ts'
 
 const numRuns = tries(200)
 
@@ -17,17 +19,32 @@ function chunksOf(events: readonly RuntimeEvent[]): readonly UiMessageChunk[] {
   return chunks
 }
 
-/** The message as the reader of the AI SDK puts it together; a fault of the stream fails. */
-async function readBy(chunks: readonly UiMessageChunk[]): Promise<UIMessage | undefined> {
+/** The message as the reader of the AI SDK puts it together, after what it has of it already; a fault of the stream fails. */
+async function readBy(
+  chunks: readonly UiMessageChunk[],
+  message?: UIMessage,
+): Promise<UIMessage | undefined> {
   const schema = uiMessageChunkSchema()
   for (const chunk of chunks) expect(await schema.validate!(chunk)).toMatchObject({ success: true })
   const given = chunks.filter(
     ({ type }) => type !== 'error' && type !== 'abort',
   ) as unknown as UIMessageChunk[]
   const stream = ReadableStream.from<UIMessageChunk>(given)
-  let last: UIMessage | undefined
-  for await (const message of readUIMessageStream({ stream, terminateOnError: true })) last = message
+  let last = message
+  const read = readUIMessageStream({ stream, terminateOnError: true, ...(message && { message }) })
+  for await (const next of read) last = next
   return last
+}
+
+/** What a person sees of a message: a part that two streams brought is one text. */
+function shownBy(message: UIMessage | undefined): readonly unknown[] {
+  return (message?.parts ?? []).reduce<{ readonly type: string; readonly text?: string }[]>((shown, part) => {
+    const last = shown.at(-1)
+    if (part.type !== 'text' && part.type !== 'reasoning') return [...shown, part]
+    const { type, text } = part
+    if (last?.type !== type) return [...shown, { type, text }]
+    return [...shown.slice(0, -1), { type, text: `${last.text}${text}` }]
+  }, [])
 }
 
 /** The text of the last step that has one. */
@@ -51,6 +68,24 @@ describe('a run as a message of the AI SDK', () => {
             const isAnswered = state?.phase === 'done' && state.reason === 'answered'
             expect(isAnswered ? lastText(message) : '').toBe(isAnswered ? state.lastText : '')
             await readBy(chunksOf(run.slice(0, cut % (run.length + 1))))
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns },
+    )
+  })
+
+  it('is the same message, wherever one stream of it ends, and another one continues it', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
+          const { events, others } = await playProgram(program)
+          for (const run of [events, ...others]) {
+            const place = 1 + (cut % (run.length - 1))
+            const [before, after] = splitStreams(() => uiMessageTable, run, place)
+            const both = await readBy(after, structuredClone(await readBy(before)))
+            const [all] = splitStreams(() => uiMessageTable, run, run.length)
+            expect(shownBy(both)).toEqual(shownBy(await readBy(all)))
           }
         })
         .beforeEach(newTask),
