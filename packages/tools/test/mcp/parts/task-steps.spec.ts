@@ -60,7 +60,7 @@ function stage({
       replace: (from: OpenedClient) => void replaced.push(from),
     },
     shared: { sdk, timers: clock },
-    ...{ signal: abort.signal, quietMs, totalMs: 900, heard: (data?: Json) => void heard.push(data) },
+    ...{ signal: abort.signal, quietMs, totalMs: 900, onReport: (data?: Json) => void heard.push(data) },
   } as unknown as TaskParts
   const ending: unknown[] = []
   const call = callAsTask({ name: 'work', arguments: { a: 1 } }, opened, parts)
