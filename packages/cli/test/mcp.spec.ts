@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { startTallystick, tallystickFrom } from './kit/tallystick.ts'
 
 const files = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-filesystem/dist/index.js'))
@@ -30,6 +31,8 @@ afterAll(() => rm(folder, { recursive: true }))
 
 const config = 'claude_desktop_config.json'
 
+const isQuick = effort({ quick: true, thorough: false })
+
 describe('mcp', () => {
   it('doctor says what is wrong with each server, and nothing that a terminal obeys', async () => {
     const { code, stdout, stderr } = await tallystickFrom(folder, 'mcp', 'doctor', config)
@@ -41,7 +44,8 @@ describe('mcp', () => {
     expect(stdout + stderr).not.toContain('token-0123456789')
   })
 
-  it('list shows the tools of one server, or of all as JSON', async () => {
+  // Left to a thorough run: the command and each of its servers is a process.
+  it.skipIf(isQuick)('list shows the tools of one server, or of all as JSON', async () => {
     const { code, stdout } = await tallystickFrom(folder, 'mcp', 'list', config, 'files')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^files {2}ready {2}secure-filesystem-server \S+, stdio, 2025-11-25$/m)
@@ -94,7 +98,8 @@ describe('mcp', () => {
     expect(ending.stdout).toBe('')
   })
 
-  it('ends its servers when it is stopped', async () => {
+  // Left to a thorough run: the command and each of its servers is a process.
+  it.skipIf(isQuick)('ends its servers when it is stopped', async () => {
     const call = startTallystick('mcp', 'call', join(folder, config), 'bad', 'hang')
     await call.says('begun')
     call.kill('SIGINT')

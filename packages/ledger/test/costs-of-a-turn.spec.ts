@@ -13,6 +13,7 @@ import {
 import { driveLookingRun } from './support/looking-run.ts'
 import { withRaw } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
 
 /**
  * What one turn costs in SQLite, on any machine: 20 deltas of five characters, one tool call and its result. A change that
@@ -68,7 +69,13 @@ const measuredTurns: readonly number[] = [3, 103, 200, 300]
 
 type Arrival = keyof typeof costs
 
-describe.each(Object.keys(costs) as Arrival[])('a turn with %s', (arrival) => {
+/** Thousands of commits are for a thorough run. */
+const arrivals: readonly Arrival[] = effort({
+  quick: ['all deltas at once'],
+  thorough: ['all deltas at once', 'one delta at a time'],
+})
+
+describe.each(arrivals)('a turn with %s', (arrival) => {
   it('costs at turn 3 and at turn 300 what the table says', async () => {
     const path = temporaryFile()
     const tally = new Tally()
