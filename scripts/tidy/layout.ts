@@ -95,6 +95,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
   ],
   ledger: [
     'content/payload',
+    'record/several',
     'record',
     'content/event',
     'versions',

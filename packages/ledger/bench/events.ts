@@ -45,8 +45,7 @@ export function asRun(events: readonly RuntimeEvent[], ordinal: number): readonl
 export function rowsOf(events: readonly RuntimeEvent[]): readonly LinkedRow[] {
   return linkRows(
     genesisHash,
-    events.map((event) => [event]),
-    events.map(bodyBytes),
+    events.map((event) => ({ events: [event], isSeveral: false, bytes: bodyBytes(event) })),
   )
 }
 

@@ -6,7 +6,8 @@ import { type RunId } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { commitmentOf, genesisHash, hexOf, linkHash, rowDigest } from '../src/record/chain.ts'
-import { envelopeOf, envelopeText, type Envelope } from '../src/record/envelope.ts'
+import { severalCommitment, withoutSegments } from '../src/record/several/segment-commitments.ts'
+import { envelopeOf, envelopeText, type Envelope, type RowEnvelope } from '../src/record/envelope.ts'
 import { anyText } from '../../../scripts/testing/any-text.ts'
 
 // Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
@@ -23,7 +24,39 @@ const envelope: Envelope = {
   at: 1760000000001,
 }
 
+const heads =
+  '{"heads":["assistant_started",{"type":"assistant_text_delta","events":2},"tool_started 1_1_1"],"segments":['
+const segments = [
+  '{"attempt":1}',
+  '{"same":{"attempt":1,"part":0},"text":["a","b"]}',
+  '{"name":"look"}',
+] as const
+const severalEnvelope: RowEnvelope = {
+  ...{ runId, firstSeq: 2, seq: 5, epoch: 1, turn: 1, v: 1, at: 1760000000004 },
+  type: 'several',
+}
+
 describe('the chain of hashes', () => {
+  it.each([
+    ['all its segments', salt, `${heads}\n${segments.join(',\n')}\n]}`],
+    [
+      'one of them gone',
+      Buffer.alloc(16),
+      `${heads}\n${segments[0]},\nnull,\n${segments[2]}\n],"opened":["82a535c40213b1248f20f1e207fee8d9",` +
+        '"055a28808a2fdffccc30d683b569b0aecab53a5fc0fa1d295850d9f751ad12bd","5a42b3e3179c5c7218ff5a77d2f04d4d"]}',
+    ],
+  ])('links a row of segments by the commitment to each, with %s', (_which, rowSalt, text) => {
+    const commitment = severalCommitment({ salt: rowSalt, body: Buffer.from(text) })
+    expect(hexOf(linkHash(genesisHash, severalEnvelope, commitment!))).toBe(
+      'ea3e72394d0afc97f05cca84899cab10cadd0c5eb1d75745a036a244f45d0244',
+    )
+    const gone = withoutSegments({ salt: rowSalt, body: Buffer.from(text) }, (index) => index === 1)
+    expect(Buffer.from(gone.body).toString()).toContain(
+      '\nnull,\n{"name":"look"}\n],"opened":["82a535c40213b1248f20f1e207fee8d9","055a28808a2fdffccc30d683',
+    )
+    expect(gone.salt).toEqual(new Uint8Array(16))
+  })
+
   it('commits to a body by HMAC-SHA256 with its salt', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 64 }), fc.uint8Array({ maxLength: 300 }), (key, bytes) => {

@@ -107,10 +107,19 @@ describe('a ledger file whose bytes have changed', () => {
   it('hands out nothing that was changed: reading stops at the place', async () => {
     const sound = await soundLedger()
     const [runId, events] = [sound.runIds[0] as RunId, sound.events[0] ?? []]
-    const changed = events.findIndex(({ type }) => type === 'tool_result')
+    const result = events.findIndex(({ type }) => type === 'tool_result') + 1
+    const { first, last } = withRaw(sound.path, (database) =>
+      database
+        .prepare<[string, number], Row>(
+          `select coalesce(first_seq, seq) as first, seq as last from event
+           where run_id = ? and seq >= ? order by seq limit 1`,
+        )
+        .get(runId, result),
+    ) as Row
+    const changed = first - 1
     tamper(sound.path, (database) => {
       const at = 'where pos = (select pos from event where run_id = ? and seq = ?)'
-      database.prepare(`update payload set body = cast('{}' as blob) ${at}`).run(runId, changed + 1)
+      database.prepare(`update payload set body = cast('{}' as blob) ${at}`).run(runId, last)
     })
     const ledger = sqliteLedger(sound.path, { readOnly: true })
     const read: RuntimeEvent[] = []
@@ -119,12 +128,10 @@ describe('a ledger file whose bytes have changed', () => {
     }
     await expect(reading()).rejects.toThrow(LedgerDamagedError)
     expect(read).toEqual(events.slice(0, changed))
-    await expect(Array.fromAsync(ledger.read(runId, { fromSeq: changed + 1 }))).rejects.toThrow(
+    await expect(Array.fromAsync(ledger.read(runId, { fromSeq: result }))).rejects.toThrow(
       `Run ${runId} is damaged at seq ${changed + 1}: its payload is not what was written.`,
     )
-    expect(await Array.fromAsync(ledger.read(runId, { fromSeq: changed + 2 }))).toEqual(
-      events.slice(changed + 1),
-    )
+    expect(await Array.fromAsync(ledger.read(runId, { fromSeq: last + 1 }))).toEqual(events.slice(last))
     await expect(foldTo(ledger, runId)).rejects.toThrow(LedgerDamagedError)
     await ledger.close()
   })

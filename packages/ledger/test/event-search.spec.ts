@@ -61,6 +61,7 @@ describe('where a search looks', () => {
     const store = {
       runs: async () => (asked.push('runs'), [late, early]),
       places: async () => (asked.push('places'), places),
+      hasIndexOf: () => true,
     } as unknown as SearchedStore
     return { sources: await sourcesOf(store, { ...everyEvent, ...query }), asked }
   }
@@ -79,9 +80,17 @@ describe('where a search looks', () => {
     ]
     expect(await looking({ sessionId: 'ann' })).toEqual({ sources: both({ by: 'run' }), asked: ['runs'] })
     expect((await looking({ runId })).sources).toEqual(both({ by: 'run' }))
-    expect((await looking({ toolCallId })).sources).toEqual(both({ by: 'call' }))
-    expect((await looking({ toolCallId, turn: 1, runId })).sources).toEqual(both({ by: 'call' }))
-    expect((await looking({ runId, turn: 1, types: ['run_started'] })).sources).toEqual(both({ by: 'turn' }))
+    // Rows of its own run may hold the call in the turn that its id names, and not say so.
+    const byCall = [
+      { by: 'call', run: early },
+      { by: 'call', run: late },
+      { by: 'turn', run: late, turn: 1, isSeveral: true },
+    ]
+    expect((await looking({ toolCallId })).sources).toEqual(byCall)
+    expect((await looking({ toolCallId, turn: 1, runId })).sources).toEqual(byCall)
+    expect((await looking({ runId, turn: 1, types: ['run_started'] })).sources).toEqual(
+      both({ by: 'turn', turn: 1 }),
+    )
     expect((await looking({ runId, types: ['run_started', 'run_finished'] })).sources).toEqual([
       { by: 'type', run: early, type: 'run_started' },
       { by: 'type', run: early, type: 'run_finished' },

@@ -149,12 +149,15 @@ describe('a search in SQLite', () => {
     const ledger = sqliteLedger(path)
     await fill(ledger, first, 2_000)
     await ledger.close()
-    tamper(path, (database) => database.exec(`update payload set body = x'7b7d' where pos = 1900`))
+    tamper(path, (database) =>
+      database.exec(`update payload set body = x'7b7d' where pos >= 1900 and pos = (
+      select min(pos) from payload where pos >= 1900)`),
+    )
     const again = openFile(path)
     const seqs: number[] = []
     for await (const { seq } of again.find()) if (seqs.push(seq) === 1_000) break
     expect(seqs.at(-1)).toBe(1_000)
-    await expect(Array.fromAsync(again.find())).rejects.toThrow(/damaged at seq 1900/)
+    await expect(Array.fromAsync(again.find())).rejects.toThrow(/damaged at seq 1[89]\d\d/)
   })
 })
 
@@ -164,6 +167,7 @@ function storeOf(batches: readonly FoundBatch[]): SearchedStore {
   return {
     runs: async () => [],
     places: async () => ({ fromPos: 1, toPos: 100 }),
+    hasIndexOf: () => true,
     batch: async () => left.shift() ?? { rows: [] },
   }
 }

@@ -3,7 +3,7 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { commitmentOf, genesisHash, linkHash } from '../src/record/chain.ts'
 import { contentFault, genesis, linkFault, type Link } from '../src/record/link-check.ts'
-import { bodyBytes, eventOf, type StoredRow } from '../src/record/stored-row.ts'
+import { bodyBytes, eventOf, type StoredRow, type StoredSegment } from '../src/record/stored-row.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
 const runId = sampleRunId(1)
@@ -23,7 +23,7 @@ describe('a stored event', () => {
     const sound = stored()
     expect(linkFault(genesis, sound)).toBeUndefined()
     expect(contentFault(sound, event)).toBeUndefined()
-    expect(eventOf(sound, bodyBytes(event))).toEqual(event)
+    expect(eventOf(sound as StoredSegment, bodyBytes(event))).toEqual(event)
   })
 
   // What flipped bits have been read as: every column as another type than it has.
@@ -83,6 +83,6 @@ describe('a stored event', () => {
 
   it('keeps to its envelope whatever its body claims', () => {
     const body = Buffer.from('{"seq":99,"runId":"another","outcome":"success"}')
-    expect(eventOf(stored(), body)).toMatchObject({ seq: 1, runId, outcome: 'success' })
+    expect(eventOf(stored() as StoredSegment, body)).toMatchObject({ seq: 1, runId, outcome: 'success' })
   })
 })

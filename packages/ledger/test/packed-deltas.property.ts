@@ -4,8 +4,8 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { decodedEvents } from '../src/content/event/decoded-events.ts'
-import { maxPackedMs, rowsOf } from '../src/content/event/packed-deltas.ts'
-import { isStored, storedRowBody } from '../src/content/event/stored-body.ts'
+import { maxPackedMs } from '../src/content/event/packed-deltas.ts'
+import { isStored, storableRows } from '../src/content/event/stored-rows.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { genesisHash } from '../src/record/chain.ts'
 import { maxEventsOfRow } from '../src/record/envelope.ts'
@@ -48,9 +48,8 @@ const someEvents = fc
 
 const subject = { id: 'k1', bytes: new Uint8Array(32).fill(7) }
 
-function stored(rows: readonly (readonly RuntimeEvent[])[], sealer?: Sealer): readonly StoredRow[] {
-  const bodies = rows.map((row) => storedRowBody(row, sealer).bytes)
-  const linked = linkRows(genesisHash, rows, bodies)
+function stored(events: readonly RuntimeEvent[], sealer?: Sealer): readonly StoredRow[] {
+  const linked = linkRows(genesisHash, storableRows(events, sealer))
   const decoding = {
     sealers: new Map(sealer ? [[subject.id, sealer]] : []),
     contents: new Map<string, Uint8Array>(),
@@ -74,11 +73,11 @@ describe('rows that hold several deltas', () => {
     fc.assert(
       fc.property(someEvents, fc.boolean(), (events, isSealed) => {
         const sealer = isSealed ? new Sealer(subject) : undefined
-        const rows = rowsOf(events)
+        const rows = storableRows(events, sealer).map((row) => row.events)
         expect(rows.flat()).toEqual(events)
         let previous: Link = genesis
         const read: RuntimeEvent[] = []
-        for (const [index, row] of stored(rows, sealer).entries()) {
+        for (const [index, row] of stored(events, sealer).entries()) {
           expect(linkFault(previous, row)).toBeUndefined()
           expect(isStored(row, rows[index]!, sealer)).toBe(true)
           read.push(...decodedEvents(row))
@@ -93,7 +92,7 @@ describe('rows that hold several deltas', () => {
   it('are found by their last time: none holds an event that was recorded later, or much earlier', () => {
     fc.assert(
       fc.property(someEvents, (events) => {
-        for (const row of rowsOf(events)) {
+        for (const { events: row } of storableRows(events)) {
           const last = row.at(-1)!.at
           for (const { at } of row) {
             expect(at).toBeLessThanOrEqual(last)
@@ -113,7 +112,7 @@ describe('the body of a row that holds several deltas', () => {
     facts.assistant_text_delta,
     facts.assistant_text_delta,
   ])
-  const [row] = stored(rowsOf(events)) as readonly [StoredRow]
+  const [row] = stored(events) as readonly [StoredRow]
   const withBody = (body: unknown): StoredRow => {
     return { ...row, payload: { salt: row.payload!.salt, body: Buffer.from(JSON.stringify(body)) } }
   }

@@ -1,3 +1,4 @@
+import { ownRows } from './support/own-rows.ts'
 import type { RunId } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
@@ -28,8 +29,7 @@ function item(
   const bodies = events.map((event) => storedBody(event))
   const linked = linkRows(
     hash,
-    events.map((event) => [event]),
-    bodies.map(({ bytes }) => bytes),
+    ownRows(events, (event) => storedBody(event).bytes),
   )
   const contents = bodies.map((body) => body.contents)
   const given = {

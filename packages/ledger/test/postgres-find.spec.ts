@@ -55,7 +55,7 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
           expect(plan.indexOf('payload_pkey'), `${by} under ${mode}`).toBeGreaterThan(plan.indexOf('Limit'))
           expect(plan.slice(plan.lastIndexOf('Limit')), `${by} under ${mode}`).toMatch(index)
         }
-        const called = await planOf(runsOfCall, [null, null, sampleCallId(run)])
+        const called = await planOf(runsOfCall, [null, null, sampleCallId(run), run])
         expect(called).toMatch(/event_tool_call/)
         expect(called).toMatch(/Index Scan using run_pkey on run/)
         expect(await planOf(placesAt, [5, 6])).toMatch(/event_at/)

@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { schemaVersion } from '../src/postgres/schema/migrate.ts'
@@ -22,7 +22,10 @@ const facts = everyFact(run)
 async function ledgerSchema(schema = freshSchema()): Promise<string> {
   const ledger = openLedger(schema)
   const events = stamped(run, [facts.run_started, facts.tool_started, facts.tool_result])
-  await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+  // One at a time, so that each has a row of its own.
+  for (const [expectedSeq, event] of events.entries()) {
+    await ledger.append(run, { expectedSeq, epoch: 1 }, [event], { durability: 'barrier' })
+  }
   const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
   for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
   const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
@@ -194,7 +197,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
     expect(await Array.fromAsync(ledger.read(run))).toEqual(events)
     const many = stamped(
       run,
-      Array.from({ length: 600 }, () => facts.usage_updated),
+      Array.from({ length: 600 }, () => facts.cancel_requested),
       { afterSeq: 10 },
     )
     await ledger.append(run, { expectedSeq: 10, epoch: 1 }, many, { durability: 'lazy' })
@@ -272,8 +275,7 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
       await client.query(`grant usage on schema ${schema} to ${writer}, ${reader}`)
       await client.query(`grant select on all tables in schema ${schema} to ${writer}, ${reader}`)
       await client.query(
-        `grant insert on ${tables
-          .slice(0, 4)
+        `grant insert on ${[...tables.slice(0, 4), 'fact']
           .map((table) => `${schema}.${table}`)
           .join(', ')} to ${writer}`,
       )
@@ -289,12 +291,14 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
     const ledger = openLedger(schema, { connectionString: as(writer) })
     const head = await ledger.acquire(run)
     await ledger.put(run, { key: 'k9', command: { type: 'cancel' }, at: 1 })
-    const next = stamped(run, [facts.guardrail_tripped], { afterSeq: 4, epoch: head.epoch })
+    const started = { ...facts.tool_started, toolCallId: sampleCallId(run, 2) }
+    const more = [facts.guardrail_tripped, facts.usage_updated, started]
+    const next = stamped(run, more, { afterSeq: 4, epoch: head.epoch })
     await ledger.append(run, { expectedSeq: 4, epoch: head.epoch }, next, {
       durability: 'barrier',
       consumedInboxKeys: ['k9'],
     })
-    await ledger.append(run, { expectedSeq: 5, epoch: head.epoch }, [], { durability: 'barrier' })
+    await ledger.append(run, { expectedSeq: 7, epoch: head.epoch }, [], { durability: 'barrier' })
     const other = openLedger(schema, { connectionString: as(reader), readOnly: true })
     expect(await Array.fromAsync(other.read(run, { fromSeq: 5 }))).toEqual(next)
     expect((await Array.fromAsync(verifyLedger(other))).at(-1)).toMatchObject({ scope: 'store', runs: 1 })

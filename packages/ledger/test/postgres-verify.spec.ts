@@ -27,7 +27,7 @@ const ofEvent = 'where run_id = $1 and seq = $2'
 const ofPayload = `where pos = (select pos from event ${ofEvent})`
 const ofRun = 'where run_id = $1 and $2::int8 > 0'
 
-/** One change for every column of the tables that the chain covers. */
+/** One change for every column of the tables that the chain covers, on rows that hold one event. */
 const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<string, Change>>>> = {
   event: {
     pos: { sql: `update event set pos = 9999 ${ofEvent}`, what: 'payload' },
@@ -40,7 +40,7 @@ const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<stri
     turn: { sql: `update event set turn = 2 ${ofEvent}`, what: 'hash' },
     tool_call_id: { sql: `update event set tool_call_id = 'call_x' ${ofEvent}`, what: 'hash' },
     at: { sql: `update event set at = at + 1 ${ofEvent}`, what: 'hash' },
-    once_key: { sql: `update event set once_key = null ${ofEvent}`, what: 'once_key' },
+    once_key: { sql: `update event set once_key = 'twice' ${ofEvent}`, what: 'once_key' },
     body_commit: { sql: `update event set body_commit = sha256('') ${ofEvent}`, what: 'payload' },
     hash: { sql: `update event set hash = sha256('') ${ofEvent}`, what: 'hash' },
   },
@@ -48,7 +48,7 @@ const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<stri
     pos: { sql: `update payload set pos = 9999 ${ofPayload}`, what: 'payload' },
     salt: { sql: `update payload set salt = substring(sha256('') for 16) ${ofPayload}`, what: 'payload' },
     body: {
-      sql: `update payload set body = convert_to(replace(convert_from(body, 'UTF8'), 'success', 'failure'), 'UTF8') ${ofPayload}`,
+      sql: `update payload set body = convert_to(replace(convert_from(body, 'UTF8'), 'warm', 'cold'), 'UTF8') ${ofPayload}`,
       what: 'payload',
     },
   },
@@ -96,10 +96,10 @@ async function brokenBy(
   return { broken: (await verifiedIn(schema, runId)).broken, seq, last }
 }
 
-/** The event that most cases change, which concerns a call and may be recorded once; and the run's last. */
+/** The event that most cases change, which has a row of its own, as the one before it; and the run's last. */
 async function placesIn(client: Client, runId: string): Promise<[seq: number, last: number]> {
   const { rows } = await client.query<{ seq: number; last: number }>(
-    `select max(seq) filter (where type = 'tool_result')::int4 as seq, max(seq)::int4 as last from event where run_id = $1`,
+    `select max(seq) filter (where type = 'input_received')::int4 as seq, max(seq)::int4 as last from event where run_id = $1`,
     [runId],
   )
   return [rows[0]?.seq ?? 0, rows[0]?.last ?? 0]
@@ -170,7 +170,10 @@ describe.skipIf(!hasPostgres)('verify on a ledger in Postgres that was tampered 
   it('finds an event whose transaction is older than that of the event before it, which a tail would yield first', async () => {
     const { schema, runId } = record
     await tamperIn(schema, async (client) => {
-      await client.query(`update event set xid = '9' where run_id = $1 and seq = 4`, [runId])
+      await client.query(
+        `update event set xid = '9' where run_id = $1 and seq = (select max(seq) from event where run_id = $1)`,
+        [runId],
+      )
     })
     const { runs, store } = await allVerifiedIn(schema)
     expect(runs.map(({ ok }) => ok)).toEqual([true, true])

@@ -129,6 +129,8 @@ describe('opening to write', () => {
       { name: '0006-inbox-ends' },
       { name: '0007-packed-rows' },
       { name: '0008-fewer-indexes' },
+      { name: '0009-leases' },
+      { name: '0010-shared-rows' },
     ])
   })
 

@@ -4,7 +4,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
-import { rareType } from '../src/sqlite/migrations/0008-fewer-indexes.ts'
+import { rareType } from '../src/sqlite/migrations/0010-shared-rows.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
@@ -14,7 +14,10 @@ async function ledgerFile(): Promise<string> {
   const ledger = sqliteLedger(path)
   const facts = everyFact(run)
   const events = stamped(run, [facts.run_started, facts.tool_started, facts.tool_result])
-  await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+  // One at a time, so that each has a row of its own.
+  for (const [expectedSeq, event] of events.entries()) {
+    await ledger.append(run, { expectedSeq, epoch: 1 }, [event], { durability: 'barrier' })
+  }
   const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
   for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
   const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })

@@ -11,9 +11,9 @@ import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
-/** The event that most cases change: it concerns a call, and it may be recorded once. */
-function resultSeq(database: Database, runId: RunId): number {
-  const query = `select max(seq) as seq from event where run_id = ? and type = 'tool_result'`
+/** The event that most cases change: it has a row of its own, and so has the one before it. */
+function inputSeq(database: Database, runId: RunId): number {
+  const query = `select max(seq) as seq from event where run_id = ? and type = 'input_received'`
   return database.prepare<[string], { seq: number }>(query).get(runId)?.seq ?? 0
 }
 
@@ -29,7 +29,7 @@ const atTheHead = (_seq: number, last: number): number => last
 const ofEvent = 'where run_id = :run and seq = :seq'
 const ofPayload = `where pos = (select pos from event ${ofEvent})`
 
-/** One change for every column of the tables that the chain covers. */
+/** One change for every column of the tables that the chain covers, on rows that hold one event. */
 const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<string, Change>>>> = {
   event: {
     pos: { sql: `update event set pos = 9999 ${ofEvent}`, what: 'payload' },
@@ -42,7 +42,7 @@ const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<stri
     turn: { sql: `update event set turn = 2 ${ofEvent}`, what: 'hash' },
     tool_call_id: { sql: `update event set tool_call_id = 'call_x' ${ofEvent}`, what: 'hash' },
     at: { sql: `update event set at = at + 1 ${ofEvent}`, what: 'hash' },
-    once_key: { sql: `update event set once_key = null ${ofEvent}`, what: 'once_key' },
+    once_key: { sql: `update event set once_key = 'twice' ${ofEvent}`, what: 'once_key' },
     body_commit: { sql: `update event set body_commit = zeroblob(32) ${ofEvent}`, what: 'payload' },
     hash: { sql: `update event set hash = zeroblob(32) ${ofEvent}`, what: 'hash' },
   },
@@ -50,7 +50,7 @@ const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<stri
     pos: { sql: `update payload set pos = 9999 ${ofPayload}`, what: 'payload' },
     salt: { sql: `update payload set salt = zeroblob(16) ${ofPayload}`, what: 'payload' },
     body: {
-      sql: `update payload set body = cast(replace(cast(body as text), 'success', 'failure') as blob) ${ofPayload}`,
+      sql: `update payload set body = cast(replace(cast(body as text), 'warm', 'cold') as blob) ${ofPayload}`,
       what: 'payload',
     },
   },
@@ -108,7 +108,7 @@ async function brokenBy(
 ): Promise<{ broken: BrokenPlace | undefined; seq: number; last: number; verdict: RunVerdict }> {
   let [seq, last] = [0, 0]
   tamper(path, (database) => {
-    seq = resultSeq(database, runId)
+    seq = inputSeq(database, runId)
     last = lastSeq(database, runId)
     change(database, seq)
   })
@@ -138,7 +138,7 @@ describe('verify on a ledger that was tampered with', () => {
     expect(runs.find(({ runId }) => runId === record.otherId)?.ok).toBe(true)
   })
 
-  it('given a row of several deltas, when it claims to be recorded once, then verify finds it there', async () => {
+  it('given a row of several events, when it claims to be recorded once, then verify finds it there', async () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path)
     const runId = await longRun(ledger, 3)
@@ -216,6 +216,7 @@ describe('verify on a ledger that was tampered with', () => {
         .prepare('delete from payload where pos in (select pos from event where run_id = ? and seq > ?)')
         .run(record.runId, seq)
       database.prepare('delete from event where run_id = ? and seq > ?').run(record.runId, seq)
+      database.prepare('delete from fact').run()
       reseal(database, record.runId, seq)
     })
     expect(verdict.ok).toBe(true)

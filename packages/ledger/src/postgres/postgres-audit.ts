@@ -28,6 +28,7 @@ export function postgresAudit(access: StoreAccess): AuditSource {
         return (
           schemaFault(withoutSchema(access.place, rows)) ??
           (await strayFault(store)) ??
+          (await strayFactsFault(store)) ??
           (await tailFault(store)) ??
           (await contentFault(store)) ??
           (await historyFault(store))
@@ -54,7 +55,14 @@ async function storedRun(store: PostgresStore, runId: RunId): Promise<StoredRun 
       )
       .leftJoin('run', (join) => join.on('run.run_id', '=', runId))
       .select(['events', 'last_seq', 'run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'])
-      .select(['session_id', 'session_place']),
+      .select(['session_id', 'session_place'])
+      .select((is) =>
+        is
+          .selectFrom('fact')
+          .select(sql<readonly number[]>`coalesce(json_agg(number), '[]')`.as('numbers'))
+          .whereRef('fact.run', '=', 'run.pos')
+          .as('facts'),
+      ),
   )
   if (found === undefined || (found.run_id === null && found.events === 0)) return undefined
   const { last_seq: lastSeq, pos, head_seq: headSeq, head_hash: headHash, epoch, seal } = found
@@ -63,6 +71,7 @@ async function storedRun(store: PostgresStore, runId: RunId): Promise<StoredRun 
   return {
     events: found.events,
     lastSeq: lastSeq ?? 0,
+    facts: new Set(found.facts ?? []),
     ...(isWhole(cell) && { row: { runId, ...cell, ...(session && { session }) } }),
   }
 }
@@ -129,6 +138,19 @@ async function strayFault(store: PostgresStore): Promise<Fault | undefined> {
       ),
   )
   return found?.stray === 0 ? undefined : fault('payload rows without an event', 0, String(found?.stray))
+}
+
+/** Facts that belong to no run. */
+async function strayFactsFault(store: PostgresStore): Promise<Fault | undefined> {
+  const [found] = await store.audit(
+    store.tables
+      .selectFrom('fact')
+      .select(({ fn }) => fn.countAll<number>().as('stray'))
+      .where((is) =>
+        is.not(is.exists(is.selectFrom('run').select('run.pos').whereRef('run.pos', '=', 'fact.run'))),
+      ),
+  )
+  return found?.stray === 0 ? undefined : fault('facts of no run', 0, String(found?.stray))
 }
 
 /**

@@ -7,6 +7,7 @@ import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
 import { tailEvents, type TailedStore } from '../read/tail-events.ts'
 import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
+import { isSharedType } from '../content/event/shared-types.ts'
 import { RunKeys } from '../content/event/run-keys.ts'
 import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
@@ -48,6 +49,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
+    hasIndexOf: (type) => !isSharedType(type),
     batch: (asked, source, after) =>
       access.read(async (store) => {
         const batch = await store.search.batch(asked, source, after)

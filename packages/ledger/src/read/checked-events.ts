@@ -1,9 +1,9 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { idFaultOf } from '@tallystick/core/vocabulary'
 import { linkFault, type Link } from '../record/link-check.ts'
-import { decodedEvents } from '../content/event/decoded-events.ts'
+import { decodedEvents, decodedSegments } from '../content/event/decoded-events.ts'
 import { namedRun } from '../record/stored-ids.ts'
-import type { StoredRow } from '../record/stored-row.ts'
+import { isSegment, type StoredRow } from '../record/stored-row.ts'
 import { hasUpcaster, upcast } from '../versions/upcast.ts'
 
 /** Events of one run with `seq` in a range, both ends included. */
@@ -29,7 +29,8 @@ export function presentRange(
 /** The events of a row, checked as `recordedEventsAfter` does, as today's code knows them. */
 export function eventsAfter(previous: Link, stored: StoredRow): readonly RuntimeEvent[] | undefined {
   const events = recordedEventsAfter(previous, stored)
-  return events && hasUpcaster(stored) ? events.map(upcast) : events
+  const mayBeOlder = isSegment(stored) ? hasUpcaster(stored) : events?.some(hasUpcaster)
+  return mayBeOlder ? events?.map(upcast) : events
 }
 
 /**
@@ -43,12 +44,20 @@ export function recordedEventsAfter(previous: Link, stored: StoredRow): readonly
   if (fault !== undefined) {
     throw damaged(stored.runId, stored.firstSeq ?? stored.seq, `its ${fault.what} is not what was written`)
   }
-  const events = decodedEvents(stored)
-  // Several events of one row differ in their text, number and time, and in no id.
-  const [event] = events as readonly [RuntimeEvent]
-  const badId = idFaultOf(event)
-  if (badId) throw damaged(stored.runId, event.seq, `its ${badId.path} is not ${badId.expected}`)
-  return events
+  if (isSegment(stored)) {
+    const events = decodedEvents(stored)
+    requireIds(events)
+    return events
+  }
+  const segments = decodedSegments(stored)
+  for (const events of segments) requireIds(events)
+  return segments.flat()
+}
+
+/** Several deltas differ in their text, number and time, and in no id. */
+function requireIds([event]: readonly RuntimeEvent[]): void {
+  const badId = event && idFaultOf(event)
+  if (badId) throw damaged(event.runId, event.seq, `its ${badId.path} is not ${badId.expected}`)
 }
 
 /** A range that the run has now, and the link before the row that holds its first event. */

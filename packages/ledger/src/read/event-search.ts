@@ -1,7 +1,9 @@
-import type { RunId } from '@tallystick/core'
+import type { RunId, RuntimeEvent } from '@tallystick/core'
 import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
 import { maxPackedMs } from '../content/event/packed-deltas.ts'
 import type { EventRow } from '../record/event-row.ts'
+import { shortCallId } from '../record/several/fact-number.ts'
+import { severalType } from '../record/several/several-form.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */
 export interface AskedEvents {
@@ -34,7 +36,9 @@ export interface SearchedRun {
 
 /** What one index finds in the order of places. Filters that the index does not know are left to each event. */
 export type SearchSource =
-  | { readonly by: 'turn' | 'call'; readonly run: SearchedRun }
+  /** With `isSeveral`, only rows that hold several types of events: the others are found by their call. */
+  | { readonly by: 'turn'; readonly run: SearchedRun; readonly turn: number; readonly isSeveral?: true }
+  | { readonly by: 'call'; readonly run: SearchedRun }
   /** With `types`, only events of these, whatever else is asked for. */
   | { readonly by: 'run'; readonly run: SearchedRun; readonly types?: readonly EventType[] }
   | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
@@ -67,8 +71,8 @@ export interface SearchedStore {
   /** Returns the first and the last place of an event in the requested time; `undefined` if there is no such event. */
   places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined>
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch>
-  /** Returns whether events of a type have an index within their run; all have one where this is not there. */
-  readonly hasIndexOf?: (type: EventType) => boolean
+  /** Returns whether rows of events of a type are found by an index within their run. */
+  readonly hasIndexOf: (type: EventType) => boolean
 }
 
 /** Where a batch that holds `rows` ends: after the last row if it is full, else after every event that was searched. */
@@ -123,15 +127,43 @@ export async function sourcesOf(store: SearchedStore, asked: AskedEvents): Promi
   }
   const runs = [...(await store.runs(asked))].toSorted((left, right) => left.pos - right.pos)
   return runs.flatMap((run): readonly SearchSource[] => {
-    if (toolCallId !== null) return [{ by: 'call', run }]
-    if (turn !== null) return [{ by: 'turn', run }]
+    if (toolCallId !== null) return sourcesOfCall(run, toolCallId)
+    if (turn !== null) return [{ by: 'turn', run, turn }]
     return types ? sourcesOfTypes(store, run, types) : [{ by: 'run', run }]
   })
 }
 
+/** The turn of a call of the run itself is in its id: there, rows that say nothing of their calls may hold it. */
+function sourcesOfCall(run: SearchedRun, toolCallId: string): readonly SearchSource[] {
+  const [turn] = shortCallId(run.runId, toolCallId)?.split('_') ?? []
+  if (turn === undefined || !Number.isSafeInteger(Number(turn))) return [{ by: 'call', run }]
+  return [
+    { by: 'call', run },
+    { by: 'turn', run, turn: Number(turn), isSeveral: true },
+  ]
+}
+
+/** The types that rows are to have, so that none with an event of these is left out; null for every row. */
+export function rowTypesOf(asked: AskedEvents, source: SearchSource): readonly string[] | null {
+  if (source.by === 'turn' && source.isSeveral) return [severalType]
+  const types = source.by === 'run' ? (source.types ?? asked.types) : asked.types
+  return types && [...types, severalType]
+}
+
+/** Whether an event of a row that was found is one that is asked for: a row has the time, the type and the call of one at most. */
+export function isAsked(asked: AskedEvents, { at, type, turn, toolCallId }: RuntimeEvent): boolean {
+  return (
+    at >= asked.fromAt &&
+    at <= asked.toAt &&
+    (asked.types === null || asked.types.includes(type)) &&
+    (asked.turn === null || asked.turn === turn) &&
+    (asked.toolCallId === null || asked.toolCallId === toolCallId)
+  )
+}
+
 /** The events of each type by its index; those of all types without an index in one walk through the run. */
 function sourcesOfTypes(
-  { hasIndexOf = () => true }: SearchedStore,
+  { hasIndexOf }: SearchedStore,
   run: SearchedRun,
   types: readonly EventType[],
 ): readonly SearchSource[] {

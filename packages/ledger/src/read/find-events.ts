@@ -4,6 +4,7 @@ import { eventsAfter, missingEvent } from './checked-events.ts'
 import { outOfOrder, storedRow } from '../record/event-row.ts'
 import {
   askedEvents,
+  isAsked,
   sourcesOf,
   type AskedEvents,
   type Cursor,
@@ -39,7 +40,7 @@ export async function* findEvents(
       continue
     }
     if (first === undefined) return
-    for (const event of checkedEvents(first.head)) if (isWithin(asked, event)) yield event
+    for (const event of checkedEvents(first.head)) if (isAsked(asked, event)) yield event
     if (!(await first.advance())) open.splice(open.indexOf(first), 1)
   }
 }
@@ -119,11 +120,6 @@ function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor)
     if (!isAfter) throw outOfOrder(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
     last = row
   }
-}
-
-/** Rows are found by the time of their last event. */
-function isWithin({ fromAt, toAt }: AskedEvents, { at }: RuntimeEvent): boolean {
-  return at >= fromAt && at <= toAt
 }
 
 /** The events of a row, checked against the link before it. Throws `LedgerDamagedError` where they are not as they were written. */

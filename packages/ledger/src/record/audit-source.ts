@@ -11,6 +11,8 @@ export interface StoredRun {
   /** How many events the store holds under the run's id. */
   readonly events: number
   readonly lastSeq: number
+  /** The numbers of the facts that may be recorded once, as the store holds them of the run: see `factNumberOf`. */
+  readonly facts: ReadonlySet<number>
 }
 
 /**

@@ -1,11 +1,11 @@
-import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { type ToolCallId } from '@tallystick/core/vocabulary'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import type { StoredRemoval } from './removal.ts'
 import type { StoredRow } from './stored-row.ts'
 
 /**
- * The columns of one event, or of several neighbouring deltas, and of the payload, under the names that they have in
+ * The columns of a row of events and of its payload, under the names that they have in
  * every store of this package.
  */
 export interface EventRow {
@@ -28,6 +28,7 @@ export interface EventRow {
   readonly body: Uint8Array | null
   /** No columns: what was found beside the row that it needs to be read. */
   readonly removal?: StoredRemoval
+  readonly removals?: readonly StoredRemoval[]
   readonly decoding?: DecodingContext
 }
 
@@ -38,7 +39,7 @@ export function storedRow(row: EventRow): StoredRow {
     seq: row.seq,
     epoch: row.epoch,
     turn: row.turn,
-    type: row.type as RuntimeEvent['type'],
+    type: row.type as StoredRow['type'],
     v: row.v,
     at: row.at,
     pos: row.pos,
@@ -50,6 +51,7 @@ export function storedRow(row: EventRow): StoredRow {
   if (row.tool_call_id !== null) stored.toolCallId = row.tool_call_id as ToolCallId
   if (row.once_key !== null) stored.onceKey = row.once_key
   if (row.removal) stored.removal = row.removal
+  if (row.removals) stored.removals = row.removals
   if (row.decoding) stored.decoding = row.decoding
   return stored
 }

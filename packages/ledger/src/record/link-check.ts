@@ -4,7 +4,8 @@ import { parseToolCallId } from '@tallystick/core/vocabulary'
 import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
 import { maxEventsOfRow } from './envelope.ts'
 import { isRunId, quotedId } from './stored-ids.ts'
-import type { StoredRow } from './stored-row.ts'
+import { severalCommitment } from './several/segment-commitments.ts'
+import { isSeveral, type StoredRow } from './stored-row.ts'
 
 /** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
 export interface Fault {
@@ -31,11 +32,27 @@ export function linkFault(previous: Link, stored: StoredRow): Fault | undefined 
   if (payload === undefined && removal === undefined) return fault('payload', 'a payload', 'none')
   return (
     typeFault(stored) ??
-    (payload && digestFault('payload', commitmentOf(payload.salt, payload.body), stored.bodyCommit)) ??
-    digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash) ??
+    (isSeveral(stored)
+      ? severalFault(previous, stored)
+      : ((payload && digestFault('payload', commitmentOf(payload.salt, payload.body), stored.bodyCommit)) ??
+        digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash))) ??
     orderFault(previous, stored) ??
     idFault(stored)
   )
+}
+
+/**
+ * The link of a row of segments covers the commitment to each of them. Where some were taken away their commitments are in
+ * the payload, so that of such a row it is never gone.
+ */
+function severalFault({ hash }: Link, stored: StoredRow): Fault | undefined {
+  const { payload, bodyCommit, onceKey } = stored
+  if (payload === undefined) return fault('payload', 'a payload', 'none')
+  if (bodyCommit.length > 0) return fault('body_commit', 'nothing', hexOf(bodyCommit))
+  if (onceKey !== undefined) return fault('once_key', 'none', onceKey)
+  const commitment = severalCommitment(payload)
+  if (commitment === undefined) return fault('payload', 'a body with segments', 'another')
+  return digestFault('hash', linkHash(hash, stored, commitment), stored.hash)
 }
 
 function placeFault(previous: Link, { firstSeq, seq }: StoredRow): Fault | undefined {
@@ -98,8 +115,9 @@ function orderFault(previous: Link, stored: StoredRow): Fault | undefined {
   return undefined
 }
 
-/** Checks the columns of a row that repeat fields of its event. */
+/** Checks the columns of a row that repeat fields of its event. Segments are repeated nowhere. */
 export function contentFault(stored: StoredRow, event: RuntimeEvent): Fault | undefined {
+  if (isSeveral(stored)) return undefined
   const onceKey = onceKeyOf(event)
   return onceKey === stored.onceKey
     ? undefined

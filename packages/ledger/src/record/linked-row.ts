@@ -3,7 +3,9 @@ import { onceKeyOf } from '@tallystick/core/store-kit'
 import { commitmentOf, linkHash } from './chain.ts'
 import { type StoredRow } from './stored-row.ts'
 import { newSalt } from './salts.ts'
-import { envelopeNames, rowEnvelopeOf, type RowEnvelope } from './envelope.ts'
+import { envelopeNames, segmentEnvelopeOf, severalEnvelopeOf, type RowEnvelope } from './envelope.ts'
+import { factNumberOf } from './several/fact-number.ts'
+import { severalCommitment, type SeveralPayload } from './several/segment-commitments.ts'
 
 /** A row with all that a store keeps of it but its place. */
 export interface LinkedRow {
@@ -11,35 +13,58 @@ export interface LinkedRow {
   readonly events: readonly RuntimeEvent[]
   readonly envelope: RowEnvelope
   readonly onceKey: string | undefined
+  /** The numbers of the facts that its segments state. */
+  readonly facts: readonly number[]
   readonly salt: Uint8Array
   readonly body: Uint8Array
   readonly bodyCommit: Uint8Array
   readonly hash: Uint8Array
 }
 
-/** Chains rows to the link before them. `rows` has the events of each, and `bodies` are theirs, in their order. */
-export function linkRows(
-  previousHash: Uint8Array,
-  rows: readonly (readonly RuntimeEvent[])[],
-  bodies: readonly Uint8Array[],
-): readonly LinkedRow[] {
+/** The events of a row, and what they say, as bytes. */
+export interface UnlinkedRow {
+  readonly events: readonly RuntimeEvent[]
+  /** Whether they are in several segments. */
+  readonly isSeveral: boolean
+  readonly bytes: Uint8Array
+}
+
+const noCommitment: Uint8Array = new Uint8Array()
+
+/** Chains rows to the link before them. */
+export function linkRows(previousHash: Uint8Array, rows: readonly UnlinkedRow[]): readonly LinkedRow[] {
   let hash = previousHash
-  return rows.map((events, index) => {
-    const body = bodies[index] as Uint8Array
+  return rows.map((row) => {
+    const { events, isSeveral, bytes: body } = row
     const salt = newSalt()
-    const bodyCommit = commitmentOf(salt, body)
-    const envelope = rowEnvelopeOf(events)
-    hash = linkHash(hash, envelope, bodyCommit)
-    return { events, envelope, onceKey: onceKeyOf(events[0] as RuntimeEvent), salt, body, bodyCommit, hash }
+    const envelope = envelopeOfRow(row)
+    const commitment = isSeveral ? requireCommitment({ salt, body }) : commitmentOf(salt, body)
+    hash = linkHash(hash, envelope, commitment)
+    const onceKey = isSeveral ? undefined : onceKeyOf(events[0] as RuntimeEvent)
+    // A row that names its fact has it stated by a trigger of the store.
+    const facts = isSeveral ? events.flatMap((event) => factNumberOf(event) ?? []) : []
+    const bodyCommit = isSeveral ? noCommitment : commitment
+    return { events, envelope, onceKey, facts, salt, body, bodyCommit, hash }
   })
 }
 
+function requireCommitment(payload: SeveralPayload): Uint8Array {
+  const commitment = severalCommitment(payload)
+  if (commitment === undefined)
+    throw new Error('The bytes of a row with segments were laid together wrongly.')
+  return commitment
+}
+
+function envelopeOfRow({ events, isSeveral }: UnlinkedRow): RowEnvelope {
+  return isSeveral ? severalEnvelopeOf(events) : segmentEnvelopeOf(events)
+}
+
 /** Whether what is stored are these very events: then only the acknowledgement of their append was lost. */
-export function isStoredAs(stored: StoredRow, events: readonly RuntimeEvent[], body: Uint8Array): boolean {
-  const envelope = rowEnvelopeOf(events)
+export function isStoredAs(stored: StoredRow, row: UnlinkedRow): boolean {
+  const envelope = envelopeOfRow(row)
   return (
     stored.payload !== undefined &&
-    Buffer.compare(stored.payload.body, body) === 0 &&
+    Buffer.compare(stored.payload.body, row.bytes) === 0 &&
     envelopeNames.every((name) => stored[name] === envelope[name])
   )
 }

@@ -1,19 +1,17 @@
 import { type RuntimeEvent } from '@tallystick/core'
 import { storableText } from '@tallystick/core/store-kit'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
-import { envelopeOf, type Envelope, type RowEnvelope } from './envelope.ts'
+import { envelopeOf, type Envelope, type RowEnvelope, type SegmentEnvelope } from './envelope.ts'
+import { severalType } from './several/several-form.ts'
 import type { StoredRemoval } from './removal.ts'
 
-/**
- * A row as a store holds it: the envelope in the clear, the body as salted, committed bytes. It holds one event, or
- * several neighbouring deltas.
- */
-export interface StoredRow extends RowEnvelope {
+/** What every row of a store has beside its envelope, and every segment of one. */
+interface Stored {
   /** Place in the store, from 1, in the order of commits; of several events, the place of the last. */
   readonly pos: number
   /** The fact that may be recorded once, if the event states one. */
   readonly onceKey?: string
-  /** HMAC-SHA256 of `body` under `salt`. */
+  /** HMAC-SHA256 of `body` under `salt`; empty where the row holds segments, which have a commitment each. */
   readonly bodyCommit: Uint8Array
   /** The link of the chain. */
   readonly hash: Uint8Array
@@ -21,8 +19,29 @@ export interface StoredRow extends RowEnvelope {
   readonly payload?: { readonly salt: Uint8Array; readonly body: Uint8Array }
   /** Present where the payload was taken away on record. */
   readonly removal?: StoredRemoval
+  /** Of a row of which segments were taken away, the removals that cover any of its events. */
+  readonly removals?: readonly StoredRemoval[]
   /** What the body needs to be read, where it is not plain. */
   readonly decoding?: DecodingContext
+}
+
+/**
+ * A row as a store holds it: the envelope in the clear, the body as salted, committed bytes. It holds one event, several
+ * neighbouring deltas, or segments, each of which is one or the other.
+ */
+export interface StoredRow extends RowEnvelope, Stored {}
+
+/** One event, or several neighbouring deltas: a row of their own, or a segment of a row, as if it were one. */
+export interface StoredSegment extends SegmentEnvelope, Stored {}
+
+/** Whether a row holds segments. */
+export function isSeveral(row: StoredRow): boolean {
+  return row.type === severalType && row.firstSeq !== undefined
+}
+
+/** A row that holds no segments is one. */
+export function isSegment(row: StoredRow): row is StoredSegment {
+  return !isSeveral(row)
 }
 
 /** Canonical JSON bytes of all that is not envelope. A `ConfigurationError` where JSON cannot carry it. */

@@ -17,7 +17,7 @@ export interface RunTable {
 }
 
 /**
- * One row an event, or one for several neighbouring deltas; never changed and never removed. What it says is in
+ * One row an event, or one for several neighbouring events; never changed and never removed. What it says is in
  * `payload`. In front of these columns each store has `pos`, which rises within a run.
  */
 export interface EventColumns {
@@ -27,6 +27,7 @@ export interface EventColumns {
   /** Of the event; of several, of the last one, as `at` is. */
   readonly seq: number
   readonly epoch: number
+  /** `several` where the row holds several segments, of which it has neither the call nor the fact. */
   readonly type: string
   readonly v: number
   readonly turn: number
@@ -35,14 +36,16 @@ export interface EventColumns {
   readonly at: number
   /** Unique within the run: the facts that may be recorded once. */
   readonly once_key: string | null
+  /** Empty where the row holds segments: the payload has a commitment to each. */
   readonly body_commit: Uint8Array
   readonly hash: Uint8Array
 }
 
-/** What an event says, as canonical JSON bytes. May be removed, never changed; the chain holds without it. */
+/** What the events of a row say, as bytes. May be removed, as a whole or by segments, never changed; the chain holds without it. */
 export interface PayloadTable {
   /** Of its event. */
   readonly pos: number
+  /** Zeros once segments were removed. */
   readonly salt: Uint8Array
   readonly body: Uint8Array
 }
@@ -57,4 +60,11 @@ export interface InboxTable {
   readonly at: number
   /** The head of the append that took it. */
   readonly taken_seq: number | null
+}
+
+/** Facts about calls of a run that may be recorded once, each as its number: see `factNumberOf`. */
+export interface FactTable {
+  /** `pos` of the run. */
+  readonly run: number
+  readonly number: number
 }

@@ -1,7 +1,8 @@
 import { ConfigurationError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { removableStoreOf, type RemovableStore } from './removable-store.ts'
-import type { StoredRow } from '../record/stored-row.ts'
+import { segmentsOf } from '../content/event/decoded-events.ts'
+import type { StoredSegment } from '../record/stored-row.ts'
 import { removalsOf } from './removals-of.ts'
 
 /** How many events are read, and taken away, at once. */
@@ -27,7 +28,7 @@ const redactedSeqs = valueThat(
  * of hashes still verifies. A run that is resumed continues without what is gone. Answers how many events lost their
  * content; those that had lost it before are not counted.
  *
- * Neighbouring deltas that are stored in one row lose their content together, whichever of them is named; of each of
+ * Neighbouring deltas that were packed together lose their content together, whichever of them is named; of each of
  * them the time stays as that of the last one.
  *
  * Events that repeat the content have to be named as well: a text in the message that it was put together to, a tool's
@@ -63,15 +64,32 @@ export async function redact(
   const taking = { kind: 'redacted', at, by, reason } as const
   let removed = 0
   for (let fromSeq = 1; fromSeq <= head.seq; fromSeq += eventsAtOnce) {
-    const events = await store.events(runId, fromSeq, Math.min(fromSeq + eventsAtOnce - 1, head.seq))
-    const due = events.filter((row) => row.payload !== undefined && isChosen(row, chosen))
+    const toSeq = Math.min(fromSeq + eventsAtOnce - 1, head.seq)
+    const events = await store.events(runId, fromSeq, toSeq)
+    const due = events
+      .flatMap(segmentsOf)
+      .filter(
+        (segment) =>
+          segment.payload !== undefined && isWithin(segment, { fromSeq, toSeq }) && isChosen(segment, chosen),
+      )
     if (due.length > 0) removed += await store.remove(removalsOf(due, taking))
   }
   return removed
 }
 
-/** Whether any event of a row was chosen; all of them, without a choice. */
-function isChosen({ firstSeq, seq: lastSeq }: StoredRow, chosen: ReadonlySet<number> | undefined): boolean {
+/** Whether a segment holds any event of a range: its row may hold others. */
+function isWithin(
+  { firstSeq, seq }: StoredSegment,
+  range: { readonly fromSeq: number; readonly toSeq: number },
+): boolean {
+  return seq >= range.fromSeq && (firstSeq ?? seq) <= range.toSeq
+}
+
+/** Whether any of the events was chosen; all of them, without a choice. */
+function isChosen(
+  { firstSeq, seq: lastSeq }: StoredSegment,
+  chosen: ReadonlySet<number> | undefined,
+): boolean {
   if (chosen === undefined) return true
   for (let seq = firstSeq ?? lastSeq; seq <= lastSeq; seq++) if (chosen.has(seq)) return true
   return false

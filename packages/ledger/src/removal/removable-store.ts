@@ -62,7 +62,10 @@ export function endedBatch(
 
 /** What taking payloads away needs of a store, beneath its port. */
 export interface RemovableStore {
-  /** Events of runs that have ended, which still have their payload, each with what it needs to be read. */
+  /**
+   * Rows of runs that have ended, which may hold events of these types with their payload, each with what it needs to be
+   * read. A row of segments may hold others as well, and later ones.
+   */
   payloads(query: RemovableQuery): Promise<Batch<StoredRow>>
   /** Some events of a run, each with what it needs to be read; the payloads of some may be gone. */
   events(runId: RunId, fromSeq: number, toSeq: number): Promise<readonly StoredRow[]>

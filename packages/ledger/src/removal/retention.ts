@@ -1,6 +1,7 @@
 import { ConfigurationError, type Ledger } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { hexOf } from '../record/chain.ts'
+import { segmentsOf } from '../content/event/decoded-events.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
 import type { StoredRow } from '../record/stored-row.ts'
@@ -135,7 +136,12 @@ async function* expired(
   for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
     const batch: Batch<StoredRow> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
     afterPos = batch.next
-    const runs = Map.groupBy(batch.items, ({ runId }) => runId)
+    const due = batch.items
+      .flatMap(segmentsOf)
+      .filter(
+        ({ type, at, payload }) => payload !== undefined && at < asked.before && asked.types.includes(type),
+      )
+    const runs = Map.groupBy(due, ({ runId }) => runId)
     const removals = [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))
     if (removals.length > 0) yield removals
   }

@@ -37,7 +37,8 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
       const found = await access.read((store) => {
         const { audits } = store
         return store.atOneMoment(
-          () => store.pageFault() ?? numberingFault(audits) ?? schemaFault(audits, rules),
+          () =>
+            store.pageFault() ?? numberingFault(audits) ?? strayFault(audits) ?? schemaFault(audits, rules),
         )
       })
       return found ?? (await contentFault(access)) ?? (await historyFault(access))
@@ -80,25 +81,32 @@ function storedRun({ reads, audits }: SqliteStore, runId: RunId): StoredRun | un
   const { events = 0, lastSeq } = audits.extent.get({ runId }) ?? {}
   const row = runRow(reads, runId)
   if (row === undefined && events === 0) return undefined
-  return { events, lastSeq: lastSeq ?? 0, ...(row && { row: { ...cellOf(runId, row), seal: row.seal } }) }
+  const facts = new Set(row && audits.facts.all({ run: row.pos }).map(({ number }) => number))
+  return {
+    events,
+    lastSeq: lastSeq ?? 0,
+    facts,
+    ...(row && { row: { ...cellOf(runId, row), seal: row.seal } }),
+  }
 }
 
 /** Places are given without gaps and never again, so what was removed leaves a hole. */
-function numberingFault({
-  placesGiven,
-  events,
-  eventsUpTo,
-  dropped,
-  strayPayloads,
-}: AuditQueries): Fault | undefined {
+function numberingFault({ placesGiven, events, eventsUpTo, dropped }: AuditQueries): Fault | undefined {
   const given = placesGiven.get({})?.seq ?? 0
   const due = given - (dropped.get({})?.count ?? 0)
   const all = events.get({})?.count
   const placed = eventsUpTo.get({ pos: given })?.count
   if (all !== due) return fault('event rows', due, String(all))
   if (placed !== due) return fault('event rows within the places given', due, String(placed))
-  const stray = strayPayloads.get({})?.count ?? 0
-  return stray === 0 ? undefined : fault('payload rows without an event', 0, stray)
+  return undefined
+}
+
+/** Every payload belongs to an event, and every fact to a run. */
+function strayFault({ strayPayloads, strayFacts }: AuditQueries): Fault | undefined {
+  const payloads = strayPayloads.get({})?.count ?? 0
+  if (payloads > 0) return fault('payload rows without an event', 0, payloads)
+  const facts = strayFacts.get({})?.count ?? 0
+  return facts === 0 ? undefined : fault('facts of no run', 0, facts)
 }
 
 /** Tables, indexes and triggers that are not as the migrations make them: without them nothing is append-only. */

@@ -12,7 +12,8 @@ import { projectionAuditOf, type ProjectionAudit } from './projection-audit.ts'
 import { EventAudit } from './event-audit.ts'
 import { FamilyAudit } from './family-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
-import { decodedEvents } from '../content/event/decoded-events.ts'
+import { decodedSegments } from '../content/event/decoded-events.ts'
+import { factNumberOf } from '../record/several/fact-number.ts'
 import type { StoredRow } from '../record/stored-row.ts'
 import { totalsFault } from './totals-audit.ts'
 import { MissingContents } from '../removal/missing-content.ts'
@@ -31,6 +32,10 @@ interface Progress {
   hasEnded: boolean
   /** What the run's events say of its child runs. */
   readonly family: FamilyAudit
+  /** The facts that the store holds, and no event has stated yet. */
+  readonly facts: Set<number>
+  /** The first event that states one which the store does not hold. */
+  unheld?: Progress['broken']
 }
 
 /**
@@ -52,6 +57,7 @@ async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId:
     hasEnded: false,
     missing: new MissingContents(),
     family: new FamilyAudit(),
+    facts: new Set(),
   }
   const projections = await projectionAuditOf(ledger, runId)
   try {
@@ -208,12 +214,13 @@ async function auditRows(
 ): Promise<void> {
   const run = await source.run(runId)
   if (run === undefined) throw new RunNotFoundError(runId)
+  for (const number of run.facts) progress.facts.add(number)
   const laws = new EventAudit()
   let last: Link = genesis
   let firstPos = 0
   let session: SessionPlace | undefined
   for await (const stored of source.events(runId, run.lastSeq)) {
-    const broken = linkFault(last, stored) ?? (await eventsFault(stored, laws, progress, projections))
+    const broken = linkFault(last, stored) ?? (await eventsFault(stored, { laws, progress, projections }))
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     last = stored
     if (stored.seq > 1) continue
@@ -222,34 +229,34 @@ async function auditRows(
   }
   await projections?.end(last.seq)
   const broken = sessionFault(run, session) ?? rowFault(run, last, firstPos)
-  if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
+  const found = broken ? { seq: Math.max(progress.events, 1), ...broken } : factFault(progress)
+  if (found) progress.broken = found
+}
+
+/** What an audit goes by from event to event. */
+interface Audit {
+  readonly laws: EventAudit
+  readonly progress: Progress
+  readonly projections: ProjectionAudit | undefined
 }
 
 /** The laws over the events of a row, and what was projected after each of them. */
-async function eventsFault(
-  stored: StoredRow,
-  laws: EventAudit,
-  progress: Progress,
-  projections: ProjectionAudit | undefined,
-): Promise<Fault | undefined> {
-  const { missing, family } = progress
+async function eventsFault(stored: StoredRow, audit: Audit): Promise<Fault | undefined> {
+  const { laws, progress, projections } = audit
   try {
-    const events = decodedEvents(stored)
-    if (arePieces(stored, events, projections) && laws.takePieces(events)) {
-      progress.events = stored.seq
-      return undefined
-    }
-    for (const recorded of events) {
-      const event = upcast(recorded)
-      const isAlike = stored.firstSeq !== undefined && event.seq > stored.firstSeq
-      const found = contentFault(stored, event) ?? laws.faultOf(event, { isAlike })
-      if (found) return found
-      progress.events = event.seq
-      progress.hasEnded = event.type === 'run_finished'
-      missing.handle(event)
-      family.handle(event)
-      if (projections?.concerns(event.seq))
-        await projections.check({ seq: event.seq, hash: stored.hash }, laws)
+    for (const events of decodedSegments(stored)) {
+      if (arePieces(stored, events, projections) && laws.takePieces(events)) {
+        progress.events += events.length
+        continue
+      }
+      for (const [index, recorded] of events.entries()) {
+        const event = upcast(recorded)
+        const found = contentFault(stored, event) ?? laws.faultOf(event, { isAlike: index > 0 })
+        if (found) return found
+        take(progress, event)
+        if (projections?.concerns(event.seq))
+          await projections.check({ seq: event.seq, hash: stored.hash }, laws)
+      }
     }
     return undefined
   } catch (error) {
@@ -258,18 +265,33 @@ async function eventsFault(
   }
 }
 
-/** Whether a row holds several pieces of a reply that are whole, and nothing was projected after one of them. */
+/** A sound event, and the fact that it states: what the store holds so that each is recorded once is what events state. */
+function take(progress: Progress, event: RuntimeEvent): void {
+  progress.events = event.seq
+  progress.hasEnded = event.type === 'run_finished'
+  progress.missing.handle(event)
+  progress.family.handle(event)
+  const number = factNumberOf(event)
+  if (number === undefined || progress.facts.delete(number)) return
+  progress.unheld ??= { seq: event.seq, ...fault('fact', number, 'none') }
+}
+
+function factFault({ unheld, facts, events }: Progress): Progress['broken'] {
+  const [left] = facts
+  if (left === undefined) return unheld
+  return unheld ?? { seq: Math.max(events, 1), ...fault('fact', 'one that an event states', left) }
+}
+
+/** Whether events are several pieces of a reply that are whole, and nothing was projected after one of them. */
 function arePieces(
   stored: StoredRow,
   events: readonly RuntimeEvent[],
   projections: ProjectionAudit | undefined,
 ): boolean {
-  const { firstSeq } = stored
   const [first] = events
-  if (firstSeq === undefined || first === undefined || first.removed !== undefined) return false
+  if (first === undefined || events.length === 1 || first.removed !== undefined) return false
   if (contentFault(stored, first)) return false
-  for (let seq = firstSeq; seq <= stored.seq; seq++) if (projections?.concerns(seq)) return false
-  return true
+  return projections === undefined || !events.some(({ seq }) => projections.concerns(seq))
 }
 
 /** The run's row says which session the run belongs to, as its first event does. */

@@ -7,6 +7,8 @@ export type Guard =
   | 'chain'
   /** Its digest, and the bodies that refer to it. */
   | 'content'
+  /** The events that state its facts: tried in the tests of shared rows. */
+  | 'fact'
   /** Its own digest and the events that it is about: tried in the tests of removals. */
   | 'removal'
   /** Nothing: it can be dropped at any time, and is made anew. */
@@ -26,6 +28,8 @@ export const guards: Readonly<Record<string, Guard>> = {
   history: 'content',
   history_use: 'content',
   removal: 'removal',
+  fact: 'fact',
+  lease: 'bookkeeping',
   snapshot: 'derived',
   projection: 'derived',
   run_summary: 'derived',

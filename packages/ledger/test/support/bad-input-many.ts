@@ -1,3 +1,4 @@
+import { ownRows } from './own-rows.ts'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -81,8 +82,7 @@ function runWriter(database: Database, start: readonly RuntimeEvent[]): (ordinal
     const events = start.map((each): RuntimeEvent => ({ ...each, runId }))
     const linked = linkRows(
       genesisHash,
-      events.map((each) => [each]),
-      events.map((each) => storedBody(each).bytes),
+      ownRows(events, (each) => storedBody(each).bytes),
     )
     let pos = 0
     for (const { envelope: said, onceKey = null, salt, body, bodyCommit, hash } of linked) {

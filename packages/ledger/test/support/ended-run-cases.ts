@@ -90,7 +90,7 @@ export const endedRunCases: Readonly<Record<string, (bed: ProjectionBed) => Prom
     const [runId] = await recordSome(ledger, 1)
     await bed.tamper(
       `update payload set salt = (select salt from payload order by pos limit 1) where pos = (
-        select pos from event where run_id = '${runId}' and type = 'assistant_message_finished' limit 1)`,
+        select pos from event where run_id = '${runId}' and type = 'input_received' limit 1)`,
     )
     expect((await listing(ledger)).runs).toMatchObject([{ runId, status: 'done' }])
     expect((await listing(ledger, { statuses: ['unreadable'] })).runs).toMatchObject([

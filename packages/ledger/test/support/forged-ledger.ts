@@ -1,6 +1,9 @@
 import type { RunId } from '@tallystick/core'
 import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
 import type { RowEnvelope } from '../../src/record/envelope.ts'
+import { severalCommitment } from '../../src/record/several/segment-commitments.ts'
+import { holdsSegments } from '../../src/record/several/several-form.ts'
+import { withSegments, type ForgedSegment } from './forged-segments.ts'
 import { tamper } from './raw-database.ts'
 
 /** An event on its way into a forged file. Ids are whatever the forger writes. */
@@ -44,14 +47,15 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
     let hash: Uint8Array = genesisHash
     let forgedId: string = runId
     for (const { pos, first_seq: first, seq, epoch, type, v, turn, tool_call_id: call, at, body } of rows) {
-      const forged = change({
-        runId,
-        type,
-        body: JSON.parse(body.toString()) as Record<string, unknown>,
-        ...(call !== null && { toolCallId: call }),
-      })
-      forgedId = forged.runId
-      const { toolCallId } = forged
+      const isSeveral = holdsSegments({ type, first_seq: first })
+      const forge = (said: ForgedSegment): ForgedEvent => {
+        const { text, ...event } = said
+        const forged = change({ runId, ...event, body: JSON.parse(text) as Record<string, unknown> })
+        forgedId = forged.runId
+        return forged
+      }
+      const own = { type, text: body.toString(), ...(call !== null && { toolCallId: call }) }
+      const { bytes, toolCallId } = isSeveral ? forgedSegments(runId, body, forge) : forgedBody(forge(own))
       const several = first === null ? {} : { firstSeq: first }
       const envelope = {
         runId: forgedId,
@@ -64,11 +68,13 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
         v,
         at,
       } as RowEnvelope
-      const bytes = Buffer.from(forged.text ?? JSON.stringify(forged.body))
       const salt = Buffer.alloc(16, seq)
-      const commitment = commitmentOf(salt, bytes)
+      const nothing = Buffer.alloc(0)
+      const commitment = isSeveral
+        ? (severalCommitment({ salt, body: bytes }) ?? nothing)
+        : commitmentOf(salt, bytes)
       hash = linkHash(hash, envelope, commitment)
-      moved.run(forgedId, toolCallId ?? null, commitment, hash, pos)
+      moved.run(forgedId, toolCallId ?? null, isSeveral ? nothing : commitment, hash, pos)
       written.run(salt, bytes, pos)
     }
     const last = rows.at(-1)
@@ -81,4 +87,29 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
       .prepare('update run set run_id = ?, head_hash = ?, seal = ? where run_id = ?')
       .run(forgedId, hash, seal, runId)
   })
+}
+
+interface ForgedBytes {
+  readonly bytes: Uint8Array
+  readonly toolCallId: string | undefined
+}
+
+function forgedSegments(
+  runId: string,
+  body: Uint8Array,
+  forge: (segment: ForgedSegment) => ForgedEvent,
+): ForgedBytes {
+  const bytes = withSegments(runId, body, (said) => {
+    const forged = forge(said)
+    return { ...forged, text: textOf(forged) }
+  })
+  return { bytes, toolCallId: undefined }
+}
+
+function forgedBody(forged: ForgedEvent): ForgedBytes {
+  return { bytes: Buffer.from(textOf(forged)), toolCallId: forged.toolCallId }
+}
+
+function textOf({ text, body }: ForgedEvent): string {
+  return text ?? JSON.stringify(body)
 }

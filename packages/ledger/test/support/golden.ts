@@ -6,8 +6,11 @@ import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { callsOf, evolve, foldVersion, messagesOf, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
-/** The format that is written today. Format 2 names limits with `max` first; format 3 has failed attempts of tools. */
-export const newestFormat = 3
+/**
+ * The format that is written today. Format 2 names limits with `max` first; format 3 has failed attempts of tools; in format
+ * 4 the events of a turn share rows.
+ */
+export const newestFormat = 4
 
 /** The files of one released format: a ledger, its export, and what its runs fold to. */
 export interface GoldenFiles {

@@ -9,6 +9,8 @@ import {
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
+import { severalCommitment } from '../../src/record/several/segment-commitments.ts'
+import { holdsSegments } from '../../src/record/several/several-form.ts'
 import { storedRow, type EventRow } from '../../src/record/event-row.ts'
 import { tamper } from './raw-database.ts'
 import { recordRun } from './record-run.ts'
@@ -65,9 +67,12 @@ export function rewrite(path: string, runId: RunId, change: (body: string) => st
       .all(runId)
     let hash = genesisHash
     for (const row of rows) {
+      const salt = row.salt as Uint8Array
       const body = Buffer.from(change(Buffer.from(row.body as Uint8Array).toString()))
-      const commit = commitmentOf(row.salt as Uint8Array, body)
-      hash = linkHash(hash, storedRow(row), commit)
+      const isSeveral = holdsSegments(row)
+      const commitment = isSeveral ? severalCommitment({ salt, body }) : commitmentOf(salt, body)
+      const commit = isSeveral ? Buffer.alloc(0) : commitment
+      hash = linkHash(hash, storedRow(row), commitment ?? Buffer.alloc(0))
       database.prepare('update payload set body = ? where pos = ?').run(body, row.pos)
       database.prepare('update event set body_commit = ?, hash = ? where pos = ?').run(commit, hash, row.pos)
     }

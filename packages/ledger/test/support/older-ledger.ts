@@ -1,3 +1,4 @@
+import { ownRows } from './own-rows.ts'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import type { RunId } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -60,7 +61,10 @@ async function writeEvents(database: Database, newest: string): Promise<void> {
   let pos = 0
   for await (const { event } of ledger.tail()) {
     const { runId, seq, epoch, type, v, turn, toolCallId = null, at } = event
-    const [row] = linkRows(heads.get(runId) ?? genesisHash, [[event]], [storedBody(event).bytes])
+    const [row] = linkRows(
+      heads.get(runId) ?? genesisHash,
+      ownRows([event], (each) => storedBody(each).bytes),
+    )
     const { onceKey = null, bodyCommit, hash, salt, body } = row!
     pos++
     insertEvent.run(pos, runId, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)

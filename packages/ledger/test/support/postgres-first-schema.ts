@@ -1,3 +1,4 @@
+import { ownRows } from './own-rows.ts'
 import type { RunId } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { stamped } from '@tallystick/core/testing'
@@ -9,7 +10,6 @@ import { linkRows } from '../../src/record/linked-row.ts'
 import { appendStatement } from '../../src/postgres/write/append-group.ts'
 import { makeLedger } from '../../src/postgres/migrations/0001-ledger.ts'
 import { statementTexts } from '../../src/postgres/rows/statements.ts'
-import { bodyBytes } from '../../src/record/stored-row.ts'
 import { connectionString } from './postgres-database.ts'
 
 /** A writer that knows the first schema only, as a process does that an older release drives. */
@@ -49,11 +49,7 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
     async append(runId, facts) {
       const { seq, hash } = heads.get(runId) ?? { seq: 0, hash: genesisHash }
       const events = stamped(runId, facts, { afterSeq: seq })
-      const linked = linkRows(
-        hash,
-        events.map((event) => [event]),
-        events.map(bodyBytes),
-      )
+      const linked = linkRows(hash, ownRows(events))
       const expected = { runId, expectedSeq: seq, epoch: 1, previousHash: hash }
       const kept = {
         durability: 'barrier',

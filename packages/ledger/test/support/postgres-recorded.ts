@@ -62,7 +62,7 @@ export async function allVerifiedIn(
 export function emptyIn(schema: string): Promise<void> {
   return tamperIn(schema, async (client) => {
     await client.query(
-      'delete from run; delete from event; delete from payload; delete from inbox; delete from lease',
+      'delete from run; delete from event; delete from payload; delete from inbox; delete from fact; delete from lease',
     )
   })
 }

@@ -1,3 +1,4 @@
+import { ownRows } from './own-rows.ts'
 import type { RunId } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { stamped } from '@tallystick/core/testing'
@@ -7,7 +8,6 @@ import { genesisHash } from '../../src/record/chain.ts'
 import { linkRows } from '../../src/record/linked-row.ts'
 import { appendStatement } from '../../src/postgres/write/append-group.ts'
 import { statementTexts } from '../../src/postgres/rows/statements.ts'
-import { bodyBytes } from '../../src/record/stored-row.ts'
 import { connectionString } from './postgres-database.ts'
 
 /** A transaction that stays open for as long as a test wants, and what is done in it. */
@@ -37,11 +37,7 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
     write: async () => void (await client.query('select pg_current_xact_id()')),
     async start(schema, runId, facts) {
       const events = stamped(runId, facts)
-      const linked = linkRows(
-        genesisHash,
-        events.map((event) => [event]),
-        events.map(bodyBytes),
-      )
+      const linked = linkRows(genesisHash, ownRows(events))
       const expected = { runId, expectedSeq: 0, epoch: 1, previousHash: genesisHash }
       const kept = { durability: 'barrier', contents: [[]], histories: [undefined], isSealed: false } as const
       const item = { ...expected, ...kept, linked, takes: [], events: 1, bytes: 1 }

@@ -2,7 +2,8 @@ import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import { type Json } from '@tallystick/core/vocabulary'
 import type { StoredRemoval } from '../../record/removal.ts'
 import { storedRow, type EventRow } from '../../record/event-row.ts'
-import { eventOf, type StoredRow } from '../../record/stored-row.ts'
+import { holdsSegments, isPlainSeveral, isWholeSeveral } from '../../record/several/several-form.ts'
+import { eventOf, isSegment, type StoredRow, type StoredSegment } from '../../record/stored-row.ts'
 import { namedRun } from '../../record/stored-ids.ts'
 import type { DecodingContext } from '../payload/decoding-context.ts'
 import type { Keyring } from '../payload/keyring.ts'
@@ -10,6 +11,7 @@ import { Sealer } from '../payload/encrypted-bytes.ts'
 import type { Referred } from '../payload/externalized-payload.ts'
 import { isPlain, keyIdOf, decodedBody, referredIn, restoredBody, textOf } from './stored-body.ts'
 import { eventsWith, unpackedEvents } from './packed-deltas.ts'
+import { keyIdOfSegments, plainSegments, segmentsIn } from './segments.ts'
 import { restoredHistory, type HistoryPiece } from '../payload/stored-history.ts'
 
 /** Where what is needed comes from. */
@@ -27,7 +29,7 @@ export async function withDecodingContext<Row extends EventRow>(
   rows: readonly Row[],
   source: DecodingSource,
 ): Promise<readonly Row[]> {
-  if (rows.every(({ body }) => body !== null && isPlain(body))) return rows
+  if (rows.every(isPlainRow)) return rows
   const removals = await removalsOf(rows, source)
   const sealers = await sealersOf(rows, source.keyring)
   const referred = rows.map((row) => referredBy(row, sealers))
@@ -37,10 +39,30 @@ export async function withDecodingContext<Row extends EventRow>(
   const histories = names.length > 0 ? await source.histories([...new Set(names)]) : new Map()
   const context: DecodingContext = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
   return rows.map((row) => {
-    if (row.body !== null) return isPlain(row.body) ? row : { ...row, decoding: context }
+    if (isPlainRow(row)) return row
+    if (holdsSegments(row)) {
+      return { ...row, decoding: context, removals: removals.filter((each) => touches(each, row)) }
+    }
+    if (row.body !== null) return { ...row, decoding: context }
     const removal = removals.find((each) => covers(each, row))
     return removal ? { ...row, removal } : row
   })
+}
+
+/** Whether a row needs nothing but its own bytes to be read. */
+export function isPlainRow(row: EventRow): boolean {
+  const { body } = row
+  if (body === null) return false
+  return holdsSegments(row) ? isPlainSeveral(body) : isPlain(body)
+}
+
+/** Whether something was taken away from a row. */
+function isLess(row: EventRow): boolean {
+  return row.body === null || (holdsSegments(row) && !isWholeSeveral(row.body))
+}
+
+function touches(removal: StoredRemoval, { run_id, first_seq, seq }: EventRow): boolean {
+  return removal.runId === run_id && removal.fromSeq <= seq && (first_seq ?? seq) <= removal.toSeq
 }
 
 function covers(removal: StoredRemoval, { run_id, first_seq, seq }: EventRow): boolean {
@@ -51,11 +73,12 @@ async function removalsOf(
   rows: readonly EventRow[],
   source: DecodingSource,
 ): Promise<readonly StoredRemoval[]> {
-  const gone = rows.filter(({ body }) => body === null)
+  const gone = rows.filter(isLess)
   const found: StoredRemoval[] = []
   for (const [runId, events] of Map.groupBy(gone, ({ run_id }) => run_id)) {
-    const seqs = events.map(({ seq }) => seq)
-    found.push(...(await source.removals(runId, Math.min(...seqs), Math.max(...seqs))))
+    const firstSeq = Math.min(...events.map(({ first_seq, seq }) => first_seq ?? seq))
+    const lastSeq = Math.max(...events.map(({ seq }) => seq))
+    found.push(...(await source.removals(runId, firstSeq, lastSeq)))
   }
   return found
 }
@@ -66,17 +89,18 @@ async function sealersOf(
 ): Promise<ReadonlyMap<string, Sealer>> {
   const sealers = new Map<string, Sealer>()
   if (keyring === undefined) return sealers
-  for (const id of new Set(rows.map(({ body }) => body && keyIdIn(body)))) {
-    const bytes = id == null ? undefined : await keyring.key(id)
-    if (id != null && bytes) sealers.set(id, new Sealer({ id, bytes }))
+  for (const id of new Set(rows.map(keyIdOfRow))) {
+    const bytes = id === undefined ? undefined : await keyring.key(id)
+    if (id !== undefined && bytes) sealers.set(id, new Sealer({ id, bytes }))
   }
   return sealers
 }
 
-/** Returns the key id of a body; `undefined` for damaged bytes, which decoding reports later. */
-function keyIdIn(body: Uint8Array): string | undefined {
+/** The id of the key that a row is sealed with; `undefined` also for damaged bytes, which decoding reports later. */
+export function keyIdOfRow(row: EventRow): string | undefined {
+  if (row.body === null) return undefined
   try {
-    return keyIdOf(body)
+    return holdsSegments(row) ? keyIdOfSegments(row.body) : keyIdOf(row.body)
   } catch {
     return undefined
   }
@@ -84,9 +108,10 @@ function keyIdIn(body: Uint8Array): string | undefined {
 
 function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referred {
   const { body } = row
-  if (body === null || isPlain(body)) return { references: [] }
+  // What segments say is never stored elsewhere.
+  if (body === null || isPlain(body) || holdsSegments(row)) return { references: [] }
   try {
-    const decoded = decodedBody(storedRow(row), body, sealers.get(keyIdOf(body) ?? ''))
+    const decoded = decodedBody(storedRow(row) as StoredSegment, body, sealers.get(keyIdOf(body) ?? ''))
     return 'text' in decoded ? referredIn(decoded.text) : { references: [] }
   } catch {
     return { references: [] }
@@ -99,6 +124,41 @@ function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referr
  * what `JSON.parse` throws where the bytes are no JSON.
  */
 export function decodedEvents(stored: StoredRow): readonly RuntimeEvent[] {
+  if (isSegment(stored)) return eventsOfSegment(stored)
+  return decodedSegments(stored).flat()
+}
+
+/** What a row holds, as `decodedEvents` has it, apart by segments. A row that holds none is one. */
+export function decodedSegments(stored: StoredRow): readonly (readonly RuntimeEvent[])[] {
+  if (isSegment(stored)) return [eventsOfSegment(stored)]
+  const { payload } = stored
+  if (payload === undefined || !isPlainSeveral(payload.body)) return segmentsOf(stored).map(eventsOfSegment)
+  try {
+    return plainSegments(stored, payload.body)
+  } catch (error) {
+    if (error instanceof SyntaxError) throw error
+    throw damaged(stored, messageOf(error))
+  }
+}
+
+/**
+ * The segments of a row, each as if it were a row of its own, and such a row itself where it holds none. Throws
+ * `LedgerDamagedError` where its body does not hold them.
+ */
+export function segmentsOf(stored: StoredRow): readonly StoredSegment[] {
+  if (isSegment(stored)) return [stored]
+  try {
+    return segmentsIn(stored)
+  } catch (error) {
+    throw damaged(stored, messageOf(error))
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : 'its body cannot be opened'
+}
+
+function eventsOfSegment(stored: StoredSegment): readonly RuntimeEvent[] {
   const { payload, firstSeq } = stored
   if (payload === undefined) return eventsWith(stored, factsOf(stored))
   if (firstSeq === undefined && isPlain(payload.body)) return [eventOf(stored, payload.body)]
@@ -110,12 +170,12 @@ export function decodedEvents(stored: StoredRow): readonly RuntimeEvent[] {
       ? unpackedEvents(stored, fields as Json)
       : eventsWith(stored, fields as object)
   } catch (error) {
-    throw damaged(stored, error instanceof Error ? error.message : 'its body cannot be opened')
+    throw damaged(stored, messageOf(error))
   }
 }
 
 /** What is left of each event of a row whose payload was taken away. */
-function factsOf(stored: StoredRow): object {
+function factsOf(stored: StoredSegment): object {
   const { kept, kind, at, by, reason } = stored.removal ?? {}
   if (kept === undefined) throw damaged(stored, 'nothing says why its payload is gone')
   const removed = { kind, at, by, ...(reason !== undefined && { reason }) }
@@ -124,7 +184,7 @@ function factsOf(stored: StoredRow): object {
 
 /** The value of a body that is not plain; where its key is gone, what is left of each event. */
 function decodedFields(
-  stored: StoredRow,
+  stored: StoredSegment,
   body: Uint8Array,
 ): { readonly fields: object; readonly isWhole: boolean } {
   const { decoding: context } = stored

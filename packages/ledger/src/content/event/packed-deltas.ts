@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { canonicalJson, type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { envelopeOf, maxEventsOfRow, type RowEnvelope } from '../../record/envelope.ts'
+import { envelopeOf, maxEventsOfRow, type SegmentEnvelope } from '../../record/envelope.ts'
 
 /** Deltas that differ from their neighbours in nothing but their text, number and time. */
 const packedTypes: ReadonlySet<EventType> = new Set([
@@ -9,15 +9,15 @@ const packedTypes: ReadonlySet<EventType> = new Set([
   'tool_input_delta',
 ])
 
-/** What one row holds at most beside: so many characters of text, recorded within so many milliseconds. */
+/** What one row, or segment, holds at most beside: so many characters of text, recorded within so many milliseconds. */
 const maxPackedCharacters = 4096
 export const maxPackedMs = 1000
 
 /**
- * Divides the events of one append into rows, in their order: neighbouring deltas of one part share a row, every other
- * event has its own.
+ * Divides the events of one append into groups, in their order: neighbouring deltas of one part are packed, every other
+ * event is alone.
  */
-export function rowsOf(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
+export function groupsOf(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
   const rows: RuntimeEvent[][] = []
   let row: RuntimeEvent[] = []
   let characters = 0
@@ -66,7 +66,7 @@ function textOf(event: RuntimeEvent): string | undefined {
   return 'text' in event && typeof event.text === 'string' ? event.text : undefined
 }
 
-/** What several deltas say, in one row. */
+/** What packed deltas say. */
 interface PackedBody {
   /** Of each event, how many milliseconds before the last one it was recorded; absent where all have one time. */
   readonly earlier?: readonly number[]
@@ -75,7 +75,7 @@ interface PackedBody {
   readonly text: readonly string[]
 }
 
-/** The canonical text of events that share a row. `body` is all of the first event that is not envelope. */
+/** The canonical text of packed deltas. `body` is all of the first event that is not envelope. */
 export function packedText(events: readonly RuntimeEvent[], { text: _text, ...same }: JsonObject): string {
   const lastAt = events.at(-1)?.at ?? 0
   const isOneTime = events[0]?.at === lastAt
@@ -83,8 +83,8 @@ export function packedText(events: readonly RuntimeEvent[], { text: _text, ...sa
   return `{${earlier}"same":${canonicalJson(same)},"text":${JSON.stringify(events.map(textOf))}}`
 }
 
-/** The events of a row that holds several, from the value of its body. Throws where the body is no such value. */
-export function unpackedEvents(envelope: RowEnvelope, body: Json): readonly RuntimeEvent[] {
+/** Packed deltas, from the value of their body. Throws where the body is no such value. */
+export function unpackedEvents(envelope: SegmentEnvelope, body: Json): readonly RuntimeEvent[] {
   const { same, text, earlier } = requirePacked(envelope, body)
   const { firstSeq = envelope.seq } = envelope
   const alike = { ...same, ...envelopeOf(envelope) }
@@ -94,8 +94,8 @@ export function unpackedEvents(envelope: RowEnvelope, body: Json): readonly Runt
   })
 }
 
-/** The events of a row that holds one or several, each with these fields. */
-export function eventsWith(envelope: RowEnvelope, fields: object): readonly RuntimeEvent[] {
+/** One event, or several neighbouring deltas, each with these fields. */
+export function eventsWith(envelope: SegmentEnvelope, fields: object): readonly RuntimeEvent[] {
   const { firstSeq = envelope.seq, seq: lastSeq } = envelope
   const own = envelopeOf(envelope)
   const events: RuntimeEvent[] = []
@@ -103,7 +103,7 @@ export function eventsWith(envelope: RowEnvelope, fields: object): readonly Runt
   return events
 }
 
-function requirePacked({ type, firstSeq = NaN, seq }: RowEnvelope, body: Json): PackedBody {
+function requirePacked({ type, firstSeq = NaN, seq }: SegmentEnvelope, body: Json): PackedBody {
   const { same, text, earlier } = Object(body) as Partial<Record<keyof PackedBody, unknown>>
   const count = seq - firstSeq + 1
   const isSound =

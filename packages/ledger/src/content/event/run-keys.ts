@@ -3,7 +3,7 @@ import { type EventOf } from '@tallystick/core/vocabulary'
 import type { EventRow } from '../../record/event-row.ts'
 import type { Keyring } from '../payload/keyring.ts'
 import { Sealer } from '../payload/encrypted-bytes.ts'
-import { keyIdOf } from './stored-body.ts'
+import { keyIdOfRow } from './decoded-events.ts'
 
 /** How many runs are remembered; of others it is looked up how they began. */
 const maxRuns = 4096
@@ -56,7 +56,7 @@ export class RunKeys {
 
   async #find(runId: RunId): Promise<string | null> {
     const row = await this.#firstRow(runId)
-    const id = (row?.body && keyIdOf(row.body)) ?? null
+    const id = (row && keyIdOfRow(row)) ?? null
     this.#remember(runId, id)
     return id
   }

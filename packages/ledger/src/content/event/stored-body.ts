@@ -3,7 +3,7 @@ import { type Message, type RuntimeEvent } from '@tallystick/core'
 import { storableText } from '@tallystick/core/store-kit'
 import { canonicalJson, type EventOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { redactedPayload } from '../payload/redacted-payload.ts'
-import { envelopeText, rowEnvelopeOf, type RowEnvelope } from '../../record/envelope.ts'
+import { envelopeText, segmentEnvelopeOf, type SegmentEnvelope } from '../../record/envelope.ts'
 import {
   largeBytesMin,
   externalizedPayload,
@@ -13,9 +13,7 @@ import {
   type Referred,
 } from '../payload/externalized-payload.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
-import { isStoredAs } from '../../record/linked-row.ts'
-import type { StoredRow } from '../../record/stored-row.ts'
-import { packedText, rowsOf } from './packed-deltas.ts'
+import { packedText } from './packed-deltas.ts'
 import { storedHistory, type StoredHistory } from '../payload/stored-history.ts'
 
 /** A large content as a store keeps it: once, under its digest. */
@@ -47,7 +45,7 @@ const contentPlace: Uint8Array = Buffer.from('content')
 /** The form, and how long the readable part is. */
 const prefixBytes = 5
 
-/** Whether a body needs more than its own bytes to be read. */
+/** Whether a body needs nothing but its own bytes to be read. */
 export function isPlain(body: Uint8Array): boolean {
   return body[0] === openBrace
 }
@@ -64,23 +62,14 @@ export function storedBody(event: RuntimeEvent, sealer?: Sealer): StoredBody {
   return { bytes: sealer ? sealed([event], plain, sealer) : plain, contents }
 }
 
-/** What the events of one row say, as bytes: those of the event, or of several neighbouring deltas together. */
-export function storedRowBody(events: readonly RuntimeEvent[], sealer?: Sealer): StoredBody {
+/** What one event says, or several neighbouring deltas together, as bytes. */
+export function storedGroupBody(events: readonly RuntimeEvent[], sealer?: Sealer): StoredBody {
   const first = events[0] as RuntimeEvent
   if (events.length === 1) return storedBody(first, sealer)
   const body = bodyOf(first)
   storableText(body, subjectOf(first))
   const plain = Buffer.from(packedText(events, body))
   return { bytes: sealer ? sealed(events, plain, sealer) : plain, contents: [] }
-}
-
-/**
- * Whether what is stored are these very events: then only the acknowledgement of their append was lost. They are as many
- * as the row holds.
- */
-export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sealer?: Sealer): boolean {
-  const isOneRow = events.length > 0 && rowsOf(events).length === 1
-  return isOneRow && isStoredAs(stored, events, storedRowBody(events, sealer).bytes)
 }
 
 function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): StoredBody {
@@ -141,7 +130,7 @@ function sealed(events: readonly RuntimeEvent[], plain: Uint8Array, sealer: Seal
   return Buffer.concat([
     prefix,
     readable,
-    sealer.seal(plain, Buffer.from(envelopeText(rowEnvelopeOf(events)))),
+    sealer.seal(plain, Buffer.from(envelopeText(segmentEnvelopeOf(events)))),
   ])
 }
 
@@ -168,7 +157,7 @@ export type DecodedBody =
  * as, or in none of the known forms.
  */
 export function decodedBody(
-  envelope: RowEnvelope,
+  envelope: SegmentEnvelope,
   body: Uint8Array,
   sealer: Sealer | undefined,
 ): DecodedBody {

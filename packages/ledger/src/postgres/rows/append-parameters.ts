@@ -7,6 +7,8 @@ export interface AppendShape {
   readonly begins: boolean
   /** Whether commands leave the inbox. */
   readonly takes: boolean
+  /** Whether facts about calls are stated that may be recorded once. */
+  readonly states: boolean
   /** Whether events refer to large contents. */
   readonly isLarge: boolean
   /** Whether runs begin with what was said before. */
@@ -39,6 +41,9 @@ const types = {
   hash: 'bytea[]',
   salt: 'bytea[]',
   body: 'bytea[]',
+  // Of each fact: the place of its run, and its number.
+  statedBy: 'int8[]',
+  factNumber: 'int8[]',
   // Of each command that is taken: the place of its run, and its key.
   takenBy: 'int8[]',
   takenKey: 'text[]',
@@ -80,15 +85,20 @@ const historyParameters = [
   ...(['carriedBy', 'carriedName'] as const),
 ]
 
+function factParameters({ isAlone }: AppendShape): readonly AppendParameter[] {
+  return isAlone ? ['factNumber'] : ['factNumber', 'statedBy']
+}
+
 /** What the statement of a shape is given, in its order. */
 export function appendParameters(shape: AppendShape): readonly AppendParameter[] {
-  const { isAlone, begins, takes, isLarge, carries } = shape
+  const { isAlone, begins, states, takes, isLarge, carries } = shape
   return [
     ...(['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash'] as const),
     ...(isAlone && begins ? [] : (['previousHash'] as const)),
     ...(begins ? (['sessionId', 'sessionPlace'] as const) : []),
     ...(isAlone ? [] : (['whose'] as const)),
     ...eventParameters,
+    ...(states ? factParameters(shape) : []),
     ...(takes ? (['isSealed', 'takenKey'] as const) : []),
     ...(takes && !isAlone ? (['takenBy'] as const) : []),
     ...(isLarge ? (['digest', 'content', 'usedBy', 'usedDigest'] as const) : []),

@@ -17,7 +17,7 @@ export function appendText(schema: string, shape: AppendShape): string {
     select pos, run_id, nullif(first_seq, 0), seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash from placed
   ), said as (
     insert into ${schema}.payload (pos, salt, body) select pos, salt, body from placed
-  )${shape.takes ? `, taken as (${parts.taken})` : ''}${shape.isLarge ? contentsText(schema, given) : ''}${shape.carries ? historiesText(schema, given) : ''}
+  )${shape.states ? `, stated as (${parts.stated})` : ''}${shape.takes ? `, taken as (${parts.taken})` : ''}${shape.isLarge ? contentsText(schema, given) : ''}${shape.carries ? historiesText(schema, given) : ''}
   select ${parts.places} as places, ${durabilityText[shape.durability]} from swapped`
 }
 
@@ -26,6 +26,7 @@ interface Parts {
   readonly swapped: string
   /** Rows of runs whose heads have moved, each with its place, in their order. */
   readonly placed: string
+  readonly stated: string
   readonly taken: string
   readonly places: string
 }
@@ -76,6 +77,8 @@ function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
       from swapped cross join unnest(${eventParameters.map(given).join(', ')}) with ordinality as given (${eventColumns}, n)
       order by n
     ) as sorted`,
+    stated: `insert into ${schema}.fact (run, number) select swapped.pos, given.number
+    from swapped cross join unnest(${given('factNumber')}) as given (number)`,
     taken: `update ${schema}.inbox set taken_seq = ${given('headSeq')},
       body = case when ${given('isSealed')} then ''::bytea else inbox.body end
     from swapped
@@ -126,6 +129,9 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
         with ordinality as given (whose, ${eventColumns}, n)
       where places[given.whose] is not null order by n
     ) as sorted`,
+    stated: `insert into ${schema}.fact (run, number) select places[given.whose], given.number
+    from swapped cross join unnest(${given('statedBy')}, ${given('factNumber')}) as given (whose, number)
+    where places[given.whose] is not null`,
     taken: `update ${schema}.inbox set taken_seq = ${nth('headSeq')},
       body = case when ${nth('isSealed')} then ''::bytea else inbox.body end
     from swapped cross join unnest(${given('takenBy')}, ${given('takenKey')}) as given (whose, taken_key)

@@ -5,7 +5,7 @@ import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 export interface SearchTexts {
   /** The runs of $1 (id), of $2 (session); either may be null. */
   readonly runs: string
-  /** Those of them with events of the call $3. */
+  /** Those of them with events of the call $3, and the run $4, to which it belongs. */
   readonly runsOfCall: string
   readonly places: string
   /** Of events from $1 to $2. */
@@ -58,7 +58,7 @@ export function searchTexts(schema: string): SearchTexts {
   return {
     runs: `${listed} ${schema}.run ${named}`,
     runsOfCall: `with called as materialized (
-        select distinct run_id from ${schema}.event where tool_call_id = $3
+        select run_id from ${schema}.event where tool_call_id = $3 union select $4::text
       ) ${listed} called join ${schema}.run on run.run_id = called.run_id ${named}`,
     places: `select min(pos) as "fromPos", max(pos) as "toPos" from ${schema}.event`,
     placesAt: `select min(pos) as "fromPos", max(pos) as "toPos" from (

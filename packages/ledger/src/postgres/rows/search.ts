@@ -1,6 +1,7 @@
 import {
   isTimed,
   lastRowAt,
+  rowTypesOf,
   batchOf,
   type AskedEvents,
   type Cursor,
@@ -10,6 +11,7 @@ import {
   type SearchedStore,
   type SearchSource,
 } from '../../read/event-search.ts'
+import { runIdOfCall } from '@tallystick/core/vocabulary'
 import type { Connections } from '../connection/connections.ts'
 import { searchTexts, type SearchTexts } from './search-texts.ts'
 import { bytesPerBatch, eventsPerBatch } from './statements.ts'
@@ -26,7 +28,7 @@ interface RunPlace {
 }
 
 /** What a search asks of the schema. */
-export class PostgresSearch implements SearchedStore {
+export class PostgresSearch implements Omit<SearchedStore, 'hasIndexOf'> {
   readonly #connections: Connections
   readonly texts: SearchTexts
 
@@ -39,10 +41,11 @@ export class PostgresSearch implements SearchedStore {
     // What Postgres cannot hold names nothing that is there.
     if (![asked, sessionId, toolCallId].every((name) => isStorable(name ?? ''))) return []
     const named = [asked ?? null, sessionId ?? null]
+    const own = toolCallId === null ? undefined : runIdOfCall(toolCallId)
     const rows = await this.#connections.rows<RunPlace>(
       toolCallId === null
         ? { text: this.texts.runs, values: named }
-        : { text: this.texts.runsOfCall, values: [...named, toolCallId] },
+        : { text: this.texts.runsOfCall, values: [...named, toolCallId, own ?? ''] },
     )
     return rows.flatMap(({ run_id: runId, pos, head_seq: headSeq }) => {
       return isRunId(runId) ? [{ runId, pos, headSeq }] : []
@@ -63,9 +66,10 @@ export class PostgresSearch implements SearchedStore {
 
   async batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch> {
     const scanned = scannedTo(source, after)
-    const types = asked.types?.filter(isStorable) ?? null
+    const types = rowTypesOf(asked, source)?.filter(isStorable) ?? null
+    const turn = source.by === 'turn' ? source.turn : asked.turn
     const [from, to] = source.by === 'place' ? [after.pos, scanned.pos] : [after.seq, scanned.seq]
-    const values = [asked.fromAt, lastRowAt(asked), asked.turn, types, from, to, ...keysOf(asked, source)]
+    const values = [asked.fromAt, lastRowAt(asked), turn, types, from, to, ...keysOf(asked, source)]
     if (source.by === 'type' && !isStorable(source.type)) return { rows: [] }
     const rows = await this.#connections.rows<FoundRow>({
       name: `tallystick find by ${source.by}`,

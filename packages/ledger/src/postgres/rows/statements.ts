@@ -19,6 +19,7 @@ export interface StatementTexts {
   readonly put: string
   readonly inbox: string
   readonly onceKeys: string
+  readonly facts: string
   readonly marks: string
   /** Makes every commit before it durable. */
   readonly harden: string
@@ -60,6 +61,8 @@ export function statementTexts(schema: string): StatementTexts {
       select (select count(*) from known) as runs, (select count(*) from put) as entries, ${durabilityText.barrier}`,
     inbox: `select key, body, at from ${schema}.inbox where run_id = $1 and taken_seq is null order by pos`,
     onceKeys: `select once_key from ${schema}.event where run_id = $1 and once_key = any ($2::text[]) limit 1`,
+    facts: `select number from ${schema}.fact join ${schema}.run on run.pos = fact.run
+      where run_id = $1 and number = any ($2::int8[])`,
     marks: `select run_id, head_seq || ' ' || epoch || ' ' || coalesce(
         (select max(pos) from ${schema}.inbox where inbox.run_id = run.run_id and taken_seq is null), 0) as mark
       from ${schema}.run where run_id = any ($1::text[])`,
@@ -79,8 +82,12 @@ function appendTexts(schema: string): StatementTexts['append'] {
   }
 }
 
-function appendName({ durability, isAlone, begins, takes, isLarge, carries }: AppendShape): string {
-  const words = [isAlone && 'one', begins && 'begin', takes && 'take', isLarge && 'large', carries && 'carry']
+function appendName(shape: AppendShape): string {
+  const { durability, isAlone, begins, states, takes, isLarge, carries } = shape
+  const words = [
+    ...[isAlone && 'one', begins && 'begin', states && 'state', takes && 'take'],
+    ...[isLarge && 'large', carries && 'carry'],
+  ]
   return ['tallystick append', durability, ...words.filter((word) => word !== false)].join(' ')
 }
 

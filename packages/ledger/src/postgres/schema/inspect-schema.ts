@@ -17,6 +17,7 @@ const tableNames = [
   'content',
   'content_use',
   'removal',
+  'fact',
   'history',
   'history_use',
   'snapshot',

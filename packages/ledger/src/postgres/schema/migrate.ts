@@ -12,6 +12,7 @@ import { addHistories } from '../migrations/0005-histories.ts'
 import { addInboxEnds } from '../migrations/0006-inbox-ends.ts'
 import { addPackedRows } from '../migrations/0007-packed-rows.ts'
 import { addLeases } from '../migrations/0008-leases.ts'
+import { addSharedRows } from '../migrations/0009-shared-rows.ts'
 import { isContention } from '../connection/postgres-failure.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
@@ -26,6 +27,7 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
   addInboxEnds,
   addPackedRows,
   addLeases,
+  addSharedRows,
 ]
 
 /** How often a migration begins anew that Postgres undid for the sake of others. */

@@ -9,7 +9,7 @@ export interface SchemaObject {
   readonly definition: string
 }
 
-const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal', 'history', 'history_use')`
+const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal', 'history', 'history_use', 'fact')`
 
 /**
  * Reads the triggers and indexes that make a schema a ledger: without its triggers nothing is append-only, without
@@ -50,7 +50,8 @@ export function schemaStatement(schema: string): Statement {
       select 'function ' || proname, prosrc from pg_catalog.pg_proc
       join pg_catalog.pg_namespace on pg_namespace.oid = pronamespace
       where nspname = $1 and proname in ('refuse', 'event_follows', 'payload_remains', 'event_remains', 'run_remains', 'inbox_remains',
-        'content_remains', 'content_use_remains', 'run_returns', 'history_use_remains', 'run_ends_read', 'inbox_is_open')
+        'content_remains', 'content_use_remains', 'run_returns', 'history_use_remains', 'run_ends_read', 'inbox_is_open',
+        'fact_remains', 'segments_stay')
     ) as rules order by name collate "C"`,
     values: [schema],
   }

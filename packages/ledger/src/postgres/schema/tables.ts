@@ -1,5 +1,5 @@
 import type { Generated } from 'kysely'
-import type { EventColumns, InboxTable, PayloadTable, RunTable } from '../../record/tables.ts'
+import type { EventColumns, FactTable, InboxTable, PayloadTable, RunTable } from '../../record/tables.ts'
 
 /** An event. Places of appends that were refused stay empty. */
 export interface EventTable extends EventColumns {
@@ -21,4 +21,5 @@ export interface LedgerTables {
   readonly event: EventTable
   readonly payload: PayloadTable
   readonly inbox: InboxTable
+  readonly fact: FactTable
 }

@@ -1,5 +1,6 @@
 import { historyTriggers } from './history-triggers.ts'
 import { inboxTriggers } from './inbox-triggers.ts'
+import { segmentTriggers } from './segment-triggers.ts'
 
 /**
  * What the migrations make, by name, as the catalogue tells it; `@` replaces the name of the schema. A test holds the
@@ -78,35 +79,6 @@ end
 `,
   ],
   [
-    'function event_follows',
-    `
-declare
-  own xid8 := pg_current_xact_id();
-  batch record;
-  head record;
-  previous xid8;
-begin
-  for batch in select run_id, min(coalesce(first_seq, seq)) as first, max(seq) as last,
-      sum(1 + seq - coalesce(first_seq, seq)) as events, min(epoch) as lowest, max(epoch) as highest, bool_and(xid = own) as is_own,
-      bool_or(seq - first_seq not between 1 and 255 or (first_seq is not null and once_key is not null)) as is_misshapen from added group by run_id
-  loop
-    select head_seq, epoch into head from @.run where run.run_id = batch.run_id;
-    select xid into previous from @.event where event.run_id = batch.run_id and event.seq = batch.first - 1;
-    if head.head_seq is distinct from batch.last or batch.last - batch.first + 1 <> batch.events
-      or head.epoch is distinct from batch.lowest or batch.lowest <> batch.highest
-      or (batch.first <> 1 and previous is null) or batch.is_misshapen
-    then
-      raise exception 'tallystick: an event follows the last one of its run without a gap' using errcode = 'TL001';
-    end if;
-    if not batch.is_own or (previous > own and previous < pg_snapshot_xmax(pg_current_snapshot())) then
-      raise exception 'tallystick: an event carries its own transaction, behind that of the event before it' using errcode = 'TL001';
-    end if;
-  end loop;
-  return null;
-end
-`,
-  ],
-  [
     'function event_remains',
     `
 begin
@@ -123,18 +95,6 @@ end
 begin
   if exists (select from gone left join @.removal on removal.run_id = gone.run_id and removal.kind = 'dropped' where removal.pos is null) then
     raise exception 'tallystick: inbox keys are known for ever' using errcode = 'TL001';
-  end if;
-  return null;
-end
-`,
-  ],
-  [
-    'function payload_remains',
-    `
-begin
-  if exists (select from gone join @.event using (pos) where not exists (select from @.removal where removal.run_id = event.run_id
-      and removal.from_seq <= coalesce(event.first_seq, event.seq) and removal.to_seq >= event.seq)) then
-    raise exception 'tallystick: a payload goes only when its removal is on record' using errcode = 'TL001';
   end if;
   return null;
 end
@@ -252,14 +212,6 @@ end
     `CREATE TRIGGER inbox_stays BEFORE TRUNCATE ON @.inbox FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('inbox keys are known for ever')`,
   ],
   [
-    'trigger payload.payload_remains',
-    'CREATE TRIGGER payload_remains AFTER DELETE ON @.payload REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION @.payload_remains()',
-  ],
-  [
-    'trigger payload.payload_stays',
-    `CREATE TRIGGER payload_stays BEFORE UPDATE OR TRUNCATE ON @.payload FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('payloads are never changed')`,
-  ],
-  [
     'trigger removal.removal_stays',
     `CREATE TRIGGER removal_stays BEFORE DELETE OR UPDATE OR TRUNCATE ON @.removal FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('removals stay as they were written')`,
   ],
@@ -281,4 +233,5 @@ end
   ],
   ...historyTriggers,
   ...inboxTriggers,
+  ...segmentTriggers,
 ])

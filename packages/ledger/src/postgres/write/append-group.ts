@@ -31,6 +31,7 @@ export function appendStatement(texts: StatementTexts, group: readonly AppendIte
   const values: Readonly<Partial<Record<AppendParameter, unknown>>> = {
     ...valuesOfRuns(group, shape),
     ...valuesOfEvents(group, shape),
+    ...(shape.states && valuesOfFacts(group)),
     ...(shape.takes && valuesOfTakes(group, shape)),
     ...(shape.isLarge && valuesOfContents(group)),
     ...(shape.carries && valuesOfHistories(group)),
@@ -43,6 +44,7 @@ function shapeOf(group: readonly AppendItem[]): AppendShape {
     durability: group.some((item) => item.durability === 'barrier') ? 'barrier' : 'lazy',
     isAlone: group.length === 1,
     begins: group.some(({ expectedSeq }) => expectedSeq === 0),
+    states: group.some(({ linked }) => linked.some(({ facts }) => facts.length > 0)),
     takes: group.some(({ takes }) => takes.length > 0),
     isLarge: group.some(({ contents }) => contents.some((each) => each.length > 0)),
     carries: group.some(({ histories }) => histories.some((each) => each !== undefined)),
@@ -100,6 +102,14 @@ function valuesOfEvents(group: readonly AppendItem[], { isAlone }: AppendShape) 
     hash: byteaArray(linked.map(({ hash }) => hash)),
     salt: byteaArray(linked.map(({ salt }) => salt)),
     body: byteaArray(linked.map(({ body }) => body)),
+  }
+}
+
+function valuesOfFacts(group: readonly AppendItem[]) {
+  const facts = group.map(({ linked }) => linked.flatMap((row) => row.facts))
+  return {
+    factNumber: int8Array(facts.flat()),
+    statedBy: int8Array(facts.flatMap((ofRun, index) => ofRun.map(() => index + 1))),
   }
 }
 

@@ -1,6 +1,7 @@
 import { LedgerDamagedError, RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import {
   emptyHead,
+  onceKeyOf,
   placeTaken,
   requireHead,
   requireWellFormed,
@@ -11,10 +12,11 @@ import {
 import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import { genesisHash } from '../../record/chain.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
+import { factNumberOf } from '../../record/several/fact-number.ts'
 import { linkRows } from '../../record/linked-row.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
-import { rowsOf } from '../../content/event/packed-deltas.ts'
-import { isStored, storedRowBody, type StoredBody } from '../../content/event/stored-body.ts'
+import type { StoredBody } from '../../content/event/stored-body.ts'
+import { isStored, storableRows, type StorableRow } from '../../content/event/stored-rows.ts'
 import { appendStatement, type AppendItem } from './append-group.ts'
 import type { Connections } from '../connection/connections.ts'
 import { eventRange } from '../rows/event-batch.ts'
@@ -31,13 +33,12 @@ const lanes = 4
 /** How often an append looks again that was refused at a head which is the one it expects. */
 const maxTries = 3
 
-/** Events to append: the rows that they make, and the body of each as bytes. */
+/** Events to append, and the rows that they make. */
 interface Batch {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly RuntimeEvent[]
-  readonly rows: readonly (readonly RuntimeEvent[])[]
-  readonly bodies: readonly StoredBody[]
+  readonly rows: readonly StorableRow[]
   readonly options: AppendOptions
   readonly sealer: Sealer | undefined
 }
@@ -73,9 +74,8 @@ export class Appender {
     { sealer, ...options }: AppendOptions & { readonly sealer?: Sealer | undefined },
   ): Promise<Head> {
     requireWellFormed(runId, expected, events)
-    const rows = rowsOf(events)
-    const bodies = rows.map((row) => storedRowBody(row, sealer))
-    const batch = { runId, expected, events, rows, bodies, options, sealer }
+    const rows = storableRows(events, sealer)
+    const batch = { runId, expected, events, rows, options, sealer }
     const before = this.#lazy
     const head = await (events.length === 0 ? this.#settle(batch) : this.#appendEvents(batch))
     if (options.durability === 'lazy') this.#lazy++
@@ -129,21 +129,12 @@ export class Appender {
   }
 
   /** Answers the hash of the new head; `undefined` where the head is not the expected one. */
-  async #swap({
-    runId,
-    expected,
-    events,
-    rows,
-    bodies,
-    options,
-    sealer,
-  }: Batch): Promise<Uint8Array | undefined> {
+  async #swap({ runId, expected, events, rows, options, sealer }: Batch): Promise<Uint8Array | undefined> {
     const previousHash = await this.#hashAt(runId, expected)
     if (previousHash === undefined) return undefined
-    const bytes = bodies.map((body) => body.bytes)
-    const linked = linkRows(previousHash, rows, bytes)
+    const linked = linkRows(previousHash, rows)
     const histories: (BegunHistory | undefined)[] = []
-    for (const { history } of bodies) histories.push(history && (await this.#histories.begun(history)))
+    for (const { history } of rows) histories.push(history && (await this.#histories.begun(history)))
     const swapped = await this.#submit({
       runId,
       ...expected,
@@ -152,8 +143,8 @@ export class Appender {
       takes: (options.consumedInboxKeys ?? []).filter(isStorable),
       durability: options.durability,
       events: events.length,
-      bytes: bodies.reduce((sum, body, index) => sum + bytesOf(body, histories[index]), 0),
-      contents: bodies.map(({ contents }) => contents),
+      bytes: rows.reduce((sum, row, index) => sum + bytesOf(row, histories[index]), 0),
+      contents: rows.map(({ contents }) => contents),
       histories,
       isSealed: sealer !== undefined,
     })
@@ -194,14 +185,35 @@ export class Appender {
     const constraint = refusingConstraint(error)
     const place = sessionPlaceOf(linked.flatMap(({ events }) => events))
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
-    if (constraint !== 'event_once') return droppedRunConflict(error, runId) ?? error
-    const onceKeys = linked.flatMap(({ onceKey }) => onceKey ?? [])
-    const [existing] = await this.#connections.rows<{ once_key: string }>({
+    if (constraint !== 'event_once' && constraint !== 'fact_key')
+      return droppedRunConflict(error, runId) ?? error
+    return secondFact(runId, await this.#recordedFact(runId, linked))
+  }
+
+  /** The name of the first fact that is recorded already, or is stated twice. */
+  async #recordedFact(runId: RunId, linked: AppendItem['linked']): Promise<string> {
+    const facts = linked
+      .flatMap(({ events }) => events)
+      .flatMap((event) => {
+        const onceKey = onceKeyOf(event)
+        return onceKey === undefined ? [] : [{ onceKey, number: factNumberOf(event) }]
+      })
+    const onceKeys = facts.map(({ onceKey }) => onceKey)
+    const named = await this.#connections.rows<{ once_key: string }>({
       text: this.#texts.onceKeys,
       values: [runId, onceKeys],
     })
-    const twice = onceKeys.find((key, index) => onceKeys.indexOf(key) !== index)
-    return secondFact(runId, existing?.once_key ?? twice ?? 'a fact')
+    const numbered = await this.#connections.rows<{ number: number }>({
+      text: this.#texts.facts,
+      values: [runId, facts.flatMap(({ number }) => number ?? [])],
+    })
+    const names = new Set(named.map(({ once_key }) => once_key))
+    const numbers = new Set(numbered.map(({ number }) => number))
+    const second = facts.find(({ onceKey, number }, index) => {
+      const isRecorded = names.has(onceKey) || (number !== undefined && numbers.has(number))
+      return isRecorded || onceKeys.indexOf(onceKey) !== index
+    })
+    return second?.onceKey ?? 'a fact'
   }
 
   /** An append without events: for the entries that it takes, and for the head that it expects. */

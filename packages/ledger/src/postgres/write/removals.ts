@@ -2,6 +2,9 @@ import type { RunId } from '@tallystick/core'
 import { Client } from 'pg'
 import { genesisHash } from '../../record/chain.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
+import { maxPackedMs } from '../../content/event/packed-deltas.ts'
+import { presentEvents, withoutEvents, type SeveralRow } from '../../content/event/taken-segments.ts'
+import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import {
   endedBatch,
@@ -151,16 +154,35 @@ export class PostgresRemovals {
     return removed
   }
 
-  /** Whether every payload is there that is to go. */
+  /** Whether everything is there that is to go. */
   async #isPresent(client: Client, { runId, fromSeq, toSeq, kind }: Removal): Promise<boolean> {
     if (kind === 'dropped') return (await client.query(this.#texts.isListed, [runId])).rowCount === 1
     const { rows } = await client.query<{ count: number }>(this.#texts.count, [runId, fromSeq, toSeq])
-    return rows[0]?.count === toSeq - fromSeq + 1
+    let present = rows[0]?.count ?? 0
+    for (const row of await this.#several(client, { runId, fromSeq, toSeq })) {
+      present += presentEvents(row, { fromSeq, toSeq })
+    }
+    return present === toSeq - fromSeq + 1
+  }
+
+  async #several(client: Client, { runId, fromSeq, toSeq }: Asked): Promise<readonly SeveralRow[]> {
+    return (await client.query<SeveralRow>(this.#texts.several, [runId, fromSeq, toSeq])).rows
+  }
+
+  /** Rows that hold others as well lose their segments within the range. */
+  async #takeSegments(client: Client, range: Asked): Promise<void> {
+    for (const row of await this.#several(client, range)) {
+      const { salt, body } = withoutEvents(row, range)
+      await client.query(this.#texts.replacePayload, [row.pos, salt, body])
+    }
   }
 
   async #takeAway(client: Client, { runId, fromSeq, toSeq, kind }: Removal): Promise<number> {
-    const { deletePayloads, deleteUses, deleteUnused, blankInbox, forget, dropRun } = this.#texts
+    const { deletePayloads, deleteEveryPayload, deleteUses, deleteUnused } = this.#texts
+    const { blankInbox, forget, dropRun } = this.#texts
     const range = [runId, fromSeq, toSeq] as const
+    if (kind === 'dropped') await client.query(deleteEveryPayload, [runId])
+    else await this.#takeSegments(client, { runId, fromSeq, toSeq })
     await client.query(deletePayloads, [...range])
     const { rows } = await client.query<{ digest: string }>(deleteUses, [...range])
     if (rows.length > 0) await client.query(deleteUnused, [rows.map(({ digest }) => digest)])
@@ -172,7 +194,11 @@ export class PostgresRemovals {
   }
 }
 
+/** Events of a run, both ends included. */
+type Asked = { readonly runId: RunId; readonly fromSeq: number; readonly toSeq: number }
+
 function textsOf(schema: string) {
+  const ofSeveral = `event.type = 'several' and event.first_seq is not null`
   const inRange = 'event.run_id = $1 and event.seq >= $2 and event.seq <= $3'
   const places = `select pos from ${schema}.event where ${inRange}`
   return {
@@ -191,21 +217,30 @@ function textsOf(schema: string) {
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     lastPayload: `select max(pos) as last from ${schema}.payload`,
     payloads: `select event.*, payload.salt, payload.body from ${schema}.payload join ${schema}.event using (pos)
-      where payload.pos > $3 and payload.pos <= $5 and event.at < $2 and event.type = any ($1::text[]) and exists (
+      where payload.pos > $3 and payload.pos <= $5 and (event.at < $2 and event.type = any ($1::text[])
+        or event.at < $2 + ${maxPackedMs} and ${ofSeveral}) and exists (
         select from ${schema}.event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
       order by payload.pos limit $4`,
     listed: `select run_id as "runId", pos, head_seq as "headSeq", head_hash as "headHash", (
         select at from ${schema}.event where event.run_id = run.run_id and once_key = 'run_finished') as "endedAt"
       from ${schema}.run where pos > $1 order by pos limit $2`,
     isListed: `select from ${schema}.run where run_id = $1`,
-    count: `select coalesce(sum(1 + seq - coalesce(first_seq, seq)), 0)::int8 as count from ${schema}.event join ${schema}.payload using (pos) where ${inRange}`,
-    deletePayloads: `delete from ${schema}.payload where pos in (${places})`,
+    count: `select coalesce(sum(1 + seq - coalesce(first_seq, seq)), 0)::int8 as count from ${schema}.event join ${schema}.payload using (pos)
+      where ${inRange} and not (${ofSeveral})`,
+    several: `select pos, first_seq as "firstSeq", seq, salt, body from ${schema}.event join ${schema}.payload using (pos)
+      where run_id = $1 and seq >= $2 and seq < $3::int8 + ${maxEventsOfRow} and first_seq <= $3 and ${ofSeveral}`,
+    replacePayload: `update ${schema}.payload set salt = $2, body = $3 where pos = $1`,
+    deletePayloads: `delete from ${schema}.payload where pos in (${places} and not (${ofSeveral}))`,
+    deleteEveryPayload: `delete from ${schema}.payload where pos in (select pos from ${schema}.event where run_id = $1)`,
     deleteUses: `delete from ${schema}.content_use where pos in (${places}) returning digest`,
     deleteUnused: `delete from ${schema}.content where digest = any ($1::text[])
       and not exists (select from ${schema}.content_use where content_use.digest = content.digest)`,
     blankInbox: `update ${schema}.inbox set body = '' where run_id = $1 and taken_seq is not null and length(body) > 0`,
     // What was projected from the run may hold what is gone.
     forget: forgetTexts({ table: (name) => `${schema}.${name}` }, '$1'),
-    dropRun: droppedTables.map((table) => `delete from ${schema}.${table} where run_id = $1`),
+    dropRun: [
+      `delete from ${schema}.fact where run = (select pos from ${schema}.run where run_id = $1)`,
+      ...droppedTables.map((table) => `delete from ${schema}.${table} where run_id = $1`),
+    ],
   }
 }

@@ -8,8 +8,9 @@ import {
   type Limits,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
-import { isPlain } from '../../content/event/stored-body.ts'
+import { isPlainRow } from '../../content/event/decoded-events.ts'
 import type { FoundRow } from '../../read/event-search.ts'
+import { severalType } from '../../record/several/several-form.ts'
 import { checkedEvents } from '../../read/find-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { RunAccumulator } from './run-accumulator.ts'
@@ -22,6 +23,9 @@ const tellingTypes: readonly EventType[] = [
   ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
   ...(['limit_reached', 'limit_raised', 'run_finished'] as const),
 ]
+
+/** The rows that hold them, all of them or some. */
+const tellingRowTypes: readonly string[] = [...tellingTypes, severalType]
 
 /** So many rows are held at once. */
 const rowsAtOnce = 512
@@ -70,7 +74,7 @@ async function readable(
 ): Promise<readonly Together[]> {
   const heads = new Map<string, ListedHead>(runs.map((run) => [run.runId, run]))
   const groups: Together[] = []
-  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), tellingTypes)) {
+  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), tellingRowTypes)) {
     const { run_id, events, last_seq, unknown, telling } = outline
     const run = heads.get(run_id)
     if (run?.head.seq !== last_seq || events !== last_seq || unknown > 0) continue
@@ -98,7 +102,7 @@ async function endingsOf(
   const width = Math.ceil(lastSeq / parts)
   for (let fromSeq = 1; fromSeq <= lastSeq; fromSeq += width) {
     const toSeq = Math.min(fromSeq + width - 1, lastSeq)
-    const found = await tellingRows(database, { runIds, types: tellingTypes, fromSeq, toSeq })
+    const found = await tellingRows(database, { runIds, types: tellingRowTypes, fromSeq, toSeq })
     for (const [runId, ofRun] of Map.groupBy(found, ({ run_id }) => run_id as RunId)) {
       const ending = endings.get(runId) ?? new Ending()
       endings.set(runId, ending)
@@ -122,7 +126,8 @@ class Ending {
     if (!this.#isReadable) return
     const events = eventsOf(row)
     if (events === undefined) this.#isReadable = false
-    else for (const event of events) this.#take(event)
+    // A row may hold others as well.
+    else for (const event of events) if (tellingTypes.includes(event.type)) this.#take(event)
   }
 
   get summary(): RunSummary | undefined {
@@ -173,7 +178,7 @@ class Ending {
 
 /** The events of a row; `undefined` where its bytes have changed, or do not say all of them. */
 function eventsOf(row: FoundRow): readonly RuntimeEvent[] | undefined {
-  if (row.body === null || !isPlain(row.body)) return undefined
+  if (!isPlainRow(row)) return undefined
   try {
     return checkedEvents(row)
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { RunId } from '@tallystick/core'
-import { eventTraits, type EventType } from '@tallystick/core/vocabulary'
+import { eventTraits } from '@tallystick/core/vocabulary'
 import type { FoundRow } from '../../read/event-search.ts'
+import { severalType } from '../../record/several/several-form.ts'
 import type { ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 
 /** The rows of a run, counted. */
@@ -15,17 +16,18 @@ export interface RunOutline {
 }
 
 /** Every type in every version that this release knows. */
-const knownVersions: string = JSON.stringify(
-  Object.entries(eventTraits).flatMap(([type, { v }]) =>
+const knownVersions: string = JSON.stringify([
+  ...Object.entries(eventTraits).flatMap(([type, { v }]) =>
     Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
   ),
-)
+  `${severalType} 1`,
+])
 
 /** Counts the rows of those of the runs that have ended. */
 export function outlinesOf(
   database: ProjectionDatabase,
   runIds: readonly RunId[],
-  types: readonly EventType[],
+  types: readonly string[],
 ): Promise<readonly RunOutline[]> {
   const { table, texts, rareEvents } = database.dialect
   return database.ask<RunOutline>(
@@ -43,7 +45,7 @@ export function outlinesOf(
 /** Selects rows of events. */
 export interface TellingRange {
   readonly runIds: readonly RunId[]
-  readonly types: readonly EventType[]
+  readonly types: readonly string[]
   /** In each run, both ends included. */
   readonly fromSeq: number
   readonly toSeq: number

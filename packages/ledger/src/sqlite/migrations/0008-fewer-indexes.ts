@@ -21,10 +21,4 @@ const typesOfEveryTurn: readonly string[] = [
   ...['tool_requests_collected', 'tool_started', 'tool_progress', 'tool_result', 'tool_results_injected'],
 ]
 
-/** The condition of the index. A query that is to use the index has to state the same. */
-export const rareType: string = `type not in (${typesOfEveryTurn.map((type) => `'${type}'`).join(', ')})`
-
-/** Whether the index of types has the events of this type. */
-export function isRareType(type: string): boolean {
-  return !typesOfEveryTurn.includes(type)
-}
+const rareType = `type not in (${typesOfEveryTurn.map((type) => `'${type}'`).join(', ')})`

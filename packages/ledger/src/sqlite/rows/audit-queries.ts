@@ -36,6 +36,10 @@ export interface AuditQueries {
   readonly dropped: PreparedQuery<object, Count>
   /** Payloads that belong to no event. */
   readonly strayPayloads: PreparedQuery<object, Count>
+  /** Facts of a run, by its place. */
+  readonly facts: PreparedQuery<{ readonly run: number }, { readonly number: number }>
+  /** Facts that belong to no run. */
+  readonly strayFacts: PreparedQuery<object, Count>
   readonly schema: PreparedQuery<object, SchemaObject>
 }
 
@@ -79,6 +83,15 @@ export function auditQueries(database: Database, ledgerTables: Kysely<LedgerTabl
         .selectFrom('payload')
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .where('pos', 'not in', tables.selectFrom('event').select('pos')),
+    ),
+    facts: prepareFor<{ run: number }>(database)((parameter) =>
+      tables.selectFrom('fact').select('number').where('run', '=', parameter('run')),
+    ),
+    strayFacts: prepareFor<object>(database)(() =>
+      tables
+        .selectFrom('fact')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where('run', 'not in', tables.selectFrom('run').select('pos')),
     ),
     schema: prepareFor<object>(database)(() =>
       tables.selectFrom('sqlite_schema').select(['type', 'name', 'sql']).where('sql', 'is not', null),

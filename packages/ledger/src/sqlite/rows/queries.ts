@@ -29,6 +29,9 @@ export interface WriteQueries extends InboxQueries {
   readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert
+  readonly insertFacts: RowsInsert
+  /** A fact of the run, if it is recorded. */
+  readonly fact: PreparedQuery<{ readonly run: number; readonly number: number }, { readonly number: number }>
   /** An event of the run that states the fact that may be recorded once. */
   readonly existing: PreparedQuery<OfRun & { readonly onceKey: string }, { readonly seq: number }>
   readonly insertRun: PreparedQuery<RunTable, unknown>
@@ -55,6 +58,14 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
     ),
     insertEvents: new RowsInsert(database, 'event', eventValues),
     insertPayloads: new RowsInsert(database, 'payload', payloadValues),
+    insertFacts: new RowsInsert(database, 'fact', ['run', 'number']),
+    fact: prepareFor<{ run: number; number: number }>(database)((parameter) =>
+      tables
+        .selectFrom('fact')
+        .select('number')
+        .where('run', '=', parameter('run'))
+        .where('number', '=', parameter('number')),
+    ),
     existing: prepareFor<OfRun & { onceKey: string }>(database)((parameter) =>
       tables
         .selectFrom('event')

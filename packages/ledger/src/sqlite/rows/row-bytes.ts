@@ -1,4 +1,5 @@
 import type { EventRow } from '../../record/event-row.ts'
+import { holdsSegments, severalType } from '../../record/several/several-form.ts'
 
 const digestBytes = 32
 const saltBytes = 16
@@ -7,7 +8,8 @@ const saltBytes = 16
  * The columns of a row that are bytes, laid together: handing out a value of its own for each would take SQLite longer than
  * finding the row. Null where one of them does not hold as many bytes as were written: such a row is read column by column.
  */
-export const rowBytes: string = `case when typeof(event.body_commit) = 'blob' and length(event.body_commit) = ${digestBytes}
+export const rowBytes: string = `case when typeof(event.body_commit) = 'blob'
+    and length(event.body_commit) = case when event.type = '${severalType}' and event.first_seq is not null then 0 else ${digestBytes} end
     and typeof(event.hash) = 'blob' and length(event.hash) = ${digestBytes} then
       case when payload.salt is null and payload.body is null
         then cast(event.body_commit || event.hash as blob)
@@ -17,7 +19,10 @@ export const rowBytes: string = `case when typeof(event.body_commit) = 'blob' an
   end`
 
 /** A row with its bytes laid together. */
-export type JoinedRow = Omit<EventRow, 'body_commit' | 'hash' | 'salt' | 'body' | 'removal' | 'decoding'> & {
+export type JoinedRow = Omit<
+  EventRow,
+  'body_commit' | 'hash' | 'salt' | 'body' | 'removal' | 'removals' | 'decoding'
+> & {
   readonly bytes: Uint8Array | null
 }
 
@@ -28,7 +33,10 @@ export function partedRow(
 ): EventRow | undefined {
   const { bytes } = row
   if (bytes === null) return whole(row.pos)
-  const bodyAt = 2 * digestBytes + saltBytes
+  // A row of segments has no commitment of its own.
+  const hashAt = holdsSegments(row) ? 0 : digestBytes
+  const saltAt = hashAt + digestBytes
+  const bodyAt = saltAt + saltBytes
   const isThere = bytes.length >= bodyAt
   return {
     pos: row.pos,
@@ -42,9 +50,9 @@ export function partedRow(
     tool_call_id: row.tool_call_id,
     at: row.at,
     once_key: row.once_key,
-    body_commit: bytes.subarray(0, digestBytes),
-    hash: bytes.subarray(digestBytes, 2 * digestBytes),
-    salt: isThere ? bytes.subarray(2 * digestBytes, bodyAt) : null,
+    body_commit: bytes.subarray(0, hashAt),
+    hash: bytes.subarray(hashAt, saltAt),
+    salt: isThere ? bytes.subarray(saltAt, bodyAt) : null,
     body: isThere ? bytes.subarray(bodyAt) : null,
   }
 }

@@ -4,7 +4,7 @@ import type { FoundRow, SearchSource } from '../../read/event-search.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
 import { rowBytes, type JoinedRow } from './row-bytes.ts'
-import { rareType } from '../migrations/0008-fewer-indexes.ts'
+import { rareType } from '../migrations/0010-shared-rows.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
 /** The parameters of the batches of a search. A batch ignores parameters that it does not use. */

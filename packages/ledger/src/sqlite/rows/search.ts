@@ -1,10 +1,12 @@
 import { type RunId } from '@tallystick/core'
 import { isStorableName } from '@tallystick/core/store-kit'
+import { runIdOfCall } from '@tallystick/core/vocabulary'
 import type { Database } from 'better-sqlite3'
 import type { Kysely, Selectable } from 'kysely'
 import {
   isTimed,
   lastRowAt,
+  rowTypesOf,
   batchOf,
   type AskedEvents,
   type Cursor,
@@ -55,7 +57,7 @@ export class SqliteSearch {
   }
 
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): FoundBatch {
-    const within = source.by === 'turn' ? this.#turnOf(source.run, asked.turn, after) : undefined
+    const within = source.by === 'turn' ? this.#turnOf(source.run, source.turn, after) : undefined
     const scanned = scannedTo(source, after)
     const rows: FoundRow[] = []
     let bytes = 0
@@ -90,11 +92,11 @@ export class SqliteSearch {
   /** The events of a run that may be of a turn: turns never fall from one event to the next. */
   #turnOf(
     { runId, headSeq }: SearchedRun,
-    turn: number | null,
+    turn: number,
     after: Cursor,
   ): Pick<SearchInput, 'afterSeq' | 'toSeq'> {
-    const first = this.#firstOfTurn(runId, turn ?? 0, headSeq)
-    const next = this.#firstOfTurn(runId, (turn ?? 0) + 1, headSeq)
+    const first = this.#firstOfTurn(runId, turn, headSeq)
+    const next = this.#firstOfTurn(runId, turn + 1, headSeq)
     return { afterSeq: Math.max(after.seq, first - 1), toSeq: next - 1 }
   }
 
@@ -124,7 +126,9 @@ export class SqliteSearch {
     runId: RunId | undefined,
     sessionId: string | undefined,
   ): readonly Selectable<RunTable>[] {
-    return this.#queries.runsOfCall.all({ toolCallId }).flatMap(({ run_id }) => {
+    const called = this.#queries.runsOfCall.all({ toolCallId }).map(({ run_id }) => run_id)
+    // Rows of its own run may hold it and not say so.
+    return [...new Set([...called, runIdOfCall(toolCallId)])].flatMap((run_id) => {
       const isAsked = isRunId(run_id) && (runId === undefined || run_id === runId)
       return isAsked ? this.#named(run_id, sessionId) : []
     })
@@ -132,7 +136,7 @@ export class SqliteSearch {
 }
 
 function typesOf(asked: AskedEvents, source: SearchSource): string | null {
-  const types = source.by === 'run' ? (source.types ?? asked.types) : asked.types
+  const types = rowTypesOf(asked, source)
   return types && JSON.stringify(types)
 }
 

@@ -1,4 +1,4 @@
-import { rareType } from '../migrations/0008-fewer-indexes.ts'
+import { rareType } from '../migrations/0010-shared-rows.ts'
 import type { ProjectionDialect } from '../../projection/tables/projection-database.ts'
 
 /** The SQL of SQLite. */

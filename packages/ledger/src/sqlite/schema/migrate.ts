@@ -10,6 +10,7 @@ import { inboxEndsMigration } from '../migrations/0006-inbox-ends.ts'
 import { packedRowsMigration } from '../migrations/0007-packed-rows.ts'
 import { fewerIndexesMigration } from '../migrations/0008-fewer-indexes.ts'
 import { leaseMigration } from '../migrations/0009-leases.ts'
+import { sharedRowsMigration } from '../migrations/0010-shared-rows.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -22,6 +23,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0007-packed-rows': packedRowsMigration,
   '0008-fewer-indexes': fewerIndexesMigration,
   '0009-leases': leaseMigration,
+  '0010-shared-rows': sharedRowsMigration,
 }
 
 /** The `user_version` of the newest schema. */

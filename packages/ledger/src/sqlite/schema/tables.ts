@@ -1,6 +1,6 @@
 import type { GeneratedAlways } from 'kysely'
 import type { RemovalRow } from '../../record/removal.ts'
-import type { EventColumns, InboxTable, PayloadTable, RunTable } from '../../record/tables.ts'
+import type { EventColumns, FactTable, InboxTable, PayloadTable, RunTable } from '../../record/tables.ts'
 
 /** An event. `pos` is its place in the file, in the order of commits. */
 export interface EventTable extends EventColumns {
@@ -21,4 +21,5 @@ export interface LedgerTables {
   readonly inbox: InboxTable
   readonly barrier: BarrierTable
   readonly removal: RemovalRow
+  readonly fact: FactTable
 }

@@ -2,6 +2,7 @@ import type { RunId, RuntimeEvent } from '@tallystick/core'
 import {
   emptyHead,
   endsRun,
+  onceKeyOf,
   placeTaken,
   requireHead,
   requireWellFormed,
@@ -14,12 +15,13 @@ import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/co
 import type { Selectable } from 'kysely'
 import { genesisHash, rowDigest, type RunCell } from '../../record/chain.ts'
 import { eventsIn, storedRow } from '../../record/event-row.ts'
+import { factNumberOf } from '../../record/several/fact-number.ts'
+import { severalType } from '../../record/several/several-form.ts'
 import { linkRows, type LinkedRow } from '../../record/linked-row.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
 import { sessionOf } from '../../record/run-record.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
-import { rowsOf } from '../../content/event/packed-deltas.ts'
-import { isStored, storedRowBody, type StoredBody } from '../../content/event/stored-body.ts'
+import { isStored, storableRows, type StorableRow } from '../../content/event/stored-rows.ts'
 import { eventRows } from '../rows/event-batch.ts'
 import type { Write } from './group-commit.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
@@ -35,33 +37,27 @@ export interface AppendStore {
   readonly removals: SqliteRemovals
 }
 
-/** Events to append: the rows that they make, and the body of each as bytes. */
+/** Events to append, and the rows that they make. */
 interface Batch {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly RuntimeEvent[]
-  readonly rows: readonly (readonly RuntimeEvent[])[]
-  readonly bodies: readonly StoredBody[]
+  readonly rows: readonly StorableRow[]
 }
 
 /** How an append is to be kept, and what seals it. */
 export type SealedOptions = AppendOptions & { readonly sealer?: Sealer | undefined }
 
 /** The append of the port. What can be said of the events alone is checked, and thrown, at once. */
-export function append(
-  store: AppendStore,
-  batch: Omit<Batch, 'rows' | 'bodies'>,
-  options: SealedOptions,
-): Write<Head> {
+export function append(store: AppendStore, batch: Omit<Batch, 'rows'>, options: SealedOptions): Write<Head> {
   const { runId, expected, events } = batch
   requireWellFormed(runId, expected, events)
-  const rows = rowsOf(events)
-  const bodies = rows.map((row) => storedRowBody(row, options.sealer))
+  const rows = storableRows(events, options.sealer)
   return {
     durability: options.durability,
     events: events.length,
-    bytes: bodies.reduce((sum, body) => sum + body.bytes.length, 0),
-    work: () => appendWithin(store, { ...batch, rows, bodies }, options),
+    bytes: rows.reduce((sum, row) => sum + row.bytes.length, 0),
+    work: () => appendWithin(store, { ...batch, rows }, options),
   }
 }
 
@@ -130,19 +126,19 @@ function isAppendedAlready(
 
 function writeEvents(
   { writes, removals }: AppendStore,
-  { runId, expected, events, rows, bodies }: Batch,
+  { runId, expected, events, rows }: Batch,
   run: Selectable<RunTable> | undefined,
 ): void {
-  const bytes = bodies.map((body) => body.bytes)
-  const linked = linkRows(run?.head_hash ?? genesisHash, rows, bytes)
+  const linked = linkRows(run?.head_hash ?? genesisHash, rows)
   const lastPos = writes.lastPlace.get({})?.seq ?? 0
   const firstPos = lastPos + 1
   const places = placesAfter(lastPos, rows)
-  insertRows(writes, linked, places)
-  keepElsewhere(removals, bodies, places)
+  const runPos = run?.pos ?? firstPos
+  insertRows(writes, { linked, places, runPos })
+  keepElsewhere(removals, rows, places)
   const cell = {
     runId,
-    pos: run?.pos ?? firstPos,
+    pos: runPos,
     epoch: expected.epoch,
     headSeq: expected.expectedSeq + events.length,
     headHash: linked.at(-1)?.hash ?? genesisHash,
@@ -154,16 +150,16 @@ function writeEvents(
 /** The place of each row after a place: each event takes one, and a row has that of its last event. */
 function placesAfter(lastPos: number, rows: Batch['rows']): readonly number[] {
   let pos = lastPos
-  return rows.map((events) => (pos += events.length))
+  return rows.map(({ events }) => (pos += events.length))
 }
 
 /** What bodies refer to. */
 function keepElsewhere(
   removals: SqliteRemovals,
-  bodies: readonly StoredBody[],
+  rows: readonly StorableRow[],
   places: readonly number[],
 ): void {
-  for (const [index, { contents, history }] of bodies.entries()) {
+  for (const [index, { contents, history }] of rows.entries()) {
     const pos = places[index] as number
     removals.keepContents(pos, contents)
     if (history) removals.histories.keep(pos, history)
@@ -186,7 +182,14 @@ export function headRow(cell: RunCell): MovedHead {
   return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: rowDigest(cell) }
 }
 
-function insertRows(writes: WriteQueries, linked: readonly LinkedRow[], places: readonly number[]): void {
+interface PlacedRows {
+  readonly linked: readonly LinkedRow[]
+  readonly places: readonly number[]
+  /** `pos` of the run. */
+  readonly runPos: number
+}
+
+function insertRows(writes: WriteQueries, { linked, places, runPos }: PlacedRows): void {
   const events: unknown[] = []
   const payloads: unknown[] = []
   for (const [index, { envelope, onceKey = null, salt, body, bodyCommit, hash }] of linked.entries()) {
@@ -195,26 +198,45 @@ function insertRows(writes: WriteQueries, linked: readonly LinkedRow[], places: 
     events.push(pos, runId, firstSeq, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
     payloads.push(pos, salt, body)
   }
-  try {
-    writes.insertEvents.run(events)
-  } catch (error) {
-    if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error
-    const second = secondOf(writes, linked)
-    throw second === undefined ? error : secondFact(second.runId, second.onceKey)
-  }
+  const isSeveral = ({ envelope }: LinkedRow): boolean => envelope.type === severalType
+  const facts = linked.flatMap((row) => row.facts.flatMap((number) => [runPos, number]))
+  orSecondFact(writes, { linked: linked.filter(isSeveral), runPos }, () => writes.insertFacts.run(facts))
+  const named = { linked: linked.filter((row) => !isSeveral(row)), runPos }
+  orSecondFact(writes, named, () => writes.insertEvents.run(events))
   writes.insertPayloads.run(payloads)
 }
 
-/** The first fact among those that may be recorded once that is recorded already, or is stated twice. */
+/** Inserts what states facts of these rows. Where one of them is recorded already, the refusal names it. */
+function orSecondFact(
+  writes: WriteQueries,
+  { linked, runPos }: Omit<PlacedRows, 'places'>,
+  insert: () => void,
+): void {
+  try {
+    insert()
+  } catch (error) {
+    if (!uniqueCodes.has(sqliteCode(error) ?? '')) throw error
+    throw secondOf(writes, linked, runPos) ?? error
+  }
+}
+
+/** What SQLite says where a name, or a number, is there already. */
+const uniqueCodes: ReadonlySet<string> = new Set(['SQLITE_CONSTRAINT_UNIQUE', 'SQLITE_CONSTRAINT_PRIMARYKEY'])
+
+/** The refusal of the first fact that is recorded already, or is stated twice, though it may be recorded only once. */
 function secondOf(
-  { existing }: WriteQueries,
+  { existing, fact }: WriteQueries,
   linked: readonly LinkedRow[],
-): { readonly runId: RunId; readonly onceKey: string } | undefined {
+  runPos: number,
+): Error | undefined {
   const stated = new Set<string>()
-  for (const { envelope, onceKey } of linked) {
+  for (const event of linked.flatMap(({ events }) => events)) {
+    const { runId } = event
+    const [onceKey, number] = [onceKeyOf(event), factNumberOf(event)]
     if (onceKey === undefined) continue
-    const { runId } = envelope
-    if (stated.has(onceKey) || existing.get({ runId, onceKey })) return { runId, onceKey }
+    const isRecorded =
+      existing.get({ runId, onceKey }) ?? (number !== undefined && fact.get({ run: runPos, number }))
+    if (stated.has(onceKey) || isRecorded) return secondFact(runId, onceKey)
     stated.add(onceKey)
   }
   return undefined

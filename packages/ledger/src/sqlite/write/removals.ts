@@ -3,6 +3,9 @@ import type { Database, Statement } from 'better-sqlite3'
 import { genesisHash } from '../../record/chain.ts'
 import type { StoredContent } from '../../content/event/stored-body.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
+import { maxPackedMs } from '../../content/event/packed-deltas.ts'
+import { presentEvents, withoutEvents, type SeveralRow } from '../../content/event/taken-segments.ts'
+import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import {
   endedBatch,
@@ -110,27 +113,38 @@ export class SqliteRemovals {
     return removed
   }
 
-  /** Whether every payload is there that is to go. */
+  /** Whether everything is there that is to go. */
   #isPresent({ runId, fromSeq, toSeq, kind }: Removal): boolean {
     if (kind === 'dropped') return this.#statements.isListed.get({ runId }) !== undefined
     const range = { runId, fromSeq, toSeq }
-    return this.#statements.count.get(range) === toSeq - fromSeq + 1
+    let present = this.#statements.count.get(range) ?? 0
+    for (const row of this.#statements.several.all(range)) present += presentEvents(row, range)
+    return present === toSeq - fromSeq + 1
   }
 
   #takeAway({ runId, fromSeq, toSeq, kind }: Removal): number {
     const range = { runId, fromSeq, toSeq }
-    const { digests, deletePayloads, deleteUses, deleteUnused, blankInbox, forget, dropRun } =
-      this.#statements
+    const { digests, deletePayloads, deleteEveryPayload, deleteUses, deleteUnused } = this.#statements
+    const { blankInbox, forget, dropFacts, dropRun } = this.#statements
     const released = digests.all(range)
     const places = this.#statements.places.all(range)
+    if (kind === 'dropped') deleteEveryPayload.run({ runId })
+    else this.#takeSegments(range)
     deletePayloads.run(range)
     for (const pos of places) deleteUses.run(pos)
     this.histories.release(places)
     for (const digest of released) deleteUnused.run({ digest })
     blankInbox.run({ runId })
     for (const statement of forget()) statement.run({ runId })
-    if (kind === 'dropped') for (const statement of dropRun) statement.run({ runId })
+    if (kind === 'dropped') for (const statement of [dropFacts, ...dropRun]) statement.run({ runId })
     return toSeq - fromSeq + 1
+  }
+
+  /** Rows that hold others as well lose their segments within the range. */
+  #takeSegments(range: Range): void {
+    for (const row of this.#statements.several.all(range)) {
+      this.#statements.replacePayload.run({ pos: row.pos, ...withoutEvents(row, range) })
+    }
   }
 
   /** Truncates the log to drop removed content, unless a reader prevents it. */
@@ -140,6 +154,7 @@ export class SqliteRemovals {
 }
 
 const inRange = 'run_id = $runId and seq >= $fromSeq and seq <= $toSeq'
+const ofSeveral = "type = 'several' and first_seq is not null"
 const eventsInRow = '1 + seq - coalesce(first_seq, seq)'
 
 function statementsOf(database: Database) {
@@ -177,7 +192,8 @@ function statementsOf(database: Database) {
     // The plus keeps the index by time out of it: places are what the search continues by.
     payloads: prepare<EventRow>(
       `select event.*, payload.salt, payload.body from payload join event using (pos)
-       where pos > $afterPos and pos <= $toPos and +at < $before and type in (select value from json_each($types))
+       where pos > $afterPos and pos <= $toPos and (+at < $before and type in (select value from json_each($types))
+           or +at < $before + ${maxPackedMs} and ${ofSeveral})
          and exists (select 1 from event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
        order by pos limit $limit`,
     ),
@@ -188,11 +204,22 @@ function statementsOf(database: Database) {
     ),
     isListed: pluck<number>('select 1 from run where run_id = $runId'),
     count: pluck<number>(
-      `select coalesce(sum(${eventsInRow}), 0) from event join payload using (pos) where ${inRange}`,
+      `select coalesce(sum(${eventsInRow}), 0) from event join payload using (pos)
+         where ${inRange} and not (${ofSeveral})`,
     ),
+    several: prepare<SeveralRow>(
+      `select pos, first_seq as firstSeq, seq, salt, body from event join payload using (pos)
+         where run_id = $runId and seq >= $fromSeq and seq < $toSeq + ${maxEventsOfRow} and first_seq <= $toSeq and ${ofSeveral}`,
+    ),
+    replacePayload: prepare('update payload set salt = $salt, body = $body where pos = $pos'),
     places: pluck<number>(`select pos from event where ${inRange}`),
     digests: pluck<string>(`select distinct digest from event join content_use using (pos) where ${inRange}`),
-    deletePayloads: prepare(`delete from payload where pos in (select pos from event where ${inRange})`),
+    deletePayloads: prepare(
+      `delete from payload where pos in (select pos from event where ${inRange} and not (${ofSeveral}))`,
+    ),
+    deleteEveryPayload: prepare(
+      'delete from payload where pos in (select pos from event where run_id = $runId)',
+    ),
     deleteUses: prepare('delete from content_use where pos = ?'),
     deleteUnused: prepare(
       'delete from content where digest = $digest and not exists (select 1 from content_use where digest = $digest)',
@@ -205,6 +232,7 @@ function statementsOf(database: Database) {
     ),
     // What was projected from the run may hold what is gone. Prepared when needed: those tables may be missing.
     forget: () => forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
+    dropFacts: prepare('delete from fact where run = (select pos from run where run_id = $runId)'),
     dropRun: droppedTables.map((table) => prepare(`delete from ${table} where run_id = $runId`)),
   }
 }

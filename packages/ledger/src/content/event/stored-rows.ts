@@ -1,0 +1,117 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { onceKeyOf } from '@tallystick/core/store-kit'
+import { maxEventsOfRow } from '../../record/envelope.ts'
+import { isStoredAs, type UnlinkedRow } from '../../record/linked-row.ts'
+import { factNumberOf, shortCallId } from '../../record/several/fact-number.ts'
+import { severalBody, type SegmentHead } from '../../record/several/several-form.ts'
+import type { StoredRow } from '../../record/stored-row.ts'
+import type { Sealer } from '../payload/encrypted-bytes.ts'
+import { groupsOf, maxPackedMs } from './packed-deltas.ts'
+import { isSharedType } from './shared-types.ts'
+import { storedGroupBody, type StoredBody } from './stored-body.ts'
+
+/** What the segments of one row have at most, in bytes: a reader of one event reads them all. */
+const maxSegmentsBytes = 32 * 1024
+
+/** The events of a row, and all that a store keeps of what they say. */
+export type StorableRow = UnlinkedRow & StoredBody
+
+/** What may become a segment: one event, or neighbouring deltas of one part. */
+interface Group {
+  readonly events: readonly RuntimeEvent[]
+  readonly first: RuntimeEvent
+  readonly last: RuntimeEvent
+  readonly body: StoredBody
+  /** Whether it may share a row; else it has one of its own. */
+  readonly isShared: boolean
+}
+
+/**
+ * Divides the events of one append into rows, in their order. Neighbours of the types that come in every turn share a row,
+ * within a turn, a second and some bytes; in it, neighbouring deltas of one part are packed. What is rare, large, or about a
+ * call of another run or turn has a row of its own, since it is looked up by the columns of that row. The same events give
+ * the same rows.
+ */
+export function storableRows(events: readonly RuntimeEvent[], sealer?: Sealer): readonly StorableRow[] {
+  const rows: Group[][] = []
+  let row: Group[] = []
+  let bytes = 0
+  for (const grouped of groupsOf(events)) {
+    const group = groupOf(grouped, sealer)
+    const length = group.body.bytes.length
+    if (bytes + length <= maxSegmentsBytes && isNextOf(row, group)) {
+      row.push(group)
+      bytes += length
+    } else {
+      row = [group]
+      bytes = length
+      rows.push(row)
+    }
+  }
+  return rows.map((groups) => rowOf(groups, sealer))
+}
+
+function groupOf(events: readonly RuntimeEvent[], sealer: Sealer | undefined): Group {
+  const body = storedGroupBody(events, sealer)
+  const [first, last] = [events[0] as RuntimeEvent, events.at(-1) as RuntimeEvent]
+  return { events, first, last, body, isShared: isShared(first, body) }
+}
+
+/**
+ * Whether what is stored are these very events: then only the acknowledgement of their append was lost. They are as many
+ * as the row holds.
+ */
+export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sealer?: Sealer): boolean {
+  const [row, ...others] = events.length > 0 ? storableRows(events, sealer) : []
+  return row !== undefined && others.length === 0 && isStoredAs(stored, row)
+}
+
+function isShared(event: RuntimeEvent, { bytes, contents, history }: StoredBody): boolean {
+  return (
+    isSharedType(event.type) &&
+    contents.length === 0 &&
+    history === undefined &&
+    bytes.length <= maxSegmentsBytes &&
+    isFoundByTurn(event) &&
+    (onceKeyOf(event) === undefined || factNumberOf(event) !== undefined)
+  )
+}
+
+/** Events of a call are looked for by the id of the call, which names its run and its turn. */
+function isFoundByTurn({ runId, turn, toolCallId }: RuntimeEvent): boolean {
+  return toolCallId === undefined || shortCallId(runId, toolCallId)?.startsWith(`${turn}_`) === true
+}
+
+function isNextOf(row: readonly Group[], next: Group): boolean {
+  const [begin, before] = [row[0], row.at(-1)]
+  if (begin === undefined || before === undefined || !before.isShared || !next.isShared) return false
+  return (
+    next.first.turn === begin.first.turn &&
+    next.first.at >= before.last.at &&
+    next.last.at - begin.first.at <= maxPackedMs &&
+    next.last.seq - begin.first.seq < maxEventsOfRow
+  )
+}
+
+function rowOf(groups: readonly Group[], sealer: Sealer | undefined): StorableRow {
+  const [only] = groups as readonly [Group]
+  if (groups.length === 1) return { ...only.body, events: only.events, isSeveral: false }
+  const events = groups.flatMap((group) => group.events)
+  const lastAt = events.at(-1)?.at ?? 0
+  const heads = groups.map((group) => headOf(group.events, lastAt))
+  // A sealed body is bytes, and a text within the row.
+  const segments = groups.map(({ body }) => {
+    return sealer ? Buffer.from(`"${Buffer.from(body.bytes).toString('base64')}"`) : body.bytes
+  })
+  return { events, isSeveral: true, bytes: severalBody(heads, segments, sealer?.id), contents: [] }
+}
+
+function headOf(events: readonly RuntimeEvent[], lastAt: number): SegmentHead {
+  const { type, v, at, runId, toolCallId } = events.at(-1) as RuntimeEvent
+  const head: { -readonly [Field in keyof SegmentHead]: SegmentHead[Field] } = { type }
+  if (v !== 1) head.v = v
+  if (toolCallId !== undefined) head.call = shortCallId(runId, toolCallId) ?? ''
+  if (events.length > 1) head.events = events.length
+  if (at < lastAt) head.earlier = lastAt - at
+  return head
+}

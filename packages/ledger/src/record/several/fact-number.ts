@@ -1,0 +1,52 @@
+import type { RuntimeEvent } from '@tallystick/core'
+
+/** How many values each part of a number has. */
+const places = { turn: 2 ** 24, attempt: 2 ** 6, ordinal: 2 ** 12, start: 2 ** 9 } as const
+
+/** In the place of a start: the result of a call, after all its starts, so that numbers rise as facts are recorded. */
+const result = places.start - 1
+
+/**
+ * The number of the fact that an event states about a call of its own run, where that fact may be recorded once: that the
+ * call was started at an attempt, or has its result. No two facts of a run share a number. `undefined` for all other
+ * events, and where the call has numbers beyond all use: these facts are kept apart by their name alone. Triggers of the
+ * stores compute the same for rows that have the name of their fact.
+ */
+export function factNumberOf(event: RuntimeEvent): number | undefined {
+  if (event.type === 'tool_result') return numberOf(shortCallId(event.runId, event.toolCallId), result)
+  if (event.type !== 'tool_started' || !isStart(event.attempt)) return undefined
+  return numberOf(shortCallId(event.runId, event.toolCallId), event.attempt)
+}
+
+function isStart(attempt: number): boolean {
+  return Number.isInteger(attempt) && attempt >= 0 && attempt < result
+}
+
+function numberOf(call: string | undefined, start: number): number | undefined {
+  if (call === undefined) return undefined
+  const [turn = NaN, attempt = NaN, ordinal = NaN] = call.split('_').map(Number)
+  const isWithin = turn < places.turn && attempt < places.attempt && ordinal < places.ordinal
+  if (!isWithin) return undefined
+  return ((turn * places.attempt + attempt) * places.ordinal + ordinal) * places.start + start
+}
+
+const callShape = /^call_([0-9a-f]{32})_((?:0|[1-9]\d*)_(?:0|[1-9]\d*)_(?:0|[1-9]\d*))$/
+
+/** The turn, attempt and ordinal in the id of a call; `undefined` where it is no call of this run. */
+export function shortCallId(runId: string, toolCallId: string): string | undefined {
+  const [, run, short] = callShape.exec(toolCallId) ?? []
+  return run !== undefined && run === hexOfRun(runId) ? short : undefined
+}
+
+/** The id of a call of a run by its turn, attempt and ordinal. */
+export function longCallId(runId: string, short: string): string {
+  return `call_${hexOfRun(runId)}_${short}`
+}
+
+let lastRun = { runId: '', hex: '' }
+
+/** Most often it is the run that was asked for last. */
+function hexOfRun(runId: string): string {
+  if (runId !== lastRun.runId) lastRun = { runId, hex: runId.replaceAll('-', '') }
+  return lastRun.hex
+}
