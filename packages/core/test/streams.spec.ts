@@ -202,6 +202,20 @@ describe('a subscriber that throws', () => {
 })
 
 describe('text$ and state$', () => {
+  it('are the same streams whenever they are asked for, of the whole run and after an event', async () => {
+    const { start, untilSettled: settle } = looking()
+    const run = start()
+    const rest = run.after(2)
+    for (const views of [run, rest]) {
+      const { state$, text$, textUpdates$ } = views
+      expect(views.state$).toBe(state$)
+      expect(views.text$).toBe(text$)
+      expect(views.textUpdates$).toBe(textUpdates$)
+    }
+    await settle(run.result)
+    expect(await settle(firstValueFrom(rest.state$.pipe(map(({ seq }) => seq))))).toBe(3)
+  })
+
   it('give the model’s text message by message, and the state after each event', async () => {
     const { start, untilSettled: settle, eventsOf } = looking()
     const run = start()

@@ -6,6 +6,7 @@ import {
   requiredEffects,
   type Effect,
 } from '../../machine/state/required-effects.ts'
+import { isPiece } from '../../machine/decide/decide-pieces.ts'
 import { messagesOf } from '../../machine/messages/history.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
@@ -138,7 +139,9 @@ export class Effects {
     const { host } = this.#options
     const post = (signal: Signal): void => {
       // The caller may continue using the values it gave: what is recorded is a copy of them.
-      if (!stopped) this.#options.post(freezeOwn(this.#shortened(effect, signal)))
+      if (stopped) return
+      const isOwnPiece = isPiece(signal) && Object.isFrozen(signal)
+      this.#options.post(isOwnPiece ? signal : freezeOwn(this.#shortened(effect, signal)))
     }
     const { stop, cancel } = this.#begin(effect, post)
     return {

@@ -9,7 +9,7 @@ import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import { failure as failureSchema } from '../../vocabulary/events/event-parts-schema.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
-import { isPlainPiece, modelSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
+import { isPlainPiece, modelSignalSchema, type PieceSignal } from '../../vocabulary/signals/signal-schema.ts'
 import type { ModelSignal, Signal, StreamedSignal } from '../../vocabulary/signals/signal.ts'
 
 /** Which model call the signals are of. */
@@ -74,6 +74,10 @@ export function startModelCall(
     {
       next: (signal) => {
         if (ended) return
+        if (output === undefined && isPlainPiece(signal)) {
+          if (idleMs !== undefined) watch()
+          return post(pieceOf(signal, turn, attempt))
+        }
         const fault = signalFault(signal)
         if (fault) return fail(brokenAdapter(model, fault))
         const shown = output ? shownSignals(signal) : [reported(signal)]
@@ -99,6 +103,18 @@ export function startModelCall(
     end()
     subscriber.unsubscribe()
   }
+}
+
+/** A piece as it is posted: frozen, with the fields that a piece has and no others. */
+function pieceOf(piece: PieceSignal, turn: number, attempt: number): Signal {
+  const { type, text } = piece
+  // Zero loses its sign.
+  const part = piece.part + 0
+  return Object.freeze(
+    type === 'model_tool_input'
+      ? { type, part, name: piece.name, text, turn, attempt }
+      : { type, part, text, turn, attempt },
+  )
 }
 
 /** A report without what only `outputStream` may add to it. */

@@ -2,6 +2,7 @@ import { filter, map, type Observable } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { eventsOf, foldedOf, iterateEvents, type EventSource } from './event-source.ts'
+import { lazily } from '../../vocabulary/values/schema.ts'
 import { shownEvent } from '../output/shown-event.ts'
 import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
 
@@ -39,18 +40,32 @@ export function streamsOf(
   onEvent: (event: RuntimeEvent) => void,
 ): RunStreams {
   const events$ = eventsOf(source, { after }, onEvent).pipe(map(shownEvent))
-  const folded$ = foldedOf(eventsOf(source, { after, from: 0 }))
-  return {
-    events$,
-    state$: folded$.pipe(
+  // Most runs are read in one of these views: the others are made when they are first asked for.
+  const folded$ = lazily(() => foldedOf(eventsOf(source, { after, from: 0 })))
+  const state$ = lazily(() =>
+    folded$().pipe(
       map(({ state }) => state),
       filter(({ seq }) => seq > after),
     ),
-    text$: finalTextsOf(folded$).pipe(
+  )
+  const text$ = lazily(() =>
+    finalTextsOf(folded$()).pipe(
       filter(({ seq }) => seq > after),
       map(({ text }) => text),
     ),
-    textUpdates$: textUpdatesOf(folded$).pipe(filter(({ seq }) => seq > after)),
+  )
+  const textUpdates$ = lazily(() => textUpdatesOf(folded$()).pipe(filter(({ seq }) => seq > after)))
+  return {
+    events$,
+    get state$() {
+      return state$()
+    },
+    get text$() {
+      return text$()
+    },
+    get textUpdates$() {
+      return textUpdates$()
+    },
     [Symbol.asyncIterator]: () => iterateEvents(events$, stopped(), after),
   }
 }

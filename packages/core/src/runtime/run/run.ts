@@ -107,9 +107,20 @@ export function runOf<Output>(
       seq,
       (event) => shown.event(event),
     )
+  const all = after(0)
   return {
-    ...after(0),
     id: coordinator.runId,
+    events$: all.events$,
+    get state$() {
+      return all.state$
+    },
+    get text$() {
+      return all.text$
+    },
+    get textUpdates$() {
+      return all.textUpdates$
+    },
+    [Symbol.asyncIterator]: () => all[Symbol.asyncIterator](),
     after(seq) {
       requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
       return after(seq)

@@ -91,8 +91,11 @@ export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
   }),
 })
 
+/** A report of a piece of text, reasoning or tool input. */
+export type PieceSignal = ModelSignalOf<'model_text' | 'model_reasoning' | 'model_tool_input'>
+
 /** Whether a report is a sound piece of text, reasoning or tool input. Spares the most frequent reports the schema, which takes them all. */
-export function isPlainPiece(signal: unknown): boolean {
+export function isPlainPiece(signal: unknown): signal is PieceSignal {
   if (typeof signal !== 'object' || signal === null) return false
   const { type, part, text: more, name } = signal as Partial<ModelSignalOf<'model_tool_input'>>
   const isPiece = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
