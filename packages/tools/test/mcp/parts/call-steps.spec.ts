@@ -183,8 +183,8 @@ describe('the time of a call', () => {
     expect(await ending('late')).toMatchObject(sent)
     expect(await ending('cancelled')).toMatchObject({ message: 'enough' })
     const ready = (signal: AbortSignal) =>
-      new Promise<never>(
-        (_resolve, reject) => void signal.addEventListener('abort', () => reject(new Error('no'))),
+      new Promise<never>((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('no'))),
       )
     expect(await ending('late', { ready })).toMatchObject(
       late('Nothing was run: there was no connection to it.'),
@@ -200,8 +200,8 @@ describe('the time of a call', () => {
     const ready = (signal: AbortSignal) =>
       ++attempts === 1
         ? Promise.resolve(opened)
-        : new Promise<never>(
-            (_resolve, reject) => void signal.addEventListener('abort', () => reject(new Error('no'))),
+        : new Promise<never>((_resolve, reject) =>
+            signal.addEventListener('abort', () => reject(new Error('no'))),
           )
     expect(await ending('late', { ready })).toMatchObject(
       late('Nothing was run: there was no connection to it.'),
@@ -251,7 +251,7 @@ describe('a call that failed', () => {
     expect([asks, always.asked.length]).toEqual([2, 3])
   })
 
-  it('without a connection says why there is none', async () => {
+  it('without a connection says why', async () => {
     const { ending, clock, connection } = stage({ ready: () => Promise.reject(new Error('no')) })
     expect(await ending()).toMatchObject(away)
     expect([clock.pending, connection.deadlines.size]).toEqual([0, 0])
