@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { ConfigurationError, LedgerDamagedError, memoryLedger } from '@tallystick/core'
 import {
   verifierKeyOf,
@@ -85,6 +85,29 @@ describe('a file of checkpoints', () => {
       expect(await sign()).toMatchObject({ size: 3, added: 1 })
       expect(readFileSync(file)).toEqual(whole)
     }
+  })
+
+  it('is left as it is where another process has written it meanwhile', async () => {
+    const { path, file, sign } = await kept()
+    await sign()
+    const whole = readFileSync(file, 'utf8')
+    const options = { file, key: privateKey, origin }
+    const overtaken = async (): Promise<unknown> => {
+      const ledger = sqliteLedger(path, { readOnly: true })
+      const runs: typeof ledger.runs = async function* (filter) {
+        appendFileSync(file, 'heads 1\n')
+        yield* ledger.runs(filter)
+      }
+      return await writeCheckpoint({ ...ledger, runs }, options).finally(async () => await ledger.close())
+    }
+    // Nothing is added, so nothing is written.
+    expect(await overtaken()).toMatchObject({ added: 0 })
+    expect(readFileSync(file, 'utf8')).toBe(`${whole}heads 1\n`)
+    await another(path)
+    await expect(overtaken()).rejects.toThrow(
+      `Another process has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. Let one process make the checkpoints of a file, and make this one again.`,
+    )
+    expect(readFileSync(file, 'utf8')).toBe(`${whole}heads 1\nheads 1\n`)
   })
 
   it('is never made out of a file of something else, or of nothing', async () => {
