@@ -98,7 +98,11 @@ describe('a file of checkpoints', () => {
         appendFileSync(file, 'heads 1\n')
         yield* ledger.runs(filter)
       }
-      return await writeCheckpoint({ ...ledger, runs }, options).finally(async () => await ledger.close())
+      try {
+        return await writeCheckpoint({ ...ledger, runs }, options)
+      } finally {
+        await ledger.close()
+      }
     }
     // Nothing is added, so nothing is written.
     expect(await overtaken()).toMatchObject({ added: 0 })
