@@ -24,9 +24,17 @@ export const areas: readonly Area[] = [
   areaOf('sqlite', 'ledger/src/sqlite'),
   areaOf(
     'ledger',
-    ...['checkpoint', 'content', 'projection', 'read', 'record', 'removal', 'transfer', 'verify'].map(
-      (folder) => `ledger/src/${folder}`,
-    ),
+    ...[
+      'checkpoint',
+      'content',
+      'projection',
+      'read',
+      'record',
+      'removal',
+      'transfer',
+      'verify',
+      'versions',
+    ].map((folder) => `ledger/src/${folder}`),
   ),
   areaOf('tools', 'tools/src'),
   ...[...adapterFamilies].map(([name, adapters]) =>

@@ -28,28 +28,21 @@ export async function answerInTime<Answer>(
 
 /** A clock whose timers end when `stop` is called: those that are set, and those that would be set later. */
 export function stoppableClock(clock: Clock): { readonly clock: Clock; readonly stop: () => void } {
-  const timers = new Set<Cancel>()
+  const timers: Cancel[] = []
   let isStopped = false
   return {
     clock: {
       now: () => clock.now(),
       schedule(delayMs, callback) {
         if (isStopped) return () => {}
-        const stopTimer = clock.schedule(delayMs, () => {
-          timers.delete(stopTimer)
-          callback()
-        })
-        timers.add(stopTimer)
-        return () => {
-          timers.delete(stopTimer)
-          stopTimer()
-        }
+        const stopTimer = clock.schedule(delayMs, callback)
+        timers.push(stopTimer)
+        return stopTimer
       },
     },
     stop() {
       isStopped = true
       for (const stopTimer of timers) stopTimer()
-      timers.clear()
     },
   }
 }
