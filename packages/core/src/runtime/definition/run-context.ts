@@ -4,7 +4,6 @@ import type { Rules, TurnChange, TurnRequest } from '../../machine/state/rules.t
 import type { RunState } from '../../machine/state/state.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { requireNoPromise } from '../../vocabulary/options/require-options.ts'
 import type { Agent, PrepareTurn } from '../agent/agent.ts'
 import { requireSendable } from '../agent/turn-change-check.ts'
 import { preparedInTurn } from '../agent/prepared-in-turn.ts'
@@ -47,18 +46,8 @@ export type Preparing = (
   prepare: () => ReturnType<PrepareTurn>,
 ) => TurnChange | undefined | 'pending'
 
-const preparingAtOnce: Preparing = ({ agent: { name } }, prepare) => {
-  const answer = prepare()
-  requireNoPromise(`prepareTurn of the agent ${name}`, answer)
-  return answer as TurnChange | undefined
-}
-
 /** The rules of an agent in a run with this context. */
-export function rulesIn(
-  agent: Agent<unknown>,
-  context: unknown,
-  preparing: Preparing = preparingAtOnce,
-): Rules {
+export function rulesIn(agent: Agent<unknown>, context: unknown, preparing: Preparing): Rules {
   const { rules, handoffs } = agent
   const { stopWhen, handOff, prepareTurn: own, ...others } = rules
   const prepareTurn = preparedInTurn(instructionsInTurn(agent), own)
