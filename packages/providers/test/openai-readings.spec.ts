@@ -86,6 +86,11 @@ describe('a field that the server refuses', () => {
     expect(refusedSampling(failure({ class: 'overloaded' }), body)).toBeUndefined()
     expect(refusedSampling(failure({ message: "'temperature' is above 2." }), body)).toBeUndefined()
     expect(refusedSampling(failure({ message: 'temperature is unsupported.' }), body)).toBeUndefined()
+    const both = failure({ message: "'top_p' and 'temperature' are not supported." })
+    expect(refusedSampling(both, { ...body, top_p: 1 })).toBe('temperature')
+    const effort = failure({ message: "'reasoning.effort' and 'temperature' are unsupported." })
+    expect(refusedSampling(effort, { ...body, reasoning: {} })).toBe('reasoning.effort')
+    expect(refusedSampling(effort, body)).toBe('temperature')
     for (const field of ['top_p', 'stop', 'seed', 'random_seed']) {
       const message = `The model does not support '${field}'.`
       expect(refusedSampling(failure({ message }), { ...body, [field]: 1 })).toBe(field)
