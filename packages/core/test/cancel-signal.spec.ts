@@ -30,7 +30,7 @@ function listening() {
     live,
     send: (command: unknown) => (sent.push(command), Promise.reject(new Error('x'))),
   }
-  cancelWith(watched as never, coordinator as never)
+  cancelWith(watched, coordinator as never)
   return { controller, listeners, live, sent }
 }
 
@@ -60,7 +60,7 @@ describe('a signal that cancels a run', () => {
     expect(aborted(new Error('Too late'))).toStrictEqual({ type: 'cancel', reason: 'Too late' })
   })
 
-  it('is sent once, and a run that takes no command any more rejects nobody', async () => {
+  it('is sent once, and leaves no rejection where the run takes no command any more', async () => {
     const { controller, sent } = listening()
     controller.abort('Enough.')
     controller.abort('Again.')

@@ -18,7 +18,7 @@ const pages = {
 
 function facts(edit: ForkEdit, page: keyof typeof pages = 'collecting'): unknown {
   const state = { ...stateOf(pages[page]), history: historyOf(messages) }
-  return editFacts(edit, { state, source: state } as never)
+  return editFacts(edit, { state, source: state })
 }
 
 describe('the history of a fork', () => {

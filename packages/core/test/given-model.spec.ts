@@ -12,13 +12,13 @@ const definition = {
   policy: { limits: {}, models: ['own', 'fallback', 'sums', 'given'].map(pin) },
 }
 const inRun = (more: object, given: object) =>
-  definitionInRun({ ...definition, ...more } as never, { model: ref('given'), ...given } as never)
+  definitionInRun({ ...definition, ...more } as never, { model: ref('given'), ...given })
 
 describe('the definition of an agent in a run that was given a model', () => {
   it('is the same without one, and where nothing changes', () => {
     expect(definitionInRun(definition as never, undefined)).toBe(definition)
     const plain = { ...definition, policy: { limits: {} } } as never
-    expect(definitionInRun(plain, { model: own } as never)).toBe(plain)
+    expect(definitionInRun(plain, { model: own })).toBe(plain)
   })
 
   it('has the price and the searches of the given model, and none of its own', () => {

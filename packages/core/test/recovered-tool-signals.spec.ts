@@ -12,7 +12,7 @@ const recovered = (cause: string, fact: object, from: object = state) =>
   recoverToolSignal(from as never, cause as never, stamped(runId, [fact as never])[0]!)
 
 describe('the report that is made again from an event', () => {
-  it('is none where the event is of another type', () => {
+  it('is undefined where the event is of another type', () => {
     const other = facts.input_received
     for (const cause of ['tool_progressed', 'tool_deferred', 'tool_ended', 'call_reconciled'])
       expect(recovered(cause, other)).toBeUndefined()

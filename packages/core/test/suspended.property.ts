@@ -26,7 +26,10 @@ function statesOf(events: readonly RuntimeEvent[]): readonly RunState[] {
 function rulesOf(random: Program, state: RunState): Rules {
   const agent = idleAgentOf(random)
   const handOff: Rules['handOff'] = () => ({ definition: state.definition })
-  return { ...(agent.name === state.agent ? rulesIn(agent, undefined, (_turn, prepare) => prepare() as never) : {}), handOff }
+  return {
+    ...(agent.name === state.agent ? rulesIn(agent, undefined, (_turn, prepare) => prepare() as never) : {}),
+    handOff,
+  }
 }
 
 describe('whether a run is suspended', () => {
