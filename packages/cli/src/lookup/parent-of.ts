@@ -1,10 +1,13 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { startOf } from '@tallystick/core/kit'
 import type { ParentRef } from '@tallystick/core/vocabulary'
 
 /** Where a run came from, as its first event says; `undefined` where it came from nothing. */
 export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {
-  return (await startOf(ledger, runId))?.parent
+  // `startOf` of core would load the whole runtime, which no list needs.
+  for await (const event of ledger.read(runId, { toSeq: 1 })) {
+    return event.type === 'run_started' ? event.parent : undefined
+  }
+  return undefined
 }
 
 /** The parents of a run: the one that its result goes to first, the root last. */

@@ -20,13 +20,19 @@ const measured: typeof stringWidth = (text, options) => {
   return loaded(text, options)
 }
 
-const letters = new Intl.Segmenter()
+let letters: Intl.Segmenter | undefined
+
+/** The letters of a text, each with its marks. Loads the rules for them when they are first needed, as above. */
+function lettersOf(text: string): Intl.Segments {
+  letters ??= new Intl.Segmenter()
+  return letters.segment(text)
+}
 
 /** The beginning of a text that fits into so many columns, with a sign where more of it follows. Letters stay whole. */
 export function fitted(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text
   let [kept, width] = ['', 0]
-  for (const { segment } of letters.segment(text)) {
+  for (const { segment } of lettersOf(text)) {
     const wide = textWidth(segment)
     if (width + wide > columns - 1) break
     kept += segment
@@ -57,7 +63,7 @@ function wrappedLine(line: string, columns: number): readonly string[] {
   const indent = ' '.repeat(Math.min(begun + 2, Math.floor(columns / 2)))
   const rows: string[] = []
   let [row, width] = ['', 0]
-  for (const { segment } of letters.segment(line)) {
+  for (const { segment } of lettersOf(line)) {
     const wide = textWidth(segment)
     if (width + wide > columns) {
       rows.push(row)
