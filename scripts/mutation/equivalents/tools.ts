@@ -216,4 +216,20 @@ export const toolsEquivalents: readonly Equivalent[] = [
     occurrence: 0,
     why: 'The mean length has the same sign then, and only the quotient of the two counts.',
   },
+  ...(
+    [
+      ['comparison', '<', '<=', 0],
+      ['literal', '1', '2', 0],
+      ['literal', '1', '2', 1],
+    ] as const
+  ).flatMap(([operator, original, becomes, occurrence]) =>
+    [
+      ['built-in/files/tools/walk.ts', 'shownEntries'],
+      ['mcp/manager/pinned-tools.ts', 'pinnedTools'],
+    ].map(([file, within = '']) => ({
+      path: `packages/tools/src/${file}`,
+      ...{ within, operator, original, becomes, occurrence },
+      why: 'No two names are alike, and of the order of two only the sign counts.',
+    })),
+  ),
 ]

@@ -1,0 +1,158 @@
+// Which paths and names the tools over files take and show, and where a text is in another one.
+import { ConfigurationError } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import { isUsableName, partsOf, pathText, quoted } from '../../../src/built-in/files/names/asked-path.ts'
+import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
+import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text/places-of.ts'
+
+describe('a path', () => {
+  it.each([
+    ['', []],
+    ['.', []],
+    ['a//b/./c/', ['a', 'b', 'c']],
+    ['../a', ['..', 'a']],
+    ['con', ['con']],
+    ['x'.repeat(4_000), ['x'.repeat(4_000)]],
+  ])('%j is of names', (path, parts) => {
+    expect(partsOf(path, 'linux')).toEqual(parts)
+    expect(pathText(parts)).toBe(parts.length === 0 ? '.' : parts.join('/'))
+  })
+
+  it.each([
+    ['a\nb', 'holds a control character'],
+    ['a\u007f', 'holds a control character'],
+    ['x'.repeat(4_001), 'is too long'],
+    ['/a', 'is absolute'],
+    ['\\a', 'is absolute'],
+    ['C:a', 'is absolute'],
+    ['a\\b', 'holds a backslash'],
+  ])('%j is refused', (path, why) => {
+    expect(() => partsOf(path, 'linux')).toThrow(
+      `The path ${quoted(path)} ${why}. Give it relative to the root folder, with / between names, as in src/index.ts.`,
+    )
+  })
+
+  it.each([
+    'a.',
+    'a ',
+    'a:b',
+    'a*',
+    'a?',
+    'a"',
+    'a<',
+    'a>',
+    'a|',
+    'con',
+    'NUL.txt',
+    'com1 .x',
+    'lpt9',
+    'aux',
+    'prn',
+    'conin$',
+    'CONOUT$',
+    'a~1',
+  ])('with the name %j is refused where Windows reads it', (name) => {
+    expect(() => partsOf(`a/${name}/b`, 'win32')).toThrow(
+      `holds the name ${JSON.stringify(name)}, which Windows reads differently`,
+    )
+    expect(partsOf(`a/${name}/b`, 'linux')).toEqual(['a', name, 'b'])
+  })
+
+  it.each(['..', 'a', 'console', 'com', 'a.con', 'a~', '.a'])(
+    'with the name %j is taken on Windows',
+    (name) => {
+      expect(partsOf(name, 'win32')).toEqual([name])
+    },
+  )
+
+  it.each([
+    ['a"b', '"a\\"b"'],
+    ['a\u202eb', '"a\ufffdb"'],
+    ['a\ud800', '"a\ufffd"'],
+    ['x'.repeat(200), `"${'x'.repeat(200)}"`],
+    ['x'.repeat(201), `"${'x'.repeat(200)}…"`],
+  ])('%j is quoted so that it is seen', (path, shown) => {
+    expect(quoted(path)).toBe(shown)
+  })
+
+  it('is of names that a line can hold', () => {
+    for (const name of ['a', 'é', '😀', 'a b']) expect(isUsableName(name)).toBe(true)
+    for (const name of ['a\nb', 'a\\b', 'a\ufffd', 'a\u0080', 'a\u2066', 'a\u{e0041}'])
+      expect(isUsableName(name)).toBe(false)
+  })
+})
+
+describe('what is shown of a folder', () => {
+  const shown = shownNames('t', ['node_modules/', '*.log', '/dist/a', 'b/c'], false)
+  it.each<[string, boolean, string | undefined]>([
+    ['a', false, undefined],
+    ['.a', false, 'hidden'],
+    ['node_modules', true, 'ignored'],
+    ['a/Node_Modules', true, 'ignored'],
+    ['node_modules', false, undefined],
+    ['a/x.LOG', false, 'ignored'],
+    ['dist/a', false, 'ignored'],
+    ['x/dist/a', false, undefined],
+    ['b/c', true, 'ignored'],
+    ['x/b/c', true, undefined],
+    ['.Tallystick-1.TMP', false, 'hidden'],
+  ])('%s (a folder: %s) is %s', (path, isFolder, why) => {
+    expect(shown.unshown(path.split('/'), isFolder)).toBe(why)
+  })
+
+  it('may be what is hidden, but for files that are being written', () => {
+    const all = shownNames('t', [], true)
+    expect([all.unshown(['.a'], false), all.unshown(['.tallystick-1.tmp'], false)]).toEqual([
+      undefined,
+      'hidden',
+    ])
+    expect([all.unshown(['.tallystick-1'], false), all.unshown(['a.tmp'], false)]).toEqual([
+      undefined,
+      undefined,
+    ])
+  })
+
+  it.each([
+    ['!a', 'begins with !. Leave out the glob that ignores too much instead'],
+    ['/', 'names nothing'],
+    ['', 'names nothing'],
+  ])('is not told by the glob %j', (glob, why) => {
+    const made = () => shownNames('t', [glob], false)
+    expect(made).toThrow(ConfigurationError)
+    expect(made).toThrow(`t: the glob ${JSON.stringify(glob)} in ignore ${why}.`)
+  })
+})
+
+describe('the places of a text in another one', () => {
+  it.each<[string, string, readonly number[]]>([
+    ['', 'abc', []],
+    ['a', '', []],
+    ['a', 'banana', [1, 3, 5]],
+    ['ana', 'banana', [1]],
+    ['aa', 'aaaaa', [0, 2]],
+    ['abcabd', 'abcabcabd', [3]],
+    ['aabaaac', 'aabaabaaac', [3]],
+    ['abab', 'abacabababab', [4, 8]],
+    ['aab', 'aaab', [1]],
+  ])('%j in %j', (sought, text, places) => {
+    expect(placesOf(sought, text)).toEqual(places)
+  })
+
+  const text = 'one\ntwo one one\n\none\nthree'
+  it.each<[string, number, readonly number[]]>([
+    ['one', 9, [1, 2, 4]],
+    ['one', 2, [1, 2]],
+    ['one', 0, []],
+    ['three', 9, [5]],
+    ['four', 9, []],
+    ['o', 9, [1, 2, 4]],
+    ['t', 9, [2, 5]],
+  ])('are in lines: %j, %i at most', (sought, count, lines) => {
+    expect(linesWith(sought, text, count)).toEqual(lines)
+  })
+
+  it('have the numbers of their lines', () => {
+    expect(lineNumbersOf(text, [0, 3, 4, 15, 16, 17, 20, 21, 25])).toEqual([1, 1, 2, 2, 3, 4, 4, 5, 5])
+    expect(lineNumbersOf('a', [0])).toEqual([1])
+  })
+})
