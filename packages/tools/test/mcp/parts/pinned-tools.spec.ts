@@ -12,9 +12,9 @@ describe('the tools that a person knows', () => {
     for (const each of [tool('a', '1'), tool('a', '2'), tool('b', '2')]) pins.see(each)
     expect(pins.all()).toEqual({ a: '1', b: '1' })
     expect(Object.keys(pins.all())).toEqual(['a', 'b'])
-    expect([tool('a', '1'), tool('a', '2'), tool('b', '2'), tool('c', '1')].map(pins.hasChanged)).toEqual([
-      ...[false, true, true, false],
-    ])
+    expect(
+      [tool('a', '1'), tool('a', '2'), tool('b', '2'), tool('c', '1')].map((each) => pins.hasChanged(each)),
+    ).toEqual([...[false, true, true, false]])
     pins.accept(tool('b', '2'))
     expect(pins.hasChanged(tool('b', '2'))).toBe(false)
     expect(pins.hasChanged(tool('b', '1'))).toBe(true)
