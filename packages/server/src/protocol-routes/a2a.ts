@@ -184,7 +184,7 @@ async function taskNow({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
   const view = new TaskView()
   const reader = new RunReader<A2aUpdate>(served.ledger, 0, a2aTable(view))
   for await (const event of served.ledger.read(runId)) reader.read(event)
-  await reader.rest()
+  await reader.endAtWait()
   return view.task
 }
 

@@ -28,7 +28,7 @@ export async function protocolAnswer<Out>(
   signal.addEventListener('abort', end)
   try {
     for await (const event of changes) {
-      const outs = event === caughtUp ? await reader.rest() : reader.read(event)
+      const outs = event === caughtUp ? await reader.endAtWait() : reader.read(event)
       if (event === caughtUp ? outs !== undefined : event.type === 'run_finished') return outs?.at(-1)
     }
     return undefined

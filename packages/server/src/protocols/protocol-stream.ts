@@ -34,8 +34,8 @@ export function protocolStream<Out>(
       changes: changesOf(reads.forReader(), runId, { after: 0 }),
       textOf: (event) => textOf(reader.read(event)) + (event.type === 'run_finished' ? protocol.ending : ''),
       isLast: ({ type }) => type === 'run_finished',
-      atRest: async () => {
-        const last = await reader.rest()
+      endAtWait: async () => {
+        const last = await reader.endAtWait()
         return last && textOf(last) + protocol.ending
       },
     },

@@ -153,7 +153,7 @@ export class RunMoves {
   }
 
   /** Returns the last moves of a stream that ends after the events so far, because the run waits. */
-  rest(waits: RunWaits): readonly RunMove[] {
+  movesAtWait(waits: RunWaits): readonly RunMove[] {
     return this.#state ? [...this.#endPart(), { type: 'run_waits', state: this.#state, waits }] : []
   }
 

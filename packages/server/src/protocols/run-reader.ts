@@ -29,12 +29,12 @@ export class RunReader<Out> {
   }
 
   /** Returns what comes last after the events so far, if the run waits for a command there. */
-  async rest(): Promise<readonly Out[] | undefined> {
+  async endAtWait(): Promise<readonly Out[] | undefined> {
     const { state, isWaiting } = this.#moves
     if (state === undefined || !isWaiting) return undefined
     const waits = await waitsOf(this.#ledger, state)
     const isHeld = waits.approvals.length > 0 || waits.deferred.length > 0 || waits.limit !== undefined
-    return isHeld ? [...this.#opening(), ...this.#outs(this.#moves.rest(waits))] : undefined
+    return isHeld ? [...this.#opening(), ...this.#outs(this.#moves.movesAtWait(waits))] : undefined
   }
 
   /** Returns what a stream begins with if it continues an earlier one. */

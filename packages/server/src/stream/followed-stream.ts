@@ -10,7 +10,7 @@ export interface Followed<Item> {
   /** Whether an item is the last one. */
   readonly isLast: (item: Item) => boolean
   /** Called when every recorded item was read: the text with which the stream ends there, if it does. */
-  readonly atRest?: () => Promise<string | undefined>
+  readonly endAtWait?: () => Promise<string | undefined>
 }
 
 /** What every stream of a server shares. */
@@ -36,7 +36,7 @@ const maxChunk = 65_536
  * a slow reader costs one chunk of memory, and one that has left costs nothing.
  */
 export function followedStream<Item>(
-  { changes, textOf, isLast, atRest }: Followed<Item>,
+  { changes, textOf, isLast, endAtWait }: Followed<Item>,
   { clock, heartbeatMs, stopping, report }: StreamHost,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
@@ -50,7 +50,7 @@ export function followedStream<Item>(
   /** Returns what the reader gets where no further item is there now, or none has come for long; `undefined` for nothing. */
   const pause = async (text: string, isLong: boolean): Promise<Taken | undefined> => {
     // Asked at every heartbeat, too: what a run waits for can be recorded by another one, which the stream does not follow.
-    const last = await atRest?.()
+    const last = await endAtWait?.()
     if (last !== undefined) return { text: text + last, ends: true }
     if (isLong) return { text: text + heartbeatFrame, ends: false }
     return text !== '' || stopping.aborted ? { text, ends: stopping.aborted } : undefined

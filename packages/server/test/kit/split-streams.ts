@@ -26,7 +26,7 @@ export function splitStreams<Out>(
     for (const event of events.slice(0, after)) outs(moves.next(event))
     const opening = after === 0 ? [] : outs(moves.reopen())
     const between = events.slice(after, until).flatMap((event) => outs(moves.next(event)))
-    const rest = moves.isWaiting && moves.state ? moves.rest(ownWaits(moves.state)) : []
+    const rest = moves.isWaiting && moves.state ? moves.movesAtWait(ownWaits(moves.state)) : []
     return [...opening, ...between, ...outs(rest)]
   }
   return [streamOf(0, cut), streamOf(cut, events.length)]
