@@ -13,7 +13,7 @@ function tried(odd: readonly string[]): readonly string[] {
   return odd.filter((_, index) => index % each === 0)
 }
 
-/** Ids as they stand in the path of a request line. */
+/** Ids as the path of a request line has them. */
 const inPaths = tried([
   '%',
   '%zz',
@@ -54,7 +54,7 @@ const inBodies = tried([
   'a\r\nb: c',
 ])
 
-/** A request whose path is sent as it stands. */
+/** A request whose path is sent unchanged. */
 async function send(
   office: Office,
   { method, path, body }: { readonly method: string; readonly path: string; readonly body?: unknown },
