@@ -164,6 +164,9 @@ const otherNames: Readonly<Record<keyof typeof makers, Readonly<Record<string, s
     ...{ parameters: 'input', schema: 'input', inputSchema: 'input', args: 'input' },
     ...{ run: 'execute', handler: 'execute', func: 'execute', invoke: 'execute', call: 'execute' },
     ...{ needsApproval: 'approval', requireApproval: 'approval', requiresApproval: 'approval' },
+    ...{ outputSchema: 'output', toModelOutput: 'toModel' },
+    ...{ heartbeatMs: 'quietMs', heartbeatTimeoutMs: 'quietMs', idleMs: 'quietMs' },
+    ...{ maxResultSize: 'maxResultChars', maxResultSizeChars: 'maxResultChars' },
   },
   httpFetch: { domains: 'origins', hosts: 'allow', timeout: 'timeoutMs' },
   sqlQuery: { file: 'path', database: 'path', limit: 'maxRows', timeout: 'timeoutMs' },
@@ -217,6 +220,44 @@ describe('an option of a tool', () => {
       }
     },
   )
+
+  it.each<[string, (given: object) => unknown, Readonly<Record<string, string>>]>([
+    [
+      'programs.sh',
+      (given) => makers.shell({ programs: { sh: given } }),
+      {
+        ...{ command: 'path', bin: 'path', arguments: 'args', allow: 'args', readOnly: 'read' },
+        ...{ effect: 'read', description: 'about' },
+      },
+    ],
+    [
+      'retry',
+      (given) => makers.defineTool({ retry: { maxAttempts: 2, ...given } }),
+      {
+        ...{ attempts: 'maxAttempts', retries: 'maxAttempts', maxRetries: 'maxAttempts' },
+        ...{ backoffMs: 'baseMs', initialDelayMs: 'baseMs', minTimeout: 'baseMs' },
+        ...{ maxBackoffMs: 'capMs', maxDelayMs: 'capMs', maxTimeout: 'capMs' },
+        ...{ retryOn: 'when', shouldRetry: 'when' },
+      },
+    ],
+  ])('of %s by the name of another library is refused, and named', (place, make, names) => {
+    for (const [other, meant] of Object.entries(names))
+      expect(() => make({ [other]: 'x' })).toThrow(`Did you mean ${place}.${meant}?`)
+  })
+
+  it('of retry takes its values, and no other', () => {
+    const fate = (retry: object): string =>
+      fateOf(() => makers.defineTool({ retry: { maxAttempts: 2, ...retry } }))
+    for (const name of ['baseMs', 'capMs', 'maxRetryAfterMs', 'maxTotalMs']) {
+      expect([0, 0.5, 1].map((value) => fate({ [name]: value }))).toEqual(['taken', 'taken', 'taken'])
+      expect([-1, '1', null].map((value) => fate({ [name]: value }))).toEqual([
+        'refused',
+        'refused',
+        'refused',
+      ])
+    }
+    expect([1, 1.5, 0].map((maxAttempts) => fate({ maxAttempts }))).toEqual(['taken', 'refused', 'refused'])
+  })
 
   it('may be left out', () => {
     for (const maker of makerNames) expect(fateOf(() => makers[maker]({}))).toBe('taken')

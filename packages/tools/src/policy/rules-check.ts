@@ -96,7 +96,7 @@ const rule: OptionCheck = fields<ApprovalRule>(
     decision,
     why: maybe(filledText),
   },
-  { tools: 'tool', verdict: 'decision', action: 'decision', reason: 'why', message: 'why', args: 'input' },
+  { verdict: 'decision', action: 'decision', reason: 'why', message: 'why', args: 'input' },
 )
 
 const call: OptionCheck = fields<RuledCall>({

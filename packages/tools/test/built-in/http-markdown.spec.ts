@@ -23,6 +23,29 @@ describe('blocks of a page', () => {
   })
 })
 
+describe('an element that is a block', () => {
+  it.each(['p', 'dl', 'figure', 'form', 'address', 'details', 'table'])(
+    '%s has empty lines around it',
+    (name) => {
+      expect(markdownOfHtml(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('a\n\nb\n\nc')
+    },
+  )
+
+  it.each([
+    ...['div', 'section', 'article', 'main', 'header', 'footer', 'nav', 'aside', 'dt', 'dd', 'figcaption'],
+    ...['fieldset', 'legend', 'summary', 'caption', 'center', 'hgroup', 'search', 'menu'],
+  ])('%s is on lines of its own', (name) => {
+    expect(markdownOfHtml(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('a\nb\nc')
+  })
+
+  it.each([
+    ...['script', 'style', 'noscript', 'template', 'svg', 'math', 'canvas', 'iframe', 'object', 'select'],
+    ...['textarea', 'audio', 'video', 'datalist'],
+  ])('%s is not seen', (name) => {
+    expect(markdownOfHtml(`a<${name}>b</${name}>c`, base, 99).markdown).toBe('ac')
+  })
+})
+
 describe('lists of a page', () => {
   it.each([
     ['<li>a', '- a'],
