@@ -90,7 +90,7 @@ export function unpackedEvents(envelope: SegmentEnvelope, body: Json): readonly 
   const alike = { ...same, ...envelopeOf(envelope) }
   return text.map((each, index) => {
     const at = envelope.at - (earlier?.[index] ?? 0)
-    return Object.assign({ text: each }, alike, { seq: firstSeq + index, at }) as unknown as RuntimeEvent
+    return { ...alike, text: each, seq: firstSeq + index, at } as unknown as RuntimeEvent
   })
 }
 

@@ -116,6 +116,10 @@ const headFields: Readonly<Record<keyof SegmentHead, (value: unknown) => boolean
 
 function requireHead(written: unknown): SegmentHead {
   const head = headFrom(written)
+  // Most heads are texts, of which only the call may have another form.
+  if (typeof written === 'string' && (head?.['call'] === undefined || headFields.call(head['call']))) {
+    return head as unknown as SegmentHead
+  }
   for (const name in head) if (!Object.hasOwn(headFields, name)) throw notHeld()
   if (!isSound(head ?? {})) throw notHeld()
   return head as unknown as SegmentHead

@@ -152,9 +152,10 @@ class MeasuredFold {
       this.#fold.add(event)
       this.#seq = event.seq
       this.#events++
-      // What a run begins with is in no snapshot of it.
-      if (this.#characters < charactersFar && event.type !== 'history_carried')
+      // What a run begins with is in no snapshot of it. Where it came far already, nothing depends on how much was said.
+      if (this.#events < eventsFar && event.type !== 'history_carried') {
         this.#characters += charactersOf(event)
+      }
     }
     if (event.seq > onEventAfter) onEvent?.(event)
   }
