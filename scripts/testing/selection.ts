@@ -65,7 +65,6 @@ export const longest: readonly string[] = [
   'packages/cli/test/one-writer.spec.ts',
   'packages/ledger/test/costs-of-a-turn.spec.ts',
   'packages/ledger/test/verify-tampered.spec.ts',
-  'packages/ledger/test/inbox-end.spec.ts',
   'packages/replay/test/regression.spec.ts',
   'packages/providers/test/readings-replay.spec.ts',
   'packages/ledger/test/wal-checkpointer.spec.ts',

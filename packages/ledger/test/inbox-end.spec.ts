@@ -1,6 +1,7 @@
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Ledger } from '@tallystick/core'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { unheard } from './support/joining-cases.ts'
 import { tamper } from './support/raw-database.ts'
 import { recorded, verified } from './support/recorded.ts'
@@ -15,7 +16,7 @@ function open(path: string): Ledger {
 describe('the inbox of a run that ends', () => {
   it('is read: input that joins from another process is heard, however close to the end it comes', async () => {
     const path = temporaryFile()
-    expect(await unheard(open(path), open(path), 20)).toEqual([])
+    expect(await unheard(open(path), open(path), effort({ quick: 5, thorough: 20 }))).toEqual([])
   })
 
   it('is named by verify where it holds an unread entry', async () => {
