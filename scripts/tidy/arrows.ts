@@ -8,8 +8,7 @@ interface Import {
   readonly line: number
 }
 
-/** What the tests of every package share: how far a test run looks, with which seed, texts of any
- * characters, and how a program becomes one file. */
+/** What the tests of every package share: random texts, one file of a program, how far a test run looks, with which seed. */
 const sharedByTests = new Set([
   'scripts/testing/any-text.ts',
   'scripts/testing/bundle-program.ts',

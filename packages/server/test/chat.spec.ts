@@ -55,6 +55,30 @@ describe('a chat of the AI SDK', () => {
     expect(chat.messages[3]?.metadata).toMatchObject({ reason: 'answered', runId: runs[0]?.runId })
   })
 
+  it('takes a message with the same id once, unless it is written again or replaced', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'One.', 'Two.', 'Three.', 'Four.')] })
+    const say = async (
+      id: string,
+      more: { readonly text?: string; readonly [field: string]: unknown } = {},
+    ) => {
+      const { text = 'Hi.', ...fields } = more
+      const messages = [{ id: 'm1', role: 'user', parts: [{ type: 'text', text }] }]
+      const response = await office.send('/chat/teller', 'ada', { id, messages, ...fields })
+      const body = await response.text()
+      const deltas = [...body.matchAll(/"delta":"([^"]*)"/g)].map(([, delta]) => delta)
+      return { status: response.status, said: response.ok ? deltas.join('') : body }
+    }
+    const first = await say('c1')
+    expect(first).toEqual({ status: 200, said: 'One.' })
+    expect(await say('c1')).toEqual(first)
+    expect((await say('c2')).said).toBe('Two.')
+    const other = await say('c1', { text: 'Something else.' })
+    expect([other.status, other.said]).toEqual([409, expect.stringContaining('key_used')])
+    expect((await say('c1', { text: 'Something else.', messageId: 'm1' })).said).toBe('Three.')
+    expect((await say('c1', { trigger: 'regenerate-message', messageId: 'a' })).said).toBe('Four.')
+    expect(office.reported).toEqual([])
+  })
+
   it('decides about a call, and the run continues in the same message', async () => {
     const office = await openOffice()
     const chat = chatOf(office, ['office', 'c1'])

@@ -70,7 +70,7 @@ async function send(
   return await new Promise((resolve, reject) => {
     const sent = request(options, (response) => {
       const { statusCode: status = 0, headers: answered } = response
-      const type = String(answered['content-type'] ?? '')
+      const type = answered['content-type'] ?? ''
       // A stream without end was accepted: it is about something that exists.
       if (type.startsWith('text/event-stream')) {
         resolve({ status, type, text: '' })

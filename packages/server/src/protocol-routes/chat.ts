@@ -1,4 +1,6 @@
 import type { Hono } from 'hono'
+import { omitUndefined } from '@tallystick/core/kit'
+import { callerKey } from '../access/caller-key.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal } from '../access/principal.ts'
@@ -8,6 +10,7 @@ import {
   chatBody,
   decisionsOf,
   inputOf,
+  messageKeyOf,
   uiMessageHeaders,
   uiMessageProtocol,
   type ChatBody,
@@ -63,7 +66,11 @@ async function begin(
   }
   const again = body.trigger === 'regenerate-message' ? await stepBack(served, principal, body.id) : {}
   const order = { agent, input: inputOf(last), sessionId: body.id, ...again }
-  const { id } = await startRun(served, principal, order, headers)
+  const idempotencyKey = headers.idempotencyKey ?? callerKey(principal, messageKeyOf(body))
+  const { id } = await startRun(served, principal, order, {
+    ...headers,
+    ...omitUndefined({ idempotencyKey }),
+  })
   return { runId: id, after: 0 }
 }
 

@@ -141,10 +141,16 @@ export class RunMoves {
     return [...this.#movesBefore(event), ...this.#textMoves(event), ...this.#movesOf(event)]
   }
 
-  /** Returns the first moves of a stream that continues after the events so far, which another stream has shown. */
+  /**
+   * Returns the first moves of a stream that continues after the events so far, which another stream has shown. A step that
+   * has shown nothing begins again: its reader may have kept nothing of it, and would take a later part for one of the step
+   * before, which is gone when the step is withdrawn.
+   */
   reopen(): readonly RunMove[] {
     this.#open = undefined
-    return this.#state ? [{ type: 'run_reopened', state: this.#state }] : []
+    if (this.#state === undefined) return []
+    const isUnseen = this.#isInStep && !this.#hasContent
+    return [{ type: 'run_reopened', state: this.#state }, ...(isUnseen ? this.#beginStep() : [])]
   }
 
   /** Whether the run waits for a command after the events so far. */

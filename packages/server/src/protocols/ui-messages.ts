@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import type { UserPart } from '@tallystick/core/vocabulary'
+import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
 import { RefusedRequestError } from '../http/problem.ts'
 import { streamHeaders } from '../stream/sse-frame.ts'
 import type { RunProtocol } from './protocol-stream.ts'
@@ -44,6 +44,8 @@ export interface ChatBody {
   readonly id: string
   readonly messages: readonly UiMessage[]
   readonly trigger?: 'submit-message' | 'regenerate-message' | undefined
+  /** The message that is written again, or replaced. Its id was sent before. */
+  readonly messageId?: string | null | undefined
 }
 
 const part: z.ZodType<UiPart> = z.looseObject({
@@ -63,7 +65,18 @@ export const chatBody: z.ZodType<ChatBody> = z.looseObject({
   id: z.string().regex(/\S/, 'is empty').max(200),
   messages: z.array(z.looseObject({ id: z.string(), role: z.string(), parts: z.array(part) })).min(1),
   trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
+  messageId: z.string().nullish(),
 })
+
+/**
+ * Returns the key under which the last message takes effect once: a page that repeats a request sends the same id.
+ * `undefined` for a message that is written again or replaced, since its id was sent before.
+ */
+export function messageKeyOf({ id, messages, trigger, messageId }: ChatBody): string | undefined {
+  const last = messages.at(-1)?.id ?? ''
+  const isFirst = trigger !== 'regenerate-message' && (messageId ?? undefined) === undefined
+  return isFirst && last !== '' ? `chat:${digestOf(['message of chat', id, last])}` : undefined
+}
 
 /** Returns what a user says in a message of the chat. */
 export function inputOf({ parts }: UiMessage): readonly UserPart[] {

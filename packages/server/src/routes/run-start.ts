@@ -108,7 +108,7 @@ async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: 
       throw new RefusedRequestError(
         409,
         'key_used',
-        `This Idempotency-Key began run ${runId} before, with another agent or input. Give each order a key of its own.`,
+        `This Idempotency-Key, or this id of a message, began run ${runId} before, with another agent or input. Give each order a key, and each message an id, of its own.`,
       )
     }
     if (event.type === 'input_received') return
