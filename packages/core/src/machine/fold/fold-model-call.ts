@@ -143,8 +143,8 @@ function contextAfter(
     return { contextTokens, reportedTokens: state.reportedTokens, estimateFactor }
   const estimated = state.contextTokens - state.reportedTokens
   const real = inputTokens - state.reportedTokens
-  const isTelling = estimated >= LEARNING_TOKENS_MIN && !showsOtherMessages(state.attempt.change)
-  const learned = isTelling ? (estimateFactor * real) / estimated : estimateFactor
+  const isSignificant = estimated >= LEARNING_TOKENS_MIN && !showsOtherMessages(state.attempt.change)
+  const learned = isSignificant ? (estimateFactor * real) / estimated : estimateFactor
   return {
     contextTokens,
     reportedTokens: contextTokens,
