@@ -9,8 +9,9 @@ export function profileTables(rows: readonly Row[]): string {
   return rows.map(profileTable).join('\n\n')
 }
 
-function profileTable({ entry: { of, params }, subject, reports }: Row): string {
+function profileTable({ entry: { of, params }, subject, reports, error }: Row): string {
   const title = `${of.name} ${paramsText(params)}, ${subject}`
+  if (error !== undefined) return `${title}: failed`
   const [report] = reports
   if (report?.profile === undefined) return `${title}: not profiled, since other processes do the work`
   const { units } = report.measurement
