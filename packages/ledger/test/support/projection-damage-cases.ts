@@ -10,7 +10,7 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
   async 'name a run that cannot be read, which adds nothing to any sum'(bed) {
     const ledger = bed.open()
     const [, damaged] = await recordSome(ledger, 3)
-    // Of a row that holds several events the first is named.
+    // Of a row that holds several events the first is named, which may come before the fifth.
     await bed.tamper(
       `update payload set salt = (select salt from payload order by pos limit 1) where pos = (
         select pos from event where run_id = '${damaged}' and seq >= 5 order by seq limit 1)`,
@@ -24,7 +24,7 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
           status: 'unreadable',
           seq: 34,
           code: 'ledger_damaged',
-          message: expect.stringContaining(`Run ${damaged} is damaged at seq 4`) as string,
+          message: expect.stringMatching(new RegExp(`^Run ${damaged} is damaged at seq [45]:`)) as string,
         },
       ])
       expect(spending).toMatchObject([{ calls: 4 }])
