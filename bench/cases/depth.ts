@@ -34,8 +34,10 @@ async function measureDepth(trial: Trial): Promise<Measurement> {
   const script = turnsScript(turns, () => performance.now() > endsAt)
   const opened = await openWarm(trial, script)
   const before = residentMiB()
-  endsAt = performance.now() + trial.limitMs
-  const { value, ...took } = await metered(() => opened.run())
+  const { value, ...took } = await metered(() => {
+    endsAt = performance.now() + trial.limitMs
+    return opened.run()
+  })
   endsAt = Infinity
   const facts = { 'MiB more than before the run': Math.max(0, peakMiB() - before) }
   if (value.replies !== turns && took.wallMs < trial.limitMs) {
