@@ -22,6 +22,7 @@ export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgre
 /** Tests that start many processes, or write large ledgers: too slow for a run that is to take a minute and a half on two cores. */
 export const thoroughOnly: readonly string[] = [
   'examples/demo/test/chat-page.spec.ts',
+  'examples/demo/test/chat-tabs.spec.ts',
   'examples/demo/test/crash.spec.ts',
   'examples/demo/test/demo-endings.spec.ts',
   'examples/file-ledger/test/file-ledger.spec.ts',

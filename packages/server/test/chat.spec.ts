@@ -105,6 +105,26 @@ describe('a chat of the AI SDK', () => {
     )
   })
 
+  it('shows the question to a page that opens while the run waits, and takes its decision', async () => {
+    const office = await openOffice()
+    const first = chatOf(office, ['office', 'c1'])
+    await first.sendMessage({ text: 'Pay.' })
+    const [said, shown] = first.messages
+    for (const kept of [[], [said!], [said!, shown!]].map((each) => structuredClone(each))) {
+      const page = chatOf(office, ['office', 'c1'], 'ada', [...kept])
+      await page.resumeStream()
+      expect(page.messages.at(-1)).toMatchObject({ id: first.messages[1]?.id, role: 'assistant' })
+      expect(textIn(page.messages.at(-1))).toBe('I pay. ')
+      expect(page.messages.map(({ role }) => role).slice(0, -1)).toEqual(kept.length === 0 ? [] : ['user'])
+    }
+    const second = chatOf(office, ['office', 'c1'])
+    await second.resumeStream()
+    const asked = second.messages[0]?.parts.find((part) => part.type === 'dynamic-tool')
+    await second.addToolApprovalResponse({ id: asked?.approval?.id ?? '', approved: true })
+    await second.sendMessage()
+    expect(textIn(second.messages[0])).toBe('I pay. |Payment: 5 USD paid')
+  })
+
   it('denies a call, and the model reads why', async () => {
     const office = await openOffice()
     const chat = chatOf(office, ['office', 'c1'])

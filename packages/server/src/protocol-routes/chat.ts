@@ -39,11 +39,11 @@ export function addChat(app: Hono<RequestScope>, served: Served): void {
     const runId = await lastRunOf(served.ledger, context.req.param('chat'))
     if (runId === undefined || !(await isVisible(served.ledger, principal, runId))) return nothing()
     const status = await statusOf(served.ledger, await stateAt(served.ledger, runId))
-    return status === 'done' || status === 'suspended' ? nothing() : chatStream(served, { runId, after: 0 })
+    return status === 'done' ? nothing() : chatStream(served, { runId, after: 0 })
   })
 }
 
-/** The response if no run is under way: the client has the whole chat. */
+/** The response if the last run has ended: the client has the whole chat. */
 function nothing(): Response {
   return new Response(null, { status: 204 })
 }
