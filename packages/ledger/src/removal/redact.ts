@@ -3,7 +3,7 @@ import { option, requireOptions } from '@tallystick/core/kit'
 import { removableStoreOf, type RemovableStore } from './removable-store.ts'
 import { segmentsOf } from '../content/event/decoded-events.ts'
 import type { StoredSegment } from '../record/stored-row.ts'
-import { removalsOf } from './removals-of.ts'
+import { takeAway } from './removals-of.ts'
 
 /** How many events are read, and taken away, at once. */
 const eventsAtOnce = 512
@@ -72,7 +72,7 @@ export async function redact(
         (segment) =>
           segment.payload !== undefined && isWithin(segment, { fromSeq, toSeq }) && isChosen(segment, chosen),
       )
-    if (due.length > 0) removed += await store.remove(removalsOf(due, taking))
+    if (due.length > 0) removed += await takeAway(store, due, taking)
   }
   return removed
 }

@@ -4,10 +4,10 @@ import { hexOf } from '../record/chain.ts'
 import { segmentsOf } from '../content/event/decoded-events.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
-import type { StoredRow } from '../record/stored-row.ts'
+import type { StoredRow, StoredSegment } from '../record/stored-row.ts'
 import type { EndedRun, Batch, RemovableQuery, RemovableStore } from './removable-store.ts'
 import type { Removal } from '../record/removal.ts'
-import { removalsOf, type Taking } from './removals-of.ts'
+import { eventsIn, removalsOf, takeAway, type Taking } from './removals-of.ts'
 
 /** How long what is kept, by class, in milliseconds from when it was recorded. A class that is not named stays for ever. */
 export interface RetentionAges {
@@ -67,15 +67,16 @@ export async function applyRetention(
   const { now = Date.now(), by = 'retention', reason, dryRun = false, onProgress } = options
   const report = { deltas: 0, content: 0, runs: 0, events: 0 }
   const taking = { at: now, by, ...(reason !== undefined && { reason }) }
-  const remove = async (removals: readonly Removal[]): Promise<number> =>
-    dryRun
-      ? removals.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0)
-      : await store.remove(removals)
+  const expiring = { kind: 'expired', ...taking } as const
+  const drop = async (removal: Removal): Promise<number> =>
+    dryRun ? eventsIn([removal]) : await store.remove([removal])
+  const expire = async (due: readonly StoredSegment[]): Promise<number> =>
+    dryRun ? eventsIn(removalsOf(due, expiring)) : await takeAway(store, due, expiring)
   const reportProgress = (): void => onProgress?.({ ...report })
   // Whole runs first: what goes with them need not be masked before.
   if (ages.factsMs !== undefined) {
     for await (const removal of dropped(store, now - ages.factsMs, taking)) {
-      report.events += await remove([removal])
+      report.events += await drop(removal)
       report.runs++
       reportProgress()
     }
@@ -85,8 +86,8 @@ export async function applyRetention(
     ['content', contentTypes, ages.contentMs],
   ] as const) {
     if (ageMs === undefined) continue
-    for await (const removals of expired(store, { types, before: now - ageMs }, taking)) {
-      report[name] += await remove(removals)
+    for await (const due of expired(store, { types, before: now - ageMs })) {
+      report[name] += await expire(due)
       reportProgress()
     }
   }
@@ -131,18 +132,17 @@ async function* dropped(store: RemovableStore, before: number, taken: Taken): As
 async function* expired(
   store: RemovableStore,
   asked: Pick<RemovableQuery, 'types' | 'before'>,
-  taken: Taken,
-): AsyncGenerator<readonly Removal[]> {
+): AsyncGenerator<readonly StoredSegment[]> {
   for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
     const batch: Batch<StoredRow> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
     afterPos = batch.next
-    const due = batch.items
+    // Removals of one run follow each other, whatever was written between its events.
+    const items = [...Map.groupBy(batch.items, ({ runId }) => runId).values()].flat()
+    const due = items
       .flatMap(segmentsOf)
       .filter(
         ({ type, at, payload }) => payload !== undefined && at < asked.before && asked.types.includes(type),
       )
-    const runs = Map.groupBy(due, ({ runId }) => runId)
-    const removals = [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))
-    if (removals.length > 0) yield removals
+    if (due.length > 0) yield due
   }
 }

@@ -9,6 +9,7 @@ import { type SessionPlace } from '@tallystick/core/store-kit'
 import { auditSourceOf, type AuditSource, type StoredRun } from '../record/audit-source.ts'
 import { hexOf, rowDigest } from '../record/chain.ts'
 import { projectionAuditOf, type ProjectionAudit } from './projection-audit.ts'
+import { CoveringRemovals } from './covering-removals.ts'
 import { EventAudit } from './event-audit.ts'
 import { FamilyAudit } from './family-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
@@ -215,12 +216,14 @@ async function auditRows(
   const run = await source.run(runId)
   if (run === undefined) throw new RunNotFoundError(runId)
   for (const number of run.facts) progress.facts.add(number)
+  const removals = await CoveringRemovals.of(source.removals(runId))
   const laws = new EventAudit()
   let last: Link = genesis
   let firstPos = 0
   let session: SessionPlace | undefined
   for await (const stored of source.events(runId, run.lastSeq)) {
-    const broken = linkFault(last, stored) ?? (await eventsFault(stored, { laws, progress, projections }))
+    const broken =
+      linkFault(last, stored) ?? (await eventsFault(stored, { laws, progress, projections, removals }))
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     last = stored
     if (stored.seq > 1) continue
@@ -238,13 +241,17 @@ interface Audit {
   readonly laws: EventAudit
   readonly progress: Progress
   readonly projections: ProjectionAudit | undefined
+  /** Read before the events, so that all that they cover is gone from these. */
+  readonly removals: CoveringRemovals
 }
 
 /** The laws over the events of a row, and what was projected after each of them. */
 async function eventsFault(stored: StoredRow, audit: Audit): Promise<Fault | undefined> {
-  const { laws, progress, projections } = audit
+  const { laws, progress, projections, removals } = audit
   try {
     for (const events of decodedSegments(stored)) {
+      const covered = removals.faultOf(events)
+      if (covered) return covered
       if (arePieces(stored, events, projections) && laws.takePieces(events)) {
         progress.events += events.length
         continue

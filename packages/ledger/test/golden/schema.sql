@@ -25,7 +25,7 @@ segment as (
 select run_id, first + n as seq, epoch, turn, tool_call_id, type, v,
   at - case when last > first then coalesce(json_extract(body, '$.earlier[' || n || ']'), 0) else 0 end as at,
   case when last > first
-    then json_set(json_extract(body, '$.same'), '$.text', json_extract(body, '$.text[' || n || ']'))
+    then json_set(json_extract(body, '$.same'), '$.text', body -> ('$.text[' || n || ']'))
     else body end as body
 from segment join place on n <= last - first;
 CREATE TRIGGER content_once before insert on content for each row when exists (select 1 from content where digest = new.digest) begin select raise(abort, 'tallystick: contents are never changed'); end;
@@ -39,12 +39,14 @@ CREATE TRIGGER event_states after insert on event for each row when new.once_key
   insert into fact (run, number) 
   select run, ((turn * 64 + attempt) * 4096 + ordinal) * 512 + coalesce(start, 511) as number from (
     select run, json_extract(said, '$[0]') as turn, json_extract(said, '$[1]') as attempt, json_extract(said, '$[2]') as ordinal,
-      json_extract(said, '$[3]') as start, json_array_length(said) as told
+      json_extract(said, '$[3]') as start, json_array_length(said) as told,
+      coalesce(json_type(said, '$[3]'), 'integer') as written
     from (select '[' || replace(replace(substr(new.once_key, instr(new.once_key, ' ') + 39), '_', ','), ' ', ',') || ']' as said, first.pos - (first.seq - coalesce(first.first_seq, first.seq)) as run from (
         select pos, seq, first_seq from event where run_id = new.run_id order by seq limit 1) as first where true
         and substr(new.once_key, instr(new.once_key, ' ') + 1, 38) = 'call_' || replace(new.run_id, '-', '') || '_'
         and json_valid('[' || replace(replace(substr(new.once_key, instr(new.once_key, ' ') + 39), '_', ','), ' ', ',') || ']'))
-  ) where told in (3, 4) and turn < 16777216 and attempt < 64 and ordinal < 4096 and coalesce(start, 0) < 511;
+  ) where told in (3, 4) and turn < 16777216 and attempt < 64 and ordinal < 4096
+    and written = 'integer' and coalesce(start, 0) between 0 and 510;
 end;
 CREATE TRIGGER event_stays before update on event for each row begin select raise(abort, 'tallystick: events are never changed'); end;
 CREATE TRIGGER fact_remains before delete on fact for each row when exists (select 1 from run where run.pos = old.run and not exists (

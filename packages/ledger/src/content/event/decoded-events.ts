@@ -1,6 +1,7 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import { type Json } from '@tallystick/core/vocabulary'
 import type { StoredRemoval } from '../../record/removal.ts'
+import { maxEventsOfRow } from '../../record/envelope.ts'
 import { storedRow, type EventRow } from '../../record/event-row.ts'
 import { holdsSegments, isPlainSeveral, isWholeSeveral } from '../../record/several/several-form.ts'
 import { eventOf, isSegment, type StoredRow, type StoredSegment } from '../../record/stored-row.ts'
@@ -120,8 +121,8 @@ function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referr
 
 /**
  * What a row holds, in order of seq, as far as it can be read: where its payload is gone, or the key to it, with what is
- * left of each event. Throws `LedgerDamagedError` where a removal, a content or the seal is not what was written, and
- * what `JSON.parse` throws where the bytes are no JSON.
+ * left of each event. Throws `LedgerDamagedError` where a removal, a content or the seal is not what was written, or
+ * the bytes are no JSON.
  */
 export function decodedEvents(stored: StoredRow): readonly RuntimeEvent[] {
   if (isSegment(stored)) return eventsOfSegment(stored)
@@ -136,16 +137,19 @@ export function decodedSegments(stored: StoredRow): readonly (readonly RuntimeEv
   try {
     return plainSegments(stored, payload.body)
   } catch (error) {
-    if (error instanceof SyntaxError) throw error
     throw damaged(stored, messageOf(error))
   }
 }
 
 /**
  * The segments of a row, each as if it were a row of its own, and such a row itself where it holds none. Throws
- * `LedgerDamagedError` where its body does not hold them.
+ * `LedgerDamagedError` where its body does not hold them, or it says that it holds more events than a row can.
  */
 export function segmentsOf(stored: StoredRow): readonly StoredSegment[] {
+  const { firstSeq = stored.seq, seq } = stored
+  if (firstSeq > seq || seq - firstSeq >= maxEventsOfRow) {
+    throw damaged(stored, `its row is said to begin at seq ${firstSeq} and to end at ${seq}`)
+  }
   if (isSegment(stored)) return [stored]
   try {
     return segmentsIn(stored)
@@ -154,24 +158,30 @@ export function segmentsOf(stored: StoredRow): readonly StoredSegment[] {
   }
 }
 
+/** The message of a `SyntaxError` quotes what it could not parse, and no error says what an event says. */
 function messageOf(error: unknown): string {
+  if (error instanceof SyntaxError) return 'what it says is no JSON'
   return error instanceof Error ? error.message : 'its body cannot be opened'
 }
 
 function eventsOfSegment(stored: StoredSegment): readonly RuntimeEvent[] {
+  try {
+    return readEvents(stored)
+  } catch (error) {
+    throw error instanceof LedgerDamagedError ? error : damaged(stored, messageOf(error))
+  }
+}
+
+function readEvents(stored: StoredSegment): readonly RuntimeEvent[] {
   const { payload, firstSeq } = stored
   if (payload === undefined) return eventsWith(stored, factsOf(stored))
   if (firstSeq === undefined && isPlain(payload.body)) return [eventOf(stored, payload.body)]
-  const text = isPlain(payload.body) ? (JSON.parse(textOf(payload.body)) as Json) : undefined
-  try {
-    const { fields, isWhole } =
-      text === undefined ? decodedFields(stored, payload.body) : { fields: text, isWhole: true }
-    return isWhole && firstSeq !== undefined
-      ? unpackedEvents(stored, fields as Json)
-      : eventsWith(stored, fields as object)
-  } catch (error) {
-    throw damaged(stored, messageOf(error))
-  }
+  const { fields, isWhole } = isPlain(payload.body)
+    ? { fields: JSON.parse(textOf(payload.body)) as object, isWhole: true }
+    : decodedFields(stored, payload.body)
+  return isWhole && firstSeq !== undefined
+    ? unpackedEvents(stored, fields as Json)
+    : eventsWith(stored, fields)
 }
 
 /** What is left of each event of a row whose payload was taken away. */

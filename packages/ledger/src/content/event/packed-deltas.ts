@@ -90,6 +90,7 @@ export function unpackedEvents(envelope: SegmentEnvelope, body: Json): readonly 
   const alike = { ...same, ...envelopeOf(envelope) }
   return text.map((each, index) => {
     const at = envelope.at - (earlier?.[index] ?? 0)
+    // A spread keeps a field that is called __proto__; to assign it would change the prototype.
     return { ...alike, text: each, seq: firstSeq + index, at } as unknown as RuntimeEvent
   })
 }

@@ -15,7 +15,7 @@ import { textOf } from './stored-body.ts'
 
 /**
  * The events of each segment of a row of which nothing is sealed and nothing was taken away. Throws where the body does
- * not hold them, and what `JSON.parse` throws where it is no JSON.
+ * not hold them, or is no JSON.
  */
 export function plainSegments(row: StoredRow, body: Uint8Array): readonly (readonly RuntimeEvent[])[] {
   const { heads, segments } = Object(JSON.parse(textOf(body))) as Partial<Record<string, unknown>>

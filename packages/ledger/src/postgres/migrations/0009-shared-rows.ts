@@ -127,8 +127,15 @@ end
 $$`
 }
 
-/** `body` is null where it was taken away or is sealed. */
+/**
+ * `body` is null where it was taken away or is sealed. Functions of Postgres refuse JSON that has a NUL or half a surrogate pair in
+ * a text. So segments are told apart by their lines, and of packed deltas every escape by number is read as a plain text, and
+ * written as it was again.
+ */
 function eachEvent(place: string): string {
+  const safe = String.raw`replace(replace(body, '\\', '\/'), '\u', '\u005cu')::json`
+  const restored = (text: string): string =>
+    String.raw`replace(replace(${text}, '\u005cu', '\u'), '\/', '\\')`
   return `create view ${place}.each_event as
 with said as (
   select event.*, payload.body, event.type = 'several' and event.first_seq is not null as is_several
@@ -140,7 +147,7 @@ with said as (
   union all
   select run_id, first_seq + through - events, first_seq + through - 1, epoch, turn,
     'call_' || replace(run_id, '-', '') || '_' || call, told, coalesce(version, 1), at - coalesce(earlier, 0),
-    case when json_typeof(saying) = 'object' then saying::text end
+    case when saying like '{%' then rtrim(saying, ',') end
   from said cross join lateral (
     select saying, events, (sum(events) over (order by place))::bigint as through, told, call, version, earlier
     from (
@@ -151,23 +158,24 @@ with said as (
       from (
         select saying, place, case json_typeof(written) when 'object' then written end as head,
           case json_typeof(written) when 'string' then written #>> '{}' end as words
-        from rows from (
-          json_array_elements(convert_from(body, 'UTF8')::json -> 'heads'),
-          json_array_elements(convert_from(body, 'UTF8')::json -> 'segments')
+        from string_to_array(convert_from(body, 'UTF8'), chr(10)) as lines cross join lateral rows from (
+          json_array_elements((lines[1] || ']}')::json -> 'heads'), unnest(lines[2:])
         ) with ordinality as given (written, saying, place)
+        where written is not null
       ) as each
     ) as counted
   ) as part
   where is_several
 )
 select run_id, first + n as seq, epoch, turn, tool_call_id, type, v,
-  at - case when last > first then coalesce((body::json -> 'earlier' ->> n)::bigint, 0) else 0 end as at,
+  at - coalesce((packed -> 'earlier' ->> n)::bigint, 0) as at,
   case
-    when last > first and body is not null then (
-      select json_object_agg(field.key, field.value)::text
-      from (select * from json_each(body::json -> 'same') union all select 'text', body::json -> 'text' -> n) as field
+    when packed is not null then (
+      select ${restored('json_object_agg(field.key, field.value)::text')}
+      from (select * from json_each(packed -> 'same') union all select 'text', packed -> 'text' -> n) as field
     )
     else body
   end as body
-from segment cross join lateral generate_series(0, (last - first)::int) as n`
+from segment cross join lateral (select case when last > first then ${safe} end as packed) as spread
+  cross join lateral generate_series(0, (last - first)::int) as n`
 }

@@ -182,7 +182,7 @@ function eventsOf(row: FoundRow): readonly RuntimeEvent[] | undefined {
   try {
     return checkedEvents(row)
   } catch (error) {
-    if (error instanceof TallystickError || error instanceof SyntaxError) return undefined
+    if (error instanceof TallystickError) return undefined
     throw error
   }
 }

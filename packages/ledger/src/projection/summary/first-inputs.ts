@@ -58,7 +58,7 @@ function soundEvents<Events>(read: () => readonly Events[]): readonly Events[] {
     return read()
   } catch (error) {
     // Damaged: verify names the place.
-    if (error instanceof TallystickError || error instanceof SyntaxError) return []
+    if (error instanceof TallystickError) return []
     throw error
   }
 }

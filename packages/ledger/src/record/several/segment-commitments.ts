@@ -80,8 +80,8 @@ class SegmentSalts {
 
 /**
  * The payload without some of its segments: their commitments stay, so that the chain holds, and the salts of the others
- * in the place of the one that all were derived from, so that a guess at what is gone cannot be confirmed. Throws where the
- * payload is not written as one of segments is.
+ * in the place of the one that all were derived from, so that a guess at what is gone cannot be confirmed. The payload itself
+ * where none of them is taken. Throws where it is not written as one of segments is.
  */
 export function withoutSegments(
   payload: SeveralPayload,
@@ -89,6 +89,7 @@ export function withoutSegments(
 ): SeveralPayload {
   const lines = segmentLines(payload.body)
   if (lines === undefined) throw new Error('its body does not hold the events of its row')
+  if (!lines.segments.some((line, index) => isTaken(index) && !isGone(line))) return payload
   const salts = new SegmentSalts(payload.salt)
   const opened = lines.segments.map((line, index) => {
     const before = lines.opened?.[index]

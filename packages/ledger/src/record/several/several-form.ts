@@ -146,6 +146,7 @@ function openedTail(opened: readonly string[]): string {
 function isOpened(segments: readonly Uint8Array[], opened: readonly string[]): boolean {
   return (
     segments.length === opened.length &&
+    segments.some(isGone) &&
     opened.every((each, index) => {
       const line = segments[index] as Uint8Array
       return (isGone(line) ? hexCommitment : hexSalt).test(each)

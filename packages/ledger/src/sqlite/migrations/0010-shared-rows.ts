@@ -41,11 +41,13 @@ const numbersOf = (row: string): string =>
 const numbered = (row: string, from: string): string => `
   select run, ((turn * 64 + attempt) * 4096 + ordinal) * 512 + coalesce(start, 511) as number from (
     select run, json_extract(said, '$[0]') as turn, json_extract(said, '$[1]') as attempt, json_extract(said, '$[2]') as ordinal,
-      json_extract(said, '$[3]') as start, json_array_length(said) as told
+      json_extract(said, '$[3]') as start, json_array_length(said) as told,
+      coalesce(json_type(said, '$[3]'), 'integer') as written
     from (select ${numbersOf(row)} as said, ${from}
         and substr(${row}.once_key, instr(${row}.once_key, ' ') + 1, 38) = 'call_' || replace(${row}.run_id, '-', '') || '_'
         and json_valid(${numbersOf(row)}))
-  ) where told in (3, 4) and turn < 16777216 and attempt < 64 and ordinal < 4096 and coalesce(start, 0) < 511`
+  ) where told in (3, 4) and turn < 16777216 and attempt < 64 and ordinal < 4096
+    and written = 'integer' and coalesce(start, 0) between 0 and 510`
 
 const isOfCall = (row: string): string =>
   `${row}.once_key is not null and ${row}.type in ('tool_started', 'tool_result')`
@@ -143,6 +145,6 @@ segment as (
 select run_id, first + n as seq, epoch, turn, tool_call_id, type, v,
   at - case when last > first then coalesce(json_extract(body, '$.earlier[' || n || ']'), 0) else 0 end as at,
   case when last > first
-    then json_set(json_extract(body, '$.same'), '$.text', json_extract(body, '$.text[' || n || ']'))
+    then json_set(json_extract(body, '$.same'), '$.text', body -> ('$.text[' || n || ']'))
     else body end as body
 from segment join place on n <= last - first`

@@ -1,0 +1,81 @@
+import { LedgerDamagedError, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { redact, verifyRun } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { segmentLines } from '../src/record/several/several-form.ts'
+import { attackedRowCases } from './support/attacked-row-cases.ts'
+import { forgeRun } from './support/forged-ledger.ts'
+import { tamper, withRaw } from './support/raw-database.ts'
+import type { SharedRowBed } from './support/shared-row-cases.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+function bed(): SharedRowBed {
+  const path = temporaryFile()
+  return {
+    open: () => sqliteLedger(path, { oneWriter: false }),
+    rows: async (query) =>
+      withRaw(path, (database) =>
+        database.prepare<[], Record<string, unknown>>(query.replaceAll('@', '')).all(),
+      ),
+    tamper: async (statement) => tamper(path, (database) => database.exec(statement.replaceAll('@', ''))),
+  }
+}
+
+describe('rows of a ledger file that an attacker writes', () => {
+  it.each(Object.entries(attackedRowCases))('%s', async (_claim, holds) => {
+    await expect(holds(bed())).resolves.toBeUndefined()
+  })
+})
+
+describe('a row of which segments were taken away', () => {
+  it('is written so only where one is gone: a whole row has one form', () => {
+    const written = (line: string, opened: string): Uint8Array =>
+      Buffer.from(`{"heads":["usage_updated"],"segments":[\n${line}\n],"opened":["${opened}"]}`)
+    expect(segmentLines(written('null', 'a'.repeat(64)))).toBeDefined()
+    expect(segmentLines(written('{}', 'a'.repeat(32)))).toBeUndefined()
+  })
+})
+
+describe('a body of forged bytes that are no JSON', () => {
+  const runId = sampleRunId(1)
+  const facts = everyFact(runId)
+  const secret = 'the-secret'
+
+  async function forged(type: string): Promise<Ledger> {
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path)
+    const events = stamped(runId, [
+      ...[facts.run_started, facts.input_received, facts.model_call_started],
+      ...['a', 'b'].map((text) => ({ ...facts.assistant_text_delta, text })),
+      facts.usage_updated,
+    ]).map((event): RuntimeEvent => ({ ...event, turn: 1 }))
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    await ledger.close()
+    forgeRun(path, runId, (event) => (event.type === type ? { ...event, text: `{${secret}` } : event))
+    const opened = sqliteLedger(path)
+    onTestFinished(() => opened.close())
+    return opened
+  }
+
+  it.each(['input_received', 'assistant_text_delta', 'usage_updated'])(
+    'of %s is damage to every reader, none of which says what the bytes are',
+    async (type) => {
+      const ledger = await forged(type)
+      const everySeq = [1, 2, 3, 4, 5, 6]
+      for (const read of [
+        () => Array.fromAsync(ledger.read(runId)),
+        () => Array.fromAsync(ledger.find({ runId })),
+        () => Array.fromAsync(ledger.tail()),
+        () => redact(ledger, runId, everySeq, { by: 'me', reason: 'asked' }),
+      ]) {
+        const error: unknown = await read().catch((thrown: unknown) => thrown)
+        expect(error).toBeInstanceOf(LedgerDamagedError)
+        expect(String(error)).not.toContain(secret)
+      }
+      const { broken } = await verifyRun(ledger, runId)
+      expect(broken).toMatchObject({ what: 'body' })
+      expect(JSON.stringify(broken)).not.toContain(secret)
+    },
+  )
+})
