@@ -1,11 +1,13 @@
+import { copyFileSync } from 'node:fs'
 import { LedgerDamagedError, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
-import { redact, verifyRun } from '@tallystick/ledger'
+import { redact, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { segmentLines } from '../src/record/several/several-form.ts'
 import { attackedRowCases } from './support/attacked-row-cases.ts'
 import { forgeRun } from './support/forged-ledger.ts'
+import { goldenFiles } from './support/golden.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import type { SharedRowBed } from './support/shared-row-cases.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
@@ -78,4 +80,24 @@ describe('a body of forged bytes that are no JSON', () => {
       expect(JSON.stringify(broken)).not.toContain(secret)
     },
   )
+})
+
+describe('a file of an older schema in which two events name one fact', () => {
+  it('is brought up to date, and verified: the fault is found where it is', async () => {
+    const path = temporaryFile()
+    copyFileSync(goldenFiles(3).ledger, path)
+    tamper(path, (database) =>
+      database.exec(
+        `update event set once_key = (select replace(started.once_key, ' 1', '_1') from event as started
+             where started.run_id = event.run_id and type = 'tool_started' order by seq limit 1)
+           where pos = (select min(pos) from event where type = 'tool_result')`,
+      ),
+    )
+    const ledger = sqliteLedger(path)
+    onTestFinished(() => ledger.close())
+    const broken = (await Array.fromAsync(verifyLedger(ledger))).filter(
+      ({ ok, scope }) => !ok && scope === 'run',
+    )
+    expect(broken).toMatchObject([{ broken: { what: 'once_key' } }])
+  })
 })

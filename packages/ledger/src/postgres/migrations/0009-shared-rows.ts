@@ -11,7 +11,8 @@ export async function addSharedRows(database: Kysely<unknown>, schema: string): 
     `alter table ${place}.${table} enable always trigger ${trigger}`
   const statements = [
     `create table ${place}.fact (run bigint not null, number bigint not null, constraint fact_key primary key (run, number))`,
-    factsOf(`${place}.event`, place),
+    // A ledger in which two rows name one fact is damaged, and only one that can be opened can be verified.
+    `${factsOf(`${place}.event`, place)} on conflict do nothing`,
     followsFunction(place),
     `create trigger fact_stays before update or truncate on ${place}.fact for each statement execute function ${place}.refuse('facts are never changed')`,
     always('fact', 'fact_stays'),

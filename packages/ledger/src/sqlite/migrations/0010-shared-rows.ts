@@ -52,7 +52,8 @@ const numbered = (row: string, from: string): string => `
 const isOfCall = (row: string): string =>
   `${row}.once_key is not null and ${row}.type in ('tool_started', 'tool_result')`
 
-const fillFacts = `insert into fact (run, number) ${numbered('event', `run.pos as run from event join run using (run_id) where ${isOfCall('event')}`)}`
+/** A file in which two rows name one fact is damaged, and only one that can be opened can be verified. */
+const fillFacts = `insert or ignore into fact (run, number) ${numbered('event', `run.pos as run from event join run using (run_id) where ${isOfCall('event')}`)}`
 
 /** Rows that name their fact state it by its number as well, whichever release writes them. */
 const statedFacts = `create trigger event_states after insert on event for each row when ${isOfCall('new')} begin
