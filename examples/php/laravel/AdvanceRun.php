@@ -5,12 +5,16 @@ declare(strict_types=1);
 namespace App\Jobs;
 
 use App\Services\BackOffice;
+use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\ShouldQueue;
-use Illuminate\Foundation\Queue\Queueable;
+use Illuminate\Foundation\Bus\Dispatchable;
+use Illuminate\Queue\InteractsWithQueue;
 
 /** Does what a run asks for. Dispatch it after a start and after a decision; a worker that dies is retried, and loses nothing. */
 final class AdvanceRun implements ShouldQueue
 {
+    use Dispatchable;
+    use InteractsWithQueue;
     use Queueable;
 
     public int $tries = 5;
