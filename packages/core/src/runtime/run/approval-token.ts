@@ -227,7 +227,7 @@ function claimsOf(body: string): ApprovalClaims | undefined {
 /** Percent-encoding with a tilde for the percent sign, which the reader of a URL would undo; a full stop separates the parts. */
 function encodedName(to: string): string {
   return encodeURIComponent(to)
-    .replaceAll(/[!'()*~.]/g, (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replaceAll(/[!'()*~.]/g, (mark) => `%${mark.charCodeAt(0).toString(16)}`)
     .replaceAll('%', '~')
 }
 

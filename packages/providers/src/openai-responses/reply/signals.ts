@@ -172,8 +172,7 @@ function moreReasoning(reply: Reply, index: number, event: WireEvent): ModelSign
 
 function moreInput(reply: Reply, index: number, { delta }: WireEvent, type: string): ModelSignal[] {
   const item = itemAt(reply, index, type)
-  if (kindOf(item) !== 'call' || item.part === undefined || typeof delta !== 'string' || delta === '')
-    return []
+  if (kindOf(item) !== 'call' || typeof delta !== 'string' || delta === '') return []
   const first = item.inputText === ''
   item.inputText += delta
   const custom = textAt(item.fields, 'type') === 'custom_tool_call'
