@@ -1,7 +1,8 @@
 import { LedgerConflictError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { EventQuery, EventType, Fact } from '@tallystick/core/vocabulary'
-import { applyRetention, redact, verifyLedger, verifyRun } from '@tallystick/ledger'
+import { applyRetention, redact, verifyLedger, verifyRun, watchLedger } from '@tallystick/ledger'
+import { firstValueFrom, take, toArray } from 'rxjs'
 import { expect } from 'vitest'
 import { driveLookingRun } from './looking-run.ts'
 import type { PackedRowBed } from './packed-row-cases.ts'
@@ -118,7 +119,8 @@ export const sharedRowCases: Readonly<Record<string, (bed: SharedRowBed) => Prom
   async 'are followed by a tail from any of their events on'(bed) {
     const ledger = bed.open()
     const events = await written(ledger)
-    const all = await Array.fromAsync(ledger.tail())
+    // In Postgres a tail ends in front of what a transaction of another test may still come before.
+    const all = await firstValueFrom(watchLedger(ledger).pipe(take(events.length), toArray()))
     expect(all.map(({ event }) => event)).toEqual(events)
     for (const [index, { cursor }] of all.entries()) {
       expect(await Array.fromAsync(ledger.tail(cursor))).toEqual(all.slice(index + 1))
