@@ -38,6 +38,7 @@ function bed(): SessionBed {
       }
       return sum
     },
+    rowsApart: 8,
     pieces: async () => (await rowsOf(`select from ${schema}.history`)).length,
     // A chain is as many as a thousand: the next run of a session reads none.
     piecesRead: () => (one?.mock.calls.length ?? 0) + (all?.mock.calls.length ?? 0) * 1000,

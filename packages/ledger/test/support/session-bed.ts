@@ -16,6 +16,11 @@ export interface SessionBed extends RemovalBed {
   readonly runsMany?: number
   /** How many rows the store has beside those of deltas, and how many bytes they hold. */
   readonly stored: () => Promise<{ readonly rows: number; readonly bytes: number }>
+  /**
+   * By how many rows two runs of the same content may differ. Default 0. Where an append takes a while, what arrives meanwhile
+   * is appended together, and shares a row.
+   */
+  readonly rowsApart?: number
   /** How many pieces of histories the store has. */
   readonly pieces: () => Promise<number>
   /** How many of them were read so far. */
