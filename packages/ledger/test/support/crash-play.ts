@@ -15,6 +15,7 @@ import {
   type Site,
   type Taken,
 } from './crash-site.ts'
+import { untilGone } from './crash-store.ts'
 import { doubleStarts, repetitions } from './crash-world-judge.ts'
 
 /** How it went at one point. */
@@ -71,8 +72,13 @@ export async function play(point: Point, ground: Ground): Promise<Played> {
 }
 
 async function playKill(site: Site, { fromStep, at, thenAt }: Point): Promise<Ending> {
-  const ends = [await processOf(site, fromStep, { kind: 'kill', at }).ended]
-  if (thenAt !== undefined) ends.push(await processOf(site, 0, { kind: 'kill', at: thenAt }).ended)
+  const killed = async (step: number, boundary: number): Promise<Ended> => {
+    const ended = await processOf(site, step, { kind: 'kill', at: boundary }).ended
+    await untilGone(site.store, site.session)
+    return ended
+  }
+  const ends = [await killed(fromStep, at)]
+  if (thenAt !== undefined) ends.push(await killed(0, thenAt))
   return { ends, taken: await takeOver(site) }
 }
 

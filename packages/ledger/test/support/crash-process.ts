@@ -48,7 +48,11 @@ const script = fileURLToPath(new URL('crash-child.ts', import.meta.url))
 
 /** Starts a process. */
 export function startProcess(task: ChildTask): CrashProcess {
-  const child = spawn(process.execPath, [script, JSON.stringify(task)], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [script, JSON.stringify(task)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // The name of its connections: `untilGone` finds them by it.
+    env: { ...process.env, PGAPPNAME: task.session },
+  })
   let [lastLine, complaint] = ['', '']
   let stop: (place: string) => void = () => undefined
   const hasStopped = new Promise<string>((resolve) => {

@@ -1,6 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { Client } from 'pg'
 
 /** Where a ledger is. */
 export type Store =
@@ -21,4 +22,20 @@ export function openStore(store: Store, { overtake = false, impatient = false }:
   }
   const options = { busyTimeoutMs: impatient ? 0 : 20_000, ...(overtake && { oneWriter: false }) }
   return sqliteLedger(store.path, options)
+}
+
+/**
+ * Resolves when the server has ended the connections of a killed process, by their name. A Postgres server finishes the
+ * statement of a client that is gone, so until then it may still commit what that process was appending.
+ */
+export async function untilGone(store: Store, connectionName: string): Promise<void> {
+  if (store.kind === 'sqlite') return
+  const client = new Client({ connectionString: store.connectionString })
+  await client.connect()
+  const open = 'select 1 from pg_stat_activity where application_name = $1 limit 1'
+  try {
+    while ((await client.query(open, [connectionName])).rows.length > 0);
+  } finally {
+    await client.end()
+  }
 }
