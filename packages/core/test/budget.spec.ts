@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
-import { childRunIdOf, type Grant } from '@tallystick/core/vocabulary'
+import { childRunIdOf, type ChildTotals, type Grant } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
 import { grantFault, leftOf, spentOf } from '../src/machine/limits/budget.ts'
-import { childGrant, childLimits, wholeGrant } from '../src/machine/limits/child-grant.ts'
+import { childGrant, childLimits, leftChildTotals, wholeGrant } from '../src/machine/limits/child-grant.ts'
 import type { Call, RunState, StreamingState } from '../src/machine/state/state.ts'
 import { idle } from './actions.ts'
 import { started, settled, working } from './open-calls.ts'
@@ -178,6 +178,32 @@ describe('what a child run is granted', () => {
     })
     expect(whole({ tokens: 90, outputTokens: 20 }).usage).toEqual({ inputTokens: 70, outputTokens: 20 })
     expect(whole({ tokens: 9, outputTokens: 20 }).usage).toEqual({ inputTokens: 0, outputTokens: 20 })
-    expect(whole({ tokens: 90, inputTokens: 5 }).usage).toEqual({ inputTokens: 5, outputTokens: 0 })
+    expect(whole({ tokens: 90, inputTokens: 5 }).usage).toEqual({ inputTokens: 5, outputTokens: 85 })
+    expect(whole({ inputTokens: 5 }).usage).toEqual({ inputTokens: 5, outputTokens: 0 })
+  })
+
+  it('counts whole where it has not ended, and no less than it has used', () => {
+    const left = (grant: Grant, known?: ChildTotals) =>
+      leftChildTotals({ runId }, { toolCallId: callId(1), grant }, known)
+    const of = { runId: childRunIdOf(runId, callId(1)) }
+    const known = {
+      ...of,
+      turns: 1,
+      toolCalls: 2,
+      usage: { inputTokens: 60, outputTokens: 20, webSearches: 1 },
+    }
+    expect(left({ turns: 3 })).toEqual({
+      ...{ ...of, turns: 3, toolCalls: 0, usage: { inputTokens: 0, outputTokens: 0 }, estimated: true },
+    })
+    expect(left({}, known)).toEqual({ ...known, estimated: true })
+    expect(left({ turns: 3, toolCalls: 1, tokens: 100, costUsd: 2 }, { ...known, costUsd: 0.5 })).toEqual({
+      ...{ ...of, turns: 3, toolCalls: 2, costUsd: 2, estimated: true },
+      // Both together are what was granted, and not more.
+      usage: { inputTokens: 80, outputTokens: 20, webSearches: 1 },
+    })
+    expect(left({ costUsd: 0.1 }, { ...known, costUsd: 0.5 })).toMatchObject({ costUsd: 0.5 })
+    expect(left({ inputTokens: 90, outputTokens: 30 }, known).usage).toMatchObject({
+      ...{ inputTokens: 90, outputTokens: 30 },
+    })
   })
 })

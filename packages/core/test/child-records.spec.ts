@@ -16,7 +16,9 @@ describe('what a run has used so far', () => {
   it('is what its events say, once its model calls have ended', async () => {
     const set = stage({ steps: [{ text, usage }], limits: { maxTotalTokens: 100_000 } })
     const { runId } = await set.play()
-    expect(await totalsSoFar(set.ledger, runId)).toEqual({ runId, usage, turns: 1, toolCalls: 0 })
+    expect(await totalsSoFar(set.ledger, runId)).toEqual({
+      ...{ totals: { runId, usage, turns: 1, toolCalls: 0 }, isFinal: true },
+    })
   })
 
   it('includes an estimate of a model call that is under way, and none of one that has failed', async () => {
@@ -32,8 +34,8 @@ describe('what a run has used so far', () => {
     const events = await hanging.eventsOf(run)
     expect(events.some(({ type }) => type === 'usage_updated')).toBe(false)
     const sofar = await totalsSoFar(hanging.ledger, run.id)
-    expect(sofar).toMatchObject({ runId: run.id, turns: 1, toolCalls: 0 })
-    expect(sofar?.usage.outputTokens).toBeGreaterThan(5)
+    expect(sofar).toMatchObject({ totals: { runId: run.id, turns: 1, toolCalls: 0 }, isFinal: false })
+    expect(sofar?.totals.usage.outputTokens).toBeGreaterThan(5)
     expect(await hanging.eventsOf(run)).toEqual(events)
 
     for (const reply of [{}, { text, usage }]) {
@@ -43,7 +45,7 @@ describe('what a run has used so far', () => {
         failed.events$.subscribe(({ type }) => type === 'model_stream_failed' && resolve())
       })
       const recorded = ofType(await failing.eventsOf(failed), 'usage_updated').at(-1)?.usage ?? {}
-      expect((await totalsSoFar(failing.ledger, failed.id))?.usage).toEqual(recorded)
+      expect((await totalsSoFar(failing.ledger, failed.id))?.totals.usage).toEqual(recorded)
     }
   })
 })

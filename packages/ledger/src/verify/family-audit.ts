@@ -1,4 +1,4 @@
-import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent, type Usage } from '@tallystick/core'
 import {
   canonicalJson,
   grantFields,
@@ -76,23 +76,30 @@ async function limitFault(ledger: Ledger, { runId, grant }: Started): Promise<Fa
   return undefined
 }
 
-async function totalsFault(ledger: Ledger, { runId, counted }: Started): Promise<Fault | undefined> {
+/** Of a child run that was counted before it had ended, the parent knows only what is granted. */
+async function totalsFault(ledger: Ledger, { runId, counted, grant }: Started): Promise<Fault | undefined> {
   const head = counted && (await ledger.head(runId))
   if (counted === undefined || head === undefined) return undefined
   for await (const event of ledger.read(runId, { fromSeq: head.seq })) {
     if (event.type !== 'run_finished') return undefined
     const pairs = [
-      ['input tokens', counted.usage.inputTokens, event.usage.inputTokens],
-      ['output tokens', counted.usage.outputTokens, event.usage.outputTokens],
-      ['dollars', counted.costUsd, event.costUsd],
-      ['turns', counted.turns, event.turns],
-      ['tool calls', counted.toolCalls, event.toolCalls],
+      ['inputTokens', 'input tokens', counted.usage.inputTokens, event.usage.inputTokens],
+      ['outputTokens', 'output tokens', counted.usage.outputTokens, event.usage.outputTokens],
+      ['tokens', 'tokens', tokensOf(counted.usage), tokensOf(event.usage)],
+      ['costUsd', 'dollars', counted.costUsd, event.costUsd],
+      ['turns', 'turns', counted.turns, event.turns],
+      ['toolCalls', 'tool calls', counted.toolCalls, event.toolCalls],
     ] as const
-    const short = pairs.find(([, mine = 0, its = 0]) => mine < its * (1 - ROUNDING))
+    const known = pairs.filter(([field]) => counted.estimated !== true || grant[field] !== undefined)
+    const short = known.find(([, , mine = 0, its = 0]) => mine < its * (1 - ROUNDING))
     if (short) {
-      const [what, mine = 0, its = 0] = short
+      const [, what, mine = 0, its = 0] = short
       return fault('law 9', `${its} ${what} of child run ${runId}, as its own events say`, mine)
     }
   }
   return undefined
+}
+
+function tokensOf({ inputTokens = 0, outputTokens = 0 }: Usage): number {
+  return inputTokens + outputTokens
 }

@@ -71,10 +71,44 @@ export function childLimits(grant: Grant, own: Limits, parent: Limits): Limits {
   return { ...own, ...within, graceMs: Math.min(own.graceMs ?? Infinity, graceMs) }
 }
 
+/**
+ * What a child run is taken to have used that has not ended when its parent counts: all that it was granted, since it may
+ * use that yet, and no less than it is known to have used.
+ */
+export function leftChildTotals(
+  state: Pick<ExecutingState, 'runId'>,
+  call: Pick<Call, 'toolCallId' | 'grant'>,
+  known: ChildTotals | undefined,
+): ChildTotals {
+  const { tokens = 0, inputTokens } = call.grant ?? {}
+  const { usage: granted, ...whole } = wholeGrant(state, call)
+  if (known === undefined) return { usage: granted, ...whole, estimated: true }
+  const outputTokens = Math.max(granted.outputTokens ?? 0, known.usage.outputTokens ?? 0)
+  const grantedInput = inputTokens ?? Math.max(0, tokens - outputTokens)
+  const costUsd = Math.max(whole.costUsd ?? 0, known.costUsd ?? 0)
+  return {
+    ...known,
+    turns: Math.max(whole.turns, known.turns),
+    toolCalls: Math.max(whole.toolCalls, known.toolCalls),
+    usage: {
+      ...known.usage,
+      inputTokens: Math.max(grantedInput, known.usage.inputTokens ?? 0),
+      outputTokens,
+    },
+    ...((whole.costUsd ?? known.costUsd) !== undefined && { costUsd }),
+    estimated: true,
+  }
+}
+
 /** What a child run is taken to have used whose own totals could not be had in time: all that it was granted. */
-export function wholeGrant({ runId }: ExecutingState, { toolCallId, grant = {} }: Call): ChildTotals {
+export function wholeGrant(
+  { runId }: Pick<ExecutingState, 'runId'>,
+  { toolCallId, grant = {} }: Pick<Call, 'toolCallId' | 'grant'>,
+): ChildTotals {
   const { turns = 0, toolCalls = 0, costUsd } = grant
-  const { tokens = 0, outputTokens = 0, inputTokens = Math.max(0, tokens - outputTokens) } = grant
+  const { tokens = 0 } = grant
+  const { inputTokens = Math.max(0, tokens - (grant.outputTokens ?? 0)) } = grant
+  const { outputTokens = Math.max(0, tokens - inputTokens) } = grant
   return {
     runId: childRunIdOf(runId, toolCallId),
     turns,

@@ -67,14 +67,18 @@ export function startChild(
       // Another process drives the child now, and settles the call when it ends.
       if (error instanceof LedgerConflictError) return deferUnlessCancelled()
       const text = `The work could not be done: ${textOfError(error)}`
-      end({ outcome: 'failed', content: textContent('failed', text), child: await known() })
+      const child = await driven.totals({ isUnderWay: false })
+      end({ outcome: 'failed', content: textContent('failed', text), child })
     }
   }
-  const known = (): Promise<ChildTotals | undefined> => driven.totals().catch(() => undefined)
-  /** The grace time is over: the call ends with what the child run has used until now. */
+  /** The grace time is over: the call ends, though its child run may still use what it was granted. */
   const leave = async (): Promise<void> => {
     const text = 'The work was told to stop, and had not stopped in time. It may have had effects.'
-    end({ outcome: 'cancelled', content: textContent('cancelled', text), child: await known() })
+    end({
+      outcome: 'cancelled',
+      content: textContent('cancelled', text),
+      child: await driven.totals({ isUnderWay: true }),
+    })
   }
   const driven = children.drive(state, call, context)
   if (status === 'started') void listen(driven.begin(), false)

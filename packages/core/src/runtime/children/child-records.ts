@@ -12,15 +12,21 @@ import { startOf, stateOf } from '../reading/load-state.ts'
 import { resultOf } from '../reading/run-result.ts'
 import { childStopOf, totalsOf, type ChildEnding, type ChildStop } from './child-ending.ts'
 
-/** What a run has used, with what its model call under way is taken to have used. */
-export async function totalsSoFar(ledger: Ledger, childId: RunId): Promise<ChildTotals | undefined> {
+/** What a run has used; where it has not ended, `isFinal` is false, and a model call under way counts as estimated. */
+export async function totalsSoFar(
+  ledger: Ledger,
+  childId: RunId,
+): Promise<{ readonly totals: ChildTotals; readonly isFinal: boolean } | undefined> {
   const state = await stateOf(ledger, childId)
-  if (state === undefined) return undefined
+  return state && { totals: totalsIn(state), isFinal: state.phase === 'done' }
+}
+
+function totalsIn(state: RunState): ChildTotals {
   const [settled] =
     state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state, 'cancelled') : []
   if (settled === undefined) return totalsOf(resultOf(state))
   const { seq, epoch, at } = state
-  const event = eventOf(settled, { runId: childId, seq: seq + 1, epoch, at, cause: 'controller' })
+  const event = eventOf(settled, { runId: state.runId, seq: seq + 1, epoch, at, cause: 'controller' })
   return totalsOf(resultOf(evolve(state, event)))
 }
 

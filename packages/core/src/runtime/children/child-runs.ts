@@ -1,5 +1,6 @@
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { leftChildTotals } from '../../machine/limits/child-grant.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
@@ -22,8 +23,11 @@ export interface DrivenChild {
   begin(): Promise<ChildStop>
   /** Cancels the run. Returns how it stopped. */
   cancel(reason: string): Promise<ChildStop>
-  /** What the run has used so far, as its ledger says; `undefined` where it was never begun. */
-  totals(): Promise<ChildTotals | undefined>
+  /**
+   * What the parent counts of the run: what it used, where it has ended, otherwise no less than it was granted. `undefined`
+   * where it is not on record, unless its start is under way.
+   */
+  totals(start: { readonly isUnderWay: boolean }): Promise<ChildTotals | undefined>
 }
 
 /**
@@ -65,7 +69,12 @@ export class ChildRuns {
           return await child.result
         })
       },
-      totals: () => totalsSoFar(ledger, childId),
+      totals: async ({ isUnderWay }) => {
+        const unread = { totals: undefined, isFinal: false }
+        const found = await totalsSoFar(ledger, childId).catch(() => unread)
+        if (found === undefined && !(isUnderWay && begun !== undefined)) return undefined
+        return found?.isFinal === true ? found.totals : leftChildTotals(state, call, found?.totals)
+      },
     }
   }
 

@@ -210,7 +210,8 @@ function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly B
       what: `${what}, by event ${event.seq} of ${parent.runId}`,
     })
     const totals = results.get(event.toolCallId)?.child
-    return [...limitFaults(child, event.grant ?? {}).map(fault), ...totalFaults(child, totals).map(fault)]
+    const { grant = {} } = event
+    return [...limitFaults(child, grant), ...totalFaults(child, grant, totals)].map(fault)
   })
 }
 
@@ -227,11 +228,15 @@ function limitFaults(child: Book, grant: Grant): readonly string[] {
   })
 }
 
-/** A child that has ended is counted by its parent for no less than it spent. */
-function totalFaults(child: Book, totals: ChildTotals | undefined): readonly string[] {
+/**
+ * A child that has ended is counted by its parent for no less than it spent; where it was counted before it had ended, of
+ * what it was granted.
+ */
+function totalFaults(child: Book, grant: Grant, totals: ChildTotals | undefined): readonly string[] {
   if (totals === undefined || child.events.at(-1)?.type !== 'run_finished') return []
   const counted = amountsOf(totals)
-  return grantFields.flatMap((field) =>
+  const known = grantFields.filter((field) => totals.estimated !== true || grant[field] !== undefined)
+  return known.flatMap((field) =>
     counted[field] < child.spent[field] * (1 - ROUNDING)
       ? [`its parent counts ${counted[field]} of ${field}, and it spent ${child.spent[field]}`]
       : [],

@@ -135,6 +135,7 @@ export const childTotals: Schema<ChildTotals> = objectOf<ChildTotals>({
   toolCalls: count,
   usage,
   costUsd: optional(money),
+  estimated: optional(exactly(true)),
 })
 
 /** A range of the history or messages: checked as one object, so that a fault names its place. */

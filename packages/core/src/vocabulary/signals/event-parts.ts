@@ -104,6 +104,11 @@ export interface ChildTotals {
   readonly toolCalls: number
   readonly usage: Usage
   readonly costUsd?: number
+  /**
+   * Its parent counted before it had ended: all that it was granted, and where nothing was granted what it had used until
+   * then.
+   */
+  readonly estimated?: true
 }
 
 /** The estimated use of a model call whose provider did not report it. */
