@@ -1,4 +1,4 @@
-import { Observable } from 'rxjs'
+import { Observable, Subscription } from 'rxjs'
 
 // RxJS has both functions. Its own load thirty files, and take longer for that than the rest of what core needs of it.
 
@@ -10,10 +10,11 @@ export function oneValue<T>(value: T): Observable<T> {
   })
 }
 
-/** Resolves to the next value of a source that reports later. Rejects where it fails or completes without one. */
+/** Resolves to the first value of a source. Rejects where it fails or completes without one. */
 export function nextValue<T>(source: Observable<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const subscription = source.subscribe({
+    const subscription = new Subscription()
+    const listening = source.subscribe({
       next: (value) => {
         resolve(value)
         subscription.unsubscribe()
@@ -21,5 +22,6 @@ export function nextValue<T>(source: Observable<T>): Promise<T> {
       error: reject,
       complete: () => reject(new Error('It completed without a value.')),
     })
+    subscription.add(listening)
   })
 }

@@ -2,6 +2,7 @@ import { Subscriber, type Observable } from 'rxjs'
 
 /** Reports each of what a function makes of a value. Subscribers are as isolated from each other as those of the source. */
 export function flattened<T, R>(source: Observable<T>, valuesOf: (value: T) => readonly R[]): Observable<R> {
+  // By `lift`, as operators of RxJS do: what a subscriber throws reaches the source, which drops this subscriber alone.
   return source.lift<R>({
     call: (subscriber, lifted) => lifted.subscribe(new Flattening(subscriber, valuesOf)),
   })
