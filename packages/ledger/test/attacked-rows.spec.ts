@@ -5,28 +5,16 @@ import { redact, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { segmentLines } from '../src/record/several/several-form.ts'
+import { fileRowBed } from './support/file-row-bed.ts'
 import { attackedRowCases } from './support/attacked-row-cases.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { goldenFiles } from './support/golden.ts'
-import { tamper, withRaw } from './support/raw-database.ts'
-import type { SharedRowBed } from './support/shared-row-cases.ts'
+import { tamper } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
-
-function bed(): SharedRowBed {
-  const path = temporaryFile()
-  return {
-    open: () => sqliteLedger(path, { oneWriter: false }),
-    rows: async (query) =>
-      withRaw(path, (database) =>
-        database.prepare<[], Record<string, unknown>>(query.replaceAll('@', '')).all(),
-      ),
-    tamper: async (statement) => tamper(path, (database) => database.exec(statement.replaceAll('@', ''))),
-  }
-}
 
 describe('rows of a ledger file that an attacker writes', () => {
   it.each(Object.entries(attackedRowCases))('%s', async (_claim, holds) => {
-    await expect(holds(bed())).resolves.toBeUndefined()
+    await expect(holds(fileRowBed())).resolves.toBeUndefined()
   })
 })
 

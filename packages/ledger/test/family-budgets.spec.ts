@@ -7,6 +7,7 @@ import {
   type Ledger,
   type RunId,
   type RuntimeEvent,
+  type Usage,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
 import { verifyRun } from '@tallystick/ledger'
@@ -91,6 +92,31 @@ describe('verify, of a run and its child runs', () => {
     expect(await brokenLaw([cheap, child])).toEqual([
       'law 9',
       expect.stringMatching(/100 input tokens of child run/),
+    ])
+    // A result without totals counts nothing.
+    const silent = cheap.map((event) => {
+      if (event.type !== 'tool_result') return event
+      const { child: _child, ...others } = event
+      return others as RuntimeEvent
+    })
+    expect(await brokenLaw([silent, child])).toEqual([
+      'law 9',
+      expect.stringMatching(/100 input tokens of child run/),
+    ])
+  })
+
+  it('holds a parent that ended before its child to what it granted', async () => {
+    const { parent, child } = await family()
+    const counted = (usage: Usage): RuntimeEvent[] =>
+      parent.slice(0, parent.findIndex(({ type }) => type === 'tool_result') + 1).map((event) => {
+        if (event.type !== 'tool_result' || event.child === undefined) return event
+        return { ...event, child: { ...event.child, usage, estimated: true } }
+      })
+    // Tokens are granted together, so it does not matter of which kind they are.
+    expect(await brokenLaw([counted({ inputTokens: 0, outputTokens: 120 }), child])).toBeUndefined()
+    expect(await brokenLaw([counted({ inputTokens: 100, outputTokens: 19 }), child])).toEqual([
+      'law 9',
+      expect.stringMatching(/120 tokens of child run/),
     ])
   })
 })

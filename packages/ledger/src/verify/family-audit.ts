@@ -33,9 +33,10 @@ export class FamilyAudit {
       const { toolCallId, child: runId, seq, grant = {} } = event
       this.#children.set(toolCallId, { runId, seq, grant })
     }
-    if (event.type !== 'tool_result' || event.child === undefined) return
+    if (event.type !== 'tool_result') return
     const started = this.#children.get(event.toolCallId)
-    if (started) started.counted = event.child
+    // A result without totals counts nothing: the child run was never begun.
+    if (started) started.counted = event.child ?? { runId: started.runId, turns: 0, toolCalls: 0, usage: {} }
   }
 
   /** The first fault between the run and its child runs, with the event of the parent that it is about. */

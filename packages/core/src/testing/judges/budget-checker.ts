@@ -209,10 +209,16 @@ function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly B
       seq: 1,
       what: `${what}, by event ${event.seq} of ${parent.runId}`,
     })
-    const totals = results.get(event.toolCallId)?.child
+    const result = results.get(event.toolCallId)
+    // A result without totals counts nothing: the child run was never begun.
+    const totals = result && (result.child ?? nothingOf(child))
     const { grant = {} } = event
     return [...limitFaults(child, grant), ...totalFaults(child, grant, totals)].map(fault)
   })
+}
+
+function nothingOf({ runId }: Book): ChildTotals {
+  return { runId, turns: 0, toolCalls: 0, usage: {} }
 }
 
 function limitFaults(child: Book, grant: Grant): readonly string[] {

@@ -1,0 +1,17 @@
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { tamper, withRaw } from './raw-database.ts'
+import type { SharedRowBed } from './shared-row-cases.ts'
+import { temporaryFile } from './temporary-folder.ts'
+
+/** A ledger file of its own for a test of rows. */
+export function fileRowBed(): SharedRowBed {
+  const path = temporaryFile()
+  return {
+    open: () => sqliteLedger(path, { oneWriter: false }),
+    rows: async (query) =>
+      withRaw(path, (database) =>
+        database.prepare<[], Record<string, unknown>>(query.replaceAll('@', '')).all(),
+      ),
+    tamper: async (statement) => tamper(path, (database) => database.exec(statement.replaceAll('@', ''))),
+  }
+}
