@@ -97,7 +97,7 @@ describe('verify, of a run and its child runs', () => {
     const silent = cheap.map((event) => {
       if (event.type !== 'tool_result') return event
       const { child: _child, ...others } = event
-      return others as RuntimeEvent
+      return others
     })
     expect(await brokenLaw([silent, child])).toEqual([
       'law 9',
