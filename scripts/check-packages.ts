@@ -88,6 +88,50 @@ const rxjsProgram = `
   await run.result
 `
 
+/** A program that fails unless a model and a tool whose packages are not installed name them at once, as no bundle can. */
+const missingProgram = `
+  import { registerHooks } from 'node:module'
+  registerHooks({
+    resolve(name, context, next) {
+      if (name !== '@anthropic-ai/sdk' && name !== 'undici') return next(name, context)
+      throw Object.assign(new Error('no'), { code: 'ERR_MODULE_NOT_FOUND' })
+    },
+  })
+  const { anthropic } = await import('@tallystick/providers/anthropic')
+  const { httpFetch } = await import('@tallystick/tools/http-fetch')
+  for (const [name, make] of [['@anthropic-ai/sdk', () => anthropic('none')], ['undici', () => httpFetch()]]) {
+    let message = 'nothing was thrown'
+    try {
+      make()
+    } catch (error) {
+      message = error.message
+    }
+    if (!message.includes('npm install ' + name + '.')) throw new Error(name + ' is not missed: ' + message)
+  }
+`
+
+/** A program that fails unless a tool whose work is done by a process of its own finds the file of that process. */
+const processProgram = `
+  import { DatabaseSync } from 'node:sqlite'
+  import { sqlQuery } from '@tallystick/tools/sql-query'
+  import { lastValueFrom, NEVER } from 'rxjs'
+  new DatabaseSync('one.db').exec('CREATE TABLE one (id INTEGER); INSERT INTO one VALUES (41)')
+  const tool = sqlQuery({ path: 'one.db' })
+  const signals$ = tool.run({ input: { sql: 'SELECT id + 1 AS next FROM one' }, cancelled$: NEVER })
+  const answer = JSON.stringify(await lastValueFrom(signals$))
+  if (!answer.includes('[[42]]')) throw new Error('The statement was not run: ' + answer)
+`
+
+/** Core runs where Node does not: no file of it may import what only Node has. */
+function demandNoNode(consumer: string): void {
+  const lib = join(consumer, 'node_modules/@tallystick/core/lib')
+  for (const file of readdirSync(lib, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.js')) continue
+    const [found] = /\bnode:\w+/.exec(readFileSync(join(lib, file), 'utf8')) ?? []
+    if (found !== undefined) faults.push(`core imports nothing of Node: lib/${file} names ${found}`)
+  }
+}
+
 const consumer = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-packages-'))
 try {
   const manifests = readdirSync(join(repository, 'packages')).flatMap(
@@ -100,6 +144,16 @@ try {
   symlinkSync(rxjs, join(consumer, 'node_modules/rxjs'))
   const program = ['node', '--input-type=module', '-e', rxjsProgram]
   demand('streams are those of RxJS, of which little is loaded', consumer, program)
+  const run = (source: string): readonly string[] => [
+    'node',
+    '--no-warnings',
+    '--input-type=module',
+    '-e',
+    source,
+  ]
+  demand('packages that are not installed are missed', consumer, run(missingProgram))
+  demand('a statement runs in a process of its own', consumer, run(processProgram))
+  demandNoNode(consumer)
   for (const fault of faults) console.log(fault)
   console.log(
     `packages: ${manifests.length} packed, ${loaded} entries and commands loaded, ${faults.length} faults`,

@@ -5,6 +5,13 @@ import { cliPath, start } from './started-process.ts'
 const commands: Readonly<Record<string, () => readonly string[]>> = {
   core: () => importing('@tallystick/core'),
   'core-sqlite-tools': () => importing('@tallystick/core', '@tallystick/ledger/sqlite', '@tallystick/tools'),
+  'core-sqlite-tools-anthropic': () =>
+    importing(
+      '@tallystick/core',
+      '@tallystick/ledger/sqlite',
+      '@tallystick/tools',
+      '@tallystick/providers/anthropic',
+    ),
   'cli-version': () => [cliPath(), '--version'],
   'bare-node': () => importing(),
   ai: () => importing('ai'),
@@ -21,7 +28,7 @@ export const coldStart: Case = {
   unit: 'start',
   params: [{}],
   smokeParams: [{}],
-  own: ['core', 'core-sqlite-tools', 'cli-version', 'bare-node'],
+  own: ['core', 'core-sqlite-tools', 'core-sqlite-tools-anthropic', 'cli-version', 'bare-node'],
   peers: ['ai', 'openai-agents', 'mastra', 'langgraph', 'pi'],
   async measure({ subject, smoke }) {
     const command = commands[subject]

@@ -1,7 +1,7 @@
 // What becomes of the dependencies of a package when its modules are laid together.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import type { Plugin } from 'rolldown'
 import { entriesOfCore } from './entries-of-core.ts'
 
@@ -10,6 +10,13 @@ import { entriesOfCore } from './entries-of-core.ts'
  * from one, so a second copy does no harm, and one file loads faster than the hundreds that they come in.
  */
 const laidIn: ReadonlySet<string> = new Set(['@noble/hashes', 'commander', 'kysely', 'zod'])
+
+/**
+ * The parts of RxJS that are laid in: functions that make and change streams. Its classes, its errors, and what they share
+ * stay outside, so that each is the one that users import.
+ */
+const laidInOfRxjs =
+  /^(?:firstValueFrom|lastValueFrom|(?:observable|operators|scheduled|symbol)\/\w+|util\/(?![A-Z]\w*Error$|errorContext$|reportUnhandledError$)\w+)$/
 
 /** The name of the package that an import names. */
 function packageNamed(specifier: string): string {
@@ -30,20 +37,27 @@ const importOfNames = /^import \{([^}]*)\} from '([^']+)'$/gm
 /**
  * Decides about the dependencies of a package. What is not laid in stays outside.
  *
- * RxJS stays outside: a user's `Observable` has to be the class that ours are of. But an import of `rxjs` loads 220 files. So
- * each name is imported from the file that declares it, which RxJS 7 exports as `rxjs/internal/…`: the same classes, from as
- * few files as they need. In the same way, what a package takes of core comes from the entry that loads least: a list of runs
- * needs no runtime.
+ * The classes of RxJS stay outside: a user's `Observable` has to be the class that ours are of. But an import of `rxjs` loads 220
+ * files. So each name is imported from the file that declares it, which RxJS 7 exports as `rxjs/internal/…`: the same classes,
+ * from as few files as they need, while operators are laid in. In the same way, what a package takes of core comes from the
+ * entry that loads least: a list of runs needs no runtime.
  */
 export async function dependencies(home: string): Promise<Plugin> {
   const sources = join(home, 'src')
+  const rxjs = rxjsOf(home)
   const placesOf: Readonly<Record<string, ReadonlyMap<string, string>>> = {
     ...(await entriesOfCore()),
-    rxjs: filesOfRxjs(home),
+    ...(rxjs && { rxjs: rxjs.places }),
   }
   return {
     name: 'dependencies',
     resolveId(specifier, importer) {
+      const part = rxjs?.partOf(specifier, importer)
+      if (rxjs !== undefined && part !== undefined) {
+        return laidInOfRxjs.test(part)
+          ? join(rxjs.folder, `${part}.js`)
+          : { id: `rxjs/internal/${part}`, external: true }
+      }
       if (importer === undefined || /^[./]/.test(specifier)) return null
       const isWithin = laidIn.has(packageNamed(specifier)) || isLaidIn(importer)
       return isWithin && !specifier.startsWith('node:') ? null : { id: specifier, external: true }
@@ -78,15 +92,34 @@ function lighterImports(
   return imports.join(' ') + '\n'.repeat(statement.split('\n').length - 1)
 }
 
-/** The file that declares each name of RxJS. */
-function filesOfRxjs(home: string): ReadonlyMap<string, string> {
+interface Rxjs {
+  /** Where its files are. */
+  readonly folder: string
+  /** The file that declares each name. */
+  readonly places: ReadonlyMap<string, string>
+  /** The file of RxJS that an import names, below the folder; `undefined` where the import names another one. */
+  partOf(specifier: string, importer: string | undefined): string | undefined
+}
+
+/** RxJS as modules, where the package depends on it. */
+function rxjsOf(home: string): Rxjs | undefined {
+  if (!existsSync(join(home, 'node_modules/rxjs'))) return undefined
   const entry = createRequire(join(home, 'package.json')).resolve('rxjs').replace('/cjs/', '/esm/')
+  const folder = join(dirname(entry), 'internal')
   const exports = readFileSync(entry, 'utf8').matchAll(/^export \{ (.*) \} from '\.\/(internal\/.*)';$/gm)
-  return new Map(
-    [...exports].flatMap(([, names = '', file = '']) =>
-      names.split(', ').map((name) => [name.replace(/.* as /, ''), `rxjs/${file}`] as const),
+  return {
+    folder,
+    places: new Map(
+      [...exports].flatMap(([, names = '', file = '']) =>
+        names.split(', ').map((name) => [name.replace(/.* as /, ''), `rxjs/${file}`] as const),
+      ),
     ),
-  )
+    partOf(specifier, importer) {
+      if (specifier.startsWith('rxjs/internal/')) return specifier.slice('rxjs/internal/'.length)
+      if (!specifier.startsWith('.') || !importer?.startsWith(folder)) return undefined
+      return relative(folder, join(dirname(importer), specifier))
+    },
+  }
 }
 
 /** The licences of the packages that these modules are of, which each copy has to hold. */
