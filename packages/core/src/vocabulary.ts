@@ -227,4 +227,4 @@ export {
   toolCallIdOf,
 } from './vocabulary/values/ids.ts'
 export { type Json, type JsonObject, canonicalJson } from './vocabulary/values/json.ts'
-export { isMoment } from './vocabulary/values/moment.ts'
+export { isMoment } from './vocabulary/events/moment.ts'

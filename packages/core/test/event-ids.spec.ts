@@ -3,7 +3,7 @@ import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { RuntimeEvent } from '@tallystick/core'
 import { idFaultOf } from '../src/vocabulary/events/event-ids.ts'
-import { isMoment } from '../src/vocabulary/values/moment.ts'
+import { isMoment } from '../src/vocabulary/events/moment.ts'
 
 const [runId, callId] = [sampleRunId(1), sampleCallId(sampleRunId(1))]
 const facts = everyFact(runId)

@@ -1,9 +1,8 @@
-import * as z from 'zod'
 import {
   amount,
+  amountWithin,
   anyOf,
   exactly,
-  lazily,
   listOf,
   objectOf,
   optional,
@@ -14,11 +13,11 @@ import { maxPriceUsd, type LongInputRates, type Price, type MaxWebSearches } fro
 import type { Usage } from './usage.ts'
 
 /** US dollars that were spent. */
-export const money: Schema<number> = lazily(() => z.number().nonnegative())
+export const money: Schema<number> = amountWithin(0)
 
-const rate = lazily(() => z.number().nonnegative().max(maxPriceUsd))
+const rate = amountWithin(0, maxPriceUsd)
 /** Tokens, or other things that are billed one by one. */
-export const counted: Schema<number> = lazily(() => z.number().nonnegative().max(Number.MAX_SAFE_INTEGER))
+export const counted: Schema<number> = amountWithin(0, Number.MAX_SAFE_INTEGER)
 
 const rates = {
   inputUsd: rate,

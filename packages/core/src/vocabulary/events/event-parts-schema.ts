@@ -1,11 +1,10 @@
-import * as z from 'zod'
 import {
   amount,
+  amountWithin,
   count,
   exactly,
   flag,
   jsonObject,
-  lazily,
   listOf,
   objectOf,
   optional,
@@ -38,7 +37,7 @@ import {
 } from '../signals/event-parts.ts'
 import { failureClasses, type ModelFailure } from '../model/failure.ts'
 import { parseRunId, type RunId } from '../values/ids.ts'
-import { isMoment } from '../values/moment.ts'
+import { isMoment } from './moment.ts'
 
 import type { Grant } from '../limits/grant.ts'
 import { retry } from '../limits/limits-schema.ts'
@@ -54,7 +53,7 @@ export const runId: Schema<RunId> = valueWhere(
 export const moment: Schema<number> = valueWhere(isMoment, 'milliseconds of the years 0 to 9999')
 
 /** An amount that was used or granted. */
-const spent = lazily(() => z.number().nonnegative())
+const spent = amountWithin(0)
 /** What a model call or a child run may use. */
 export const grant: Schema<Grant> = objectOf<Grant>({
   turns: optional(spent),

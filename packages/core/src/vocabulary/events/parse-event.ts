@@ -3,7 +3,6 @@ import { callEnvelopeSchema, envelopeSchema, eventBodies } from './event-schema.
 import { faultOf, type Schema } from '../values/schema.ts'
 import { callEventTypes, type RuntimeEvent } from './event.ts'
 import { isKnown } from './known-event.ts'
-import { isPlainDelta, isPlainEnvelope } from './plain-event.ts'
 
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
 
@@ -32,12 +31,12 @@ export function shapeFaultOf(
   event: RuntimeEvent,
 ): { readonly path: string; readonly what: string } | undefined {
   const { type, v, removed } = event
-  const envelopeFault = isPlainEnvelope(event) ? undefined : faultOf(envelopeSchema, event)
+  const envelopeFault = faultOf(envelopeSchema, event)
   if (envelopeFault || !isKnown(type, v)) return envelopeFault
   // A call that is named was checked with the envelope.
   const isNameless = callTypes.has(type) && event.toolCallId === undefined
   if (isNameless) return faultOf(callEnvelopeSchema, event)
-  return removed !== undefined || isPlainDelta(type, event) ? undefined : faultOf(eventBodies[type], event)
+  return removed === undefined ? faultOf(eventBodies[type], event) : undefined
 }
 
 function requireValid(schema: Schema<unknown>, value: unknown, subject: string): void {

@@ -1,11 +1,33 @@
 import * as z from 'zod'
 import { isJson, type Json, type JsonObject } from './json.ts'
+import {
+  isAmountWithin,
+  isAnyOf,
+  isFlag,
+  isListOf,
+  isObjectOf,
+  isOneOf,
+  isRecordOf,
+  isText,
+  isWholeFrom,
+  quickCheckOf,
+  type QuickCheck,
+  type QuickSchema,
+} from './quick-check.ts'
 
-/** Builds a schema when it is first asked for. A process checks few of the shapes that there are, and most take long to build. */
-export type Schema<T> = () => z.ZodType<T>
+/**
+ * Builds a schema when it is first asked for. A process checks few of the shapes that there are, and most take long to build.
+ * Where it has a quick check, values that this takes are never shown to zod.
+ */
+export interface Schema<T> extends QuickSchema {
+  (): z.ZodType<T>
+}
 
 /** A schema of a field that may be missing, but not `undefined`. */
-export type OptionalSchema<T> = () => z.ZodExactOptional<z.ZodType<T>>
+export interface OptionalSchema<T> extends QuickSchema {
+  (): z.ZodExactOptional<z.ZodType<T>>
+  readonly isOptional: true
+}
 
 type OptionalKey<T, K extends keyof T> = object extends Pick<T, K> ? true : false
 
@@ -22,12 +44,20 @@ export function lazily<Built>(build: () => Built): () => Built {
   return () => (built ??= build())
 }
 
+/** A schema and its quick check, which say the same: both are built once, when they are first asked for. */
+function schemaOf<T>(build: () => z.ZodType<T>, quick: () => QuickCheck): Schema<T> {
+  return Object.assign(lazily(build), { quick: lazily(quick) })
+}
+
 /** An object with these fields. What else it holds is kept: a newer writer may have more to say. */
 export function objectOf<T extends object>(shape: ShapeOf<T>): Schema<T> {
-  return lazily(() => {
-    const fields = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
-    return z.looseObject(Object.fromEntries(fields)) as unknown as z.ZodType<T>
-  })
+  return schemaOf(
+    () => {
+      const fields = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
+      return z.looseObject(Object.fromEntries(fields)) as unknown as z.ZodType<T>
+    },
+    () => isObjectOf(shape as Readonly<Record<string, QuickSchema>>),
+  )
 }
 
 /** One of several objects, told apart by `type`. The compiler wants one schema for each. */
@@ -39,59 +69,108 @@ export function variantOf<T extends { readonly type: string }>(variants: {
 
 /** One of several objects, told apart by the word in one of their fields. */
 export function discriminatedBy<T>(field: string & keyof T, variants: readonly Schema<T>[]): Schema<T> {
-  return lazily(() => {
-    const schemas = variants.map((variant) => variant()) as unknown
-    const options = schemas as Parameters<typeof z.discriminatedUnion>[1]
-    return z.discriminatedUnion(field, options) as unknown as z.ZodType<T>
-  })
+  return schemaOf(
+    () => {
+      const schemas = variants.map((variant) => variant()) as unknown
+      const options = schemas as Parameters<typeof z.discriminatedUnion>[1]
+      return z.discriminatedUnion(field, options) as unknown as z.ZodType<T>
+    },
+    // Each demands another word in the field, so no more than one takes a value.
+    () => isAnyOf(variants),
+  )
 }
 
 /** A value that one of these takes. */
 export function anyOf<T>(...schemas: readonly Schema<T>[]): Schema<T> {
-  return lazily(() => z.union(schemas.map((schema) => schema())))
+  return schemaOf(
+    () => z.union(schemas.map((schema) => schema())),
+    () => isAnyOf(schemas),
+  )
 }
 
 /** A field that may be missing, but not `undefined`. */
 export function optional<T>(schema: Schema<T>): OptionalSchema<T> {
-  return lazily(() => z.exactOptional(schema()))
+  const field = lazily(() => z.exactOptional(schema()))
+  return Object.assign(field, { quick: () => quickCheckOf(schema), isOptional: true } as const)
 }
 
 /** A list of these. */
 export function listOf<T>(schema: Schema<T>): Schema<T[]> {
-  return lazily(() => z.array(schema()))
+  return schemaOf(
+    () => z.array(schema()),
+    () => isListOf(schema),
+  )
 }
 
 /** An object with these values under any names. */
 export function recordOf<T>(schema: Schema<T>): Schema<Record<string, T>> {
-  return lazily(() => z.record(text(), schema()))
+  return schemaOf(
+    () => z.record(text(), schema()),
+    () => isRecordOf(schema),
+  )
 }
 
 /** One of these words. */
 export function wordOf<const Words extends readonly string[]>(words: Words): Schema<Words[number]> {
-  return lazily(() => z.enum(words))
+  return schemaOf(
+    () => z.enum(words) as unknown as z.ZodType<Words[number]>,
+    () => isOneOf(words),
+  )
 }
 
 /** This value. */
 export function exactly<const Value extends string | boolean>(value: Value): Schema<Value> {
-  return lazily(() => z.literal(value))
+  return schemaOf(
+    () => z.literal(value) as unknown as z.ZodType<Value>,
+    () => isOneOf([value]),
+  )
 }
 
 /** A value that a function knows; `expected` says of others what was expected. */
 export function valueWhere<T>(isValid: (value: unknown) => boolean, expected: string): Schema<T> {
-  return lazily(() => z.custom<T>(isValid, `Invalid input: expected ${expected}`))
+  return schemaOf(
+    () => z.custom<T>(isValid, `Invalid input: expected ${expected}`),
+    () => isValid,
+  )
+}
+
+/** Finite numbers within bounds, both included. */
+export function amountWithin(min: number, max: number = Infinity): Schema<number> {
+  return schemaOf(
+    () => (max === Infinity ? z.number().min(min) : z.number().min(min).max(max)),
+    () => isAmountWithin(min, max),
+  )
 }
 
 /** Plain values. */
-export const text: Schema<string> = lazily(() => z.string())
-export const flag: Schema<boolean> = lazily(() => z.boolean())
+export const text: Schema<string> = schemaOf(
+  () => z.string(),
+  () => isText,
+)
+export const flag: Schema<boolean> = schemaOf(
+  () => z.boolean(),
+  () => isFlag,
+)
 /** Finite, as JSON has them. */
-export const amount: Schema<number> = lazily(() => z.number())
+export const amount: Schema<number> = schemaOf(
+  () => z.number(),
+  () => isAmountWithin(-Infinity, Infinity),
+)
 /** Any whole number. */
-export const whole: Schema<number> = lazily(() => z.int())
+export const whole: Schema<number> = schemaOf(
+  () => z.int(),
+  () => isWholeFrom(-Infinity),
+)
 /** From 1: numbers in a row, such as attempts. */
-export const ordinal: Schema<number> = lazily(() => z.int().positive())
+export const ordinal: Schema<number> = schemaOf(
+  () => z.int().positive(),
+  () => isWholeFrom(1),
+)
 /** From 0: places in a reply, and counts. */
-export const count: Schema<number> = lazily(() => z.int().nonnegative())
+export const count: Schema<number> = schemaOf(
+  () => z.int().nonnegative(),
+  () => isWholeFrom(0),
+)
 
 /** Any value that JSON can carry. */
 export const json: Schema<Json> = valueWhere(isJson, 'a JSON value')
@@ -106,6 +185,7 @@ export function faultOf(
   schema: Schema<unknown>,
   value: unknown,
 ): { readonly path: string; readonly what: string } | undefined {
+  if (quickCheckOf(schema)(value)) return undefined
   const issue = schema().safeParse(value).error?.issues[0]
   return issue && { path: issue.path.join('.') || 'its root', what: issue.message }
 }

@@ -1,0 +1,95 @@
+/**
+ * Says without zod that a schema takes a value. Takes no value that the schema refuses; `false` where only the schema can
+ * tell, and always of a value that it refuses.
+ */
+export type QuickCheck = (value: unknown) => boolean
+
+/** What a schema says of itself, so that those built on it can be checked without zod. */
+export interface QuickSchema {
+  /** Builds the check when it is first asked for; absent where only zod can tell. */
+  readonly quick?: () => QuickCheck
+  /** Present on the schema of a field that may be missing. */
+  readonly isOptional?: true
+}
+
+/** Says that only the schema can tell. */
+const cannotTell: QuickCheck = () => false
+
+/** The check of a schema. */
+export function quickCheckOf({ quick }: QuickSchema): QuickCheck {
+  return quick?.() ?? cannotTell
+}
+
+/** Plain values. */
+export const isText: QuickCheck = (value) => typeof value === 'string'
+export const isFlag: QuickCheck = (value) => typeof value === 'boolean'
+
+/** A finite number within bounds, both included. */
+export function isAmountWithin(min: number, max: number): QuickCheck {
+  return (value) => Number.isFinite(value) && (value as number) >= min && (value as number) <= max
+}
+
+/** A whole number that is safe to count with, from a least one on. */
+export function isWholeFrom(min: number): QuickCheck {
+  return (value) => Number.isSafeInteger(value) && (value as number) >= min
+}
+
+/** One of these values. */
+export function isOneOf(values: readonly unknown[]): QuickCheck {
+  const [only] = values
+  if (values.length === 1) return (value) => value === only
+  const all = new Set(values)
+  return (value) => all.has(value)
+}
+
+/** A value that one of these checks takes. */
+export function isAnyOf(schemas: readonly QuickSchema[]): QuickCheck {
+  const checks = schemas.map(quickCheckOf)
+  return (value) => {
+    for (const check of checks) if (check(value)) return true
+    return false
+  }
+}
+
+/** A list of these. */
+export function isListOf(schema: QuickSchema): QuickCheck {
+  const check = quickCheckOf(schema)
+  return (value) => {
+    if (!Array.isArray(value)) return false
+    for (let index = 0; index < value.length; index++) if (!check(value[index])) return false
+    return true
+  }
+}
+
+/** An object with these fields, and whatever else. A field that is `undefined` is not the same as one that is missing. */
+export function isObjectOf(shape: Readonly<Record<string, QuickSchema>>): QuickCheck {
+  const names = Object.keys(shape)
+  const checks = Object.values(shape).map(quickCheckOf)
+  const optional = Object.values(shape).map(({ isOptional = false }) => isOptional)
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+    for (let index = 0; index < names.length; index++) {
+      const name = names[index] as string
+      const field: unknown = (value as Record<string, unknown>)[name]
+      if (field === undefined) {
+        if (!optional[index] || name in value) return false
+      } else if (!checks[index]?.(field)) return false
+    }
+    return true
+  }
+}
+
+/** An object with these values under any names. */
+export function isRecordOf(schema: QuickSchema): QuickCheck {
+  const check = quickCheckOf(schema)
+  return (value) => {
+    if (typeof value !== 'object' || value === null) return false
+    const prototype: unknown = Object.getPrototypeOf(value)
+    if (prototype !== Object.prototype && prototype !== null) return false
+    for (const name of Reflect.ownKeys(value)) {
+      if (typeof name !== 'string') return false
+      if (!check((value as Record<string, unknown>)[name])) return false
+    }
+    return true
+  }
+}
