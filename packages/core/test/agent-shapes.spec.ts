@@ -99,7 +99,9 @@ describe('an agent', () => {
 
   it('whose function names a wrong target is refused when it is asked for targets', () => {
     const later = defineAgent({ ...sound, handoffs: (() => ['x']) as never })
-    expect(() => later.handoffs).toThrow('defineAgent (agent): handoffs[0] is a text; expected an agent made')
+    expect(() => later.handoffs).toThrow(
+      'handoffs of the agent agent: its answer[0] is a text; expected an agent made',
+    )
     const tool = testTool({ name: 'transfer_to_other' })
     expect(() => defineAgent({ ...sound, tools: [tool], handoffs: [other] }).tools).toThrow(
       'Agent agent has two tools named transfer_to_other',

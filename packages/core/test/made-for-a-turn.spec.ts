@@ -79,7 +79,7 @@ describe('instructions of the context and the state', () => {
   it('reject where they are no text', async () => {
     const instructions = (_app: App, state?: object): string => (state ? (7 as never) : 'First.')
     await expect(played(made(scriptedModel([]), { instructions }), ada)).rejects.toThrow(
-      'answered no text for turn 1',
+      'instructions of the agent agent for turn 1: its answer is 7; expected a text',
     )
   })
 })
@@ -138,8 +138,8 @@ describe('tools of the context and the state', () => {
 
   it.each<readonly [string, AgentOptions<string, App>['tools'], RegExp]>([
     ['a promise', (() => Promise.resolve([])) as never, /tools of the agent agent returned a promise/],
-    ['no list', (() => 'look') as never, /tools of the agent agent: the list is a text/],
-    ['no tool', (() => [{}]) as never, /tools of the agent agent: the list\[0\]/],
+    ['no list', (() => 'look') as never, /tools of the agent agent: its answer is a text/],
+    ['no tool', (() => [{}]) as never, /tools of the agent agent: its answer\[0\]/],
     ['two of one name', () => [look, look], /has two tools named look/],
     [
       'an agent that works as a tool',

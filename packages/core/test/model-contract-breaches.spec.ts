@@ -55,7 +55,7 @@ describe('a model adapter that breaks its contract', () => {
       stream: () => throwError(() => 'out of paper'),
       what: 'it threw out of paper',
     },
-    'answers no Observable': { stream: () => undefined as never, what: 'it threw TypeError' },
+    'answers no Observable': { stream: () => undefined as never, what: 'its stream answered no Observable' },
     'reports nothing at all': { stream: () => signals(null), what: 'it reported' },
     'reports an unknown signal': {
       stream: () => signals({ type: 'model_dreamt' }, finished),

@@ -6,7 +6,8 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/runtime/agent/part-check.ts'
 import { nearestName } from '../src/vocabulary/options/nearest-name.ts'
 import { milliseconds, longTime, type OptionCheck } from '../src/vocabulary/options/option.ts'
-import { requireNoPromise, requireOptions } from '../src/vocabulary/options/require-options.ts'
+import { requireNoPromise } from '../src/vocabulary/options/answer-of.ts'
+import { requireOptions } from '../src/vocabulary/options/require-options.ts'
 
 const takes = (check: OptionCheck, value: unknown): boolean => check(value, 'x') === undefined
 const says = (check: OptionCheck, value: unknown): string => {

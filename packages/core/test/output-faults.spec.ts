@@ -30,17 +30,17 @@ describe('transforms at fault', () => {
       () => {
         throw new Error('no rule for this')
       },
-      /broken of outputStream failed: it threw .*no rule for this/,
+      /show of outputTransform \(broken\) threw: no rule for this\..*Nothing of the reply is shown past it/,
     ],
     [
       'answers a promise',
       () => Promise.resolve('later') as unknown as string,
-      /broken of outputStream failed: it threw .*show answered no text/,
+      /show of outputTransform \(broken\) returned a promise/,
     ],
     [
       'answers nothing',
       () => undefined as unknown as string,
-      /broken of outputStream failed: it threw .*show answered no text/,
+      /show of outputTransform \(broken\): its answer is missing: give a text/,
     ],
   ])(
     'given one that %s, then the result rejects, nothing is shown past it, and a corrected one continues',
@@ -76,7 +76,7 @@ describe('transforms at fault', () => {
     })
     const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(agent, 'Go.')
     await expect(untilSettled(clock, run.result)).rejects.toThrow(
-      /bare of outputStream failed: its begin answered no object with write and end/,
+      /begin of the transform bare of outputStream: its answer is an object; expected an object with the functions write and end/,
     )
   })
 
@@ -93,7 +93,7 @@ describe('transforms at fault', () => {
     })
     const run = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(agent, 'Go.')
     await expect(untilSettled(clock, run.result)).rejects.toThrow(
-      /hostile of outputStream failed: it threw do not look/,
+      /begin of the transform hostile of outputStream threw: do not look/,
     )
   })
 

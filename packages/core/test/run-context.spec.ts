@@ -246,8 +246,8 @@ describe('instructions that are made for a run', () => {
   })
 
   it.each([
-    ['7', () => 7, 'a function that answered no text'],
-    ['a promise', () => Promise.resolve('x'), 'answered no text'],
+    ['7', () => 7, 'instructions of the agent a: its answer is 7; expected a text'],
+    ['a promise', () => Promise.resolve('x'), 'instructions of the agent a returned a promise'],
   ])('are refused where they are %s and no text, before anything is written', async (_what, given, said) => {
     const { runtime, ledger } = play([])
     expect(() => runtime.run(make(given), 'Go.')).toThrow(said)

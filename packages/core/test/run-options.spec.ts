@@ -10,7 +10,7 @@ import {
   requireRuntimeOptions,
   requireSessionRunOptions,
 } from '../src/runtime/run/runtime-options-check.ts'
-import { runIdMaker } from '../src/runtime/run/run-ids.ts'
+import { runIdMaker } from '../src/runtime/session/run-ids.ts'
 import { ofType, stage } from './stage.ts'
 
 const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]) })

@@ -61,7 +61,10 @@ describe('a tool that breaks its contract', () => {
     },
     errors: { run: () => throwError(() => new Error('broken')), says: 'The tool failed: broken' },
     'errors with nothing': { run: () => throwError(() => undefined), says: 'The tool failed: undefined' },
-    'answers no Observable': { run: () => 'done', says: 'The tool failed: ' },
+    'answers no Observable': {
+      run: () => 'done',
+      says: 'The tool broke its contract: its run answered no Observable',
+    },
     'reports nothing at all': { run: () => signals(null), says: 'The tool broke its contract' },
     'reports an unknown signal': {
       run: () => signals({ type: 'tool_dreamt' }),

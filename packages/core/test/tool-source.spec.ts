@@ -241,8 +241,8 @@ describe('a source of tools', () => {
 
   it.each([
     [async () => ['one'], 'returned a promise'],
-    [() => 'one', 'names is a text; expected a list'],
-    [() => [1], 'names[0] is 1'],
+    [() => 'one', 'its answer is a text; expected a list'],
+    [() => [1], 'its answer[0] is 1'],
   ])('whose answer is no list of names ends the run with what is wrong: %s', async (offered, what) => {
     const toolSource = { tools: [named('one')], offered: offered as unknown as () => string[] }
     await expect(stage({ toolSource }).play()).rejects.toThrow(

@@ -100,7 +100,7 @@ describe('an agent as a tool', () => {
       },
       /could not be read: .*no such field/,
     ],
-    ['answers a promise', () => Promise.resolve('later'), /neither a text nor parts of a result/],
+    ['answers a promise', () => Promise.resolve('later'), /output of agentTool .* returned a promise/],
     ['answers nothing', () => undefined, /neither a text nor parts of a result/],
     ['answers parts of no form', () => [{ type: 'sound' }], /neither a text nor parts of a result/],
   ])(
@@ -254,7 +254,7 @@ describe('a handoff with input', () => {
           throw new Error('no rule')
         },
       },
-      /filter of the handoff to billing failed: .*no rule.* continue the run with resume/,
+      /filter of the handoff to billing threw: .*no rule.* continue it with resume/,
     ],
     [
       'a renderer that throws',
@@ -265,22 +265,22 @@ describe('a handoff with input', () => {
           },
         },
       },
-      /filter of the handoff to billing failed: .*no rule/,
+      /render of foldHistory threw: no rule/,
     ],
     [
       'a renderer that answers no text',
       { foldHistory: { render: () => 7 } },
-      /foldHistory: render answered no text/,
+      /render of foldHistory: its answer is 7; expected a text/,
     ],
     [
       'a renderer that answers a promise',
       { foldHistory: { render: () => Promise.resolve('x') } },
-      /foldHistory: render answered no text/,
+      /render of foldHistory returned a promise/,
     ],
     [
       'a renderer that answers nothing to read',
       { foldHistory: { heading: '', render: () => '' } },
-      /foldHistory: render answered no text/,
+      /render of foldHistory: its answer is an empty text/,
     ],
   ])('given %s, then the result rejects with what to do', async (_what, options, message) => {
     await expect(office(options as never, [{}]).result).rejects.toThrow(message)

@@ -1,7 +1,8 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import { anyObject, listOf } from '../../vocabulary/options/option.ts'
-import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
+import { requireNoPromise } from '../../vocabulary/options/answer-of.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 
 /**
  * Law 3, for messages of any origin: returns why providers would refuse them. After each message that asked for tools
@@ -29,6 +30,6 @@ export function requireShown(messages: readonly Message[] | undefined, subject: 
   const fault = messages.length === 0 ? 'nothing is left to be shown' : pairingFault(messages)
   if (fault === undefined) return
   throw new ConfigurationError(
-    `${subject} makes messages that no provider takes: ${fault}. Keep a call together with its results, and at least one message. Correct it and resume the run; nothing is lost.`,
+    `${subject} makes messages that no provider takes: ${fault}. Keep a call together with its results, and at least one message. Correct it.`,
   )
 }

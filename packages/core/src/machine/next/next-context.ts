@@ -1,13 +1,13 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { FactOf, Spending } from '../../vocabulary/events/event.ts'
-import { anyText, maybe } from '../../vocabulary/options/option.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
+import { anyText } from '../../vocabulary/options/option.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
 import type { Action } from '../state/action.ts'
 import { compactedFact, leftOutText, summaryDigest, summaryTokens, taskAmong } from '../prompt/compaction.ts'
 import { messagesOf } from '../messages/history.ts'
 import { workDeadline } from '../limits/deadlines.ts'
 import { grantModelCall, isLimitFinding } from '../limits/model-call-limit-check.ts'
-import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import type { Compaction, Rules } from '../state/rules.ts'
 import { withSpent } from '../state/totals.ts'
@@ -133,10 +133,15 @@ function shortenHistory(
   if (compaction.summarize === undefined && summarizer) {
     return summaryCall(state, cut, now)
   }
-  const summary = compaction.summarize?.(messagesOf(state.history).slice(0, cut))
-  requireNoPromise(`compaction.summarize of the agent ${state.agent}`, summary)
-  requireOptions(`compaction.summarize of the agent ${state.agent}`, maybe(anyText), summary, 'its answer')
-  return compactedFact(state, cut, summary ?? leftOutText(state, cut))
+  return compactedFact(state, cut, summaryOf(state, cut, compaction) ?? leftOutText(state, cut))
+}
+
+/** What the agent's code says in the place of the older messages, where it says anything. */
+function summaryOf(state: RunState, cut: number, { summarize }: Compaction): string | undefined {
+  const older = messagesOf(state.history).slice(0, cut)
+  return (
+    summarize && answerOf(`compaction.summarize of the agent ${state.agent}`, () => summarize(older), anyText)
+  )
 }
 
 /** Law 9 holds for the call that sums up as for any other: `undefined` where too little is left for it. */

@@ -19,12 +19,12 @@ export function nextHandoff(
   if (taking === undefined) {
     throw new ConfigurationError(
       `Run ${state.runId} is to be handed over to the agent ${to}, and the code of ${state.agent} does not name it any ` +
-        'more. Put it back among its handoffs and resume the run; nothing is lost.',
+        'more. Put it back among its handoffs.',
     )
   }
   const { messages } = taking
   const definition = definitionInRun(taking.definition, state.givenModel)
-  requireShown(messages, `The filter of the handoff from ${state.agent} to ${to}`)
+  requireShown(messages, `The filter of the handoff to ${to}`)
   return {
     kind: 'hand_off',
     facts: [

@@ -9,7 +9,8 @@ import { deadlineOf, workDeadline } from '../limits/deadlines.ts'
 import { meetLimit, timeLimit } from '../limits/limit-finding.ts'
 import { limitReasons, type LimitName } from '../../vocabulary/limits/limits.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
-import { requireNoPromise } from '../../vocabulary/options/require-options.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
+import { trueOrFalse } from '../../vocabulary/options/option.ts'
 import type { Rules } from '../state/rules.ts'
 import { isSameSource } from '../messages/sourced-tools.ts'
 import type { MetLimit, Reply, RunState } from '../state/state.ts'
@@ -37,7 +38,7 @@ function nextWhileGuarded(state: RunState, now: number): Action | undefined {
 }
 
 function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  if (reply && requireAnswer(rules.stopWhen?.(state), 'stopWhen', state)) return finish(state, 'stopped')
+  if (reply && isToStop(state, rules)) return finish(state, 'stopped')
   const shorter = compactionBeforeCall(state, now, rules)
   if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
   const prepared = preparedCall(state, rules, offeredCall(state, sourcedIn(state, rules)))
@@ -73,10 +74,12 @@ function sourcedIn(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> 
   return isSameSource(state, sourced) ? {} : { sourced }
 }
 
-/** What the agent's code answered. A promise would be taken for the answer: a filter would filter nothing. */
-function requireAnswer<T>(answer: T, rule: string, { agent }: RunState): T {
-  requireNoPromise(`${rule} of the agent ${agent}`, answer)
-  return answer
+/** Whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
+function isToStop(state: RunState, { stopWhen }: Rules): boolean {
+  return (
+    stopWhen !== undefined &&
+    answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
+  )
 }
 
 /** When the controller is asked, and the code of the agent that it asks. */

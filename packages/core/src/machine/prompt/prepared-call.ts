@@ -13,7 +13,8 @@ import {
   trueOrFalse,
   valueThat,
 } from '../../vocabulary/options/option.ts'
-import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
+import { requireNoPromise } from '../../vocabulary/options/answer-of.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { canonicalJson, isJson, type Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { requireShown } from '../messages/pairing.ts'
@@ -48,6 +49,7 @@ export function preparedCall(state: RunState, rules: Rules, call: OfferedCall): 
 function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): PreparedCall {
   const subject = `prepareTurn of the agent ${state.agent}`
   requireNoPromise(subject, answer)
+  requireOptions(subject, anyObject, answer, 'its answer')
   requireOptions(subject, turnChange, answer)
   const { model, toolChoice, instructions, messages } = answer
   const { modelSettings, parallelToolCalls, maxOutputTokens } = answer

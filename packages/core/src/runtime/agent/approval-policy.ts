@@ -22,6 +22,22 @@ export type ApprovalPolicy<Context = AnyContext> = (
 /** The result of a policy. */
 export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
 
+/** Returns the verdict of a policy. Rejects where it answers none: a policy may be written without a compiler. */
+export async function policyVerdict<Context>(
+  policy: ApprovalPolicy<Context>,
+  call: PolicyCall<Context>,
+): Promise<PolicyVerdict> {
+  const verdict: unknown = await policy(call)
+  if (isVerdict(verdict)) return verdict
+  throw new TypeError("it answered neither 'run', 'ask', { ask: 'why' } nor { deny: 'why' }")
+}
+
+function isVerdict(verdict: unknown): verdict is PolicyVerdict {
+  if (verdict === 'run' || verdict === 'ask') return true
+  const { ask, deny } = Object(verdict) as { readonly ask?: unknown; readonly deny?: unknown }
+  return typeof ask === 'string' || typeof deny === 'string'
+}
+
 /**
  * Combines policies so that the strictest decides: if one denies a call it is denied, if one asks a person is asked.
  * Each policy checks every call.
@@ -30,7 +46,7 @@ export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): 
   const policies = given.filter((policy) => policy !== undefined)
   if (policies.length < 2) return policies[0]
   return async (call) => {
-    const verdicts = await Promise.all(policies.map(async (policy) => await policy(call)))
+    const verdicts = await Promise.all(policies.map((policy) => policyVerdict(policy, call)))
     const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
     const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
     return (

@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { asPlainText } from '../../machine/messages/plain-text.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { anyText, fields, maybe, plainFunction, type OptionCheck } from '../../vocabulary/options/option.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 
@@ -29,10 +30,10 @@ export function foldHistory(
   const { heading = 'What was said and done before you took over:', render = asPlainText } = given
   return (messages) => {
     if (messages.length === 0) return messages
-    const rendered: unknown = render(messages)
-    if (typeof rendered !== 'string' || heading + rendered === '') {
+    const rendered = answerOf('render of foldHistory', () => render(messages), anyText)
+    if (heading + rendered === '') {
       throw new ConfigurationError(
-        'foldHistory: render answered no text, so the next agent would read nothing of the past. Let it answer a text that is not empty, at once.',
+        'render of foldHistory: its answer is an empty text, and heading is empty, so the next agent would read nothing of the past. Let it answer a text that is not empty.',
       )
     }
     const text = heading === '' ? rendered : `${heading}\n${rendered}`

@@ -3,6 +3,7 @@ import type { ResultPart } from '../../vocabulary/model/content.ts'
 import { toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import { findCall } from '../../machine/state/state-views.ts'
@@ -39,12 +40,12 @@ export async function readEnding(
 }
 
 function contentOf(
-  { name, answerOf }: AgentTool,
+  { name, answerOf: readOf }: AgentTool,
   answer: Parameters<NonNullable<AgentTool['answerOf']>>[0],
 ): readonly ResultPart[] {
-  const read: unknown = answerOf?.(answer)
+  const read: unknown = answerOf(`output of agentTool (${name})`, () => readOf?.(answer))
   const content: unknown = typeof read === 'string' ? [{ type: 'text', text: read }] : read
   const fault = faultOf(toolSignalSchema, { type: 'tool_ended', outcome: 'success', content })
   if (fault === undefined) return content as readonly ResultPart[]
-  throw new TypeError(`output of agentTool (${name}) answered neither a text nor parts of a result, at once`)
+  throw new TypeError(`output of agentTool (${name}) answered neither a text nor parts of a result`)
 }

@@ -1,12 +1,20 @@
 import { Observable } from 'rxjs'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
 import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { fields, filledText, maybe, oneOf, plainFunction } from '../../vocabulary/options/option.ts'
+import {
+  fields,
+  filledText,
+  maybe,
+  oneOf,
+  plainFunction,
+  valueThat,
+} from '../../vocabulary/options/option.ts'
 import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
 import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -131,10 +139,16 @@ function inputPartsOf(
     taskOf: async (input) => {
       const read = await reader.read(input)
       if ('error' in read) return { fault: read.error }
-      return { task: task?.(read.output) ?? canonicalJson(input) }
+      if (task === undefined) return { task: canonicalJson(input) }
+      return { task: answerOf(`task of agentTool (${name})`, () => task(read.output), aTask) }
     },
   }
 }
+
+const aTask = valueThat(
+  'a text, or message parts',
+  (value) => typeof value === 'string' || Array.isArray(value),
+)
 
 const taskInWords: Pick<AgentTool, 'inputSchema' | 'check' | 'taskOf'> = {
   inputSchema: {

@@ -1,4 +1,4 @@
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
@@ -88,9 +88,8 @@ function handoffsOf<Context>({
   | Agent<unknown, Context>
   | HandoffTarget<Context>
 )[] {
-  const named = typeof handoffs === 'function' ? handoffs() : handoffs
-  requireOptions(`defineAgent (${name})`, handoffList, named, 'handoffs')
-  return named
+  const named = typeof handoffs === 'function' ? handoffs : () => handoffs
+  return answerOf(`handoffs of the agent ${name}`, named, handoffList)
 }
 
 function compactionRule({

@@ -1,4 +1,5 @@
 import { textContent } from '../../machine/messages/outcome-text.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import { oneValue } from '../output/one-value.ts'
@@ -6,7 +7,15 @@ import type { Tool } from '../../ports/tool.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { Handoff } from '../../vocabulary/events/event.ts'
-import { anyText, fields, filledText, maybe, plainFunction } from '../../vocabulary/options/option.ts'
+import {
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  listOf,
+  maybe,
+  plainFunction,
+} from '../../vocabulary/options/option.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent, HandoffTarget } from '../agent/agent.ts'
 import { foldHistory, foldOptions, type FoldHistoryOptions } from '../agent/fold-history.ts'
@@ -19,7 +28,6 @@ import {
   type WrittenInput,
 } from '../schema/input-schema.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import { definedAgent } from '../agent/part-check.ts'
 
@@ -129,15 +137,9 @@ function filtered(
   messages: readonly Message[],
   toolName: string,
 ): readonly Message[] | undefined {
-  try {
-    return filter?.(messages, inputOf(messages, toolName))
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw error
-    throw new ConfigurationError(
-      `The filter of the handoff to ${to} failed: ${textOfError(error)}. The run is on record up to here. Correct the filter, and continue the run with resume.`,
-      { cause: error },
-    )
-  }
+  if (filter === undefined) return undefined
+  const input = inputOf(messages, toolName)
+  return answerOf(`The filter of the handoff to ${to}`, () => filter(messages, input), listOf(anyObject))
 }
 
 /** The input of the call that handed over, as the model wrote it: of several calls of the tool, the first that succeeded. */

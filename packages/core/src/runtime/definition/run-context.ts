@@ -1,4 +1,6 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
+import { anyText } from '../../vocabulary/options/option.ts'
 import { withInstructions } from '../../vocabulary/agent/definition-digest.ts'
 import type { Rules, TurnChange, TurnRequest } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
@@ -20,11 +22,8 @@ export type ContextOption<Context> = undefined extends Context
 export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefinition {
   const { name, instructions, definition } = agent
   if (typeof instructions === 'string') return definition
-  const text: unknown = instructions(context)
-  if (typeof text === 'string') return withInstructions(definition, text)
-  throw new ConfigurationError(
-    `The instructions of agent ${name} are a function that answered no text, so its model cannot be told what to do. Let it answer a text, at once: what it has to wait for belongs into the context.`,
-  )
+  const text = answerOf(`instructions of the agent ${name}`, () => instructions(context), anyText)
+  return withInstructions(definition, text)
 }
 
 /** Returns the definition of an agent's code now, with the instructions that the run has recorded. */
@@ -83,11 +82,9 @@ export function rulesIn(agent: Agent<unknown>, context: unknown, preparing: Prep
 function instructionsInTurn({ name, instructions }: Agent<unknown>): PrepareTurn | undefined {
   if (typeof instructions === 'string' || instructions.length < 2) return undefined
   return ({ request, ...state }, context) => {
-    const text: unknown = instructions(context, state)
-    if (typeof text === 'string') return text === request.instructions ? undefined : { instructions: text }
-    throw new ConfigurationError(
-      `The instructions of agent ${name} are a function that answered no text for turn ${state.turn + 1}, so its model cannot be told what to do. Let it answer a text, at once.`,
-    )
+    const subject = `instructions of the agent ${name} for turn ${state.turn + 1}`
+    const text = answerOf(subject, () => instructions(context, state), anyText)
+    return text === request.instructions ? undefined : { instructions: text }
   }
 }
 

@@ -19,7 +19,7 @@ const maxCheckMs = 10_000
 
 /** Who drives the run. */
 interface Approver {
-  readonly agent: CallChecker | undefined
+  readonly agent: (CallChecker & { readonly name: string }) | undefined
   readonly clock: Clock
   /** What the application gave the run. */
   readonly context: unknown

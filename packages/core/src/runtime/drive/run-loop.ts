@@ -11,6 +11,7 @@ import type { OutsideCommand, StartCommand } from '../../vocabulary/events/comma
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { isUnreadInbox } from '../../memory-ledger/append-rules.ts'
+import { withWayOn } from '../agent/code-fault.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
@@ -163,6 +164,8 @@ export class RunLoop {
           : this.#stopsAfter(action, state))
         if (stops) return state
       }
+    } catch (error) {
+      throw withWayOn(error, { runId: this.#drive.runId, isOnRecord: this.#state !== undefined })
     } finally {
       stopWatching()
       this.#timer?.()

@@ -2,7 +2,7 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Tool } from '../../ports/tool.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { listOf } from '../../vocabulary/options/option.ts'
-import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import type { Agent } from '../agent/agent.ts'
 import { requireTools } from '../agent/agent-check.ts'
 import { offeredTool } from '../agent/part-check.ts'
@@ -21,11 +21,10 @@ export class ToolsOfTurn {
 
   /** The tools of the turn that comes, as a source has them; none of an agent whose tools do not change. */
   next(agent: Agent<unknown>, state: RunState): readonly Tool[] {
-    if (agent.toolsInTurn === undefined) return []
+    const { toolsInTurn } = agent
+    if (toolsInTurn === undefined) return []
     const subject = `tools of the agent ${agent.name}`
-    const tools: readonly Tool[] = agent.toolsInTurn(this.#context, state)
-    requireNoPromise(subject, tools)
-    requireOptions(subject, listOf(offeredTool), tools, 'the list')
+    const tools = answerOf(subject, () => toolsInTurn(this.#context, state), listOf(offeredTool))
     requireTools(agent.name, [...agent.tools, ...tools])
     const fixed = tools.find(({ child, handoff }) => child !== undefined || handoff)
     if (fixed) {

@@ -85,10 +85,11 @@ export class TurnPreparation {
   }
 }
 
-/** The error that a run rejects with where the code that prepares its turn gave no answer. */
-function failure({ agent, state }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
-  const text = `prepareTurn of the agent ${agent.name} ${what}. No model was called: run ${state.runId} is on record up to here. Continue it with resume once prepareTurn answers; nothing is lost.`
-  return new ConfigurationError(text, { cause })
+/** Why a turn could not be prepared. */
+function failure({ agent }: AskedTurn, what: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError(`prepareTurn of the agent ${agent.name} ${what}. No model was called.`, {
+    cause,
+  })
 }
 
 function failed(error: unknown): readonly [what: string, cause: unknown] {

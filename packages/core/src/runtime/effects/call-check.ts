@@ -9,7 +9,12 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { verdictSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { CallVerdict, CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
-import type { ApprovalPolicy, PolicyCall, PolicyVerdict } from '../agent/approval-policy.ts'
+import {
+  policyVerdict,
+  type ApprovalPolicy,
+  type PolicyCall,
+  type PolicyVerdict,
+} from '../agent/approval-policy.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { answerInTime, CHECK_MS, late } from './answer-in-time.ts'
 import { findsInCall, guardrailsFor } from './guardrail-check.ts'
@@ -143,15 +148,14 @@ async function judged(
   approval: ApprovalPolicy,
 ): Promise<CallVerdict> {
   try {
-    return requireVerdict(stricter(verdict, await approval(call)))
+    return requireVerdict(stricter(verdict, await policyVerdict(approval, call)))
   } catch (error) {
-    return failedCheck(error)
+    return failedCheck(error, `The approval of the agent ${call.agent} failed, so this call was not run`)
   }
 }
 
-function failedCheck(error: unknown): CallVerdict {
-  const text = `The check of this call failed, so it was not run: ${textOfError(error)}`
-  return { kind: 'refuse', outcome: 'denied', text }
+function failedCheck(error: unknown, what = 'The check of this call failed, so it was not run'): CallVerdict {
+  return { kind: 'refuse', outcome: 'denied', text: `${what}: ${textOfError(error)}` }
 }
 
 /** Tools and policies may be written without a compiler. */

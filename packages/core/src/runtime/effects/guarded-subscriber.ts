@@ -1,4 +1,5 @@
-import { Subscriber, UnsubscriptionError, type Observer } from 'rxjs'
+import { Subscriber, UnsubscriptionError, type Observable, type Observer } from 'rxjs'
+import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 
 /**
  * Subscribes to the reports of a model or a tool. Their cleanup code may throw at any time after unsubscribing, for
@@ -10,6 +11,14 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
   constructor(observer: Observer<T>, report: (error: unknown) => void) {
     super(observer)
     this.#report = report
+  }
+
+  /** Subscribes to what a model or a tool answered. Returns `false` where that is no Observable: either may be written without a compiler. */
+  follow(answer: Observable<T>): boolean {
+    const isObservable = typeof (Object(answer) as Partial<Observable<T>>).subscribe === 'function'
+    if (isObservable) answer.subscribe(this)
+    else ignoreRejection(answer)
+    return isObservable
   }
 
   override unsubscribe(): void {

@@ -199,7 +199,9 @@ function read<Replacement>(
 ): { readonly find?: GuardrailFind; readonly replacement?: Replacement } {
   if (verdict === 'pass') return {}
   if (typeof verdict !== 'object' || verdict === null)
-    return { find: blockedBy(guardrail, 'it gave no verdict') }
+    return {
+      find: blockedBy(guardrail, "it answered no verdict: 'pass', { block }, { replace } or { record }"),
+    }
   if ('block' in verdict) return { find: blockedBy(guardrail, detailText(verdict.block)) }
   if ('record' in verdict)
     return { find: { guardrail, action: 'record', detail: detailText(verdict.record) } }

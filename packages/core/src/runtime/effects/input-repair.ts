@@ -2,6 +2,7 @@ import type { Call } from '../../machine/state/state.ts'
 import type { Tool } from '../../ports/tool.ts'
 import { repairedInputSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { CallVerdict, CheckedCall, RepairedInput, UnfitInput } from '../../vocabulary/signals/signal.ts'
+import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
 
@@ -41,7 +42,9 @@ export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput 
   const { toolCallId, input, malformed } = unfit
   try {
     const repaired = tool.repair?.({ toolCallId, input, ...(malformed && { malformed }) })
-    return repaired && faultOf(repairedInputSchema, repaired) === undefined ? repaired : undefined
+    if (repaired && faultOf(repairedInputSchema, repaired) === undefined) return repaired
+    ignoreRejection(repaired)
+    return undefined
   } catch {
     return undefined
   }

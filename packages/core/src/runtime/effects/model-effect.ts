@@ -95,7 +95,8 @@ export function startModelCall(
   if (totalMs !== undefined)
     stopTotal = clock.schedule(totalMs, () => giveUp(`it took longer than ${totalMs} ms`))
   try {
-    model.stream(request, { clock }).subscribe(subscriber)
+    if (!subscriber.follow(model.stream(request, { clock })))
+      fail(brokenAdapter(model, 'its stream answered no Observable'))
   } catch (error) {
     fail(failureOf(error, model))
   }

@@ -126,7 +126,8 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   const time = attemptTime(clock, tool, timeOut)
   const given = { input: call.input, attempt, idempotencyKey: idempotencyKeyOf(context.runId, toolCallId) }
   try {
-    tool.run({ ...context, ...given, cancelled$: stopRequest.reason$ }).subscribe(subscriber)
+    const isFollowed = subscriber.follow(tool.run({ ...context, ...given, cancelled$: stopRequest.reason$ }))
+    if (!isFollowed) fail(`The tool broke its contract: its run answered no Observable. ${mayHaveActed}`)
   } catch (error) {
     fail(`The tool failed: ${textOfError(error)}`, again)
   }
@@ -141,10 +142,12 @@ function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> 
   }
 }
 
+const mayHaveActed = 'It may have taken effect all the same.'
+
 /** Tools may be written without a compiler; what they got wrong, the model reads. */
 function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly what: string }): string {
   const type = typeof signal?.type === 'string' ? signal.type : 'something'
-  return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. It may have taken effect all the same.`
+  return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. ${mayHaveActed}`
 }
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */

@@ -1,5 +1,6 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
+import { anyText, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ModelSignal, ReplyPart, StreamedSignal } from '../../vocabulary/signals/signal.ts'
 import type { OutputPart, OutputTransform, OutputWriter } from './output-stream.ts'
@@ -85,12 +86,7 @@ export class OutputStage {
     const { transforms, about } = this.#options
     const kind = type === 'model_text' ? 'text' : 'reasoning'
     return transforms.map(({ name, begin }) => {
-      const writer = ran(name, () => {
-        const begun = begin({ ...about, kind })
-        return isFunction(begun?.write) && isFunction(begun.end) ? begun : undefined
-      })
-      if (writer) return { name, writer }
-      throw faultOf(name, 'its begin answered no object with write and end')
+      return { name, writer: ran(name, 'begin', () => begin({ ...about, kind }), aWriter) }
     })
   }
 
@@ -98,7 +94,7 @@ export class OutputStage {
   #wrote(open: OpenPart, written: string, replaces = false): readonly StreamedSignal[] {
     let text = written
     for (const { name, writer } of open.writers)
-      if (text !== '') text = shownBy(name, () => writer.write(text))
+      if (text !== '') text = ran(name, 'write', () => writer.write(text), anyText)
     return report(open, { text, written, replaces })
   }
 
@@ -113,8 +109,8 @@ export class OutputStage {
     let text = ''
     for (const { name, writer } of open.writers) {
       const more = text
-      text = more === '' ? '' : shownBy(name, () => writer.write(more))
-      text += shownBy(name, () => writer.end())
+      text = more === '' ? '' : ran(name, 'write', () => writer.write(more), anyText)
+      text += ran(name, 'end', () => writer.end(), anyText)
     }
     return report(open, { text, written: '', replaces: false })
   }
@@ -164,27 +160,17 @@ function report(
   ]
 }
 
-function shownBy(name: string, show: () => string): string {
-  const text: unknown = ran(name, show)
-  if (typeof text === 'string') return text
-  throw faultOf(name, 'it answered no text; let it answer one at once, and no promise')
-}
+const aWriter = valueThat('an object with the functions write and end', (value) => {
+  const { write, end } = Object(value) as Partial<OutputWriter>
+  return typeof write === 'function' && typeof end === 'function'
+})
 
-function isFunction(value: unknown): boolean {
-  return typeof value === 'function'
-}
-
-function ran<T>(name: string, code: () => T): T {
+/** Calls a function of a transform, and checks its answer. */
+function ran<T>(transform: string, name: string, code: () => T, check: OptionCheck): T {
   try {
-    return code()
+    return answerOf(`${name} of the transform ${transform} of outputStream`, code, check)
   } catch (error) {
-    throw faultOf(name, `it threw ${textOfError(error)}`, error)
+    const { message, cause } = error as ConfigurationError
+    throw new ConfigurationError(`${message} Nothing of the reply is shown past it.`, { cause })
   }
-}
-
-function faultOf(name: string, what: string, cause?: unknown): ConfigurationError {
-  return new ConfigurationError(
-    `The transform ${name} of outputStream failed: ${what}. Nothing of the reply is shown past it, and the run is on record up to here. Correct the transform, and continue the run with resume.`,
-    { cause },
-  )
 }

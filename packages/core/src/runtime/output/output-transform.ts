@@ -10,6 +10,7 @@ import {
   plainFunction,
   valueThat,
 } from '../../vocabulary/options/option.ts'
+import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { OutputPart, OutputTransform, OutputWriter } from './output-stream.ts'
 
@@ -88,7 +89,12 @@ export function outputTransform<Context = AnyContext>(
     name,
     begin: begunFor(
       options,
-      (part) => new UnitWriter({ unit, maxChars, show: (text) => textFrom('show', show(text, part)) }),
+      (part) =>
+        new UnitWriter({
+          unit,
+          maxChars,
+          show: (text) => answerOf(`show of outputTransform (${name})`, () => show(text, part), anyText),
+        }),
     ),
   }
 }
@@ -106,16 +112,12 @@ export function outputMask<Context = AnyContext>(
     name,
     begin: begunFor(options, (part) => {
       const replace = (match: string): string =>
-        typeof replacement === 'function' ? textFrom('replacement', replacement(match, part)) : replacement
+        typeof replacement === 'function'
+          ? answerOf(`replacement of outputMask (${name})`, () => replacement(match, part), anyText)
+          : replacement
       return new MaskWriter({ pattern, window, replace })
     }),
   }
-}
-
-/** What an application's function answered, which the compiler may never have seen. */
-function textFrom(name: string, answer: unknown): string {
-  if (typeof answer === 'string') return answer
-  throw new TypeError(`${name} answered no text; let it answer one at once, and no promise`)
 }
 
 const asItIs: OutputWriter = { write: (text) => text, end: () => '' }

@@ -18,8 +18,8 @@ import { pastOf } from '../session/session-past.ts'
 import { givenIn, requireSameRun, withDefaults } from '../session/recorded-options.ts'
 import { startCommand } from '../session/start-command.ts'
 import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
-import { defaultHost } from './host.ts'
-import { runIdMaker } from './run-ids.ts'
+import { checkedHost } from './checked-host.ts'
+import { runIdMaker } from '../session/run-ids.ts'
 import { runOf, type Run } from './run.ts'
 import type { InContext, RunOptions, RuntimeOptions } from './runtime.ts'
 
@@ -45,7 +45,7 @@ export class RuntimeRuns {
     contextOf,
     ...rules
   }: RuntimeOptions) {
-    const host = { ...defaultHost, ...omitUndefined({ ...own }) }
+    const host = checkedHost(own)
     const agents = agentRegistry(prices, rules)
     for (const agent of known) agents.register(agent)
     const models = new KnownModels(agents, given)

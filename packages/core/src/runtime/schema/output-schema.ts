@@ -1,6 +1,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import * as z from 'zod'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { isThenable } from '../../vocabulary/options/option.ts'
+import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { isJson, type Json, type JsonObject } from '../../vocabulary/values/json.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 
@@ -28,11 +31,36 @@ export function schemaReader<Output>(subject: string, schema: OutputSchema): Out
   return {
     jsonSchema,
     async read(value) {
-      const result = await standard['~standard'].validate(value)
+      const result = await validated(subject, standard, value)
       if (result.issues === undefined) return { output: result.value }
       return { error: result.issues.map(sentenceOf).join('; ') }
     },
   }
+}
+
+/** What a schema says of a value. One that throws, or says neither, is at fault itself: no value would ever fit it. */
+async function validated<Output>(
+  subject: string,
+  standard: StandardSchemaV1<unknown, Output>,
+  value: Json,
+): Promise<StandardSchemaV1.Result<Output>> {
+  let result: unknown
+  try {
+    result = await standard['~standard'].validate(value)
+  } catch (cause) {
+    throw new ConfigurationError(
+      `validate of the ${subject} threw: ${textOfError(cause)}. Correct the schema.`,
+      {
+        cause,
+      },
+    )
+  }
+  const { issues } = Object(result) as { readonly issues?: unknown }
+  const isResult = issues === undefined ? 'value' in Object(result) : Array.isArray(issues)
+  if (isResult) return result as StandardSchemaV1.Result<Output>
+  throw new ConfigurationError(
+    `validate of the ${subject} answered neither a value nor issues. Correct the schema.`,
+  )
 }
 
 // arktype's schemas are functions.
@@ -96,7 +124,8 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
   try {
     // What the model writes is what goes into the schema.
     const raw = converter.input?.({ target: 'draft-2020-12' })
-    if (faultOf(jsonObject, raw) === undefined) {
+    ignoreRejection(raw)
+    if (!isThenable(raw) && faultOf(jsonObject, raw) === undefined) {
       const { $schema: _dialect, ...rest } = raw as JsonObject
       return rest
     }

@@ -8,16 +8,12 @@ import { isThenable, type OptionCheck } from './option.ts'
 export function requireOptions(subject: string, check: OptionCheck, given: unknown, path = ''): void {
   const fault = check(given, path)
   if (fault === undefined) return
+  ignoreRejection(given)
   const place = fault.path === '' ? 'what it was given' : fault.path
   throw new ConfigurationError(`${subject}: ${place} ${fault.what}.`)
 }
 
-/** Refuses a promise where the answer of the caller's code is used at once. `subject` names the code. */
-export function requireNoPromise(subject: string, answer: unknown): void {
-  if (!isThenable(answer)) return
-  // What becomes of it is of no interest any more, and must not end the process.
-  answer.then(undefined, () => {})
-  throw new ConfigurationError(
-    `${subject} returned a promise, but its result is used at once. Make it a function that is not async: load what it needs before the run, and pass it in.`,
-  )
+/** Lets no rejection of a promise end the process that was given in place of something else, and is not used. */
+export function ignoreRejection(given: unknown): void {
+  if (isThenable(given)) given.then(undefined, () => {})
 }
