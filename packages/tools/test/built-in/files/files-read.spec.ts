@@ -253,64 +253,6 @@ describe('find_files', () => {
   })
 })
 
-describe('search_files', () => {
-  const text = 'alpha\nBeta (x*)+\nalpha beta\nend\n'
-
-  it('shows the lines with their numbers below the path', async () => {
-    const call = caller(toolsOver(filled({ 'a.txt': text, 'sub/b.txt': 'none\n', 'sub/c.md': 'x (x*)+' })))
-    expect((await call('search_files', { text: '(x*)+' })).text).toBe(
-      '2 lines with "(x*)+" in 2 files.\na.txt\n  2: Beta (x*)+\nsub/c.md\n  1: x (x*)+',
-    )
-    expect((await call('search_files', { text: 'BETA', ignoreCase: true, path: 'a.txt' })).text).toBe(
-      '2 lines with "BETA" in 1 file in "a.txt".\na.txt\n  2: Beta (x*)+\n  3: alpha beta',
-    )
-    expect((await call('search_files', { text: 'BETA' })).text).toBe('0 lines with "BETA".')
-    expect((await call('search_files', { text: 'x', glob: '*.md' })).text).toBe(
-      '1 line with "x" in 1 file.\nsub/c.md\n  1: x (x*)+',
-    )
-  })
-
-  it('shows lines around, each once, with a mark where some are left out', async () => {
-    const call = caller(toolsOver(filled({ 'a.txt': lines(12) })))
-    const { text: found } = await call('search_files', { text: '1', context: 1 })
-    expect(found.split('\n').slice(2)).toEqual([
-      ...[
-        '  1: line 1',
-        '  2- line 2',
-        '  …',
-        '  9- line 9',
-        '  10: line 10',
-        '  11: line 11',
-        '  12: line 12',
-      ],
-    ])
-  })
-
-  it('shows the part of a long line in which the text is', async () => {
-    const call = caller(toolsOver(filled({ 'a.js': `${'x'.repeat(5_000)}needle${'y'.repeat(5_000)}` })))
-    const { text: found } = await call('search_files', { text: 'needle' })
-    expect(found).toMatch(/ {2}1: … x+needley+ … \(cut\)$/)
-    expect(found.length).toBeLessThan(400)
-  })
-
-  it('says which files it passed over, and where it stopped', async () => {
-    const box = filled({ 'a.bin': 'x\0', 'b.txt': 'x'.repeat(600), 'c.txt': 'x\nx\nx\n', 'd.txt': 'x' })
-    const call = caller(toolsOver(box, 'by handle', { maxFileBytes: 500, maxEntries: 2 }))
-    expect((await call('search_files', { text: 'x' })).text).toBe(
-      '2 lines with "x" in 1 file. These are the first; there are more. Search for a longer text, or name a glob or a folder. ' +
-        'Files not searched: 1 binary, 1 larger than 500 bytes.\nc.txt\n  1: x\n  2: x',
-    )
-  })
-
-  it('looks for one line', async () => {
-    const { outcome, text: why } = await caller(toolsOver(filled({})))('search_files', { text: 'a\nb' })
-    expect([outcome, why]).toEqual([
-      'failed',
-      'The text holds a line break, and lines are searched one by one. Search for one line of it.',
-    ])
-  })
-})
-
 describe('filesTools', () => {
   it('gives tools that only read, unless the option write is set', () => {
     const { root } = filled({})

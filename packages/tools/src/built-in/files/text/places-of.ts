@@ -40,6 +40,11 @@ export function placesOf(sought: string, text: string): readonly number[] {
   return places
 }
 
+/** The place where a text that is not empty first begins in another one; -1 where it does not. */
+export function placeOf(sought: string, text: string): number {
+  return seekerOf(sought)(text, 0)
+}
+
 /** The numbers, from 1, of the first lines that hold a text; the text is not empty and holds no line break. */
 export function linesWith(sought: string, text: string, count: number): readonly number[] {
   const seek = seekerOf(sought)

@@ -5,7 +5,7 @@ import { partsOf, pathText, quoted } from '../names/asked-path.ts'
 import type { Folder } from '../root/folder.ts'
 import { type Place, withPlace } from '../root/place.ts'
 import { amount, bytesOf } from '../text/amounts.ts'
-import { linesWith, placesOf } from '../text/places-of.ts'
+import { linesWith, placeOf } from '../text/places-of.ts'
 import { type FileText, linesOf, textOfFile } from '../text/text-file.ts'
 import { askedGlob } from './find-files.ts'
 import type { FolderRules } from './folder-rules.ts'
@@ -67,7 +67,7 @@ export async function searchFiles(
         continue
       const read = await textIn(rules, folder, name, signal)
       if (read?.kind === 'text')
-        collect(search, rules, path, matchesIn(read.text, input, rules.maxEntries - search.matches + 1))
+        collect(search, rules, path, matchesIn(read.text, input, rules.maxEntries + 1))
       else search[read === undefined ? 'unreadable' : read.kind === 'binary' ? 'binary' : 'tooLarge']++
       if (search.isFull) break
     }
@@ -118,30 +118,33 @@ interface ShownLine {
 
 function matchesIn(text: string, input: SearchFilesInput, count: number): readonly ShownLine[] {
   const { text: sought, ignoreCase = false, context = 0 } = input
-  // Line breaks are as many in either case, so numbers of lines hold for both.
-  const [where, what] = ignoreCase ? [text.toLowerCase(), sought.toLowerCase()] : [text, sought]
+  const [where, what] = ignoreCase ? [folded(text), folded(sought)] : [text, sought]
   const numbers = new Set(linesWith(what, where, count))
   if (numbers.size === 0) return []
   const lines = linesOf(text)
   const shown: ShownLine[] = []
-  let last = 0
   for (const number of numbers) {
-    const [from, to] = [Math.max(last + 1, number - context), Math.min(lines.length, number + context)]
-    for (let near = from; near <= to; near++) {
-      const isApart = context > 0 && last > 0 && near > last + 1
-      shown.push({ number: near, text: lines[near - 1] ?? '', isMatch: numbers.has(near), isApart })
-      last = near
+    const last = shown.at(-1)?.number
+    const [from, to] = [Math.max((last ?? 0) + 1, number - context), Math.min(lines.length, number + context)]
+    const isApart = context > 0 && from > (last ?? from) + 1
+    for (const [index, line] of lines.slice(from - 1, to).entries()) {
+      const near = from + index
+      shown.push({ number: near, text: line, isMatch: numbers.has(near), isApart: isApart && near === from })
     }
   }
   return shown.map((line) => ({ ...line, text: aroundMatch(line.text, sought, ignoreCase) }))
 }
 
+/** A text without its case: what is found in it is at the same place in the text. Of all letters, İ alone becomes two. */
+function folded(text: string): string {
+  return text.replaceAll('İ', 'i').toLowerCase()
+}
+
 /** A line, or the part of a long one in which the text is. */
 function aroundMatch(line: string, sought: string, ignoreCase: boolean): string {
   if (line.length <= maxLineCharacters) return line
-  const [where, what] = ignoreCase ? [line.toLowerCase(), sought.toLowerCase()] : [line, sought]
-  const [place = 0] = placesOf(what, where)
-  const start = Math.max(0, place - maxLineCharacters / 3)
+  const [where, what] = ignoreCase ? [folded(line), folded(sought)] : [line, sought]
+  const start = Math.max(0, placeOf(what, where) - maxLineCharacters / 3)
   const part = boundedText(line.slice(start), maxLineCharacters)
   return start === 0 ? part : `… ${part}`.toWellFormed()
 }
