@@ -1,5 +1,6 @@
 // Which part of a result is read, and whose results: what an agent may read of runs beside its own.
 import {
+  agentTool,
   createRuntime,
   defineAgent,
   defineGuardrail,
@@ -7,23 +8,34 @@ import {
   memoryLedger,
   type RunOptions,
 } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
-import { type EventOf, textOf, type ToolCallId } from '@tallystick/core/vocabulary'
+import { sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import {
+  type EventOf,
+  type RunId,
+  runIdOfCall,
+  textOf,
+  type ToolCallId,
+  toolCallIdOf,
+} from '@tallystick/core/vocabulary'
 import { readResult } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 
 type Guardrails = Parameters<typeof defineAgent>[0]['guardrails']
 
-/** Runs on one ledger: `look` returns the text, and `read` reads a call of it. */
+/** Runs on one ledger: `look` returns the text, and `read_result` reads a call of it, in the ledger `seen`. */
 function stage(
   text: string,
-  { ledger = memoryLedger(), guardrails }: { ledger?: Ledger; guardrails?: Guardrails } = {},
+  {
+    ledger = memoryLedger(),
+    seen = ledger,
+    guardrails,
+  }: { ledger?: Ledger; seen?: Ledger; guardrails?: Guardrails } = {},
 ) {
   const look = { ...testTool({ name: 'look', run: () => text }), maxResultChars: 100 }
   const play = async (calls: readonly (readonly [name: string, input: object])[], given: RunOptions = {}) => {
     const steps = calls.map(([name, input]) => ({ toolCalls: [{ name, input: input as never }] }))
     const agent = defineAgent({
-      ...{ name: 'a', instructions: '', tools: [look, readResult({ ledger, maxChars: 100 })] },
+      ...{ name: 'a', instructions: '', tools: [look, readResult({ ledger: seen, maxChars: 100 })] },
       ...(guardrails && { guardrails }),
       model: scriptedModel([...steps, { text: 'Done.' }]),
     })
@@ -85,6 +97,8 @@ describe('the part of a result', () => {
 
 describe('a result of another run', () => {
   const text = Array.from({ length: 100 }, (_, at) => `line ${at}`).join('\n')
+  /** It is never cut, so that it is shown alike in each run. */
+  const short = 'The same in each run.'
   const refused = /^There is no result of a call/
 
   it.each<[string, RunOptions, RunOptions]>([
@@ -92,7 +106,7 @@ describe('a result of another run', () => {
     ['no session, as this one', {}, {}],
     ['a session', { sessionId: 'theirs' }, {}],
   ])('of %s is not read, though the same was shown here', async (_what, theirs, mine) => {
-    const { looked, reading } = stage(text)
+    const { looked, reading } = stage(short)
     const { call } = await looked(theirs)
     expect(await reading(call, {}, mine)).toMatch(refused)
   })
@@ -103,6 +117,65 @@ describe('a result of another run', () => {
     const from = (atSeq: number) => ({ sessionId: `b${atSeq}`, from: { runId, atSeq } })
     expect(await reading(call, {}, from(seq))).toMatch(/^Characters 0 to 100/)
     expect(await reading(call, {}, from(seq + 1))).toMatch(/^Characters 0 to 100/)
+  })
+
+  it('is not read where it came after the place at which a branch of its run begins, though the same was shown here', async () => {
+    const { looked, reading } = stage(short)
+    const { runId, call, seq } = await looked({ sessionId: 's' })
+    const before = { sessionId: 'b', from: { runId, atSeq: seq - 1 } }
+    expect(await reading(call, {}, before)).toMatch(refused)
+  })
+
+  it('is not read in a child run of the run that has it, though the same was shown there', async () => {
+    const ledger = memoryLedger()
+    let own: RunId | undefined
+    const looks = { toolCalls: [{ name: 'look', input: {} }] }
+    const look = { ...testTool({ name: 'look', run: () => short }), maxResultChars: 100 }
+    const child = defineAgent({
+      ...{ name: 'child', description: 'Looks.', instructions: '', tools: [look, readResult({ ledger })] },
+      model: scriptedModel([
+        looks,
+        () => ({ toolCalls: [{ name: 'read_result', input: { call: toolCallIdOf(own!, 1, 1, 1) } }] }),
+        ({ messages }) => {
+          const last = messages.at(-1)
+          return { text: last?.role === 'tool' ? textOf(last.results[0]?.content ?? []) : '' }
+        },
+      ]),
+    })
+    const parent = defineAgent({
+      ...{ name: 'parent', instructions: '', tools: [look, agentTool(child)] },
+      model: scriptedModel([
+        looks,
+        { toolCalls: [{ name: 'child', input: { task: 'Look.' } }] },
+        { text: 'Done.' },
+      ]),
+    })
+    const run = createRuntime({ ledger, agents: [parent] }).run(parent, 'Go.')
+    own = run.id
+    const { messages } = await run.result
+    expect(JSON.stringify(messages)).toContain(`There is no result of a call ${toolCallIdOf(own, 1, 1, 1)}`)
+  })
+
+  it.each<[string, number, RegExp]>([
+    ['is read by the last of fifty runs', 49, /^Characters 0 to 21 of 21/],
+    ['is not looked for over more', 50, refused],
+  ])('that began a conversation %s', async (_what, between, expected) => {
+    const ledger = memoryLedger()
+    const { call } = await stage(short, { ledger }).looked({ sessionId: 'first' })
+    const chain = Array.from({ length: between }, (_, index) => sampleRunId(index))
+    // The run that reads is a branch of the first run of the chain, and so on; the last of them is of the session.
+    const seen: Ledger = Object.assign(Object.create(ledger) as Ledger, {
+      read: async function* (runId: RunId, ...range: [] | [object]) {
+        const at = chain.indexOf(runId)
+        for await (const event of ledger.read(at === -1 ? runId : runIdOfCall(call)!, ...range)) {
+          const { sessionId, ...start } = event as EventOf<'run_started'>
+          const next = chain[at + 1]
+          const isOfSession = next === undefined || (at === -1 && sessionId !== undefined)
+          yield isOfSession ? event : { ...start, parent: { runId: next, seq: 1, relation: 'branch' } }
+        }
+      },
+    })
+    expect(await stage(short, { ledger, seen }).reading(call)).toMatch(expected)
   })
 
   it('is named in a refusal by its first hundred characters', async () => {

@@ -175,7 +175,7 @@ async function reachInto(
     if (own.sessionId !== undefined && own.sessionId === wanted.sessionId) return Infinity
     const { parent }: EventOf<'run_started'> = own
     if (parent === undefined || parent.relation === 'child') return undefined
-    if (parent.runId === runId) return parent.relation === 'session' ? Infinity : parent.seq
+    if (parent.runId === runId) return parent.seq
     own = await startOf(ledger, parent.runId)
   }
   return undefined

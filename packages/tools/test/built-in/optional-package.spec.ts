@@ -1,6 +1,10 @@
 import { ConfigurationError } from '@tallystick/core'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { registerHooks } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { httpFetch } from '@tallystick/tools/http-fetch'
+import { sqliteMemory } from '@tallystick/tools/memory'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { optionalPackage, requirePackage } from '../../src/built-in/optional-package.ts'
@@ -50,10 +54,14 @@ describe('an optional package of a tool', () => {
     }
   })
 
-  it.each<[string, string, () => unknown]>([
+  it.each<[string, string, (folder: string) => unknown]>([
     ['http_fetch', 'undici', () => httpFetch()],
     ['sql_query', 'better-sqlite3', () => sqlQuery({ path: 'shop.db' })],
-  ])('is named when the tool %s is made, where it is not installed', (tool, missing, make) => {
+    ['sqliteMemory', 'better-sqlite3', (folder) => sqliteMemory(join(folder, 'memory.db')).close()],
+  ])('is named when %s is made, where it is not installed', (tool, missing, makeIn) => {
+    const folder = mkdtempSync(join(tmpdir(), 'tallystick-optional-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const make = () => makeIn(folder)
     const hooks = registerHooks({
       resolve(name, context, next) {
         if (name === missing) throw coded('ERR_MODULE_NOT_FOUND')

@@ -116,18 +116,20 @@ describe('what a program starts', () => {
   })
 
   // Only there the system tells which processes hold the output.
-  it.runIf(process.platform === 'linux')(
-    'ends where it has left the group and holds the output',
-    async () => {
-      const timers = new HeldTimers()
-      const ending = runScript({ root, timers }, 'setsid sleep 1000 & echo $!; sleep 0.05')
-      await timers.fire(500)
-      const ids = idsIn(ranOf(await ending).stdout)
-      expect([ids.length, ids.filter(isRunning)]).toEqual([1, []])
-      await handlesClosed()
-      expect([timers.count, startedProcesses()]).toEqual([0, 0])
-    },
-  )
+  it.runIf(process.platform === 'linux').each([
+    ['the output', ''],
+    ['the output alone', '2>/dev/null'],
+    ['the errors alone', '>/dev/null'],
+    ['the output by another number', '3>&1 >/dev/null 2>&1'],
+  ])('ends where it has left the group and holds %s', async (_what, redirected) => {
+    const timers = new HeldTimers()
+    const ending = runScript({ root, timers }, `setsid sleep 1000 ${redirected} & echo $!; sleep 0.05`)
+    await timers.fire(500)
+    const ids = idsIn(ranOf(await ending).stdout)
+    expect([ids.length, ids.filter(isRunning)]).toEqual([1, []])
+    await handlesClosed()
+    expect([timers.count, startedProcesses()]).toEqual([0, 0])
+  })
 
   it('ends with a host that is killed', async () => {
     const program = join(root, '../host.ts')
