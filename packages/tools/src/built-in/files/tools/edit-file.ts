@@ -70,14 +70,12 @@ function requireRoom({ maxFileBytes }: FolderRules, path: string, length: number
   )
 }
 
-/** Whether a file is the one that was read: what another process wrote meanwhile must not be lost. */
+/**
+ * Whether a file is the one that was read: what another process wrote meanwhile must not be lost. The time of its last change
+ * rises with each write, also where a program sets the time of the write back.
+ */
 function isUnchanged(read: Stats, now: Stats): boolean {
-  return (
-    now.ino === read.ino &&
-    now.size === read.size &&
-    now.mtimeMs === read.mtimeMs &&
-    now.ctimeMs === read.ctimeMs
-  )
+  return now.ino === read.ino && now.size === read.size && now.ctimeMs === read.ctimeMs
 }
 
 /** The texts with the line breaks of a file whose lines end with CR LF: a model is shown lines without them. */

@@ -1,0 +1,210 @@
+// What edit_file changes, what it refuses, and what it shows of both.
+import fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { caller, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
+
+function filled(files: Readonly<Record<string, string>>): Sandbox {
+  const box = sandbox()
+  onTestFinished(() => box.remove())
+  box.put(files)
+  return box
+}
+
+describe.each(ways)('edit_file (%s)', (way) => {
+  const text = 'function a() {\n  return 1\n}\n\nfunction b() {\n  return 1\n}\n'
+
+  it('replaces a text that occurs once, and shows the lines that came of it', async () => {
+    const box = filled({ 'a.ts': text })
+    const call = caller(toolsOver(box, way))
+    expect(
+      (await call('edit_file', { path: 'a.ts', oldText: 'b() {\n  return 1', newText: 'b() {\n  return 2' }))
+        .text,
+    ).toBe('Edited "a.ts": 1 replacement at line 5.\n4\t\n5\tfunction b() {\n6\t  return 2\n7\t}')
+    expect(box.read('a.ts')).toBe(text.replace('b() {\n  return 1', 'b() {\n  return 2'))
+  })
+
+  it('refuses an edit that would make the file too large, before it is made', async () => {
+    const box = filled({ 'a.txt': 'a'.repeat(100_000) })
+    const newText = 'b'.repeat(100_000)
+    const input = { path: 'a.txt', oldText: 'a', newText, replaceAll: true }
+    expect((await caller(toolsOver(box, way))('edit_file', input)).text).toBe(
+      '"a.txt" would have more than 10000000 bytes, and at most that many are written. Nothing was changed.',
+    )
+    expect(box.read('a.txt')).toHaveLength(100_000)
+  })
+
+  it('takes both texts as they are', async () => {
+    const box = filled({ 'a.txt': 'cost: $1 [x]*' })
+    await caller(toolsOver(box, way))('edit_file', { path: 'a.txt', oldText: '$1 [x]*', newText: "$& $' $$" })
+    expect(box.read('a.txt')).toBe("cost: $& $' $$")
+  })
+
+  it('asks for more text where it occurs more than once, and replaces all on request', async () => {
+    const box = filled({ 'a.ts': text })
+    const call = caller(toolsOver(box, way))
+    const input = { path: 'a.ts', oldText: 'return 1', newText: 'return 22' }
+    expect(await call('edit_file', input)).toEqual({
+      outcome: 'failed',
+      text: 'oldText occurs 2 times in "a.ts", at lines 2, 6. Nothing was changed. Give more of the text around the one that is meant, or set replaceAll to change all of them.',
+    })
+    expect(box.read('a.ts')).toBe(text)
+    expect((await call('edit_file', { ...input, replaceAll: true })).text).toMatch(
+      /^Edited "a\.ts": 2 replacements at lines 2, 6\./,
+    )
+    expect(box.read('a.ts')).toBe(text.replaceAll('return 1', 'return 22'))
+  })
+
+  it('says what was found where the text does not occur', async () => {
+    const box = filled({ 'a.ts': text })
+    const call = caller(toolsOver(box, way))
+    const answer = async (oldText: string) =>
+      (await call('edit_file', { path: 'a.ts', oldText, newText: 'x' })).text
+    expect(await answer('function b() {\n    return 1')).toBe(
+      'oldText does not occur in "a.ts". Nothing was changed. It occurs with other white space, as these lines:\n5\tfunction b() {\n6\t  return 1',
+    )
+    expect(await answer('function b() {\n  return 7')).toBe(
+      'oldText does not occur in "a.ts". Nothing was changed. Its first line occurs, and what follows differs:\n5\tfunction b() {\n6\t  return 1',
+    )
+    expect(await answer('nothing like it')).toBe(
+      'oldText does not occur in "a.ts". Nothing was changed. Read the file, and copy the text from it without the numbers of the lines.',
+    )
+    expect(await answer('x')).toBe('oldText and newText are the same, so there is nothing to change.')
+  })
+
+  it('keeps the line ends and the byte order mark of a file', async () => {
+    const box = filled({ 'w.txt': '\ufeffone\r\ntwo\r\nthree\r\n' })
+    await caller(toolsOver(box, way))('edit_file', {
+      path: 'w.txt',
+      oldText: 'one\ntwo',
+      newText: '1\n2\n2b',
+    })
+    expect(box.read('w.txt')).toBe('\ufeff1\r\n2\r\n2b\r\nthree\r\n')
+  })
+
+  it('does not overwrite what another process wrote meanwhile', async () => {
+    const box = filled({ 'a.txt': 'one' })
+    const tools = toolsOver(box, way)
+    const edits = Array.from({ length: 8 }, (_, index) =>
+      caller(tools)('edit_file', { path: 'a.txt', oldText: 'one', newText: `one, ${index}` }),
+    )
+    const endings = await Promise.all(edits)
+    const done = endings.filter(({ outcome }) => outcome === 'success').length
+    expect(box.read('a.txt').split(',').length - 1).toBe(done)
+    for (const { outcome, text: why } of endings)
+      expect(outcome === 'success' || /changed by another process|does not exist any more/.test(why)).toBe(
+        true,
+      )
+  })
+})
+
+describe('what edit_file shows', () => {
+  const edited = async (text: string, oldText: string, newText: string) => {
+    const call = caller(toolsOver(filled({ 'a.txt': text })))
+    return (await call('edit_file', { path: 'a.txt', oldText, newText, replaceAll: true })).text
+  }
+  const lines = (count: number): string => Array.from({ length: count }, (_, index) => `x${index}\n`).join('')
+
+  it('names each line once, and twelve lines at most', async () => {
+    expect(await edited('x x\nx\n', 'x', 'y')).toMatch(/^Edited "a\.txt": 3 replacements at lines 1, 2\.\n/)
+    const twelve = '1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12'
+    expect(await edited(lines(12), 'x', 'y')).toContain(` at lines ${twelve}.\n`)
+    expect(await edited(lines(13), 'x', 'y')).toContain(` at lines ${twelve} ….\n`)
+  })
+
+  it('is the new text with a line before and after it, as far as there are any', async () => {
+    const head = 'Edited "a.txt": 1 replacement at line'
+    expect(await edited('a\nb\nc\nd\ne\n', 'c', 'C')).toBe(`${head} 3.\n2\tb\n3\tC\n4\td`)
+    expect(await edited('a\nb\nc\n', 'a', 'A')).toBe(`${head} 1.\n1\tA\n2\tb\n3\tc`)
+    expect(await edited('a\nb\nc\n', 'b\n', '')).toBe(`${head} 2.\n1\ta\n2\tc`)
+  })
+
+  it('is twelve lines at most, each with 300 characters at most', async () => {
+    const shown = (count: number): string =>
+      `1\tfirst\n${Array.from({ length: count }, (_, index) => `${index + 2}\tx${index}`).join('\n')}`
+    const head = 'Edited "a.txt": 1 replacement at line 2.\n'
+    const before = 'first\nold\n'
+    expect(await edited(`${before}last\n`, 'old\n', lines(10))).toBe(`${head}${shown(10)}\n12\tlast`)
+    expect(await edited(`${before}last\n`, 'old\n', lines(11))).toBe(`${head}${shown(11)}\n…`)
+    expect(await edited('old', 'old', 'y'.repeat(300))).toContain(`\n1\t${'y'.repeat(300)}`)
+    expect(await edited('old', 'old', 'y'.repeat(301))).toContain(`\n1\t${'y'.repeat(292)} … (cut)`)
+  })
+})
+
+describe('a text that does not occur', () => {
+  const answered = async (text: string, oldText: string) => {
+    const call = caller(toolsOver(filled({ 'a.txt': text })))
+    const { outcome, text: answer } = await call('edit_file', { path: 'a.txt', oldText, newText: '\0' })
+    const start = 'oldText does not occur in "a.txt". Nothing was changed. '
+    expect([outcome, answer.slice(0, start.length)]).toEqual(['failed', start])
+    return answer.slice(start.length)
+  }
+  const nothing = 'Read the file, and copy the text from it without the numbers of the lines.'
+
+  it('is shown where it occurs with other white space, from the first line to the last', async () => {
+    const other = 'It occurs with other white space, as these lines:'
+    expect(await answered('  a\n  b\n', 'a\nb')).toBe(`${other}\n1\t  a\n2\t  b`)
+    expect(await answered('x\n  a\n\n b\n', 'a\n\nb')).toBe(`${other}\n2\t  a\n3\t\n4\t b`)
+    expect(await answered('x\ny\n\ta', ' a')).toBe(`${other}\n3\t\ta`)
+  })
+
+  it('is shown where its first line alone occurs, which is not an empty one', async () => {
+    const first = 'Its first line occurs, and what follows differs:'
+    expect(await answered('\na\nb\nc\n', '\n\na\nx')).toBe(`${first}\n2\ta\n3\tb\n4\tc`)
+    expect(await answered('y\n  a\nb\n', 'a\nx')).toBe(`${first}\n2\t  a\n3\tb`)
+  })
+
+  it('is not shown where it is of white space alone, or only part of a line', async () => {
+    expect(await answered('a\n\nb\n', ' \n\t')).toBe(nothing)
+    expect(await answered('one\n', 'on e')).toBe(nothing)
+  })
+})
+
+describe('an edit', () => {
+  it('may fill a file to the last byte that is written, and no further', async () => {
+    const box = filled({ 'a.txt': 'ab' })
+    const call = caller(toolsOver(box, 'by handle', { maxFileBytes: 4 }))
+    const result = async (newText: string) =>
+      (await call('edit_file', { path: 'a.txt', oldText: 'a', newText })).text
+    const more =
+      '"a.txt" would have more than 4 bytes, and at most that many are written. Nothing was changed.'
+    expect(await result('1234')).toBe(more)
+    expect(await result('éé')).toContain('has 5 bytes, and at most 4 are written')
+    expect(box.read('a.txt')).toBe('ab')
+    expect(await result('123')).toContain('1 replacement')
+    expect(box.read('a.txt')).toBe('123b')
+  })
+
+  it.each(['ino', 'size', 'ctimeMs'] as const)(
+    'is refused where another process changed the %s of the file',
+    async (fact) => {
+      const box = filled({ 'a.txt': 'one' })
+      const { lstatSync } = fs
+      const spy = vi.spyOn(fs, 'lstatSync').mockImplementation(((...given: Parameters<typeof lstatSync>) => {
+        const stats = lstatSync(...given)
+        return stats && Object.assign(stats, { [fact]: Number(stats[fact]) + 1 })
+      }) as typeof lstatSync)
+      syncBuiltinESMExports()
+      onTestFinished(() => {
+        spy.mockRestore()
+        syncBuiltinESMExports()
+      })
+      const input = { path: 'a.txt', oldText: 'one', newText: 'two' }
+      expect(await caller(toolsOver(box))('edit_file', input)).toEqual({
+        outcome: 'failed',
+        text: '"a.txt" was changed by another process during the call. Nothing was changed: read it again.',
+      })
+      expect([box.read('a.txt'), fs.readdirSync(box.root)]).toEqual(['one', ['a.txt']])
+    },
+  )
+
+  it('keeps line breaks as they are written in oldText, in a file of Windows', async () => {
+    const box = filled({ 'w.txt': 'a\r\nb\r\nc\r\n' })
+    const call = caller(toolsOver(box))
+    await call('edit_file', { path: 'w.txt', oldText: 'a\r\nb', newText: '1\n2' })
+    expect(box.read('w.txt')).toBe('1\n2\r\nc\r\n')
+    box.put({ 'w.txt': 'a\r\nb\r\n' })
+    await call('edit_file', { path: 'w.txt', oldText: 'a\nb', newText: '1\r\n2\n3' })
+    expect(box.read('w.txt')).toBe('1\r\n2\r\n3\r\n')
+  })
+})
