@@ -180,10 +180,10 @@ describe('an edit', () => {
     async (fact) => {
       const box = filled({ 'a.txt': 'one' })
       const { lstatSync } = fs
-      const spy = vi.spyOn(fs, 'lstatSync').mockImplementation(((...given: Parameters<typeof lstatSync>) => {
+      const spy = vi.spyOn(fs, 'lstatSync').mockImplementation((...given: Parameters<typeof lstatSync>) => {
         const stats = lstatSync(...given)
         return stats && Object.assign(stats, { [fact]: Number(stats[fact]) + 1 })
-      }) as typeof lstatSync)
+      })
       syncBuiltinESMExports()
       onTestFinished(() => {
         spy.mockRestore()
