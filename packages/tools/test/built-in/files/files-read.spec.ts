@@ -1,10 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, symlinkSync } from 'node:fs'
+import fs, { chmodSync, rmSync, symlinkSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { filesTools } from '@tallystick/tools/files'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { caller, openFiles, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
+import { rootAt } from '../../../src/built-in/files/root/root.ts'
+import { findFiles } from '../../../src/built-in/files/tools/find-files.ts'
+import type { ToolContext } from '../../../src/execution/executor.ts'
+import { caller, disturbedTools, openFiles, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
 
 function filled(files: Readonly<Record<string, string | Uint8Array>>): Sandbox {
   const box = sandbox()
@@ -12,6 +17,8 @@ function filled(files: Readonly<Record<string, string | Uint8Array>>): Sandbox {
   box.put(files)
   return box
 }
+
+const walkBounds = { maxBytes: 1_000, maxFileBytes: 1_000, maxEntries: 10, maxVisited: 10 }
 
 const lines = (count: number): string =>
   Array.from({ length: count }, (_, index) => `line ${index + 1}\n`).join('')
@@ -110,6 +117,9 @@ describe('read_file', () => {
     }
     expect((await call('read_file', { path: 'device' })).text).toMatch(/leads outside the root folder/)
     expect((await call('search_files', { text: 'x' })).text).toBe('0 lines with "x".')
+    expect((await call('list_files', {})).text).toMatch(
+      /\npipe \(no regular file\)\nsocket \(no regular file\)$/,
+    )
   })
 
   it('says which line ends a file of Windows has, and shows lines without them', async () => {
@@ -181,6 +191,34 @@ describe('list_files', () => {
     }
   })
 
+  it('fills a result to the last byte, and shows one name at least', async () => {
+    const box = filled({ a: '', b: '' })
+    const listed = async (maxBytes: number) =>
+      (await caller(toolsOver(box, 'by handle', { maxBytes }))('list_files', {})).text
+    const [a, b] = ['a (0 bytes)', 'b (0 bytes)']
+    expect(await listed(24)).toBe(`".": 2 entries.\n${a}\n${b}`)
+    const first = `".": 2 entries. Shown are 1: continue with after "a".\n${a}`
+    expect([await listed(23), await listed(1)]).toEqual([first, first])
+  })
+
+  it('says of a folder that it cannot be read, and of a name that it cannot be shown', async () => {
+    const call = caller(toolsOver(filled({ 'closed/a': '', 'odd/a\nb': '' })))
+    expect((await call('list_files', { path: 'odd' })).text).toBe(
+      '"odd": 0 entries. Entries with names that cannot be shown: 1.',
+    )
+    const refused = Object.assign(new Error('refused'), { code: 'EACCES' })
+    const spy = vi.spyOn(fs.promises, 'opendir').mockRejectedValue(refused)
+    syncBuiltinESMExports()
+    onTestFinished(() => {
+      spy.mockRestore()
+      syncBuiltinESMExports()
+    })
+    expect(await call('list_files', { path: 'closed' })).toEqual({
+      outcome: 'failed',
+      text: '"closed" cannot be read: the permission is missing.',
+    })
+  })
+
   it('continues after a name', async () => {
     const call = caller(toolsOver(filled({ a: '', b: '', c: '' }), 'by handle', { maxEntries: 2 }))
     const { text } = await call('list_files', {})
@@ -226,10 +264,48 @@ describe('find_files', () => {
 
   it('goes down a hundred folders, and says so where there are more', async () => {
     const folder = `${'f/'.repeat(98)}f`
-    const box = filled({ [`${folder}/in.txt`]: '', [`${folder}/g/h/out.txt`]: '' })
+    const box = filled({ [`${folder}/in.txt`]: '', [`${folder}/g/out.txt`]: '' })
     const { text } = await caller(toolsOver(box))('find_files', { glob: '*.txt' })
     expect(text).toMatch(/^1 file for "\*\.txt"\. Not everything was looked at: .* goes too deep\./)
     expect(text).toContain('f/in.txt')
+  })
+
+  it('fills a result to the last byte, and says that it is full at the next one', async () => {
+    const box = filled({ 'a.ts': '', 'b.ts': '' })
+    const found = async (maxBytes: number) =>
+      (await caller(toolsOver(box, 'by handle', { maxBytes }))('find_files', { glob: './*.ts' })).text
+    expect(await found(10)).toBe('2 files for "./*.ts".\na.ts\nb.ts')
+    expect(await found(9)).toBe(
+      '1 file for "./*.ts". These are the first; there are more. Make the glob narrower, or name a folder as path.\na.ts',
+    )
+  })
+
+  it('looks in folders, and not in a file', async () => {
+    const call = caller(toolsOver(filled({ 'a.ts': '' })))
+    expect(await call('find_files', { glob: '*', path: 'a.ts' })).toEqual({
+      outcome: 'failed',
+      text: '"a.ts" is no folder. Search in a folder.',
+    })
+  })
+
+  it('says how many folders it could not read, as others were removed meanwhile', async () => {
+    const box = filled({ 'a/x': '', 'b/x': '', 'c/x': '' })
+    const remove = (name: string): void => rmSync(join(box.root, name), { recursive: true, force: true })
+    const found = async (when: Parameters<typeof disturbedTools>[1]) =>
+      (await caller(disturbedTools(box, when))('find_files', { glob: '*' })).text
+    expect(await found({ before: (name) => void (name === 'a' && remove(name)) })).toBe(
+      '2 files for "*". Folders that could not be read: 1.\nb/x\nc/x',
+    )
+    expect(await found({ entered: (name) => remove(name) })).toBe(
+      '0 files for "*". Folders that could not be read: 2.',
+    )
+  })
+
+  it('ends once nobody waits for it', async () => {
+    const { root } = filled({ 'a.txt': '' })
+    const rules = { root: rootAt('filesTools', root, shownNames('filesTools', [], false)), ...walkBounds }
+    const context = { signal: AbortSignal.abort(new Error('enough')) } as ToolContext
+    await expect(findFiles(rules, { glob: '*' }, context)).rejects.toThrow('enough')
   })
 
   it.each([

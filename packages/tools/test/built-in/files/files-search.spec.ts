@@ -2,10 +2,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
-import { rootAt } from '../../../src/built-in/files/root/root.ts'
-import { filesToolsOf } from '../../../src/built-in/files/tool-list.ts'
-import { caller, sandbox, type Sandbox, toolsOver } from './sandbox.ts'
+import { caller, disturbedTools, sandbox, type Sandbox, toolsOver } from './sandbox.ts'
 
 function filled(files: Readonly<Record<string, string | Uint8Array>>): Sandbox {
   const box = sandbox()
@@ -146,18 +143,10 @@ describe('search_files', () => {
       'd.txt': 'x',
       'gone.txt': 'x',
     })
-    const root = rootAt('filesTools', box.root, shownNames('filesTools', [], false))
-    const access = await root.access()
-    // Another process removes the file after its folder was listed.
-    const removed = {
-      ...access,
-      openFile: (...[folder, name]: Parameters<typeof access.openFile>) => {
-        if (name === 'gone.txt') rmSync(join(box.root, name))
-        return access.openFile(folder, name)
-      },
+    const before = (name: string): void => {
+      if (name === 'gone.txt') rmSync(join(box.root, name))
     }
-    const rules = { maxBytes: 1_000, maxFileBytes: 500, maxEntries: 10, maxVisited: 10 }
-    const call = caller(filesToolsOf({ ...rules, root: { ...root, access: async () => removed } }, false, {}))
+    const call = caller(disturbedTools(box, { before }))
     expect((await call('search_files', { text: 'x' })).text).toBe(
       '1 line with "x" in 1 file. Files not searched: 2 binary, 1 larger than 500 bytes, 1 that cannot be read.\nd.txt\n  1: x',
     )

@@ -18,6 +18,7 @@ import { filesTools, type FilesOptions } from '@tallystick/tools/files'
 import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
 import { filesToolsOf } from '../../../src/built-in/files/tool-list.ts'
 import { rootAt } from '../../../src/built-in/files/root/root.ts'
+import type { FolderRules } from '../../../src/built-in/files/tools/folder-rules.ts'
 
 /** What every file outside of the root holds. */
 export const secret = 'swordfish-outside'
@@ -95,6 +96,38 @@ export function toolsOver(
   const shown = shownNames('filesTools', options.ignore ?? ['node_modules/'], options.hidden ?? false)
   const bounds = { maxBytes: 50_000, maxFileBytes: 10_000_000, maxEntries: 500, maxVisited: 100_000 }
   return filesToolsOf({ root: rootAt('filesTools', root, shown, 'by name'), ...bounds }, true, options)
+}
+
+/** Tools over a root in which another process changes something at a moment of a call. */
+export function disturbedTools(
+  { root: folder }: Sandbox,
+  {
+    before = () => {},
+    entered = () => {},
+  }: {
+    /** Called with the name of a folder or file that is about to be opened. */
+    readonly before?: (name: string) => void
+    /** Called with the name of a folder that was opened and is to be read. */
+    readonly entered?: (name: string) => void
+  },
+  bounds: Partial<FolderRules> = {},
+): readonly Tool[] {
+  const root = rootAt('filesTools', folder, shownNames('filesTools', [], false), 'by name')
+  const disturbed = root.access().then((access) => ({
+    ...access,
+    enter: async (...[parent, name]: Parameters<typeof access.enter>) => {
+      before(name)
+      const inner = await access.enter(parent, name)
+      entered(name)
+      return inner
+    },
+    openFile: async (...[parent, name]: Parameters<typeof access.openFile>) => {
+      before(name)
+      return await access.openFile(parent, name)
+    },
+  }))
+  const rules = { maxBytes: 50_000, maxFileBytes: 500, maxEntries: 500, maxVisited: 1_000, ...bounds }
+  return filesToolsOf({ ...rules, root: { ...root, access: () => disturbed } }, true, {})
 }
 
 /** How many files this process holds open, where the system tells. */

@@ -20,7 +20,7 @@ export async function textOfFile(file: FileHandle, maxBytes: number, signal: Abo
   // Its size is no promise: a file may grow, and some files of the system say that they are empty.
   for (;;) {
     signal.throwIfAborted()
-    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, maxBytes + 1))
+    const piece = Buffer.allocUnsafe(pieceBytes)
     const { bytesRead } = await file.read(piece, 0, piece.length, size)
     if (bytesRead === 0) break
     const read = piece.subarray(0, bytesRead)
@@ -41,7 +41,6 @@ export async function textOfFile(file: FileHandle, maxBytes: number, signal: Abo
 
 /** The lines of a text, without their ends; the end of the last line begins no further one. */
 export function linesOf(text: string): readonly string[] {
-  if (text === '') return []
   const lines = text.split('\n')
   if (lines.at(-1) === '') lines.pop()
   return lines.map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line))
@@ -49,8 +48,5 @@ export function linesOf(text: string): readonly string[] {
 
 /** Whether a text has line breaks, each of them CR LF. */
 export function hasWindowsLines(text: string): boolean {
-  let place = text.indexOf('\n')
-  if (place === -1) return false
-  for (; place !== -1; place = text.indexOf('\n', place + 1)) if (text[place - 1] !== '\r') return false
-  return true
+  return text.includes('\n') && !/(?<!\r)\n/.test(text)
 }

@@ -46,7 +46,6 @@ export async function editFile(
     )
     const edited = [...parts, text.slice((places.at(-1) ?? 0) + oldText.length)].join(newText)
     requireWritable(rules, input.path, edited)
-    signal.throwIfAborted()
     const call = { idempotencyKey, attempt }
     const changed = { folder, name, text: edited, mode: stats.mode, call }
     await putFile(await rules.root.access(), changed, () => {

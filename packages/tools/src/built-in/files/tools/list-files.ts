@@ -31,16 +31,14 @@ export async function listFiles(
     const shown: string[] = []
     let bytes = 0
     for (const entry of rest.slice(0, rules.maxEntries)) {
-      signal.throwIfAborted()
       const line = await lineOf(entry)
       bytes += bytesOf(line) + 1
       if (bytes > rules.maxBytes && shown.length > 0) break
       shown.push(line)
     }
-    const lastShown = rest[shown.length - 1]?.name ?? ''
     const more =
       shown.length < rest.length
-        ? ` Shown are ${shown.length}: continue with after ${JSON.stringify(lastShown)}.`
+        ? ` Shown are ${shown.length}: continue with after ${JSON.stringify(rest[shown.length - 1]?.name)}.`
         : ''
     const from = after === undefined ? '' : ` after ${quoted(after)}`
     return [

@@ -43,7 +43,6 @@ export async function* walk(
   left: Left,
 ): AsyncGenerator<Visited, void, undefined> {
   for (const visited of await shownEntries(rules, folder, signal, left)) {
-    signal.throwIfAborted()
     yield visited
     if (visited.kind !== 'folder') continue
     if (left.isCut || visited.path.length >= maxDepth) {

@@ -23,7 +23,6 @@ export async function writeFile(
   const size = requireWritable(rules, asked, content)
   return await withPlace(rules.root, partsOf(asked), { toMake: true }, async (place) => {
     const { folder, name } = fileToWrite(place)
-    signal.throwIfAborted()
     const call = { idempotencyKey, attempt }
     const text = { folder, name, text: content, mode: place.stats?.mode, call }
     await putFile(await rules.root.access(), text, () => signal.throwIfAborted())
