@@ -1,6 +1,10 @@
 // What edit_file changes, what it refuses, and what it shows of both.
 import fs from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
+import { join } from 'node:path'
+import { callTool } from '@tallystick/core/testing'
+import { Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { caller, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
 
@@ -151,11 +155,11 @@ describe('a text that does not occur', () => {
   it('is shown where its first line alone occurs, which is not an empty one', async () => {
     const first = 'Its first line occurs, and what follows differs:'
     expect(await answered('\na\nb\nc\n', '\n\na\nx')).toBe(`${first}\n2\ta\n3\tb\n4\tc`)
-    expect(await answered('y\n  a\nb\n', 'a\nx')).toBe(`${first}\n2\t  a\n3\tb`)
+    expect(await answered('y\n  a\nb\na\n', 'a\nx')).toBe(`${first}\n2\t  a\n3\tb`)
   })
 
   it('is not shown where it is of white space alone, or only part of a line', async () => {
-    expect(await answered('a\n\nb\n', ' \n\t')).toBe(nothing)
+    expect(await answered('a\n\n\nb\n', ' \n\t')).toBe(nothing)
     expect(await answered('one\n', 'on e')).toBe(nothing)
   })
 })
@@ -197,6 +201,39 @@ describe('an edit', () => {
       expect([box.read('a.txt'), fs.readdirSync(box.root)]).toEqual(['one', ['a.txt']])
     },
   )
+
+  /** Has something happen when the new text is on the disk and has not taken the name of the file yet. */
+  async function beforeNamed(box: Sandbox, act: () => void): Promise<void> {
+    const handle = await open(box.root)
+    const prototype = Object.getPrototypeOf(handle) as FileHandle
+    await handle.close()
+    const spy = vi.spyOn(prototype, 'sync').mockImplementation(async () => act())
+    onTestFinished(() => spy.mockRestore())
+  }
+
+  it('is refused where another process removed the file meanwhile', async () => {
+    const box = filled({ 'a.txt': 'one' })
+    await beforeNamed(box, () => fs.rmSync(join(box.root, 'a.txt'), { force: true }))
+    const input = { path: 'a.txt', oldText: 'one', newText: 'two' }
+    expect(await caller(toolsOver(box))('edit_file', input)).toEqual({
+      outcome: 'failed',
+      text: '"a.txt" does not exist any more: it was changed during the call. Look again.',
+    })
+    expect(fs.readdirSync(box.root)).toEqual([])
+  })
+
+  it.each([
+    ['edit_file', { path: 'a.txt', oldText: 'one', newText: 'two' }],
+    ['write_file', { path: 'a.txt', content: 'two' }],
+  ])('or a write is not made by %s once the call was cancelled', async (name, input) => {
+    const box = filled({ 'a.txt': 'one' })
+    const cancelled$ = new Subject<string>()
+    await beforeNamed(box, () => cancelled$.next('enough'))
+    const tool = toolsOver(box).find((each) => each.name === name)
+    expect((await callTool(tool!, input, { cancelled$ })).outcome).toBe('cancelled')
+    await vi.waitUntil(() => fs.readdirSync(box.root).length === 1)
+    expect(box.read('a.txt')).toBe('one')
+  })
 
   it('keeps line breaks as they are written in oldText, in a file of Windows', async () => {
     const box = filled({ 'w.txt': 'a\r\nb\r\nc\r\n' })

@@ -1,6 +1,7 @@
 // What the writing tools find out about a call in doubt, where that is certain.
 import { createHash } from 'node:crypto'
-import { readdirSync } from 'node:fs'
+import { readdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { callTool, sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
@@ -60,6 +61,15 @@ describe.each(ways)('after a crash, %s', (way) => {
     expect(await look(box, 'write_file', input)).toBe('not_done')
     expect(await look(box, 'write_file', { path: 'b.txt', content: 'one' })).toBe('unknown')
     expect(readdirSync(box.root)).toEqual(['in'])
+    box.put({ [`in/deep/${leftName()}`]: 'one' })
+    expect(await look(box, 'write_file', { path: 'in/deep/new.txt', content: 'one' })).toBe('not_done')
+  })
+
+  it('a write through a link is looked for beside the file that the link leads to', async () => {
+    const box = boxed()
+    box.put({ 'real/a.txt': 'old', [`real/${leftName()}`]: 'new' })
+    symlinkSync('real/a.txt', join(box.root, 'b.txt'))
+    expect(await look(box, 'write_file', { path: 'b.txt', content: 'new' })).toBe('not_done')
   })
 
   it('a call that is made again takes away what it had left', async () => {
@@ -115,6 +125,11 @@ describe.each(ways)('after a crash, %s', (way) => {
     box.put({ 'out/b.txt': 'one' })
     expect(await look(box, 'move_file', input)).toBe('unknown')
     expect(await look(box, 'move_file', { from: 'in/c.txt', to: 'out/b.txt' })).toBe('unknown')
+    expect(await look(box, 'move_file', { from: 'in/c.txt', to: 'out/d.txt' })).toBe('unknown')
+    expect(await look(box, 'move_file', { from: 'in/a.txt', to: 'out/d.txt' })).toBe('not_done')
+    box.put({ 'in/deep/a.txt': 'one', 'out/deep/b.txt': 'one' })
+    expect(await look(box, 'move_file', { from: 'in/deep/a.txt', to: 'out/deep/c.txt' })).toBe('not_done')
+    expect(await look(box, 'move_file', { from: 'in/deep/a.txt', to: 'out/deep/b.txt' })).toBe('unknown')
     box.put({ file: 'x', 'a.txt': 'one' })
     expect(await look(box, 'move_file', { from: 'file/a.txt', to: 'out/c.txt' })).toBe('unknown')
   })

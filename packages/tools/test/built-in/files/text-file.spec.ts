@@ -1,10 +1,10 @@
-// How a file becomes text: what is read of it, and when it is none.
+// How a file becomes text: what is read of it, when it is none, and which part of it read_file shows.
 import { writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { hasWindowsLines, linesOf, textOfFile } from '../../../src/built-in/files/text/text-file.ts'
-import { sandbox } from './sandbox.ts'
+import { caller, sandbox, toolsOver } from './sandbox.ts'
 
 const goesOn = new AbortController().signal
 /** More than is read at once. */
@@ -69,5 +69,44 @@ describe('the lines of a text', () => {
   it('are those of Windows where each of them ends with CR LF', () => {
     const given = ['one\r\ntwo\r\n', 'one\r\ntwo', 'one', '', 'a\nb\r\n', 'a\r\nb\n', 'a\r\n\nb\r\n', '\n']
     expect(given.map(hasWindowsLines)).toEqual([true, true, false, false, false, false, false, false])
+  })
+})
+
+describe('what read_file shows', () => {
+  const read = async (text: string, input: object = {}, maxBytes = 1_000) => {
+    const box = sandbox()
+    onTestFinished(() => box.remove())
+    box.put({ 'a.txt': text })
+    return (await caller(toolsOver(box, 'by handle', { maxBytes }))('read_file', { path: 'a.txt', ...input }))
+      .text
+  }
+
+  it('fills a result to the last byte, and says where to continue at the next one', async () => {
+    expect(await read('a\nb\n', {}, 8)).toBe('"a.txt": 2 lines (4 bytes).\n1\ta\n2\tb')
+    expect(await read('a\nb\n', {}, 7)).toBe(
+      '"a.txt": lines 1 to 1 of 2 (4 bytes). Cut at 7 bytes: continue with offset 2.\n1\ta',
+    )
+    expect(await read('a\nb', {}, 7)).toBe(
+      '"a.txt": lines 1 to 1 of 2 (3 bytes). Cut at 7 bytes: continue with offset 2.\n1\ta',
+    )
+  })
+
+  it('is called whole only where it is all of the file', async () => {
+    expect(await read('a\nb\n', { limit: 1 })).toBe(
+      '"a.txt": lines 1 to 1 of 2 (4 bytes). Continue with offset 2.\n1\ta',
+    )
+    expect(await read('a\nb\n', { offset: 2 })).toBe('"a.txt": lines 2 to 2 of 2 (4 bytes).\n2\tb')
+    expect(await read('abc\n', { column: 2 })).toBe(
+      '"a.txt": lines 1 to 1 of 1, line 1 from column 2 (4 bytes).\n1\tbc',
+    )
+    expect(await read('x'.repeat(30), {}, 10)).toBe(
+      `"a.txt": lines 1 to 1 of 1 (30 bytes). Line 1 has 30 characters and is cut at 10 bytes: continue with offset 1 and column 11.\n1\t${'x'.repeat(10)}`,
+    )
+  })
+
+  it('begins at a character that the line has', async () => {
+    expect(await read('\nb\n')).toBe('"a.txt": 2 lines (3 bytes).\n1\t\n2\tb')
+    expect(await read('abc\n', { column: 3 })).toContain('\n1\tc')
+    expect(await read('a\n', { column: 2 })).toBe('Line 1 of "a.txt" has 1 character: it has no column 2.')
   })
 })

@@ -38,27 +38,38 @@ export async function editFile(
     const { oldText, newText } = inLinesOf(text, input)
     const places = placesOf(oldText, text)
     const lines = lineNumbersOf(text, places)
-    if (places.length === 0) throw new ToolError(notFound(shownPath, text, oldText))
+    const [firstLine] = lines
+    if (firstLine === undefined) throw new ToolError(notFound(shownPath, text, oldText))
     if (places.length > 1 && input.replaceAll !== true) throw new ToolError(notUnique(shownPath, lines))
     requireRoom(rules, shownPath, text.length + places.length * (newText.length - oldText.length))
-    const parts = places.map((at, index) =>
-      text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + oldText.length, at),
-    )
-    const edited = [...parts, text.slice((places.at(-1) ?? 0) + oldText.length)].join(newText)
+    const edited = replacedAt(places, text, { oldText, newText })
     requireWritable(rules, input.path, edited)
     const call = { idempotencyKey, attempt }
     const changed = { folder, name, text: edited, mode: stats.mode, call }
     await putFile(await rules.root.access(), changed, () => {
       signal.throwIfAborted()
-      const now = lstatSync(folder.at(name), { throwIfNoEntry: false })
-      if (now !== undefined && isUnchanged(stats, now)) return
+      if (isUnchanged(stats, lstatSync(folder.at(name)))) return
       throw new ToolError(
         `${shownPath} was changed by another process during the call. Nothing was changed: read it again.`,
       )
     })
     const where = `at ${places.length === 1 ? 'line' : 'lines'} ${listed(lines)}`
-    return `Edited ${shownPath}: ${amount(places.length, 'replacement')} ${where}.${after(edited, lines[0] ?? 1, newText)}`
+    return `Edited ${shownPath}: ${amount(places.length, 'replacement')} ${where}.${after(edited, firstLine, newText)}`
   })
+}
+
+function replacedAt(
+  places: readonly number[],
+  text: string,
+  { oldText, newText }: Pick<EditFileInput, 'oldText' | 'newText'>,
+): string {
+  const parts: string[] = []
+  let end = 0
+  for (const place of places) {
+    parts.push(text.slice(end, place))
+    end = place + oldText.length
+  }
+  return [...parts, text.slice(end)].join(newText)
 }
 
 /** Throws `ToolError` where the edited text would be too long, before it is made. */
@@ -105,13 +116,13 @@ function notFound(path: string, text: string, oldText: string): string {
   const wanted = linesOf(oldText).map((line) => line.trim())
   const lines = linesOf(text)
   const bare = (of: readonly string[]): string => `\n${of.join('\n')}\n`
-  const alike = placesOf(bare(wanted), bare(lines.map((line) => line.trim())))[0]
-  if (alike !== undefined && wanted.some((line) => line !== '')) {
-    const first = lineNumbersOf(bare(lines.map((line) => line.trim())), [alike + 1])[0] ?? 2
-    return `${start} It occurs with other white space, as these lines:\n${numbered(lines, first - 1, wanted.length)}`
-  }
+  const inText = bare(lines.map((line) => line.trim()))
+  // A line begins after the line break that ends the line before it, which counts as one of that line.
+  const [first] = lineNumbersOf(inText, placesOf(bare(wanted), inText))
+  if (first !== undefined && wanted.some((line) => line !== ''))
+    return `${start} It occurs with other white space, as these lines:\n${numbered(lines, first, wanted.length)}`
   const [opening] = wanted.filter((line) => line !== '')
-  const alone = lines.findIndex((line) => opening !== undefined && line.trim() === opening)
+  const alone = lines.findIndex((line) => line.trim() === opening)
   if (alone === -1)
     return `${start} Read the file, and copy the text from it without the numbers of the lines.`
   return `${start} Its first line occurs, and what follows differs:\n${numbered(lines, alone + 1, wanted.length)}`

@@ -96,7 +96,8 @@ function cut(
 function within(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text.slice(0, maxBytes))
   let end = Math.min(bytes.length, maxBytes)
-  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end--
+  while ((Number(bytes[end]) & 0xc0) === 0x80) end--
   const part = bytes.subarray(0, end).toString()
-  return part === '' ? String.fromCodePoint(text.codePointAt(0) ?? 0) : part
+  const [first = ''] = text
+  return part === '' ? first : part
 }
