@@ -156,7 +156,7 @@ describe('move_file', () => {
     expect(fs.readdirSync(box.root)).toEqual([code === 'EIO' ? 'a.txt' : 'b.txt'])
   })
 
-  it('moves nothing once nobody waits for it', async () => {
+  it('moves nothing once the call has ended', async () => {
     const box = filled({ 'dir/a.txt': '1', 'b.txt': '2' })
     mkdirSync(join(box.root, 'empty'))
     const root = rootAt('filesTools', box.root, shownNames('filesTools', [], false))

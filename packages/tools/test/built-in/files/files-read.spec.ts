@@ -301,7 +301,7 @@ describe('find_files', () => {
     )
   })
 
-  it('ends once nobody waits for it', async () => {
+  it('ends with its call', async () => {
     const { root } = filled({ 'a.txt': '' })
     const rules = { root: rootAt('filesTools', root, shownNames('filesTools', [], false)), ...walkBounds }
     const context = { signal: AbortSignal.abort(new Error('enough')) } as ToolContext

@@ -1,4 +1,4 @@
-// How a file becomes text: what is read of it, when it is none, and which part of it read_file shows.
+// How a file becomes text: what is read of it, which files have no text, and which part of one read_file shows.
 import { writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
