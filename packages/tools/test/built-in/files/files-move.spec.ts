@@ -116,9 +116,8 @@ describe('move_file', () => {
     })
     onTestFinished(() => sync.mockRestore())
     await moves(box, 'in/a.txt', 'out/a.txt')
-    expect(synced.toSorted()).toEqual(
-      ['in', 'out'].map((name) => lstatSync(join(box.root, name)).ino).toSorted(),
-    )
+    const folders = ['in', 'out'].map((name) => lstatSync(join(box.root, name)).ino)
+    expect(new Set(synced)).toEqual(new Set(folders))
   })
 
   /** Has another process act, or the system refuse, when a file is to get its second name. */
