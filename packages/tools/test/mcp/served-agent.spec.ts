@@ -1,17 +1,32 @@
+import { getEventListeners } from 'node:events'
 import { agentTool, createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
-import { isAgentTool } from '@tallystick/core/kit'
+import { type AgentTool, isAgentTool } from '@tallystick/core/kit'
 import { manualClock, scriptedModel } from '@tallystick/core/testing'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { servedAgent } from '../../src/mcp/serve/served-agent.ts'
+import { z } from 'zod'
 import { tick } from './connected.ts'
 import { ownTools } from './servers/own-tools.ts'
 
 type Steps = Parameters<typeof scriptedModel>[0]
 
+interface CallOptions {
+  readonly isLate?: boolean
+  readonly context?: object
+  /** Of the agent: the schema of its answers. */
+  readonly output?: z.ZodType
+  /** Of its tool: what is read of an answer. */
+  readonly answer?: AgentTool['answerOf']
+}
+
 /** An agent of these steps that is called once, as a client calls it, and what is heard of it. */
-function withCall(steps: Steps, input: JsonObject, { isLate = false, context = {} } = {}) {
+function withCall(
+  steps: Steps,
+  input: JsonObject,
+  { isLate = false, context = {}, output, answer }: CallOptions = {},
+) {
   const { add, slow, pay, stopped } = ownTools()
   const seen: unknown[] = []
   const look = defineTool({
@@ -31,10 +46,11 @@ function withCall(steps: Steps, input: JsonObject, { isLate = false, context = {
     model: scriptedModel(steps),
     tools: [add, slow, pay, look],
     limits: { maxTurns: 3, onLimit: 'stop' },
+    ...(output && { output }),
   })
   const ledger = memoryLedger()
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
-  const tool = agentTool(agent)
+  const tool = agentTool(agent, answer && { output: answer })
   if (!isAgentTool(tool)) throw new Error('no tool of an agent')
   const abort = new AbortController()
   if (isLate) abort.abort()
@@ -53,7 +69,7 @@ const parts = (text: string | RegExp): unknown => [
 
 describe('an agent that a client calls', () => {
   it('given a task, when it has answered, then its answer is the result, and each reply with calls was reported', async () => {
-    const { ending, reports, seen } = withCall(
+    const { ending, abort, reports, seen } = withCall(
       [
         {
           toolCalls: [
@@ -69,7 +85,47 @@ describe('an agent that a client calls', () => {
     )
     expect(await ending).toMatchObject({ outcome: 'success', content: parts(/^Seven\.$/) })
     expect(reports).toEqual([{ message: 'calls look, add' }, { message: 'calls add' }])
+    // Nothing of the call is left at the client's signal.
+    expect(getEventListeners(abort.signal, 'abort')).toEqual([])
     expect(seen).toEqual([{ user: 'ada' }])
+  })
+
+  it('given a schema of its answers, when it has answered, then the value is the result, as JSON, or what its tool reads of it', async () => {
+    const output = z.object({ sum: z.number() }).transform(({ sum }) => ({ sum, isOdd: sum % 2 === 1 }))
+    const steps = [{ text: '{"sum":7}' }]
+    const plain = withCall(steps, task, { output })
+    expect(await plain.ending).toMatchObject({
+      outcome: 'success',
+      content: parts(/^\{"sum":7,"isOdd":true\}$/),
+    })
+    const none = withCall(steps, task, { output: output.transform(() => undefined) })
+    expect(await none.ending).toMatchObject({ outcome: 'success', content: parts(/^\{"sum":7\}$/) })
+    const read = withCall(steps, task, {
+      output,
+      answer: ({ text, output: value, turns, toolCalls }) =>
+        JSON.stringify({ text, value, turns, toolCalls }),
+    })
+    const [first] = (await read.ending).content
+    expect(JSON.parse((first as { text: string }).text)).toEqual({
+      ...{ text: '{"sum":7}', value: { sum: 7, isOdd: true }, turns: 1, toolCalls: 0 },
+    })
+  })
+
+  it('given a tool that reads answers, when the run has no answer, or the tool fails, then the client learns why', async () => {
+    const image = { type: 'image', mediaType: 'image/png', data: 'aGVs' } as const
+    const more = { text: 'More. ', toolCalls: [{ name: 'look', input: {} }] }
+    const answer = (): readonly [typeof image] => [image]
+    expect(await withCall([{ text: 'Seen.' }], task, { answer }).ending).toEqual({
+      ...{ outcome: 'success', content: [image] },
+    })
+    const { ending } = withCall([more, more, more, more], task, { answer })
+    expect(await ending).toMatchObject({ outcome: 'failed', content: parts(/turn_limit/) })
+    const failing = withCall([{ text: 'Seen.' }], task, {
+      answer: () => {
+        throw new Error('no picture')
+      },
+    })
+    expect(await failing.ending).toMatchObject({ outcome: 'failed', content: parts(/no picture/) })
   })
 
   it('given no task, when it is called, then nothing runs', async () => {

@@ -3,7 +3,13 @@ import { Client, InMemoryTransport } from '@modelcontextprotocol/client'
 import * as sdk from '@modelcontextprotocol/server'
 import type { Tool } from '@tallystick/core'
 import { manualClock } from '@tallystick/core/testing'
-import type { CallVerdict, ResultPart, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
+import {
+  type CallVerdict,
+  type ResultPart,
+  toolCallIdOf,
+  type ToolRun,
+  type ToolSignal,
+} from '@tallystick/core/vocabulary'
 import { type ServeMcpOptions } from '@tallystick/tools/mcp'
 import { NEVER, Observable, of, throwError } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -51,6 +57,12 @@ async function serving(tools: readonly Tool[], options: ServeMcpOptions = {}) {
   const [near, far] = InMemoryTransport.createLinkedPair()
   await server.connect(far)
   await client.connect(near)
+  const notified: unknown[] = []
+  const send = far.send.bind(far)
+  far.send = async (message, given) => {
+    if ('method' in message) notified.push(message.method)
+    await send(message, given)
+  }
   onTestFinished(() => client.close())
   const progress: unknown[] = []
   const call = async (
@@ -81,7 +93,7 @@ async function serving(tools: readonly Tool[], options: ServeMcpOptions = {}) {
     const text = result.content.map((block) => (block.type === 'text' ? block.text : block.type)).join()
     return { text, isError: result.isError === true, content: result.content }
   }
-  return { client, call, progress, stop, timers }
+  return { client, call, progress, notified, stop, timers }
 }
 
 describe('the tools that a client lists', () => {
@@ -109,6 +121,8 @@ describe('a call of a client', () => {
     expect(await call('ad')).toMatchObject({
       ...{ isError: true, text: 'There is no tool "ad". Nothing was run. The nearest are add.' },
     })
+    const { call: among } = await serving(['ad1', 'ad2', 'ad3', 'ad4'].map((name) => ({ ...add, name })))
+    expect((await among('ad')).text).toMatch(/The nearest are ad\d, ad\d, ad\d\.$/)
     const { text } = await call('x'.repeat(200))
     expect(text).toBe(`There is no tool "${'x'.repeat(100)}". Nothing was run.`)
   })
@@ -134,6 +148,7 @@ describe('a call of a client', () => {
       { input: {}, attempt: 1, turn: 1, context: { user: 'ada' } },
       { input: { a: 1 } },
     ])
+    for (const { runId, toolCallId } of runs) expect(toolCallId).toBe(toolCallIdOf(runId, 1, 1, 1))
   })
 
   it('given a verdict, when the tool is checked, then the client reads a refusal, and nothing runs', async () => {
@@ -196,6 +211,7 @@ describe('a call of a client', () => {
       'plain',
       { step: 'b' },
       { progress: 'x', message: 7 },
+      { progress: 7, total: 'many', message: 'more' },
     ]
     const signals = [
       ...reports.map((data): ToolSignal => ({ type: 'tool_progressed', data })),
@@ -215,18 +231,20 @@ describe('a call of a client', () => {
             .then(() => subscriber.next(said('ok')))
         }),
     )
-    const { call, progress } = await serving([tool])
+    const { call, progress, notified } = await serving([tool])
     expect((await call('act', { isWatched: true })).text).toBe('ok')
     expect(progress).toEqual([
       { progress: 5, total: 9, message: 'half' },
       { progress: 1, message: 'plain' },
       { progress: 2, message: '{"step":"b"}' },
       { progress: 3, message: '{"progress":"x","message":7}' },
+      { progress: 7, message: 'more' },
       { progress: 8, message: 'm'.repeat(1_000) },
       { progress: 4, message: 'null' },
     ])
+    expect(notified).toHaveLength(7)
     await call('act')
-    expect(progress).toHaveLength(6)
+    expect([notified.length, progress.length]).toEqual([7, 7])
   })
 
   it('given a time, when the tool takes longer, then it is stopped and given up; one that ends in time is not', async () => {
@@ -236,11 +254,12 @@ describe('a call of a client', () => {
       ({ cancelled$ }) =>
         new Observable((each) => {
           running.push(each)
-          cancelled$.subscribe((why) => stopped.push(why))
+          // What it says at once when it is stopped is too late.
+          cancelled$.subscribe((why) => (stopped.push(why), each.next(said('half of it'))))
         }),
       { timeoutMs: 1_000 },
     )
-    const { call, timers } = await serving([tool])
+    const { call, stop, timers } = await serving([tool])
     const first = call('act')
     while (running.length === 0) await tick()
     timers.advance(999)
@@ -256,6 +275,9 @@ describe('a call of a client', () => {
     running[1]?.next(said('in time'))
     expect((await second).text).toBe('in time')
     expect(timers.pending).toBe(0)
+    // It has ended, and does not hear that nothing is served any more.
+    stop.abort()
+    expect(stopped).toHaveLength(1)
   })
 
   it('given a time without progress, when the tool reports none, then it is given up; reports begin the time anew', async () => {
@@ -265,12 +287,18 @@ describe('a call of a client', () => {
     const first = call('act')
     while (running.length === 0) await tick()
     timers.advance(999)
+    expect(timers.pending).toBe(1)
     running[0]?.next({ type: 'tool_progressed', data: 1 })
     timers.advance(999)
     expect(timers.pending).toBe(1)
     timers.advance(1)
     expect(await first).toMatchObject({ isError: true })
     running[0]?.next({ type: 'tool_progressed', data: 2 })
+    expect(timers.pending).toBe(0)
+    const second = call('act')
+    while (running.length === 1) await tick()
+    running[1]?.next(said('in time'))
+    expect((await second).text).toBe('in time')
     expect(timers.pending).toBe(0)
   })
 

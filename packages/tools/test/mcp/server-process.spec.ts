@@ -1,8 +1,9 @@
 // The process of a server, from its start to its end, with real processes and held timers.
 import childProcess, { type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { serverProcess } from '../../src/mcp/transport/server-process.ts'
+import { type ServerCommand, serverProcess } from '../../src/mcp/transport/server-process.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
 const { spawn } = childProcess
@@ -12,10 +13,12 @@ afterEach(() => {
 })
 
 /** A process that runs a script of Node, and what is heard of it. */
-function serving(script: string, command = process.execPath) {
+function serving(script: string, more: Partial<ServerCommand> = {}) {
   const children: ChildProcess[] = []
+  let options: unknown
   vi.spyOn(childProcess, 'spawn').mockImplementation(((...given: Parameters<typeof spawn>) => {
     children.push(spawn(...given))
+    options = given[2]
     return children.at(-1)
   }) as typeof spawn)
   syncBuiltinESMExports()
@@ -25,7 +28,7 @@ function serving(script: string, command = process.execPath) {
   const gone = Promise.withResolvers<void>()
   const said = Promise.withResolvers<void>()
   const server = serverProcess(
-    { command, args: ['-e', script], env: {} },
+    { command: process.execPath, args: ['-e', script], env: {}, platform: process.platform, ...more },
     {
       onOutput: (chunk) => {
         heard.push(String(chunk))
@@ -44,7 +47,16 @@ function serving(script: string, command = process.execPath) {
       close: async () => {},
     },
   )
-  return { server, children, timers, heard, guarded, gone: gone.promise, said: said.promise }
+  return {
+    server,
+    children,
+    spawned: () => options,
+    timers,
+    heard,
+    guarded,
+    gone: gone.promise,
+    said: said.promise,
+  }
 }
 
 const echo = 'process.stdin.pipe(process.stdout)'
@@ -87,7 +99,7 @@ describe('the process of a server', () => {
   })
 
   it('given a command that there is not, when it is started, then the start rejects, and nothing is guarded', async () => {
-    const { server, guarded, heard } = serving('', '/no/such/server')
+    const { server, guarded, heard } = serving('', { command: '/no/such/server' })
     await expect(server.start()).rejects.toThrow('ENOENT')
     await expect(server.write('hello')).rejects.toThrow('has ended')
     await server.close()
@@ -121,5 +133,74 @@ describe('the process of a server', () => {
     await closed
     expect(children[0]?.signalCode).toBe('SIGKILL')
     expect(timers.count).toBe(0)
+  })
+
+  it('given a folder, when it is started, then it works there', async () => {
+    const { server, heard, said } = serving('process.stdout.write(process.cwd())', { cwd: '/' })
+    await server.start()
+    await said
+    expect(heard).toEqual(['/'])
+    await server.close()
+  })
+
+  it('given a process of another group that keeps its output open, when it is gone, then that is read for half a second', async () => {
+    const { server, heard, timers, children, gone, said } = serving(
+      `const other = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { detached: true, stdio: ['ignore', 'inherit', 'ignore'] }); process.stdout.write(String(other.pid)); other.unref()`,
+    )
+    await server.start()
+    await said
+    const closed = once(children[0]!, 'close')
+    await timers.fire(500)
+    await gone
+    await closed
+    process.kill(Number(heard[0]), 'SIGKILL')
+    expect(heard.slice(1)).toEqual(['gone'])
+    expect(timers.count).toBe(0)
+  })
+})
+
+describe('what is written to a server', () => {
+  const long = 'x'.repeat(1_000_000)
+
+  it('given a server that reads slowly, then it is on its way once all of it fits, and nothing is left of the waiting', async () => {
+    const { server, children } = serving(`process.stdin.resume()`)
+    await server.start()
+    const input = children[0]?.stdin
+    const listeners = () => [input?.listenerCount('drain'), input?.listenerCount('close')]
+    const before = listeners()
+    const written = server.write(long)
+    expect(input?.writableNeedDrain).toBe(true)
+    expect(listeners()).not.toEqual(before)
+    await written
+    expect([input?.writableNeedDrain, listeners()]).toEqual([false, before])
+    await server.write('short')
+    await server.close()
+  })
+
+  it('given a server that does not read, when it ends, then nothing waits any more', async () => {
+    const { server, children } = serving(`setInterval(() => {}, 1e6)`)
+    await server.start()
+    const input = children[0]?.stdin
+    const written = server.write(long)
+    server.kill()
+    await written
+    expect(input?.destroyed).toBe(true)
+    await server.close()
+    expect(input?.listenerCount('drain')).toBe(0)
+  })
+})
+
+describe('how a process is started and ended', () => {
+  it.each([
+    ['linux', { detached: true, shell: false, windowsHide: true }],
+    ['win32', { detached: false, shell: true, windowsHide: true }],
+  ] as const)('given the platform %s, then with these options', async (platform, options) => {
+    const { server, spawned, gone } = serving('', { platform, command: 'cat', args: [] })
+    await server.start()
+    expect(spawned()).toMatchObject(options)
+    server.kill()
+    await gone
+    expect(server.exit()).toBe('signal SIGKILL')
+    await server.close()
   })
 })

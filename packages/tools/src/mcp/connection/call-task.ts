@@ -8,7 +8,7 @@ import { callFailureOf } from './call-failure.ts'
 import type { McpConnection } from './connection.ts'
 import type { OpenedClient } from './open-client.ts'
 import type { SharedParts } from './shared-parts.ts'
-import { pause } from './waiting.ts'
+import { noTimeoutMs, pause } from './waiting.ts'
 
 /** Milliseconds between two questions for the state of a task, where its server does not say how many. */
 const defaultPollMs = 1_000
@@ -72,7 +72,7 @@ async function createdTask(
   const creating = opened.client.request(
     { method: 'tools/call', params: { ...params, task: { ttl: totalMs } } },
     shared.sdk.specTypeSchemas.CreateTaskResult,
-    { ...noTimeout, signal: late.signal },
+    { timeout: noTimeoutMs, signal: late.signal },
   )
   const abandon = (): void => {
     cancelTimer = shared.timers.schedule(cancelMs, () => late.abort(signal.reason))
@@ -134,7 +134,7 @@ async function settled(
   const { shared, signal, onReport } = parts
   const { specTypeSchemas } = shared.sdk
   const { taskId } = created
-  const options: RequestOptions = { ...noTimeout, signal }
+  const options: RequestOptions = { timeout: noTimeoutMs, signal }
   const woken = new AbortController()
   let result: Promise<CallToolResult> | undefined
   const ask = (): Promise<CallToolResult> => {
@@ -175,7 +175,7 @@ async function resultOf(
     return await client.request(
       { method: 'tasks/result', params: { taskId } },
       sdk.specTypeSchemas.CallToolResult,
-      { ...noTimeout, signal },
+      { timeout: noTimeoutMs, signal },
     )
   } catch (error) {
     const failure = callFailureOf(error, { sdk })
@@ -192,8 +192,6 @@ function cancelTask(taskId: string, { client }: OpenedClient, { shared: { sdk } 
     })
     .catch(() => {})
 }
-
-const noTimeout = { timeout: 2 ** 31 - 1 } as const
 
 /** A server says how often it wants to be asked; it is asked often enough to be heard of in time. */
 function pollMs({ pollInterval = defaultPollMs }: Task, { quietMs }: TaskParts): number {

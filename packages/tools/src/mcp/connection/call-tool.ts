@@ -10,7 +10,7 @@ import { type CallFailure, callFailureOf, failureError, unreachable } from './ca
 import type { McpConnection } from './connection.ts'
 import type { OpenedClient } from './open-client.ts'
 import type { SharedParts } from './shared-parts.ts'
-import { resultOrAborted } from './waiting.ts'
+import { noTimeoutMs, resultOrAborted } from './waiting.ts'
 
 const defaultTimeoutMs = 60_000
 /** The longest that a call takes where nothing else is said. */
@@ -169,7 +169,7 @@ async function send(
     // Results are read with bounds of our own, and a server that breaks its own schema is not lost.
     toolDefinition,
     signal,
-    timeout: 2 ** 31 - 1,
+    timeout: noTimeoutMs,
     onprogress: (report) => onReport(progressData(report, secrets)),
   })
 }

@@ -8,7 +8,7 @@ import { type CallDeadline, callDeadline, standStill } from './call-deadline.ts'
 import { type ConnectionEvents, listedClient } from './listed-client.ts'
 import type { OpenedClient } from './open-client.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
-import { pause, resultOrAborted, settledOrAborted } from './waiting.ts'
+import { pause, resultOrAborted } from './waiting.ts'
 
 const defaultStartMs = 30_000
 
@@ -46,8 +46,8 @@ interface Held {
   readonly shared: SharedParts
   readonly closing: AbortController
   readonly deadlines: Set<CallDeadline>
-  /** Connections that were lost, and whose end is under way. */
-  readonly farewells: Set<Promise<void>>
+  /** Resolves when nothing is left of the connections that were lost. */
+  farewell: Promise<void>
   opened: OpenedClient | undefined
   attempt: Promise<void> | undefined
   state: ConnectionState
@@ -66,7 +66,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     shared,
     closing,
     deadlines,
-    farewells: new Set(),
+    farewell: Promise.resolve(),
     opened: undefined,
     attempt: undefined,
     state: 'starting',
@@ -92,8 +92,9 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
       await held.attempt?.catch(() => {})
       const last = held.opened
       held.opened = undefined
+      held.fault = closedText
       await last?.close().catch(() => {})
-      await Promise.all(held.farewells)
+      await held.farewell
     },
   }
 }
@@ -124,16 +125,14 @@ function begin(held: Held, work: (held: Held) => Promise<void>): Promise<void> {
 }
 
 async function ready(held: Held, signal: AbortSignal): Promise<OpenedClient> {
-  const { closing } = held
-  if (held.opened === undefined && !closing.signal.aborted) {
+  if (held.opened === undefined) {
     if (held.attempt === undefined) {
       held.losses = 0
       held.state = 'reconnecting'
     }
-    await settledOrAborted(begin(held, open), signal)
+    await resultOrAborted(begin(held, open), signal)
   }
-  if (closing.signal.aborted) throw new Error(closedText)
-  if (held.opened === undefined) throw new Error(held.fault ?? 'it is not connected')
+  if (held.opened === undefined) throw new Error(held.fault)
   return held.opened
 }
 
@@ -170,13 +169,12 @@ async function open(held: Held): Promise<void> {
 }
 
 function lose(held: Held, from: OpenedClient, work = openAgain): void {
-  if (held.opened !== from || held.closing.signal.aborted) return
+  if (held.opened !== from) return
   held.opened = undefined
   held.losses++
   held.fault = `the connection was lost: ${faultText(held, new Error(from.whyLost()))}`
   const farewell = from.close().catch(() => {})
-  held.farewells.add(farewell)
-  void farewell.finally(() => held.farewells.delete(farewell))
+  held.farewell = held.farewell.then(() => farewell)
   void begin(held, work)
 }
 
@@ -184,14 +182,14 @@ function lose(held: Held, from: OpenedClient, work = openAgain): void {
 async function openNow(held: Held): Promise<void> {
   held.state = 'reconnecting'
   await open(held)
-  if (held.opened === undefined && !held.closing.signal.aborted) await openAgain(held)
+  if (held.opened === undefined) await openAgain(held)
 }
 
 /** Tries again and again, each time after a longer wait. */
 async function openAgain(held: Held): Promise<void> {
   const { closing } = held
   const { timers, random, backoff } = held.shared
-  for (let tried = 0; tried < backoff.maxAttempts && held.losses <= backoff.maxAttempts; tried++) {
+  for (let tried = 0; held.losses <= backoff.maxAttempts; tried++) {
     held.state = 'reconnecting'
     const waitMs = Math.min(backoff.capMs, backoff.baseMs * 2 ** tried)
     // Many clients of a server that comes up again should not come all at once.

@@ -2,6 +2,7 @@ import type { Client, Tool } from '@modelcontextprotocol/client'
 import { type ClientEvents, newClient } from './new-client.ts'
 import { type OpenedClient, openClient } from './open-client.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
+import { noTimeoutMs } from './waiting.ts'
 
 /** What a connected client reports. */
 export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion'> {
@@ -71,6 +72,6 @@ async function attempt(
 /** All tools, of all pages; no tool of a server that does not have any. */
 async function listTools(client: Client, signal: AbortSignal): Promise<readonly Tool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return []
-  const { tools } = await client.listTools(undefined, { signal, timeout: 2 ** 31 - 1 })
+  const { tools } = await client.listTools(undefined, { signal, timeout: noTimeoutMs })
   return tools
 }

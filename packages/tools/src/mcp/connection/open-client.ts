@@ -9,6 +9,7 @@ import { renewedDiscovery } from '../transport/renewed-discovery.ts'
 import { type StdioTransport, stdioTransport } from '../transport/stdio-transport.ts'
 import { withLostResponses } from './lost-response.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
+import { noTimeoutMs, resultOrAborted } from './waiting.ts'
 
 const defaultMaxMessageBytes = 10_000_000
 /** How often a user is sent to an authorization page for one connection. */
@@ -60,6 +61,7 @@ async function openProcess(
     args,
     cwd,
     maxMessageBytes,
+    platform: process.platform,
     env: childEnvironment(environment, env, process.platform),
   }
   const transport = stdioTransport(given, { sdk, timers, guard })
@@ -107,14 +109,17 @@ async function openHttp(
   try {
     return await openStreamable(server, makeClient, { sdk, timers }, signal)
   } catch (error) {
-    if (type === 'http' || signal.aborted || !isUnknownTransport(error, sdk)) throw error
+    if (type === 'http' || !isUnknownTransport(error, sdk)) throw error
     return await openSse(server, makeClient, sdk, signal)
   }
 }
 
+/** What servers answer that do not know Streamable HTTP. */
+const unknownTransport: ReadonlySet<number | undefined> = new Set([400, 404, 405])
+
 /** Whether a server does not know Streamable HTTP. Any other failure would fail the older way as well, or hide itself. */
 function isUnknownTransport(error: unknown, sdk: typeof client): boolean {
-  return error instanceof sdk.SdkHttpError && [400, 404, 405].includes(error.status ?? 0)
+  return error instanceof sdk.SdkHttpError && unknownTransport.has(error.status)
 }
 
 async function openStreamable(
@@ -224,19 +229,13 @@ async function authorized<T extends AuthorizedTransport>(
   }
 }
 
-/** Connects a client; when the signal aborts, closes the transport and rejects with the signal's reason. */
+/**
+ * Connects a client; rejects when the signal aborts, and the caller closes the transport. Nothing begins where it has aborted.
+ */
 async function connected(client: Client, transport: Transport, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
-  const abort = (): void => void transport.close().catch(() => {})
-  signal.addEventListener('abort', abort)
-  try {
-    await client.connect(transport, { timeout: 2 ** 31 - 1, signal })
-  } catch (error) {
-    signal.throwIfAborted()
-    throw error
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
+  // A stream of events that is closed before it names its endpoint would be waited for without an end.
+  await resultOrAborted(client.connect(transport, { timeout: noTimeoutMs }), signal)
 }
 
 /** How the revision of the protocol is found out. */
@@ -246,5 +245,5 @@ export function negotiation(
   const era = options.era ?? (isHttpServer(options) && options.type !== 'sse' ? 'auto' : 'legacy')
   const mode = era === 'legacy' || era === 'auto' ? era : { pin: era }
   // A process that is silent is an older server; at a URL silence is no answer, and startMs says how long it is waited for.
-  return { mode, probe: { timeoutMs: isHttpServer(options) ? 2 ** 31 - 1 : probeMs } }
+  return { mode, probe: { timeoutMs: isHttpServer(options) ? noTimeoutMs : probeMs } }
 }

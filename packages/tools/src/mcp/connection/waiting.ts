@@ -1,8 +1,12 @@
 import type { Timers } from '../../built-in/timers.ts'
 
+/** The longest time that timers of the platform take, in milliseconds: for requests whose time is measured elsewhere. */
+export const noTimeoutMs = 2_147_483_647
+
 /** Resolves after a time, or when the signal aborts. */
 export function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
+    if (signal.aborted) return resolve()
     const end = (): void => {
       cancel()
       signal.removeEventListener('abort', end)
@@ -10,20 +14,6 @@ export function pause(ms: number, timers: Timers, signal: AbortSignal): Promise<
     }
     const cancel = timers.schedule(ms, end)
     signal.addEventListener('abort', end)
-  })
-}
-
-/** Resolves when the work has settled, however; rejects with the reason of the signal when that aborts before. */
-export function settledOrAborted(work: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason as Error)
-    if (signal.aborted) return abort()
-    const end = (): void => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }
-    signal.addEventListener('abort', abort)
-    work.then(end, end)
   })
 }
 

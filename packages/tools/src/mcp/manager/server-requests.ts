@@ -5,6 +5,7 @@ import { callDeadline } from '../connection/call-deadline.ts'
 import { callFailureOf, failureError, unreachable } from '../connection/call-failure.ts'
 import type { McpConnection } from '../connection/connection.ts'
 import type { SharedParts } from '../connection/shared-parts.ts'
+import { noTimeoutMs } from '../connection/waiting.ts'
 import { contentParts, resourcePart, withoutSecrets } from '../listing/result-content.ts'
 import { cleanText } from '../text/clean-text.ts'
 import type { McpPrompt, McpPromptMessages, McpResource } from './manager.ts'
@@ -28,7 +29,7 @@ async function ask<Answer>(
       signal.throwIfAborted()
       throw unreachable(name, connection.faults())
     })
-    return await request(client, { signal, timeout: 2 ** 31 - 1 })
+    return await request(client, { signal, timeout: noTimeoutMs })
   } catch (error) {
     if (error instanceof ToolError) throw error
     if (signal.aborted) {

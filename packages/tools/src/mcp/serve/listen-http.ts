@@ -47,11 +47,10 @@ export async function listenHttp(
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${given}/mcp`,
     async close() {
-      const closed = once(server, 'close')
       server.close()
+      // Streams of events end, before what is left of the connections breaks.
       await handler.close()
       server.closeAllConnections()
-      await closed
     },
   }
 }

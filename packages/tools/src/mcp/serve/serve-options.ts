@@ -32,7 +32,7 @@ export interface ServeHttpOptions {
   readonly token?: string | undefined
 }
 
-const { anyFunction, anyObject, fields, filledText, listOf, maybe, numberFrom, valueThat } = option
+const { anyFunction, anyObject, fields, filledText, listOf, maybe, valueThat } = option
 
 /** What can be given as options. */
 export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
@@ -42,7 +42,12 @@ export const serveOptions: OptionCheck = fields<ServeMcpOptions>(
     instructions: maybe(filledText),
     http: maybe(
       fields<ServeHttpOptions>({
-        port: maybe(numberFrom(0, { whole: true })),
+        port: maybe(
+          valueThat(
+            'a port from 1 to 65535, or 0 for a free one',
+            (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535,
+          ),
+        ),
         host: maybe(filledText),
         token: maybe(
           valueThat(

@@ -42,13 +42,15 @@ function endingOfRun(result: RunResult, answerOf: AgentTool['answerOf']): Ending
   const { runId, text, pendingApprovals } = result
   switch (result.status) {
     case 'done': {
-      if (result.reason === 'answered' && answerOf !== undefined) return readEnding(result, answerOf)
-      const answer = typeof result.output === 'string' ? result.output : JSON.stringify(result.output ?? text)
-      if (result.reason === 'answered') return textEnding('success', answer)
-      return textEnding(
-        'failed',
-        `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
-      )
+      if (result.reason !== 'answered') {
+        return textEnding(
+          'failed',
+          `The agent ended without an answer (${result.reason}). ${text}\nIts run is ${runId}.`,
+        )
+      }
+      if (answerOf !== undefined) return readEnding(result, answerOf)
+      const { output = text } = result
+      return textEnding('success', typeof output === 'string' ? output : JSON.stringify(output))
     }
     case 'suspended': {
       const waits = pendingApprovals.map((each) => each.name).join(', ')

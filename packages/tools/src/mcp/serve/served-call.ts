@@ -75,15 +75,14 @@ function ended(
   { signal, progress, timers }: ServedCallParts,
 ): Promise<Ending> {
   return new Promise((resolve) => {
-    const cancelled$ = new ReplaySubject<string>(1)
-    let isLate = false
+    const cancelled$ = new ReplaySubject<string>()
     let hasEnded = false
     let cancelQuietTimer = (): void => {}
     const stop = (): void => cancelled$.next('the client cancelled the call')
     const giveUp = (reason: string): void => {
-      isLate = true
-      cancelled$.next(reason)
+      // Before the tool hears of it: what it still says is too late.
       end(textEnding('timed_out', 'The tool was given up because it took too long.'))
+      cancelled$.next(reason)
     }
     const cancelTimer =
       tool.timeoutMs === undefined
@@ -102,7 +101,7 @@ function ended(
       cancelTimer()
       cancelQuietTimer()
       signal.removeEventListener('abort', stop)
-      resolve(isLate ? textEnding('timed_out', 'The tool was given up because it took too long.') : ending)
+      resolve(ending)
     }
     signal.addEventListener('abort', stop)
     signalsOf(tool, { ...run, cancelled$ }).subscribe({

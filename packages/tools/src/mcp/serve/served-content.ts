@@ -9,15 +9,13 @@ export function servedResult({ outcome, content }: Ending): CallToolResult {
 
 function blockOf(part: ResultPart): ContentBlock {
   if (part.type === 'text') return { type: 'text', text: part.text }
-  const { mediaType } = part
-  if ('url' in part && part.url !== undefined) {
-    return { type: 'resource_link', uri: part.url, name: part.url, mimeType: mediaType }
+  const { mediaType: mimeType, url, data } = part
+  if (url !== undefined) return { type: 'resource_link', uri: url, name: url, mimeType }
+  if (data === undefined) {
+    return { type: 'text', text: `(${mimeType}, which a provider of models keeps.)` }
   }
-  if (!('data' in part) || part.data === undefined) {
-    return { type: 'text', text: `(${mediaType}, which a provider of models keeps.)` }
-  }
-  if (part.type === 'image') return { type: 'image', data: part.data, mimeType: mediaType }
-  if (mediaType.startsWith('audio/')) return { type: 'audio', data: part.data, mimeType: mediaType }
+  if (part.type === 'image') return { type: 'image', data, mimeType }
+  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType }
   const uri = `file:///${encodeURIComponent(part.name ?? 'result')}`
-  return { type: 'resource', resource: { uri, blob: part.data, mimeType: mediaType } }
+  return { type: 'resource', resource: { uri, blob: data, mimeType } }
 }

@@ -1,5 +1,5 @@
 import type * as sdk from '@modelcontextprotocol/server'
-import type { CallToolResult, Server, ServerContext } from '@modelcontextprotocol/server'
+import type { CallToolRequest, CallToolResult, Server, ServerContext } from '@modelcontextprotocol/server'
 import type { Tool } from '@tallystick/core'
 import { isAgentTool, nearestNames, omitUndefined } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
@@ -29,6 +29,7 @@ export function serverFactory(parts: FactoryParts): () => Server {
   const { tools, options } = parts
   const { name = 'tallystick', version = '1.0.0', instructions } = options
   const listed = tools.map(listedTool)
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
   return () => {
     const server = new parts.sdk.Server(
       { name, version },
@@ -37,8 +38,7 @@ export function serverFactory(parts: FactoryParts): () => Server {
     server.setRequestHandler('tools/list', () => ({ tools: listed }))
     server.setRequestHandler(
       'tools/call',
-      async ({ params }, context) =>
-        await answer(params.name, (params.arguments ?? {}) as JsonObject, context, parts),
+      async ({ params }, context) => await answer(byName.get(params.name), params, context, parts),
     )
     return server
   }
@@ -54,18 +54,17 @@ function listedTool({ name, description, inputSchema, effect }: Tool<unknown>): 
 }
 
 async function answer(
-  name: string,
-  input: JsonObject,
+  tool: Tool<unknown> | undefined,
+  { name, arguments: input = {} }: CallToolRequest['params'],
   { mcpReq }: ServerContext,
   { tools, options, stop, timers }: FactoryParts,
 ): Promise<CallToolResult> {
-  const tool = tools.find((each) => each.name === name)
   if (tool === undefined) return servedResult(unknownTool(name, tools))
   // oxlint-disable-next-line no-underscore-dangle -- the protocol's own name
   const meta = mcpReq._meta ?? {}
   const key = meta[idempotencyKeyName]
   const call: ServedCallParts = {
-    input,
+    input: input as JsonObject,
     signal: AbortSignal.any([mcpReq.signal, stop]),
     progress: reporter(mcpReq, meta.progressToken),
     idempotencyKey: typeof key === 'string' && key !== '' && key.length <= 256 ? key : undefined,

@@ -10,6 +10,8 @@ export interface ServerCommand {
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd?: string | undefined
+  /** Of this machine: groups of processes are ended in another way on Windows. */
+  readonly platform: NodeJS.Platform
 }
 
 /** Milliseconds that a process has to end, first after its input has ended, then after it was asked to. */
@@ -42,8 +44,6 @@ export interface ServerProcess {
   close(): Promise<void>
 }
 
-const isPosix = process.platform !== 'win32'
-
 /** Prepares a process; `start` starts it. */
 export function serverProcess(
   given: ServerCommand,
@@ -51,6 +51,7 @@ export function serverProcess(
   timers: Timers,
   guard: ProcessGuard,
 ): ServerProcess {
+  const isPosix = given.platform !== 'win32'
   const tail = stderrTail()
   let child: ChildProcess | undefined
   let exit: string | undefined
@@ -67,8 +68,10 @@ export function serverProcess(
     }
   }
   /** Follows a process that runs to its end: that of its group, and of its output. */
-  const followed = (started: ChildProcess, pid: number): Promise<void> =>
+  const followed = (started: ChildProcess): Promise<void> =>
     new Promise((resolve) => {
+      // One that has started has a number.
+      const pid = Number(started.pid)
       guard.add(pid)
       started.once('exit', (code, signal) => {
         signalGroup('SIGKILL')
@@ -98,7 +101,7 @@ export function serverProcess(
         started.once('error', reject)
         started.once('spawn', () => {
           child = started
-          gone = followed(started, started.pid ?? 0)
+          gone = followed(started)
           resolve()
         })
         // Without a listener an error of any of them would end this process.
@@ -121,11 +124,12 @@ export function serverProcess(
   }
 }
 
-function spawned({ command, args, env, cwd }: ServerCommand): ChildProcess {
+function spawned({ command, args, env, cwd, platform }: ServerCommand): ChildProcess {
+  const isPosix = platform !== 'win32'
   return spawn(command, [...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
     env,
-    ...(cwd !== undefined && { cwd }),
+    cwd,
     detached: isPosix,
     // Commands of Windows such as npx are scripts, which only its shell can start.
     shell: !isPosix,

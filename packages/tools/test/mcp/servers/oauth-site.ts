@@ -20,6 +20,10 @@ export interface OAuthSite extends ServedUrl {
 export interface SiteOptions {
   /** The page where users agree. Default: its own, on which they do so at once. */
   readonly authorizationEndpoint?: string
+  /** The one method that wants a token. Default: each does. */
+  readonly wantsTokenFor?: string
+  /** Whether it takes the tokens that it gave. Default: it does. */
+  readonly takesTokens?: boolean
 }
 
 interface Asked {
@@ -34,7 +38,11 @@ function say(response: ServerResponse, body: object, status = 200): void {
 }
 
 /** Serves the tools of the faulty server to those who have a token. */
-export async function oauthSite({ authorizationEndpoint }: SiteOptions = {}): Promise<OAuthSite> {
+export async function oauthSite({
+  authorizationEndpoint,
+  wantsTokenFor,
+  takesTokens = true,
+}: SiteOptions = {}): Promise<OAuthSite> {
   const clients: string[] = []
   const given: string[] = []
   const tokens = new Set<string>()
@@ -45,10 +53,12 @@ export async function oauthSite({ authorizationEndpoint }: SiteOptions = {}): Pr
   )
   const issued = (): object => {
     const [access, refresh] = [`access-${randomUUID()}`, `refresh-${randomUUID()}`]
+    given.push(access, refresh)
+    const token = { access_token: access, token_type: 'Bearer', expires_in: 3_600 }
+    if (!takesTokens) return token
     tokens.add(access)
     refreshes.add(refresh)
-    given.push(access, refresh)
-    return { access_token: access, refresh_token: refresh, token_type: 'Bearer', expires_in: 3_600 }
+    return { ...token, refresh_token: refresh }
   }
   const tokenFor = (form: URLSearchParams): object | undefined => {
     if (form.get('grant_type') === 'refresh_token') {
@@ -94,7 +104,9 @@ export async function oauthSite({ authorizationEndpoint }: SiteOptions = {}): Pr
     },
     '/mcp'({ request, response, origin }) {
       const [, token = ''] = request.headers.authorization?.split(' ') ?? []
-      if (tokens.has(token)) return answerMcp(request as Parameters<typeof answerMcp>[0], response)
+      const method = request.headers['mcp-method'] ?? ''
+      const isOpen = wantsTokenFor !== undefined && wantsTokenFor !== method
+      if (isOpen || tokens.has(token)) return answerMcp(request as Parameters<typeof answerMcp>[0], response)
       const challenge = `Bearer resource_metadata="${origin}/.well-known/oauth-protected-resource/mcp"`
       response.writeHead(401, { 'www-authenticate': challenge }).end()
     },

@@ -1,0 +1,68 @@
+// When a user is asked for an authorization, and how often.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type McpManager, oauthServer } from '@tallystick/tools/mcp'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { connect, said } from '../connected.ts'
+import { oauthSite } from '../servers/oauth-site.ts'
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** A site, a user who agrees on each page at once, and how often the answer of that user was waited for. */
+async function signedIn(
+  options: Parameters<typeof oauthSite>[0],
+): Promise<{ readonly manager: McpManager; readonly asked: () => number }> {
+  const site = await oauthSite(options)
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-oauth-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  // The page that comes after the last answer leads nowhere.
+  const open = (url: string): void => void fetch(url).catch(() => {})
+  const server = oauthServer(site.url, {
+    ...{ file: join(folder, 'tokens.json'), redirectPort: await freePort(), open },
+  })
+  let asked = 0
+  const authorizationCallback: typeof server.authorizationCallback = (question) => {
+    asked++
+    return server.authorizationCallback?.(question) ?? new URLSearchParams()
+  }
+  return { manager: await connect({ bad: { ...server, authorizationCallback } }), asked: () => asked }
+}
+
+const moments = [
+  ['for its handshake', {}],
+  ['for the list of its tools alone', { wantsTokenFor: 'tools/list' }],
+] as const
+
+describe('a server that wants an authorization', () => {
+  it.each(moments)(
+    'given it wants one %s, when it is started, then the user is asked once',
+    async (_when, site) => {
+      const { manager, asked } = await signedIn(site)
+      expect(manager.servers).toMatchObject([{ state: 'ready', faults: [] }])
+      expect(await said(manager, 'echo', { text: 'hi' })).toBe('hi')
+      expect(asked()).toBe(1)
+    },
+  )
+
+  it.each(moments)(
+    'given it takes none %s, when it is started, then the user is asked twice, and it has failed',
+    async (_when, site) => {
+      const { manager, asked } = await signedIn({ ...site, takesTokens: false })
+      expect(manager.servers).toMatchObject([
+        { state: 'failed', faults: [expect.stringContaining('nauthorized')] },
+      ])
+      expect(asked()).toBe(2)
+    },
+  )
+})

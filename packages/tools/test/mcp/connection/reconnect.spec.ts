@@ -1,0 +1,182 @@
+// When a connection is made again that was lost: how often, after which waits, and what is known of it meanwhile.
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { McpManager } from '@tallystick/tools/mcp'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { connect, tick } from '../connected.ts'
+import { scriptedServer } from '../servers/scripted-server.ts'
+import { shellServer } from '../servers/shell-server.ts'
+
+/** Of timers that are no waits between attempts: the time of a start, of a call, and of the end of a process. */
+const others = [30_000, 60_000, 600_000, 500, 1_000]
+
+/** Timers whose waits between attempts go off at once where they are not held, and the waits so far. */
+function waits({ isHeld = false }: { readonly isHeld?: boolean } = {}) {
+  const waited: number[] = []
+  let pending = 0
+  const schedule = (ms: number, callback: () => void): (() => void) => {
+    if (!others.includes(ms)) waited.push(ms)
+    pending++
+    const timer =
+      others.includes(ms) || isHeld
+        ? undefined
+        : setImmediate(() => {
+            pending--
+            callback()
+          })
+    return () => {
+      pending--
+      clearImmediate(timer)
+    }
+  }
+  return { timers: { schedule }, waited, pending: () => pending }
+}
+
+/** A server that ends at a call of `die`, and starts again as long as it may. */
+function mortal(): { readonly server: ReturnType<typeof shellServer>; readonly gone: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-mortal-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const gone = join(folder, 'gone')
+  const plan = { first: `[ -e '${gone}' ] && exit 4`, tools: { die: 'exit 3', live: 'answer' } }
+  return { server: shellServer(plan), gone }
+}
+
+const die = (manager: McpManager): Promise<unknown> =>
+  manager.call('sh', 'die', {}).catch((error: { outcome: string }) => error.outcome)
+
+async function until(manager: McpManager, state: string): Promise<void> {
+  while (manager.servers[0]?.state !== state) await tick()
+}
+
+describe('a server whose process ends', () => {
+  it('given it answered a call, when it does not start again, then five attempts are made, each after a wait twice as long', async () => {
+    const { server, gone } = mortal()
+    const { timers, waited } = waits()
+    const spread = [0, 0.4, 0.8, 0.2, 0.6]
+    const manager = await connect({ sh: server }, { timers, random: () => spread[waited.length % 5] ?? 0 })
+    await manager.call('sh', 'live', {})
+    writeFileSync(gone, '')
+    expect(await die(manager)).toBe('interrupted')
+    await until(manager, 'failed')
+    expect(waited).toEqual([188, 475, 1150, 1700, 4200])
+    expect(manager.servers).toEqual([
+      { name: 'sh', state: 'failed', tools: 2, faults: ['its process ended (exit code 4)'] },
+    ])
+    // A person repairs it: what was lost before does not count any more.
+    rmSync(gone)
+    const back = manager.reconnect('sh')
+    expect(manager.servers).toMatchObject([{ state: 'reconnecting' }])
+    expect(await back).toMatchObject({ state: 'ready', faults: [] })
+    writeFileSync(gone, '')
+    await die(manager)
+    await until(manager, 'failed')
+    expect(waited).toHaveLength(10)
+  })
+
+  it('given more attempts, when it does not start again, then no wait is longer than 15 seconds', async () => {
+    const { server, gone } = mortal()
+    const { timers, waited } = waits()
+    const reconnect = { maxAttempts: 8 }
+    const manager = await connect({ sh: server }, { timers, reconnect, random: () => 0.4 })
+    writeFileSync(gone, '')
+    await die(manager)
+    await until(manager, 'failed')
+    expect(waited).toEqual([238, 475, 950, 1_900, 3_800, 7_600, 14_250, 14_250])
+  })
+
+  it('given a shortest wait, when it is spread, then it is a millisecond at least', async () => {
+    const { server, gone } = mortal()
+    const { timers, waited } = waits()
+    const reconnect = { baseMs: 1, capMs: 3, maxAttempts: 3 }
+    const manager = await connect({ sh: server }, { timers, reconnect, random: () => 0 })
+    writeFileSync(gone, '')
+    await die(manager)
+    await until(manager, 'failed')
+    expect(waited).toEqual([1, 2, 2])
+  })
+
+  it('given it starts each time and ends at once, when no call is answered, then it is given up after as many attempts', async () => {
+    const { timers, waited } = waits()
+    const server = shellServer({ onListed: 'exit 5', tools: { work: 'answer' } })
+    const manager = await connect({ sh: server }, { timers, random: () => 0 })
+    await until(manager, 'failed')
+    expect(waited).toEqual([188, 188, 188, 188, 188])
+    expect(manager.servers[0]?.faults).toEqual(['the connection was lost: its process ended (exit code 5)'])
+  })
+
+  it('given it ends after each call that it answers, then it is started again as often', async () => {
+    const { timers, waited } = waits()
+    const server = shellServer({ tools: { work: 'answer; exit 5' } })
+    const manager = await connect({ sh: server }, { timers, random: () => 0 })
+    for (let call = 1; call <= 7; call++) {
+      await manager.call('sh', 'work', {})
+      while (waited.length < call && manager.servers[0]?.state !== 'failed') await tick()
+      while (manager.servers[0]?.state === 'reconnecting') await tick()
+    }
+    expect(waited).toEqual(Array(7).fill(188))
+  })
+
+  it('given no attempts, when it ends, then it has failed, and the next call starts it', async () => {
+    const { server } = mortal()
+    const manager = await connect({ sh: server }, { reconnect: { maxAttempts: 0 } })
+    await die(manager)
+    expect(manager.servers).toMatchObject([
+      { state: 'failed', faults: ['the connection was lost: its process ended (exit code 3)'] },
+    ])
+    expect(await manager.call('sh', 'live', {})).toEqual([{ type: 'text', text: 'done' }])
+    expect(manager.servers).toMatchObject([{ state: 'ready', faults: [] }])
+  })
+
+  it('given a wait, when the connections are closed, then no other wait begins, and a call says why it is refused', async () => {
+    const { server, gone } = mortal()
+    const { timers, waited, pending } = waits({ isHeld: true })
+    let spreads = 0
+    const manager = await connect({ sh: server }, { timers, random: () => (spreads++, 0) })
+    writeFileSync(gone, '')
+    await die(manager)
+    expect(manager.servers).toMatchObject([{ state: 'reconnecting' }])
+    await manager.close()
+    expect([waited, spreads, pending()]).toEqual([[188], 1, 0])
+    await expect(manager.call('sh', 'live', {})).rejects.toThrow(
+      'The MCP server sh cannot be reached now (the connections to MCP servers were closed). Nothing was run.',
+    )
+    expect(manager.servers).toEqual([
+      { name: 'sh', state: 'closed', tools: 2, faults: ['the connections to MCP servers were closed'] },
+    ])
+    expect(existsSync(gone)).toBe(true)
+  })
+})
+
+describe('a server at a URL', () => {
+  it('given it forgot the session, when it does not answer the next handshake, then it is asked again after a wait', async () => {
+    const { timers, waited } = waits()
+    const made: McpManager[] = []
+    const states: unknown[] = []
+    const server = await scriptedServer({
+      'tools/call': ({ times, response, say }) => {
+        if (times === 1) response.writeHead(404).end()
+        else say({ result: { content: [] } })
+      },
+      initialize: ({ times, response, say }) => {
+        if (times > 1) states.push(made[0]?.servers[0]?.state)
+        if (times === 2 || times === 3) response.writeHead(503).end()
+        else say({ result: hello })
+      },
+    })
+    const own = { url: server.url, era: 'legacy' } as const
+    const manager = await connect({ own }, { timers, random: () => 0 })
+    made.push(manager)
+    expect(await manager.call('own', 'work', {})).toEqual([])
+    expect(states).toEqual(['reconnecting', 'reconnecting', 'reconnecting'])
+    expect(waited).toEqual([188, 375])
+    expect(server.asked.filter((method) => method === 'initialize')).toHaveLength(4)
+    expect(manager.servers).toMatchObject([{ state: 'ready', transport: 'http', faults: [] }])
+  })
+})
+
+const hello = {
+  protocolVersion: '2025-11-25',
+  capabilities: { tools: {} },
+  serverInfo: { name: 'scripted', version: '1' },
+}
