@@ -72,7 +72,7 @@ async function bundle(home: string): Promise<readonly string[]> {
       if (level !== 'info' && level !== 'debug') throw new Error(log.message)
     },
   } satisfies InputOptions
-  const layerOf = await layersOf(manifest.name, options)
+  const layerOf = await layersOf(manifest.name, sources, options)
   const bundling = await rolldown(options)
   try {
     const { output: files } = await bundling.write({

@@ -1,70 +1,64 @@
 // Which modules of a package share a file. What the same entries need shares one, unless a package is named here: each file
 // takes half a millisecond to find, and what is loaded without need as long for each 30 KB.
+import { join } from 'node:path'
 import { rolldown, type InputOptions } from 'rolldown'
 
 /**
- * By package, the files that its entries load, those that need no other first. Each holds the modules that its entries need
- * and that no file before it holds, so that files import only those before them.
+ * By package, files and the modules of its sources that they are made for, those that need no other first. Each holds these
+ * modules with what they import and no file before it holds, so that files import only those before them.
  */
 const layers: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
-  // Without zod and RxJS; what stores, tools and adapters take; the runtime.
+  // Without zod and RxJS; with zod; with RxJS, what stores, tools and adapters take; the runtime.
   '@tallystick/core': {
     'layer-machine': ['machine'],
-    'layer-vocabulary': ['vocabulary', 'store-kit', 'kit'],
+    'layer-vocabulary': ['vocabulary'],
+    'layer-kit': ['store-kit', 'kit'],
     'layer-runtime': ['index'],
+  },
+  // What --version needs; what every verb needs; what verbs need that read a ledger.
+  '@tallystick/cli': {
+    'layer-version': ['own-version'],
+    'layer-program': ['program'],
+    'layer-verbs': ['verbs/inspect/list', 'verbs/inspect/show'],
   },
 }
 
-/** The file that each module is in, where it is in one of these. */
+/** The file that each module is in, where it is in one of these. `sources` is the folder of the modules. */
 export async function layersOf(
   packageName: string,
+  sources: string,
   options: InputOptions,
 ): Promise<ReadonlyMap<string, string>> {
   const layerOf = new Map<string, string>()
   const ownLayers = Object.entries(layers[packageName] ?? {})
   if (ownLayers.length === 0) return layerOf
-  const { entries, neededBy } = await modulesOf(options)
+  const imported = await importsOf(options)
   for (const [layer, names] of ownLayers) {
-    const found = names.map((name) => {
-      const path = entries.get(name)
-      if (path === undefined) throw new Error(`${packageName} has no entry ${name}.`)
-      return path
-    })
-    for (const path of found) {
+    const paths = names.map((name) => join(sources, `${name}.ts`))
+    for (const path of paths) {
+      const imports = imported.get(path)
+      if (imports === undefined) throw new Error(`${packageName} has no module ${path}.`)
       if (layerOf.has(path)) continue
       layerOf.set(path, layer)
-      found.push(...(neededBy.get(path) ?? []))
+      paths.push(...imports)
     }
   }
   return layerOf
 }
 
-interface Modules {
-  /** The module of each entry, by the name of the entry. */
-  readonly entries: ReadonlyMap<string, string>
-  /** The modules that each module imports for what is left of it. */
-  readonly neededBy: ReadonlyMap<string, readonly string[]>
-}
-
-async function modulesOf(options: InputOptions): Promise<Modules> {
+/** The modules that each module imports for what is left of it. What it imports later is not among them. */
+async function importsOf(options: InputOptions): Promise<ReadonlyMap<string, readonly string[]>> {
   const bundling = await rolldown(options)
   try {
     const { output } = await bundling.generate({ format: 'esm', preserveModules: true })
-    const files = output.filter((file) => file.type === 'chunk')
-    const pathOf = new Map(
-      files.map((file) => [file.fileName, file.facadeModuleId ?? file.moduleIds[0] ?? '']),
+    const files = output.flatMap((file) => {
+      const path = file.type === 'chunk' ? (file.facadeModuleId ?? file.moduleIds[0]) : undefined
+      return file.type === 'chunk' && path !== undefined ? [{ ...file, path }] : []
+    })
+    const pathOf = new Map(files.map(({ fileName, path }) => [fileName, path]))
+    return new Map(
+      files.map(({ path, imports }) => [path, imports.flatMap((name) => pathOf.get(name) ?? [])]),
     )
-    return {
-      entries: new Map(
-        files.flatMap((file) => (file.isEntry ? [[file.name, pathOf.get(file.fileName) ?? '']] : [])),
-      ),
-      neededBy: new Map(
-        files.map(({ fileName, imports }) => [
-          pathOf.get(fileName) ?? '',
-          imports.flatMap((name) => pathOf.get(name) ?? []),
-        ]),
-      ),
-    }
   } finally {
     await bundling.close()
   }
