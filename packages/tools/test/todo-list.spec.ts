@@ -109,7 +109,7 @@ describe('todoList', () => {
           yield { type: 'tool_result', seq: 9, name: 'todo_list', content } as EventOf<'tool_result'>
       },
     }
-    const called = await callTool(todoList({ ledger: ledger as never }), {}, { runId: chain[0]! })
+    const called = await callTool(todoList({ ledger }), {}, { runId: chain[0]! })
     expect(called.text).toBe(text)
   })
 

@@ -140,10 +140,10 @@ describe('what a program starts', () => {
     async () => {
       const timers = new HeldTimers()
       let held: number | undefined
-      const { kill } = process
+      const kill = process.kill.bind(process)
       // It belongs to another user.
       const spy = vi.spyOn(process, 'kill').mockImplementation((processId, signal) => {
-        if (processId < 0 || signal === 0) return kill.call(process, processId, signal)
+        if (processId < 0 || signal === 0) return kill(processId, signal)
         held = processId
         throw Object.assign(new Error('refused'), { code: 'EPERM' })
       })
@@ -154,7 +154,7 @@ describe('what a program starts', () => {
       await timers.fire(500)
       const [id] = idsIn(ranOf(await ending).stdout)
       expect([held, id !== undefined && isRunning(id)]).toEqual([id, true])
-      kill.call(process, Number(id), 'SIGKILL')
+      kill(Number(id), 'SIGKILL')
       await handlesClosed()
       expect([timers.count, startedProcesses(), pipes()]).toEqual([0, 0, before])
     },
