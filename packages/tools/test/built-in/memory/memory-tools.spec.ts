@@ -203,7 +203,7 @@ describe('memoryTools', () => {
     expect((await call('search_memories', { query: 'tent' })).text.match(/ tent/g)).toHaveLength(2)
   })
 
-  it('names the last memory of a page of three as the one to go on before', async () => {
+  it('names the last memory of a page of three for the next page', async () => {
     const { call } = stage({ maxShown: 3 })
     for (const text of ['a', 'b', 'c', 'd']) await call('save_memory', { text })
     expect((await call('list_memories', {})).text).toContain('There are more: list them with before 2.')
