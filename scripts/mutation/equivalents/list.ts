@@ -1,5 +1,4 @@
 import type { Equivalent } from '../equivalent.ts'
-import { builtInToolsEquivalents } from './built-in-tools.ts'
 import { cliEquivalents } from './cli.ts'
 import { ledgerEquivalents } from './ledger.ts'
 import { machineEquivalents } from './machine.ts'
@@ -16,7 +15,6 @@ export const equivalents: readonly Equivalent[] = [
   ...ledgerEquivalents,
   ...sqliteEquivalents,
   ...toolsEquivalents,
-  ...builtInToolsEquivalents,
   ...vocabularyEquivalents,
   ...replayEquivalents,
   ...cliEquivalents,

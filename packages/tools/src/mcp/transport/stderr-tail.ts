@@ -16,8 +16,8 @@ export function stderrTail(): StderrTail {
   let isCut = false
   return {
     write(chunk) {
+      isCut ||= kept.length + chunk.length > maxBytes
       const all = Buffer.concat([kept, chunk.subarray(-maxBytes)])
-      isCut ||= chunk.length > maxBytes || all.length > maxBytes
       // A copy: a slice would keep the whole chunk in memory.
       kept = Buffer.from(all.subarray(-maxBytes))
     },

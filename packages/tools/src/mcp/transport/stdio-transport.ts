@@ -26,7 +26,10 @@ export interface StdioTransport extends Transport {
 export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: StdioParts): StdioTransport {
   const messages = new sdk.ReadBuffer({ maxBufferSize: command.maxMessageBytes })
   let reading: Promise<void> = Promise.resolve()
+  /** Why the process was ended. */
+  let whyKilled: string | undefined
 
+  const report = (error: unknown): void => transport.onerror?.(error as Error)
   /** Hands the messages on, one after the other: progress must be heard before the answer that comes with it. */
   const deliver = async (): Promise<void> => {
     for (;;) {
@@ -36,7 +39,7 @@ export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: St
         transport.onmessage?.(message)
       } catch (error) {
         // A line that holds no message: servers print such things. The next line may hold one.
-        transport.onerror?.(error as Error)
+        report(error)
       }
       // The client library hears a notification one microtask later.
       await Promise.resolve()
@@ -47,20 +50,17 @@ export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: St
       messages.append(chunk)
       reading = reading.then(deliver)
     } catch (error) {
-      transport.onerror?.(error as Error)
+      whyKilled = `a message of it was longer than ${command.maxMessageBytes} bytes`
+      report(error)
       server.kill()
     }
   }
   const onGone = (): void => {
-    void reading.then(() => {
-      messages.clear()
-      transport.onclose?.()
-    })
+    void reading.then(() => transport.onclose?.())
   }
-  const onError = (error: Error): void => transport.onerror?.(error)
-  const server = serverProcess(command, { onOutput, onGone, onError }, timers, guard)
+  const server = serverProcess(command, { onOutput, onGone, onError: report }, timers, guard)
   const transport: StdioTransport = {
-    process: server,
+    process: { stderrTail: server.stderrTail, exit: () => whyKilled ?? server.exit() },
     start: () => server.start(),
     send: (message) => server.write(sdk.serializeMessage(message)),
     close: () => server.close(),

@@ -9,6 +9,7 @@ import { type McpManager, oauthServer } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, said } from '../connected.ts'
 import { oauthSite } from '../servers/oauth-site.ts'
+import { scriptedServer } from '../servers/scripted-server.ts'
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
@@ -65,4 +66,19 @@ describe('a server that wants an authorization', () => {
       expect(asked()).toBe(2)
     },
   )
+
+  it('given another failure of the list of its tools, when it is started, then the user is not asked', async () => {
+    const { url } = await scriptedServer({
+      'tools/list': ({ response }) => response.writeHead(500).end('full'),
+    })
+    let asked = 0
+    const server = oauthServer(url, { file: join(tmpdir(), 'tallystick-no-tokens.json'), open: () => {} })
+    const authorizationCallback = async (): Promise<URLSearchParams> => {
+      asked++
+      return new URLSearchParams()
+    }
+    const manager = await connect({ own: { ...server, era: 'legacy', authorizationCallback } })
+    expect(manager.servers).toMatchObject([{ state: 'failed', faults: ['Error POSTing to endpoint: full'] }])
+    expect(asked).toBe(0)
+  })
 })

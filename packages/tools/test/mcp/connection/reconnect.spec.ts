@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { McpManager } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from '../connected.ts'
-import { scriptedServer } from '../servers/scripted-server.ts'
+import { hello, scriptedServer } from '../servers/scripted-server.ts'
 import { shellServer } from '../servers/shell-server.ts'
 
 /** Of timers that are no waits between attempts: the time of a start, of a call, and of the end of a process. */
@@ -174,9 +174,3 @@ describe('a server at a URL', () => {
     expect(manager.servers).toMatchObject([{ state: 'ready', transport: 'http', faults: [] }])
   })
 })
-
-const hello = {
-  protocolVersion: '2025-11-25',
-  capabilities: { tools: {} },
-  serverInfo: { name: 'scripted', version: '1' },
-}

@@ -1,9 +1,10 @@
 // How a connection to a server at a URL begins and ends: what a server is asked, how long it is waited for, and what is said
 // of one that does not answer as it should.
 import { manualClock } from '@tallystick/core/testing'
-import { type HttpServer, type McpManager, mcpTools } from '@tallystick/tools/mcp'
+import { type HttpServer, mcpTools } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from '../connected.ts'
+import { changingServer, listed } from '../servers/changing-server.ts'
 import { type Script, type ScriptedServer, scriptedServer } from '../servers/scripted-server.ts'
 
 const old = { era: 'legacy' } as const
@@ -173,42 +174,18 @@ describe('connections that are closed', () => {
 })
 
 describe('a list of tools that changes', () => {
-  /** A server whose list changes when a test says so. */
-  async function changing(more: Script = {}): Promise<{ manager: McpManager; change: () => void }> {
-    let change = never
-    const server = await scriptedServer({
-      initialize: ({ say }) =>
-        say({
-          result: {
-            protocolVersion: '2025-11-25',
-            capabilities: { tools: { listChanged: true } },
-            serverInfo: { name: 'scripted', version: '1' },
-          },
-        }),
-      GET: ({ response }) => {
-        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(':\n\n')
-        const told = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' }
-        change = () => void response.write(`data: ${JSON.stringify(told)}\n\n`)
+  it('given the new list cannot be read, then the old one is kept', async () => {
+    const failed = Promise.withResolvers<void>()
+    const server = await changingServer([], {
+      'tools/list': ({ times, say }) => {
+        if (times === 1) return say({ result: { tools: [listed('one')] } })
+        say({ error: { code: -32_000, message: 'no' } })
+        failed.resolve()
       },
-      ...more,
     })
     const manager = await connect({ own: { url: server.url, ...old } })
-    await untilAsked(server, 'GET')
-    return { manager, change: () => change() }
-  }
-
-  it('given the new list cannot be read, then the old one is kept', async () => {
-    let failed = never
-    const hasFailed = new Promise<void>((resolve) => (failed = resolve))
-    const { manager, change } = await changing({
-      'tools/list': ({ times, say }) => {
-        if (times === 1) return say({ result: { tools: [{ name: 'one', inputSchema: { type: 'object' } }] } })
-        say({ error: { code: -32_000, message: 'no' } })
-        failed()
-      },
-    })
-    change()
-    await hasFailed
+    await server.change()
+    await failed.promise
     for (let turn = 0; turn < 20; turn++) await tick()
     expect(manager.tools.map(({ name }) => name)).toEqual(['mcp__own__one'])
     expect(manager.servers).toMatchObject([{ state: 'ready', tools: 1, faults: [] }])

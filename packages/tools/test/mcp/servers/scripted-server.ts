@@ -57,7 +57,8 @@ export async function scriptedServer(script: Script = {}): Promise<ScriptedServe
   return Object.assign(server, { asked })
 }
 
-const hello = {
+/** What it answers a handshake. */
+export const hello = {
   protocolVersion: '2025-11-25',
   capabilities: { tools: {} },
   serverInfo: { name: 'scripted', version: '1' },

@@ -1,0 +1,82 @@
+// What a client hears of the lines of a process, and what happens to one that writes too long a line.
+import * as sdk from '@modelcontextprotocol/client'
+import type { Transport } from '@modelcontextprotocol/client'
+import { manualClock } from '@tallystick/core/testing'
+import type { Json } from '@tallystick/core/vocabulary'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { stdioTransport } from '../../../src/mcp/transport/stdio-transport.ts'
+import { connect } from '../connected.ts'
+import { shellServer } from '../servers/shell-server.ts'
+
+/** A transport to a script of the shell, and what is heard of it. */
+async function started(script: string, { isHeard = true } = {}) {
+  const transport = stdioTransport(
+    {
+      ...{ command: '/bin/sh', args: ['-c', script], env: {}, platform: process.platform },
+      maxMessageBytes: 1_000,
+    },
+    {
+      ...{ sdk, timers: manualClock() },
+      guard: { add: () => {}, remove: () => {}, close: async () => {} },
+    },
+  )
+  const heard: unknown[] = []
+  const closed = Promise.withResolvers<void>()
+  const all: Pick<Transport, 'onmessage' | 'onerror'> = {
+    onmessage: (message) => void heard.push(message),
+    onerror: (error) => void heard.push(error.name),
+  }
+  Object.assign(transport, isHeard && all, { onclose: () => closed.resolve() })
+  onTestFinished(() => transport.close())
+  await transport.start()
+  return { transport, heard, closed: closed.promise }
+}
+
+const message = (method: string): Json => ({ jsonrpc: '2.0', method })
+const line = (method: string): string => `${JSON.stringify(message(method))}\n`
+
+describe('the lines of a server', () => {
+  it('given one that holds no message, then that is reported, and the next one is heard', async () => {
+    const script = `printf '%s' '${line('one')}hello\n{"jsonrpc":"1.0"}\n${line('two')}'`
+    const { heard, closed } = await started(script)
+    await closed
+    expect(heard).toEqual([message('one'), expect.stringMatching(/Error$/), message('two')])
+    // Nothing is thrown where nothing listens.
+    const { closed: other } = await started(script, { isHeard: false })
+    await other
+  })
+
+  it('given one that is longer than messages may be, then the process is ended, and says why', async () => {
+    const { transport, heard, closed } = await started(
+      `printf '%s' '${line('one')}${'x'.repeat(1_001)}'; read -r line`,
+    )
+    await closed
+    expect(heard.at(-1)).toMatch(/Error$/)
+    expect(transport.process.exit()).toBe('a message of it was longer than 1000 bytes')
+    const { transport: other, closed: ended } = await started(`exit 3`)
+    await ended
+    expect(other.process.exit()).toBe('exit code 3')
+  })
+
+  it('given progress and the answer in one piece, then the progress is heard, too', async () => {
+    const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}\\n`
+    const answer = `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\\n`
+    const server = shellServer({
+      tools: { work: `printf '${progress}${progress}${answer}' "$id" 1 "$id" 2 "$id"` },
+    })
+    const manager = await connect({ own: server })
+    const reports: Json[] = []
+    const onProgress = (data: Json): void => void reports.push(data)
+    expect(await manager.call('own', 'work', {}, { onProgress })).toEqual([])
+    expect(reports).toEqual([{ progress: 1 }, { progress: 2 }])
+  })
+
+  it('given a server that writes too long a message, then it has failed, and its faults say so', async () => {
+    const server = shellServer({ tools: { work: 'answer' } }, { maxMessageBytes: 1_000 })
+    const long = { ...server, args: ['-c', `printf '%s' '${'x'.repeat(1_001)}'; read -r line`] }
+    const manager = await connect({ own: long })
+    expect(manager.servers).toMatchObject([
+      { state: 'failed', faults: ['its process ended (a message of it was longer than 1000 bytes)'] },
+    ])
+  })
+})
