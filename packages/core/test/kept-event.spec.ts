@@ -16,7 +16,7 @@ function carrying(data: unknown): RuntimeEvent {
 /** What the ledger kept of a value, and whether it is the value itself. */
 function kept(data: unknown): readonly [unknown, boolean] {
   const event = Object.freeze(carrying(data))
-  const { event: found } = keptEvent(event)
+  const found = keptEvent(event)
   return [(found as RuntimeEvent & { readonly data: unknown }).data, found === event]
 }
 

@@ -46,8 +46,6 @@ export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPla
   )
 }
 
-const envelopeIntegers = ['seq', 'epoch', 'turn', 'at', 'v'] as const
-
 /**
  * Whether every store can hold a name as it is: databases cut texts at a NUL or refuse it, and half a surrogate pair
  * would become another text.
@@ -67,8 +65,13 @@ export function requireWellFormed(
   events: readonly RuntimeEvent[],
 ): void {
   requireStorableNames(runId, events)
-  for (const [index, event] of events.entries()) {
-    const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
+  for (let index = 0; index < events.length; index++) {
+    const fault = faultOf(
+      events[index] as RuntimeEvent,
+      runId,
+      expected.expectedSeq + index + 1,
+      expected.epoch,
+    )
     if (fault === undefined) continue
     throw new ConfigurationError(
       `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
@@ -82,14 +85,16 @@ function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number):
   if (event.runId !== runId) return `belongs to run ${event.runId}`
   const id = idFaultOf(event)
   if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
+  const { seq: ownSeq, epoch: ownEpoch, turn, at, v } = event
+  const isWhole =
+    ownSeq === seq && ownEpoch === epoch && Number.isSafeInteger(turn) && Number.isSafeInteger(v)
+  if (isWhole && isMoment(at)) return undefined
   for (const name of envelopeIntegers) {
     if (!Number.isSafeInteger(event[name])) return `has the ${name} ${event[name]}, which is no whole number`
   }
-  const { at } = event
   if (!isMoment(at)) return `has the at ${Number(at)}, which is no date of the years 0 to 9999`
-  if (event.seq !== seq) return `has the seq ${event.seq} where ${seq} follows`
-  if (event.epoch !== epoch) return `has the epoch ${event.epoch} where its writer has ${epoch}`
-  return undefined
+  if (ownSeq !== seq) return `has the seq ${ownSeq} where ${seq} follows`
+  return ownEpoch === epoch ? undefined : `has the epoch ${ownEpoch} where its writer has ${epoch}`
 }
 
 /** Returns the value given as an id, as JSON, so that no text can leave its place. */
@@ -99,13 +104,15 @@ function quoted(value: unknown): string {
 
 function requireStorableNames(runId: RunId, events: readonly RuntimeEvent[]): void {
   const { sessionId = '' } = sessionPlaceOf(events) ?? {}
-  const isHeld = ({ type, toolCallId }: RuntimeEvent): boolean =>
-    isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId))
-  if (isStorableName(runId) && isStorableName(sessionId) && events.every(isHeld)) return
+  if (isStorableName(runId) && isStorableName(sessionId) && events.every(hasStorableNames)) return
   throw new ConfigurationError(
     `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
       'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
   )
+}
+
+function hasStorableNames({ type, toolCallId }: RuntimeEvent): boolean {
+  return isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId))
 }
 
 /** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */

@@ -3,35 +3,44 @@ import { deepFreeze } from '../vocabulary/values/deep-freeze.ts'
 import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
 import { storableDigests, storableText } from './append-rules.ts'
 
-/** An event as a memory ledger keeps it: deeply frozen, so that no caller who holds it can change the record. */
-export interface KeptEvent {
-  readonly event: RuntimeEvent
-  /** The digest of the history that it carries, where it carries one: the event is kept without its messages. */
-  readonly history?: string
+/**
+ * An event as a memory ledger keeps it: deeply frozen, so that no caller who holds it can change the record, and without the
+ * messages of a history that it carries, which are kept once by their digest. A `ConfigurationError` for what JSON cannot
+ * carry.
+ */
+export function keptEvent(event: RuntimeEvent): RuntimeEvent {
+  const kept = event.type === 'history_carried' ? withoutMessages(event) : event
+  return isFrozenJson(kept)
+    ? kept
+    : deepFreeze(JSON.parse(storableText(kept, () => nameOf(kept))) as RuntimeEvent)
 }
 
-/** An event to keep; a `ConfigurationError` for what JSON cannot carry. */
-export function keptEvent(event: RuntimeEvent): KeptEvent {
-  const subject = (): string => `Event ${event.seq} (${event.type}) of run ${event.runId}`
-  if (event.type !== 'history_carried') return { event: frozenAsJson(event, subject) }
-  const { messages, ...rest } = event
-  const history = storableDigests(messages, subject).at(-1) ?? ''
-  return { event: frozenAsJson(rest as RuntimeEvent, subject), history }
+function withoutMessages(event: RuntimeEvent & { readonly type: 'history_carried' }): RuntimeEvent {
+  const { messages: _kept, ...rest } = event
+  return rest as RuntimeEvent
+}
+
+/** The digests of the histories that events carry, by the number of the event. */
+export function carriedHistories(events: readonly RuntimeEvent[]): ReadonlyMap<number, string> {
+  const digests = new Map<number, string>()
+  for (const event of events) {
+    if (event.type !== 'history_carried') continue
+    digests.set(event.seq, storableDigests(event.messages, () => nameOf(event)).at(-1) ?? '')
+  }
+  return digests
+}
+
+function nameOf({ seq, type, runId }: RuntimeEvent): string {
+  return `Event ${seq} (${type}) of run ${runId}`
 }
 
 /** Whether two kept events say the same, byte for byte. */
-export function isSameEvent(kept: KeptEvent, other: KeptEvent | undefined): boolean {
-  if (other === undefined || kept.history !== other.history) return false
-  return kept.event === other.event || textOf(kept) === textOf(other)
+export function isSameEvent(kept: RuntimeEvent, other: RuntimeEvent | undefined): boolean {
+  return other !== undefined && (kept === other || textOf(kept) === textOf(other))
 }
 
-function textOf({ event }: KeptEvent): string {
+function textOf(event: RuntimeEvent): string {
   return canonicalJson(event as unknown as Json)
-}
-
-/** The value itself where it is frozen JSON, as the events of the runtime are; else a frozen copy, as JSON reads it back. */
-function frozenAsJson<Value extends object>(value: Value, subject: () => string): Value {
-  return isFrozenJson(value) ? value : deepFreeze(JSON.parse(storableText(value, subject)) as Value)
 }
 
 /** Whether a value is deeply frozen and what JSON would read back. */
@@ -47,7 +56,8 @@ function isFrozenObject(value: object): boolean {
   if (Object.getPrototypeOf(value) !== Object.prototype || Object.getOwnPropertySymbols(value).length > 0)
     return false
   const fields = value as Readonly<Record<string, unknown>>
-  return Object.keys(fields).every((key) => isFrozenJson(fields[key]))
+  for (const key in fields) if (!isFrozenJson(fields[key])) return false
+  return true
 }
 
 function hasHoles(items: readonly unknown[]): boolean {

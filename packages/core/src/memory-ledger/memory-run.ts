@@ -16,7 +16,7 @@ import {
   unreadInbox,
   type SessionPlace,
 } from './append-rules.ts'
-import { isSameEvent, keptEvent, type KeptEvent } from './kept-event.ts'
+import { carriedHistories, isSameEvent, keptEvent } from './kept-event.ts'
 import type { MemoryHistories } from './memory-histories.ts'
 
 /**
@@ -27,7 +27,9 @@ export class MemoryRun {
   readonly runId: RunId
   readonly #histories: MemoryHistories
   #epoch: number = emptyHead.epoch
-  readonly #events: KeptEvent[] = []
+  readonly #events: RuntimeEvent[] = []
+  /** The digests of the histories that events carry, by the number of the event: they are kept without their messages. */
+  readonly #carried = new Map<number, string>()
   readonly #onceKeys = new Set<string>()
   /** Entries not yet taken, in the order they were put. */
   readonly #inbox = new Map<string, string>()
@@ -49,6 +51,10 @@ export class MemoryRun {
     return { runId: this.runId, head: this.head, ...this.#place }
   }
 
+  get sessionId(): string | undefined {
+    return this.#place?.sessionId
+  }
+
   /** The place in its session; 0 where it belongs to none. */
   get sessionPlace(): number {
     return this.#place?.sessionPlace ?? 0
@@ -63,7 +69,8 @@ export class MemoryRun {
   ): Head {
     requireWellFormed(this.runId, expected, events)
     const kept = events.map(keptEvent)
-    if (this.#stands(expected.expectedSeq, kept)) {
+    const carried = carriedHistories(events)
+    if (this.#stands(expected.expectedSeq, kept, carried)) {
       // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
       return { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
     }
@@ -73,7 +80,8 @@ export class MemoryRun {
     const place = expected.expectedSeq === 0 ? sessionPlaceOf(events) : undefined
     if (place && isTaken(place)) throw placeTaken(this.runId, place)
     this.#place ??= place
-    this.#events.push(...kept)
+    for (const event of kept) this.#events.push(event)
+    for (const [seq, digest] of carried) this.#carried.set(seq, digest)
     for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
     for (const key of onceKeys) this.#onceKeys.add(key)
     for (const key of options.consumedInboxKeys ?? []) this.#inbox.delete(key)
@@ -88,7 +96,8 @@ export class MemoryRun {
   *read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
     const last = Math.min(toSeq, this.#events.length)
     for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
-      const { event, history } = this.#events[seq - 1] as KeptEvent
+      const event = this.#events[seq - 1] as RuntimeEvent
+      const history = this.#carried.get(seq)
       yield history === undefined
         ? event
         : ({ ...event, messages: this.#histories.messages(history) } as RuntimeEvent)
@@ -111,8 +120,12 @@ export class MemoryRun {
   }
 
   /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
-  #stands(seq: number, kept: readonly KeptEvent[]): boolean {
-    return kept.length > 0 && kept.every((event, index) => isSameEvent(event, this.#events[seq + index]))
+  #stands(seq: number, kept: readonly RuntimeEvent[], carried: ReadonlyMap<number, string>): boolean {
+    return (
+      kept.length > 0 &&
+      kept.every((event, index) => isSameEvent(event, this.#events[seq + index])) &&
+      [...carried].every(([place, digest]) => this.#carried.get(place) === digest)
+    )
   }
 
   #requireReadInbox(events: readonly RuntimeEvent[], { consumedInboxKeys }: AppendOptions): void {

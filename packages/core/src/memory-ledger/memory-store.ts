@@ -11,16 +11,12 @@ import type {
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import type { SessionPlace } from './append-rules.ts'
+import { EventOrder, type Place } from './event-order.ts'
 import { answers } from './event-query.ts'
 import { MemoryHistories } from './memory-histories.ts'
 import { MemoryRun } from './memory-run.ts'
 import { MemorySession } from './memory-session.ts'
 import { unknownCursor } from './unknown-cursor.ts'
-
-interface Place {
-  readonly run: MemoryRun
-  readonly seq: number
-}
 
 /** What a `memoryLedger` holds. Appending is synchronous, and so atomic. */
 export class MemoryStore {
@@ -28,8 +24,7 @@ export class MemoryStore {
   readonly #runs = new Map<RunId, MemoryRun>()
   readonly #sessions = new Map<string, MemorySession>()
   readonly #histories = new MemoryHistories()
-  /** Every event, in the order of appends. */
-  readonly #places: Place[] = []
+  readonly #order = new EventOrder()
 
   run(runId: RunId): MemoryRun | undefined {
     return this.#runs.get(runId)
@@ -44,9 +39,9 @@ export class MemoryStore {
     const run = this.run(runId) ?? new MemoryRun(runId, this.#histories)
     const before = run.head.seq
     const head = run.append(expected, events, options, (place) => this.#isTaken(place))
-    for (let seq = before + 1; seq <= run.head.seq; seq++) this.#places.push({ run, seq })
+    this.#order.add(run, before + 1, run.head.seq - before)
     if (head.seq > 0) this.#runs.set(runId, run)
-    const { sessionId } = run.record
+    const { sessionId } = run
     if (sessionId !== undefined && before === 0)
       this.#sessions.set(sessionId, this.#session(sessionId).add(run))
     return head
@@ -64,30 +59,35 @@ export class MemoryStore {
   /** What is appended from the first event on is not found. */
   *find(query: EventQuery): Generator<RuntimeEvent> {
     const { runId, sessionId } = query
-    const run = runId === undefined ? undefined : this.run(runId)
-    const end = runId === undefined ? this.#places.length : (run?.head.seq ?? 0)
-    for (let index = 0; index < end; index++) {
-      const place = run ? { run, seq: index + 1 } : this.#places[index]
-      if (!place || (sessionId !== undefined && place.run.record.sessionId !== sessionId)) continue
-      for (const event of place.run.read(place.seq, place.seq)) if (answers(event, query)) yield event
+    for (const { run, seq } of runId === undefined
+      ? this.#order.between(0, this.#order.length)
+      : this.#placesOf(runId)) {
+      if (sessionId !== undefined && run.sessionId !== sessionId) continue
+      for (const event of run.read(seq, seq)) if (answers(event, query)) yield event
     }
+  }
+
+  *#placesOf(runId: RunId): Generator<Place> {
+    const run = this.run(runId)
+    if (run === undefined) return
+    const end = run.head.seq
+    for (let seq = 1; seq <= end; seq++) yield { run, seq }
   }
 
   /** What is appended from the first event on is not yielded. */
   *tail(after?: TailCursor): Generator<TailedEvent> {
-    const begin = after === undefined ? 0 : this.#placeOf(after)
-    const end = this.#places.length
-    for (let index = begin; index < end; index++) {
-      const place = this.#places[index] as Place
+    let index = after === undefined ? 0 : this.#placeOf(after)
+    for (const place of this.#order.between(index, this.#order.length)) {
       for (const event of place.run.read(place.seq, place.seq))
         yield { cursor: cursorOf(place, index), event }
+      index++
     }
   }
 
   /** Returns the number of events up to a cursor. */
   #placeOf(cursor: TailCursor): number {
     const index = Number.parseInt(cursor) - 1
-    const place = this.#places[index]
+    const place = this.#order.at(index)
     if (place === undefined || cursor !== cursorOf(place, index)) throw unknownCursor(cursor)
     return index + 1
   }

@@ -31,11 +31,9 @@ const maybeToolCallId = unless(toolCallId)
 
 /** Each of a list; where content was taken away the list may be missing. */
 function each(path: string, values: readonly unknown[] | undefined): IdFault | undefined {
-  for (const [index, value] of (Array.isArray(values) ? values : []).entries()) {
-    const fault = toolCallId(`${path}.${index}`, value)
-    if (fault) return fault
-  }
-  return undefined
+  if (!Array.isArray(values)) return undefined
+  const place = values.findIndex((value) => toolCallId(path, value) !== undefined)
+  return place === -1 ? undefined : toolCallId(`${path}.${place}`, values[place])
 }
 
 /** The ids that events of a type carry beside their envelope. */

@@ -1,0 +1,61 @@
+import type { MemoryRun } from './memory-run.ts'
+
+/** An event of a store. */
+export interface Place {
+  readonly run: MemoryRun
+  readonly seq: number
+}
+
+/** Events of one append. */
+interface Appended {
+  readonly run: MemoryRun
+  /** The number of the first of them in its run. */
+  readonly fromSeq: number
+  /** How many events were appended before them, to any run. */
+  readonly before: number
+}
+
+/** The order in which events were appended, over all runs: one entry for each append. */
+export class EventOrder {
+  readonly #appends: Appended[] = []
+  #length = 0
+
+  /** How many events there are. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** So many more events of a run, from a number in it on. */
+  add(run: MemoryRun, fromSeq: number, count: number): void {
+    if (count === 0) return
+    this.#appends.push({ run, fromSeq, before: this.#length })
+    this.#length += count
+  }
+
+  /** The event that so many others were appended before. */
+  at(index: number): Place | undefined {
+    if (!(index >= 0 && index < this.#length)) return undefined
+    const { run, fromSeq, before } = this.#appends[this.#appendOf(index)] as Appended
+    return { run, seq: fromSeq + index - before }
+  }
+
+  /** The events from an index on, before another. */
+  *between(from: number, to: number): Generator<Place> {
+    for (let index = from, append = this.#appendOf(from); index < to; append++) {
+      const { run, fromSeq, before } = this.#appends[append] as Appended
+      const end = Math.min(to, this.#appends[append + 1]?.before ?? to)
+      for (; index < end; index++) yield { run, seq: fromSeq + index - before }
+    }
+  }
+
+  /** The place among the appends of the one that an event came with. */
+  #appendOf(index: number): number {
+    let [low, high] = [0, this.#appends.length - 1]
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if ((this.#appends[middle] as Appended).before <= index) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
+}
