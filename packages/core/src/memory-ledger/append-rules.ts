@@ -86,15 +86,22 @@ function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number):
   const id = idFaultOf(event)
   if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
   const { seq: ownSeq, epoch: ownEpoch, turn, at, v } = event
-  const isWhole =
-    ownSeq === seq && ownEpoch === epoch && Number.isSafeInteger(turn) && Number.isSafeInteger(v)
-  if (isWhole && isMoment(at)) return undefined
-  for (const name of envelopeIntegers) {
-    if (!Number.isSafeInteger(event[name])) return `has the ${name} ${event[name]}, which is no whole number`
-  }
-  if (!isMoment(at)) return `has the at ${Number(at)}, which is no date of the years 0 to 9999`
-  if (ownSeq !== seq) return `has the seq ${ownSeq} where ${seq} follows`
-  return ownEpoch === epoch ? undefined : `has the epoch ${ownEpoch} where its writer has ${epoch}`
+  return (
+    notWhole('seq', ownSeq) ??
+    notWhole('epoch', ownEpoch) ??
+    notWhole('turn', turn) ??
+    notWhole('at', at) ??
+    notWhole('v', v) ??
+    (isMoment(at) ? undefined : `has the at ${Number(at)}, which is no date of the years 0 to 9999`) ??
+    (ownSeq === seq ? undefined : `has the seq ${ownSeq} where ${seq} follows`) ??
+    (ownEpoch === epoch ? undefined : `has the epoch ${ownEpoch} where its writer has ${epoch}`)
+  )
+}
+
+function notWhole(name: string, value: unknown): string | undefined {
+  return Number.isSafeInteger(value)
+    ? undefined
+    : `has the ${name} ${String(value)}, which is no whole number`
 }
 
 /** Returns the value given as an id, as JSON, so that no text can leave its place. */

@@ -1,5 +1,5 @@
 import { ConfigurationError } from './errors.ts'
-import { type TextDigest, useHostDigest } from './values/digest.ts'
+import { hasHostDigest, type TextDigest, useHostDigest } from './values/digest.ts'
 
 /** The digest of `abc`, from the standard. */
 const knownExample = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
@@ -17,4 +17,11 @@ export function digestTextsWith(digest: TextDigest): void {
     )
   }
   useHostDigest(digest)
+}
+
+/** Does the same with what the host offers, where none was given and it is one. */
+export function digestTextsByDefault(find: () => TextDigest | undefined): void {
+  if (hasHostDigest()) return
+  const digest = find()
+  if (digest?.('abc') === knownExample) useHostDigest(digest)
 }

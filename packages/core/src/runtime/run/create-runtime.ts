@@ -1,9 +1,11 @@
+import { digestTextsByDefault } from '../../vocabulary/digest-texts-with.ts'
 import { outsideCommand, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import { suspendedRuns } from '../reading/listed-runs.ts'
+import { digestOfHost } from './host.ts'
 import {
   requireForkOptions,
   requireInterruptedOptions,
@@ -20,6 +22,7 @@ import { runtimeSession } from './runtime-session.ts'
 /** Puts a runtime together. */
 export function createRuntime(options: RuntimeOptions): Runtime {
   requireRuntimeOptions(options)
+  digestTextsByDefault(digestOfHost)
   const { ledger } = options
   const runs = new RuntimeRuns(options)
   const { coordinators } = runs

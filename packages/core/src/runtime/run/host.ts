@@ -1,15 +1,20 @@
 import type { Cancel, Host } from '../../ports/clock.ts'
+import type { TextDigest } from '../../vocabulary/values/digest.ts'
 
 /**
  * THE ONE FILE THAT TOUCHES THE HOST: time, timers, randomness and the place where stray errors are reported, as every
- * JavaScript host has them. Everything else gets them handed in.
+ * JavaScript host has them, and SHA-256 where the host has that. Everything else gets them handed in.
  */
 interface Globals {
   setTimeout(callback: () => void, delayMs: number): unknown
   clearTimeout(timer: unknown): void
   readonly performance?: { now(): number }
   readonly console?: { error(...data: unknown[]): void }
+  /** Node, Bun and Deno have it; pages and workers do not. */
+  readonly process?: { getBuiltinModule?(name: string): { readonly hash?: HostHash } | undefined }
 }
+
+type HostHash = (algorithm: 'sha256', text: string) => string
 
 const globals = globalThis as unknown as Globals
 
@@ -35,4 +40,10 @@ export const defaultHost: Host = {
   },
   random: () => Math.random(),
   report: (error, what) => globals.console?.error(`Tallystick: ${what}:`, error),
+}
+
+/** SHA-256 of a text, in hex, by a function of the host that answers at once; `undefined` where it has none. */
+export function digestOfHost(): TextDigest | undefined {
+  const hash = globals.process?.getBuiltinModule?.('node:crypto')?.hash
+  return hash && ((text) => hash('sha256', text))
 }

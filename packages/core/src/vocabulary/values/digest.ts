@@ -42,7 +42,11 @@ export type TextDigest = (text: string) => string
 
 let hostDigest: TextDigest | undefined
 
-/** Computes digests with a function of the host from here on. It has to answer as the one of this file. */
-export function useHostDigest(digest: TextDigest): void {
+/** Computes digests with a function of the host from here on, or with the one of this file. Both have to answer the same. */
+export function useHostDigest(digest: TextDigest | undefined): void {
   hostDigest = digest
+}
+
+export function hasHostDigest(): boolean {
+  return hostDigest !== undefined
 }
