@@ -321,7 +321,7 @@ describe('a tool', () => {
     running.cancel('enough')
     running.cancel('really')
     expect([reasons, posted]).toEqual([['enough'], []])
-    running.abandon()
+    running.stop()
     send(success)
     clock.advance(5_000)
     expect([posted, clock.pending]).toEqual([[], 0])

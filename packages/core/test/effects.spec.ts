@@ -39,10 +39,13 @@ function running(
     ...(effect && { effect }),
   }
   const host = { clock, report: (error: unknown) => reported.push(error) }
+  const running = startTool(
+    { tool, call, context, host, ...(graceMs !== undefined && { graceMs }) },
+    (signal) => posted.push(signal),
+  )
   return {
-    ...startTool({ tool, call, context, host, ...(graceMs !== undefined && { graceMs }) }, (signal) =>
-      posted.push(signal),
-    ),
+    cancel: (reason) => running.cancel(reason),
+    stop: () => running.stop(),
     posted,
     reported,
     clock,
@@ -91,7 +94,7 @@ describe('a tool that runs', () => {
     const stream = new Subject<ToolSignal>()
     const tool = running(stream, { timeoutMs: 1_000 })
     const { posted, clock } = tool
-    tool.abandon()
+    tool.stop()
     expect(stream.observed).toBe(false)
     expect(clock.pending).toBe(0)
     stream.next(ended)

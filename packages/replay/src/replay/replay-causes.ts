@@ -1,6 +1,6 @@
 import { type Agent, type Clock, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { checkCalls, definitionInRun, definitionNow } from '@tallystick/core/kit'
-import { chanceOf, recoverMessage, messagesOf, type Stamp } from '@tallystick/core/machine'
+import { chanceOf, recoverMessage, type Stamp } from '@tallystick/core/machine'
 import { causeOf, type Command, type Signal } from '@tallystick/core/vocabulary'
 
 import { recordedAnswers, recordedCallGuardrails } from './replay-checks.ts'
@@ -55,9 +55,8 @@ async function checkOf(
 ): Promise<Signal | undefined> {
   if (state.phase !== 'collecting') return undefined
   const found: Signal[] = []
-  const { runId, turn, calls, reply } = state
-  const place = { runId, turn, agent: state.agent, messages: messagesOf(state.history), clock: noTimer }
-  const context = { ...place, context: given.context }
+  const { calls, reply } = state
+  const context = { state, context: given.context, clock: noTimer }
   const { offered } = reply
   const guardrails = recordedCallGuardrails(recorded, index)
   const answering = recordedAnswers(recorded, index)

@@ -29,21 +29,31 @@ export const approvalPolicy: OptionCheck = option.valueThat(
 )
 
 /** A policy's answer as a verdict. A policy that fails, or answers neither boolean nor string, refuses the call. */
-export async function judge<Input, Context>(
+export function judge<Input, Context>(
   policy: ApprovalPolicy<Input, Context>,
   input: Input,
   context: ApprovalContext<Context>,
-): Promise<CallVerdict> {
+): CallVerdict | Promise<CallVerdict> {
+  // What a policy throws is the caller's own affair, and may hold what a model must not see.
+  const failed = (): CallVerdict => failedPolicy(context.tool)
   try {
-    const answer = await ask(policy, input, context)
-    if (answer === false) return { kind: 'run' }
-    if (answer === true || answer === '') return { kind: 'ask' }
-    if (typeof answer === 'string') return { kind: 'ask', reason: answer }
+    const answer = ask(policy, input, context)
+    const verdictOf = (said: unknown): CallVerdict => verdictOfAnswer(said) ?? failed()
+    return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
   } catch {
-    // Refused below. What the policy threw is the caller's own affair, and may hold what a model must not see.
+    return failed()
   }
+}
+
+function verdictOfAnswer(answer: unknown): CallVerdict | undefined {
+  if (answer === false) return { kind: 'run' }
+  if (answer === true || answer === '') return { kind: 'ask' }
+  return typeof answer === 'string' ? { kind: 'ask', reason: answer } : undefined
+}
+
+function failedPolicy(tool: string): CallVerdict {
   const text =
-    `Nothing was run: the approval policy of ${context.tool} failed, so it is unknown whether this call is allowed. ` +
+    `Nothing was run: the approval policy of ${tool} failed, so it is unknown whether this call is allowed. ` +
     'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
   return { kind: 'refuse', outcome: 'denied', text }
 }

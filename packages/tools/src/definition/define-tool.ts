@@ -1,6 +1,7 @@
 import type { Tool } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined, option } from '@tallystick/core/kit'
 import type {
+  CallVerdict,
   JsonObject,
   Reconciliation,
   Recovery,
@@ -12,6 +13,7 @@ import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
 import { retryPolicyOf } from '../execution/retry.ts'
 import { explainIssues } from '../input/arguments.ts'
+import type { Parsed } from '../input/input-issue.ts'
 import { copyOfInput } from '../input/input-copy.ts'
 import { type InputOf, type InputSchema, type ReadSchema, readOutput, readSchema } from '../input/schema.ts'
 import { repairedInput } from '../repair/repaired-input.ts'
@@ -56,19 +58,31 @@ export function toolOf<
     ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, maxResultChars }),
     ...(retry && { retry: retryPolicyOf(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
-    async check(input, context) {
-      const parsed = await schema.parse(copyOfInput(input)).catch((error: unknown) => String(error))
-      if (typeof parsed === 'string') {
-        const text = `Nothing was run: the input could not be checked against the schema of ${name} (${parsed}).`
+    check(input, context) {
+      const verdictOn = (parsed: Parsed<InputOf<Schema>>): CallVerdict | Promise<CallVerdict> => {
+        if (!parsed.ok) {
+          const shown = { name, inputSchema: schema.jsonSchema }
+          return {
+            kind: 'refuse',
+            outcome: 'invalid_input',
+            text: explainIssues(shown, input, parsed.issues),
+          }
+        }
+        const { runId, turn, toolCallId, context: own } = context
+        const place = { runId, turn, toolCallId, context: own }
+        return judge(approval, parsed.value, { tool: name, effect, ...place })
+      }
+      const unchecked = (error: unknown): CallVerdict => {
+        const text = `Nothing was run: the input could not be checked against the schema of ${name} (${String(error)}).`
         return { kind: 'refuse', outcome: 'invalid_input', text }
       }
-      if (!parsed.ok) {
-        const shown = { name, inputSchema: schema.jsonSchema }
-        return { kind: 'refuse', outcome: 'invalid_input', text: explainIssues(shown, input, parsed.issues) }
+      let parsing: ReturnType<typeof schema.parse>
+      try {
+        parsing = schema.parse(copyOfInput(input))
+      } catch (error) {
+        return unchecked(error)
       }
-      const { runId, turn, toolCallId, context: own } = context
-      const place = { runId, turn, toolCallId, context: own }
-      return judge(approval, parsed.value, { tool: name, effect, ...place })
+      return option.isThenable(parsing) ? parsing.then(verdictOn, unchecked) : verdictOn(parsing)
     },
     ...(repairInput === true && {
       repair: (unfit: UnfitInput) => repairedInput({ inputSchema: schema.jsonSchema }, unfit),

@@ -1,6 +1,6 @@
 import type { Message, RunId } from '@tallystick/core'
 import type { Json, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
-import { Observable } from 'rxjs'
+import { Observable, type Subscriber, type Subscription } from 'rxjs'
 import { jsonOf } from '../content/json-value.ts'
 import { copyOfInput } from '../input/input-copy.ts'
 import { explainIssues } from '../input/arguments.ts'
@@ -55,61 +55,90 @@ export function runTool<Input, Context>(
   call: ToolRun<Context>,
 ): Observable<ToolSignal> {
   return new Observable((subscriber) => {
-    const abort = new LazyAbort()
-    const cancel = (reason: string): void => abort.abort(reason)
-    const cancellation = call.cancelled$.subscribe({
-      next: (reason) => cancel(reason),
+    const execution = new Execution(body, call, subscriber)
+    void execution.start()
+    return () => execution.stop()
+  })
+}
+
+/** A call that is under way. Thousands may be at once: what only some tools use is made when they ask for it. */
+class Execution<Input, Context> {
+  readonly #body: ToolBody<Input, Context>
+  readonly #call: ToolRun<Context>
+  readonly #subscriber: Subscriber<ToolSignal>
+  readonly #abort = new LazyAbort()
+  readonly #cancellation: Subscription
+  #ended = false
+
+  constructor(body: ToolBody<Input, Context>, call: ToolRun<Context>, subscriber: Subscriber<ToolSignal>) {
+    this.#body = body
+    this.#call = call
+    this.#subscriber = subscriber
+    this.#cancellation = call.cancelled$.subscribe({
+      next: (reason) => this.#abort.abort(reason),
       // The caller that could stop the call is gone: better to stop than to run unattended.
-      error: () => cancel('its cancellation failed'),
+      error: () => this.#abort.abort('its cancellation failed'),
     })
-    const progress = (data: Json): void => {
-      if (!subscriber.closed) subscriber.next({ type: 'tool_progressed', data: progressData(data) })
+  }
+
+  async start(): Promise<void> {
+    const ending = await this.#ending()
+    this.#ended = true
+    this.#subscriber.next(
+      'externalId' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
+    )
+    this.#subscriber.complete()
+  }
+
+  /** No caller listens any more. */
+  stop(): void {
+    this.#cancellation.unsubscribe()
+    if (!this.#ended) this.#abort.abort('no caller waits for this call any more')
+  }
+
+  async #ending(): Promise<(Ending & Again) | Deferral> {
+    const body = this.#body
+    const { input } = this.#call
+    try {
+      // Never at once: the caller has its subscription before the tool reports anything.
+      const parsed = await body.schema.parse(copyOfInput(input))
+      if (!parsed.ok) {
+        const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
+        return textEnding('invalid_input', explainIssues(tool, input, parsed.issues))
+      }
+      if (this.#abort.reason !== undefined) return cancelledUnstarted(this.#abort.reason)
+      const returned = await body.execute(parsed.value, this.#context())
+      return isDeferral(returned) ? returned : await resultEnding(returned, body)
+    } catch (thrown) {
+      if (this.#abort.reason !== undefined) return cancellationOf(this.#abort.reason, body.effect, thrown)
+      return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }
     }
-    const { runId, turn, toolCallId, attempt, idempotencyKey } = call
-    const context: ToolContext<Context> = Object.freeze({
+  }
+
+  #context(): ToolContext<Context> {
+    const { runId, turn, toolCallId, attempt, idempotencyKey, context, messages = noMessages } = this.#call
+    const abort = this.#abort
+    return Object.freeze({
       get signal() {
         return abort.signal
       },
-      progress,
+      progress: (data: Json) => {
+        if (!this.#subscriber.closed)
+          this.#subscriber.next({ type: 'tool_progressed', data: progressData(data) })
+      },
       idempotencyKey,
       runId,
       turn,
       toolCallId,
       attempt,
-      context: call.context,
-      messages: call.messages ?? (() => []),
+      context,
+      messages,
     })
+  }
+}
 
-    const endingOfCall = async (): Promise<(Ending & Again) | Deferral> => {
-      try {
-        const parsed = await body.schema.parse(copyOfInput(call.input))
-        if (!parsed.ok) {
-          const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
-          return textEnding('invalid_input', explainIssues(tool, call.input, parsed.issues))
-        }
-        if (abort.reason !== undefined) return cancelledUnstarted(abort.reason)
-        const returned = await body.execute(parsed.value, context)
-        return isDeferral(returned) ? returned : await resultEnding(returned, body)
-      } catch (thrown) {
-        if (abort.reason !== undefined) return cancellationOf(abort.reason, body.effect, thrown)
-        return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }
-      }
-    }
-    let ended = false
-    const start = async (): Promise<void> => {
-      const ending = await endingOfCall()
-      ended = true
-      subscriber.next(
-        'externalId' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
-      )
-      subscriber.complete()
-    }
-    void start()
-    return () => {
-      cancellation.unsubscribe()
-      if (!ended) cancel('no caller waits for this call any more')
-    }
-  })
+function noMessages(): readonly Message[] {
+  return []
 }
 
 /** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */

@@ -15,5 +15,5 @@ export type Parsed<Input> =
   | { readonly ok: true; readonly value: Input }
   | { readonly ok: false; readonly issues: readonly InputIssue[] }
 
-/** Checks an input. Rejects only where the schema itself is at fault. */
-export type Parse<Input> = (input: JsonObject) => Promise<Parsed<Input>>
+/** Checks an input: at once where the schema does. Throws or rejects only where the schema itself is at fault. */
+export type Parse<Input> = (input: JsonObject) => Parsed<Input> | Promise<Parsed<Input>>

@@ -28,7 +28,7 @@ export function jsonSchemaParse(toolName: string, jsonSchema: JsonObject): Parse
   const schema: Schema = structuredClone(jsonSchema)
   assertSound(toolName, schema)
   const validator = new Validator(schema, draftOf(jsonSchema), false)
-  return async (input) => {
+  return (input) => {
     const { valid, errors } = validator.validate(input)
     return valid ? { ok: true, value: input } : { ok: false, issues: issuesOf(errors) }
   }

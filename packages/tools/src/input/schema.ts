@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError } from '@tallystick/core'
+import { option } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../content/json-value.ts'
 import type { InputIssue, Parse, Parsed } from './input-issue.ts'
@@ -19,8 +20,8 @@ export interface ReadSchema<Input> {
   readonly parse: Parse<Input>
 }
 
-/** Checks what a tool returned. Rejects only where the schema itself is at fault. */
-export type OutputCheck = (value: unknown) => Promise<Parsed<unknown>>
+/** Checks what a tool returned. Throws or rejects only where the schema itself is at fault. */
+export type OutputCheck = (value: unknown) => Parsed<unknown> | Promise<Parsed<unknown>>
 
 /** Reads the `output` of a tool's definition. Throws `ConfigurationError` for one that cannot serve. */
 export function readOutput(toolName: string, output: InputSchema): OutputCheck {
@@ -32,7 +33,7 @@ export function readOutput(toolName: string, output: InputSchema): OutputCheck {
   }
   const parse = jsonSchemaParse(toolName, output)
   // As JSON, since that is what the schema speaks of, and what is recorded.
-  return async (value) => await parse(jsonOf(value) as JsonObject)
+  return (value) => parse(jsonOf(value) as JsonObject)
 }
 
 interface JsonSchemaConverter {
@@ -110,12 +111,14 @@ function jsonSchemaObject(toolName: string, raw: unknown): JsonObject & { readon
 }
 
 function standardParse(schema: StandardSchemaV1): OutputCheck {
-  return async (input): Promise<Parsed<unknown>> => {
-    const result = await schema['~standard'].validate(input)
-    return result.issues
-      ? { ok: false, issues: result.issues.map(issueOf) }
-      : { ok: true, value: result.value }
+  return (input) => {
+    const result = schema['~standard'].validate(input)
+    return option.isThenable(result) ? result.then(parsedOf) : parsedOf(result)
   }
+}
+
+function parsedOf(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
+  return result.issues ? { ok: false, issues: result.issues.map(issueOf) } : { ok: true, value: result.value }
 }
 
 /** Vendors differ: a path is of keys, or of objects that hold one; zod names unknown keys in a list beside it. */

@@ -77,18 +77,19 @@ describe('the check of a server’s schema', () => {
     ),
   }))
 
+  async function isTaken(given: JsonObject, input: JsonObject): Promise<boolean> {
+    try {
+      return (await jsonSchemaParse('t', given)(input)).ok
+    } catch {
+      return false
+    }
+  }
+
   it('refuses nothing that the whole schema takes', async () => {
     const value = fc.jsonValue({ maxDepth: 3 })
     await fc.assert(
       fc.asyncProperty(schema, fc.dictionary(fc.constantFrom('a', 'b', 'c'), value), async (given, input) => {
-        const whole = await jsonSchemaParse(
-          't',
-          given,
-        )(input as JsonObject).then(
-          ({ ok }) => ok,
-          () => false,
-        )
-        if (!whole) return
+        if (!(await isTaken(given, input as JsonObject))) return
         const checked = await jsonSchemaParse('t', checkedSchema(given))(input as JsonObject)
         expect(checked).toMatchObject({ ok: true })
       }),

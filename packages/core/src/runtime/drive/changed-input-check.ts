@@ -9,7 +9,6 @@ import { answerInTime, late, stoppableClock } from '../effects/answer-in-time.ts
 import { verdictOn, type CallChecker } from '../effects/call-check.ts'
 import type { Judged } from '../effects/input-repair.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
-import { contextOf } from '../effects/guardrail-check.ts'
 import type { Drive } from './drive.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { inputFaultOf } from '../schema/recorded-schema.ts'
@@ -45,10 +44,12 @@ export async function changedInputFault(
   const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
   const recorded = offered.find((each) => each.name === name)
   const { malformed: _model, ...plain } = call
-  const about = contextOf(state, context)
   const fault =
     tool && agent
-      ? await ownFault((own) => verdictOn({ ...plain, input }, tool, agent, { ...about, clock: own }), clock)
+      ? await ownFault(
+          (own) => verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
+          clock,
+        )
       : recorded && inputFaultOf(recorded.inputSchema, input)
   if (fault === undefined) return undefined
   const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault}`

@@ -1,46 +1,50 @@
 import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { Tool } from '../../ports/tool.ts'
 
-/** The time that one attempt of a call has. */
-export interface AttemptTime {
-  /** The tool has reported progress. */
-  onReport(): void
-  /** Calls back after a last time, which no report prolongs. */
-  last(ms: number, callback: () => void): void
-  stop(): void
-}
+/** The time that one attempt of a call has: `timeoutMs` at most, and `quietMs` without a report. Calls back once, with the reason. */
+export class AttemptTime {
+  readonly #clock: Pick<Clock, 'schedule'>
+  readonly #quietMs: number | undefined
+  readonly #onOver: (reason: string) => void
+  #isOver = false
+  #stopTimer: Cancel | undefined
+  #stopQuietTimer: Cancel | undefined
 
-/** Starts the time of an attempt: `timeoutMs` at most, and `quietMs` without a report. Calls back once, with the reason. */
-export function attemptTime(
-  clock: Pick<Clock, 'schedule'>,
-  { timeoutMs, quietMs }: Pick<Tool, 'timeoutMs' | 'quietMs'>,
-  onOver: (reason: string) => void,
-): AttemptTime {
-  let isOver = false
-  let stopTimer: Cancel | undefined
-  let stopQuietTimer: Cancel | undefined
-  const stop = (): void => {
-    isOver = true
-    stopTimer?.()
-    stopQuietTimer?.()
+  constructor(
+    clock: Pick<Clock, 'schedule'>,
+    { timeoutMs, quietMs }: Pick<Tool, 'timeoutMs' | 'quietMs'>,
+    onOver: (reason: string) => void,
+  ) {
+    this.#clock = clock
+    this.#quietMs = quietMs
+    this.#onOver = onOver
+    if (timeoutMs !== undefined)
+      this.#stopTimer = clock.schedule(timeoutMs, () => this.#over('The tool took too long.'))
+    this.onReport()
   }
-  const over = (reason: string): void => {
-    stop()
-    onOver(reason)
+
+  /** The tool has reported progress. */
+  onReport(): void {
+    if (this.#quietMs === undefined || this.#isOver) return
+    this.#stopQuietTimer?.()
+    const over = (): void => this.#over('The tool reported no progress for too long.')
+    this.#stopQuietTimer = this.#clock.schedule(this.#quietMs, over)
   }
-  const onReport = (): void => {
-    if (quietMs === undefined || isOver) return
-    stopQuietTimer?.()
-    stopQuietTimer = clock.schedule(quietMs, () => over('The tool reported no progress for too long.'))
+
+  /** Calls back after a last time, which no report prolongs. */
+  last(ms: number, callback: () => void): void {
+    this.stop()
+    this.#stopTimer = this.#clock.schedule(ms, callback)
   }
-  if (timeoutMs !== undefined) stopTimer = clock.schedule(timeoutMs, () => over('The tool took too long.'))
-  onReport()
-  return {
-    onReport,
-    stop,
-    last(ms, callback) {
-      stop()
-      stopTimer = clock.schedule(ms, callback)
-    },
+
+  stop(): void {
+    this.#isOver = true
+    this.#stopTimer?.()
+    this.#stopQuietTimer?.()
+  }
+
+  #over(reason: string): void {
+    this.stop()
+    this.#onOver(reason)
   }
 }

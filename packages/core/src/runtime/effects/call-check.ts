@@ -1,5 +1,6 @@
+import { isThenable } from '../../vocabulary/options/option.ts'
 import { nearestNames } from '../../vocabulary/options/nearest-name.ts'
-import type { Call } from '../../machine/state/state.ts'
+import type { Call, RunState } from '../../machine/state/state.ts'
 import type { Clock } from '../../ports/clock.ts'
 import type { CallContext, Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
@@ -17,9 +18,9 @@ import {
 } from '../agent/approval-policy.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { answerInTime, CHECK_MS, late } from './answer-in-time.ts'
-import { findsInCall, guardrailsFor } from './guardrail-check.ts'
+import { contextOf, findsInCall, guardrailsFor } from './guardrail-check.ts'
 import { checkedWithRepair, type Judged } from './input-repair.ts'
-import type { Guardrail, GuardrailContext } from '../agent/guardrail.ts'
+import type { Guardrail } from '../agent/guardrail.ts'
 
 /** Whose calls are checked. */
 export interface CallChecker {
@@ -28,8 +29,11 @@ export interface CallChecker {
   readonly guardrails?: readonly Guardrail[]
 }
 
-/** The turn of the calls, and what their check may use. */
-export interface CheckContext extends GuardrailContext<AnyContext> {
+/** Where the calls are, and what their check may use. */
+export interface CheckContext {
+  readonly state: RunState
+  /** What the application gave this run. */
+  readonly context: AnyContext
   readonly clock: Clock
   /** Names of the tools that the turn offered, where not all of them. */
   readonly offered?: readonly string[]
@@ -46,7 +50,7 @@ export async function checkCalls(
   context: CheckContext,
   post: (signal: Signal) => void,
 ): Promise<void> {
-  const { turn, offered } = context
+  const { state, offered } = context
   const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
   // Only one agent can continue: the first handoff that was asked for.
   const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
@@ -77,7 +81,7 @@ export async function checkCalls(
       }
     }),
   )
-  post({ type: 'calls_checked', turn, calls: withRecorded(calls, checked, context) })
+  post({ type: 'calls_checked', turn: state.turn, calls: withRecorded(calls, checked, context) })
 }
 
 /** Names the recorded results that answer those calls which are to run, with the input that guardrails left them. */
@@ -109,33 +113,46 @@ export async function verdictOn(
     if (verdict.kind === 'refuse' || approval === undefined) return verdict
     return await judged(
       verdict,
-      { ...callContext(call, context), agent: context.agent, name, input, effect: tool.effect },
+      { ...callContext(call, context), agent: context.state.agent, name, input, effect: tool.effect },
       approval,
     )
   }
-  const own = await toolVerdict(call, tool, context)
+  const answer = toolVerdict(call, tool, context)
+  const own = isThenable(answer) ? await answer : answer
   const looking = guardrailsFor(guardrails, 'tool_input')
+  if (looking.length === 0 && approval === undefined) return { verdict: own }
   if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
   const subject = { toolCallId, name, input: call.input }
-  const { finds, input, blocked } = await findsInCall(looking, subject, context, context.clock)
+  const about = contextOf(context.state, context.context)
+  const { finds, input, blocked } = await findsInCall(looking, subject, about, context.clock)
   if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
   if (input === undefined) return { finds, verdict: await judge(call.input, own) }
   const verdict = await toolVerdict({ ...call, input }, tool, context)
   return { finds, input, verdict: await judge(input, verdict) }
 }
 
-function callContext({ toolCallId }: Call, { runId, turn, context }: CheckContext): CallContext<AnyContext> {
-  return { runId, turn, toolCallId, context }
+function callContext({ toolCallId }: Call, { state, context }: CheckContext): CallContext<AnyContext> {
+  return { runId: state.runId, turn: state.turn, toolCallId, context }
 }
 
-async function toolVerdict(call: Call, tool: Tool, context: CheckContext): Promise<CallVerdict> {
+/** At once where the tool answers at once: a reply may hold a thousand calls. */
+function toolVerdict(call: Call, tool: Tool, context: CheckContext): CallVerdict | Promise<CallVerdict> {
   const { input, malformed } = call
   if (malformed) {
     const text = `The input is not a JSON object (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {
-    const verdict = await answerInTime(() => tool.check(input, callContext(call, context)), context.clock)
+    const answer = tool.check(input, callContext(call, context))
+    return isThenable(answer) ? verdictInTime(answer, context.clock) : requireVerdict(answer)
+  } catch (error) {
+    return failedCheck(error)
+  }
+}
+
+async function verdictInTime(answer: PromiseLike<CallVerdict>, clock: Clock): Promise<CallVerdict> {
+  try {
+    const verdict = await answerInTime(() => answer, clock)
     return verdict === late ? failedCheck(`it did not end within ${CHECK_MS} ms`) : requireVerdict(verdict)
   } catch (error) {
     return failedCheck(error)
@@ -160,6 +177,8 @@ function failedCheck(error: unknown, what = 'The check of this call failed, so i
 
 /** Tools and policies may be written without a compiler. */
 function requireVerdict(verdict: CallVerdict): CallVerdict {
+  // Nothing else is asked of the most frequent one.
+  if (typeof verdict === 'object' && verdict?.kind === 'run') return verdict
   if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is not run, ask or refuse')
   return verdict
 }

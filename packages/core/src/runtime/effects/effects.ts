@@ -22,7 +22,7 @@ import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
 import { startChild } from '../children/child-effect.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { contextOf, guardrailsFor } from './guardrail-check.ts'
+import { guardrailsFor } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
 import { OutputStage } from '../output/output-stage.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
@@ -33,10 +33,50 @@ import { findCall } from '../../machine/state/state-views.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { reconcileCall, startTool } from './tool-effect.ts'
 
+/** What lets go of something in flight, and what asks it to stop, where it can be asked. */
+interface Begun {
+  readonly stop?: () => void
+  readonly cancel?: (reason: string) => void
+}
+
 /** Something in flight. */
-interface InFlight {
-  cancel?(reason: string): void
-  stop(): void
+class InFlight implements Begun {
+  readonly #effect: Effect
+  readonly #host: Pick<Host, 'report'>
+  #begun: Begun = {}
+  #isStopped = false
+
+  constructor(effect: Effect, host: Pick<Host, 'report'>) {
+    this.#effect = effect
+    this.#host = host
+  }
+
+  /** Whether it is of no interest any more. */
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  begun(begun: Begun): void {
+    this.#begun = begun
+  }
+
+  cancel(reason: string): void {
+    this.#begun.cancel?.(reason)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    try {
+      this.#begun.stop?.()
+    } catch (error) {
+      // A faulty adapter or tool must not stop the run that abandons it.
+      const { state, kind } = this.#effect
+      this.#host.report(
+        error,
+        `What was in flight for run ${state.runId} (${kind}) threw when it was stopped`,
+      )
+    }
+  }
 }
 
 /** Whose effects they are, and what they may use. */
@@ -105,7 +145,7 @@ export class Effects {
     for (const effect of wanted) {
       if (!draining) this.#startOnce(effect)
       if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
-        this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)
+        this.#inFlight.get(effect.key)?.cancel(effect.cancelReason)
       }
     }
   }
@@ -135,30 +175,16 @@ export class Effects {
   }
 
   #start(effect: Effect): InFlight {
-    let stopped = false
-    const { host } = this.#options
-    const post = (signal: Signal): void => {
+    const { host, post } = this.#options
+    const inFlight = new InFlight(effect, host)
+    const begun = this.#begin(effect, (signal) => {
       // The caller may continue using the values it gave: what is recorded is a copy of them.
-      if (stopped) return
+      if (inFlight.isStopped) return
       const isOwnPiece = isPiece(signal) && Object.isFrozen(signal)
-      this.#options.post(isOwnPiece ? signal : freezeOwn(this.#shortened(effect, signal)))
-    }
-    const { stop, cancel } = this.#begin(effect, post)
-    return {
-      ...(cancel && { cancel }),
-      stop: () => {
-        stopped = true
-        try {
-          stop?.()
-        } catch (error) {
-          // A faulty adapter or tool must not stop the run that abandons it.
-          host.report(
-            error,
-            `What was in flight for run ${effect.state.runId} (${effect.kind}) threw when it was stopped`,
-          )
-        }
-      },
-    }
+      post(isOwnPiece ? signal : freezeOwn(this.#shortened(effect, signal)))
+    })
+    inFlight.begun(begun)
+    return inFlight
   }
 
   #givenModel({ givenModel }: RunState, ref: ModelRef): Model | undefined {
@@ -177,12 +203,8 @@ export class Effects {
     return shown === projected ? signal : { ...signal, shown }
   }
 
-  #begin(
-    effect: Effect,
-    post: (signal: Signal) => void,
-  ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
+  #begin(effect: Effect, post: (signal: Signal) => void): Begun {
     const { host, children, context: own } = this.#options
-    const { clock, stop } = stoppableClock(host.clock)
     const { runId, turn, agent: name, limits } = effect.state
     const agent = this.#options.findAgent(name)
     switch (effect.kind) {
@@ -201,11 +223,11 @@ export class Effects {
       }
       case 'check_calls': {
         const { state } = effect
+        const { clock, stop } = stoppableClock(host.clock)
         const { offered } = state.reply
         const { results } = this.#options
         const context = {
-          ...contextOf(state, own),
-          clock,
+          ...{ state, context: own, clock },
           ...(offered && { offered }),
           ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
         }
@@ -229,22 +251,26 @@ export class Effects {
         const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
         const context = { runId, turn, toolCallId: call.toolCallId, context: own, messages }
         const { graceMs = defaultLimits.graceMs } = limits
-        const running = startTool({ tool, call, context, host, graceMs }, post)
-        return { stop: () => running.abandon(), cancel: (reason) => running.cancel(reason) }
+        return startTool({ tool, call, context, host, graceMs }, post)
       }
       case 'reconcile': {
         const { call } = effect
+        const { clock, stop } = stoppableClock(host.clock)
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
         const tool = checkedTool(agent, call, effect.state)
         void reconcileCall({ tool, call, context, host: { ...host, clock } }, post)
         return { stop }
       }
-      case 'guardrails':
+      case 'guardrails': {
+        const { clock, stop } = stoppableClock(host.clock)
         void checkGuardrails({ effect, agent, clock, context: own }, post)
         return { stop }
-      case 'check_output':
+      }
+      case 'check_output': {
+        const { clock, stop } = stoppableClock(host.clock)
         void checkAnswer({ effect, agent, clock }, post)
         return { stop }
+      }
       case 'summarize':
         return { stop: summarize({ effect, agent, host }, post) }
     }

@@ -5,7 +5,7 @@ import { IsolatedObservable } from '../reading/isolated.ts'
 export class StopRequest {
   /** Why the tool is to stop, for each subscriber, however late. A subscriber that throws is let go, and the others still get it. */
   readonly reason$: Observable<string>
-  readonly #listeners = new Set<Subscriber<string>>()
+  #listeners: readonly Subscriber<string>[] = none
   #reason: string | undefined
 
   /** `threw` gets what a subscriber throws. */
@@ -14,8 +14,10 @@ export class StopRequest {
       { onThrow: threw, onUnhandledError: threw },
       (subscriber) => {
         if (this.#reason !== undefined) subscriber.next(this.#reason)
-        this.#listeners.add(subscriber)
-        return () => this.#listeners.delete(subscriber)
+        this.#listeners = this.#listeners.concat(subscriber)
+        return () => {
+          this.#listeners = this.#listeners.filter((other) => other !== subscriber)
+        }
       },
     )
   }
@@ -23,6 +25,9 @@ export class StopRequest {
   ask(reason: string): void {
     if (this.#reason !== undefined) return
     this.#reason = reason
-    for (const listener of [...this.#listeners]) listener.next(reason)
+    for (const listener of this.#listeners) listener.next(reason)
   }
 }
+
+/** Most tools have one listener, and many calls run at once: each array is as long as it has to be. */
+const none: readonly Subscriber<string>[] = []

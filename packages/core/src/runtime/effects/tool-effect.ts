@@ -1,7 +1,8 @@
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call } from '../../machine/state/state.ts'
 import { oneValue } from '../output/one-value.ts'
-import type { Host } from '../../ports/clock.ts'
+import type { Observer } from 'rxjs'
+import type { Clock, Host } from '../../ports/clock.ts'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
@@ -12,7 +13,7 @@ import { answerInTime, late } from './answer-in-time.ts'
 import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
-import { attemptTime } from './attempt-time.ts'
+import { AttemptTime } from './attempt-time.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import { StopRequest } from './stop-request.ts'
 
@@ -24,7 +25,7 @@ type More = Retryable & { readonly projected?: readonly ResultPart[] }
 /** A running tool: the runtime can ask it to stop, and can give it up. */
 export interface RunningTool {
   cancel(reason: string): void
-  abandon(): void
+  stop(): void
 }
 
 /** One start of one call. */
@@ -54,45 +55,76 @@ const reportable: ReadonlySet<Outcome> = new Set([
  * unless it is abandoned first, after which nothing that it does counts.
  */
 export function startTool(start: ToolStart, post: Post): RunningTool {
-  const { call, context, host, graceMs = 0, tool = missingTool(call.name) } = start
-  const attempt = call.attempts
-  const { toolCallId } = context
-  const { clock, report } = host
-  const startedAt = clock.now()
-  const stopRequest = new StopRequest((error) =>
-    report(error, `The tool ${call.name} threw when it was cancelled`),
-  )
-  let ended = false
-  let timedOut = false
+  return new ToolAttempt(start, post)
+}
 
-  const leave = (): void => {
-    ended = true
-    time.stop()
-    subscriber.unsubscribe()
+/** A call that runs. It observes the reports of its tool. Thousands may be under way at once: what only some need is made when they do. */
+class ToolAttempt implements RunningTool, Observer<ToolSignal> {
+  readonly #call: Call
+  readonly #clock: Pick<Clock, 'now'>
+  readonly #graceMs: number
+  readonly #post: Post
+  readonly #startedAt: number
+  readonly #stopRequest: StopRequest
+  readonly #time: AttemptTime
+  readonly #reports: GuardedSubscriber<ToolSignal>
+  #ended = false
+  #timedOut = false
+
+  constructor({ tool: own, call, context, host, graceMs = 0 }: ToolStart, post: Post) {
+    const { clock, report } = host
+    const tool = own ?? missingTool(call.name)
+    this.#call = call
+    this.#clock = clock
+    this.#graceMs = graceMs
+    this.#post = post
+    this.#startedAt = clock.now()
+    this.#stopRequest = new StopRequest((error) =>
+      report(error, `The tool ${call.name} threw when it was cancelled`),
+    )
+    this.#reports = new GuardedSubscriber<ToolSignal>(this, (error) =>
+      report(error, `The tool ${call.name} threw when it was abandoned`),
+    )
+    this.#time = new AttemptTime(clock, tool, (reason) => this.#timeOut(reason))
+    const { runId, toolCallId } = context
+    const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
+    const cancelled$ = this.#stopRequest.reason$
+    const { input, attempts: attempt } = call
+    try {
+      const answer = tool.run({ ...context, input, attempt, idempotencyKey, cancelled$ })
+      if (!this.#reports.follow(answer))
+        this.#fail(`The tool broke its contract: its run answered no Observable. ${mayHaveActed}`)
+    } catch (error) {
+      this.#fail(`The tool failed: ${textOfError(error)}`, this.#again)
+    }
   }
-  const end = (outcome: Outcome, content: readonly ResultPart[], more: More = {}): void => {
-    if (ended) return
-    leave()
-    const durationMs = clock.now() - startedAt
-    post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs, ...more })
+
+  cancel(reason: string): void {
+    this.#stopRequest.ask(reason)
   }
-  const fail = (text: string, more?: Retryable): void => end('failed', textContent('failed', text), more)
-  /** What is said of an attempt that the tool has not ended as its port asks. */
-  const again: Retryable = call.retry ? { retryable: true } : {}
-  const onSignal = (signal: ToolSignal): void => {
-    if (ended) return
+
+  /** Gives it up: nothing that it does counts any more. */
+  stop(): void {
+    this.#ended = true
+    this.#time.stop()
+    this.#reports.unsubscribe()
+  }
+
+  next(signal: ToolSignal): void {
+    if (this.#ended) return
+    const { toolCallId, attempts: attempt } = this.#call
     const fault = faultOf(toolSignalSchema, signal)
     if (signal?.type === 'tool_progressed') {
-      time.onReport()
+      this.#time.onReport()
       // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
-      if (!fault) post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+      if (!fault) this.#post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
       return
     }
-    if (fault) return fail(breachOf(signal, fault))
+    if (fault) return this.#fail(breachOf(signal, fault))
     if (signal.type === 'tool_deferred') {
-      leave()
+      this.stop()
       const { externalId, deadlineMs } = signal
-      return post({
+      return this.#post({
         type: 'tool_deferred',
         toolCallId,
         attempt,
@@ -101,37 +133,50 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
       })
     }
     if (!reportable.has(signal.outcome)) {
-      return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
+      return this.#fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
     }
     const { outcome, content, projected, retryable, retryAfterMs } = signal
-    if (timedOut && outcome === 'cancelled') return end('timed_out', content, again)
-    end(outcome, content, omitUndefined({ projected, retryable, retryAfterMs }))
+    if (this.#timedOut && outcome === 'cancelled') return this.#end('timed_out', content, this.#again)
+    this.#end(outcome, content, omitUndefined({ projected, retryable, retryAfterMs }))
   }
-  const subscriber = new GuardedSubscriber<ToolSignal>(
-    {
-      next: onSignal,
-      error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`, again),
-      complete: () => fail('The tool ended without a result.'),
-    },
-    (error) => report(error, `The tool ${call.name} threw when it was abandoned`),
-  )
-  const giveUp = (): void => end('timed_out', textContent('timed_out'), again)
-  const timeOut = (reason: string): void => {
-    timedOut = true
-    stopRequest.ask(reason)
+
+  error(error: unknown): void {
+    this.#fail(`The tool failed: ${textOfError(error)}`, this.#again)
+  }
+
+  complete(): void {
+    this.#fail('The tool ended without a result.')
+  }
+
+  /** What is said of an attempt that the tool has not ended as its port asks. */
+  get #again(): Retryable {
+    return this.#call.retry ? { retryable: true } : {}
+  }
+
+  #fail(text: string, more?: Retryable): void {
+    this.#end('failed', textContent('failed', text), more)
+  }
+
+  #end(outcome: Outcome, content: readonly ResultPart[], more: More = {}): void {
+    if (this.#ended) return
+    this.stop()
+    const { toolCallId, attempts: attempt } = this.#call
+    const durationMs = this.#clock.now() - this.#startedAt
+    this.#post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs, ...more })
+  }
+
+  #timeOut(reason: string): void {
+    this.#timedOut = true
+    this.#stopRequest.ask(reason)
     // A write is at work until it has ended: the next one must not begin beside it.
-    if (call.effect === 'read' || graceMs === 0) giveUp()
-    else if (!ended) time.last(graceMs, giveUp)
+    const isLeft = this.#call.effect !== 'read' && this.#graceMs > 0
+    if (!isLeft) this.#giveUp()
+    else if (!this.#ended) this.#time.last(this.#graceMs, () => this.#giveUp())
   }
-  const time = attemptTime(clock, tool, timeOut)
-  const given = { input: call.input, attempt, idempotencyKey: idempotencyKeyOf(context.runId, toolCallId) }
-  try {
-    const isFollowed = subscriber.follow(tool.run({ ...context, ...given, cancelled$: stopRequest.reason$ }))
-    if (!isFollowed) fail(`The tool broke its contract: its run answered no Observable. ${mayHaveActed}`)
-  } catch (error) {
-    fail(`The tool failed: ${textOfError(error)}`, again)
+
+  #giveUp(): void {
+    this.#end('timed_out', textContent('timed_out'), this.#again)
   }
-  return { cancel: (reason) => stopRequest.ask(reason), abandon: leave }
 }
 
 /** What stands for a tool that the agent's code does not have any more. */

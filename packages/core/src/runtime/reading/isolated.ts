@@ -49,38 +49,63 @@ export class IsolatedObservable<T> extends Observable<T> {
   }
 
   #subscribeGuarded(observer: Partial<Observer<T>>): Subscription {
-    let failed = false
-    let subscription: Subscription | undefined
-    const fail = (thrown: unknown): void => {
-      failed = true
-      this.#listener.onThrow(thrown)
-      subscription?.unsubscribe()
-    }
-    const guard = (call: () => void): void => {
-      if (failed) return
-      try {
-        call()
-      } catch (thrown) {
-        fail(thrown)
-      }
-    }
-    subscription = super.subscribe({
-      next: (value) => {
-        if (failed) return
-        try {
-          observer.next?.(value)
-        } catch (thrown) {
-          fail(thrown)
-        }
-      },
-      error: (thrown: unknown) => {
-        if (observer.error === undefined) return this.#listener.onUnhandledError(thrown)
-        this.#listener.onObserved?.()
-        guard(() => observer.error?.(thrown))
-      },
-      complete: () => guard(() => observer.complete?.()),
-    })
-    if (failed) subscription.unsubscribe()
+    const guarded = new GuardedObserver(observer, this.#listener)
+    const subscription = super.subscribe(guarded)
+    guarded.holds(subscription)
     return subscription
+  }
+}
+
+/** Passes a source on to an observer, until that throws. */
+class GuardedObserver<T> implements Observer<T> {
+  readonly #observer: Partial<Observer<T>>
+  readonly #listener: ErrorListener
+  #subscription: Subscription | undefined
+  #failed = false
+
+  constructor(observer: Partial<Observer<T>>, listener: ErrorListener) {
+    this.#observer = observer
+    this.#listener = listener
+  }
+
+  /** The subscription that ends when the observer throws. The source may have reported before there was one. */
+  holds(subscription: Subscription): void {
+    this.#subscription = subscription
+    if (this.#failed) subscription.unsubscribe()
+  }
+
+  next(value: T): void {
+    if (this.#failed) return
+    try {
+      this.#observer.next?.(value)
+    } catch (thrown) {
+      this.#fail(thrown)
+    }
+  }
+
+  error(thrown: unknown): void {
+    if (this.#observer.error === undefined) return this.#listener.onUnhandledError(thrown)
+    this.#listener.onObserved?.()
+    if (this.#failed) return
+    try {
+      this.#observer.error(thrown)
+    } catch (second) {
+      this.#fail(second)
+    }
+  }
+
+  complete(): void {
+    if (this.#failed) return
+    try {
+      this.#observer.complete?.()
+    } catch (thrown) {
+      this.#fail(thrown)
+    }
+  }
+
+  #fail(thrown: unknown): void {
+    this.#failed = true
+    this.#listener.onThrow(thrown)
+    this.#subscription?.unsubscribe()
   }
 }
