@@ -29,7 +29,7 @@ function counted(): { readonly digest: TextDigest; readonly texts: string[] } {
 }
 
 describe('the digest of the host', () => {
-  it('is SHA-256 in hex in Node, and there is none where the host has no such function', () => {
+  it('is SHA-256 in hex in Node, and missing where the host has no such function', () => {
     expect(digestOfHost()?.('a€')).toBe(digestOfNode('a€'))
     onTestFinished(() => void vi.unstubAllGlobals())
     for (const process of [undefined, {}, { getBuiltinModule: () => undefined }]) {
@@ -64,7 +64,7 @@ describe('the digest of the host', () => {
 
   it('is that of Node for a runtime', () => {
     const hash = vi.spyOn(process.getBuiltinModule('node:crypto'), 'hash')
-    onTestFinished(() => void hash.mockRestore())
+    onTestFinished(() => hash.mockRestore())
     createRuntime({ ledger: memoryLedger() })
     const text = fresh()
     digestOf(text)

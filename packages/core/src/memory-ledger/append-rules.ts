@@ -85,16 +85,23 @@ function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number):
   if (event.runId !== runId) return `belongs to run ${event.runId}`
   const id = idFaultOf(event)
   if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
-  const { seq: ownSeq, epoch: ownEpoch, turn, at, v } = event
+  return numberFaultOf(event, seq, epoch)
+}
+
+function numberFaultOf(
+  { seq, epoch, turn, at, v }: RuntimeEvent,
+  next: number,
+  writer: number,
+): string | undefined {
   return (
-    notWhole('seq', ownSeq) ??
-    notWhole('epoch', ownEpoch) ??
+    notWhole('seq', seq) ??
+    notWhole('epoch', epoch) ??
     notWhole('turn', turn) ??
     notWhole('at', at) ??
     notWhole('v', v) ??
     (isMoment(at) ? undefined : `has the at ${Number(at)}, which is no date of the years 0 to 9999`) ??
-    (ownSeq === seq ? undefined : `has the seq ${ownSeq} where ${seq} follows`) ??
-    (ownEpoch === epoch ? undefined : `has the epoch ${ownEpoch} where its writer has ${epoch}`)
+    (seq === next ? undefined : `has the seq ${seq} where ${next} follows`) ??
+    (epoch === writer ? undefined : `has the epoch ${epoch} where its writer has ${writer}`)
   )
 }
 

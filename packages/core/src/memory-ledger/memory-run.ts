@@ -81,11 +81,15 @@ export class MemoryRun {
     if (place && isTaken(place)) throw placeTaken(this.runId, place)
     this.#place ??= place
     for (const event of kept) this.#events.push(event)
-    for (const [seq, digest] of carried) this.#carried.set(seq, digest)
-    for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
+    this.#keepHistories(events, carried)
     for (const key of onceKeys) this.#onceKeys.add(key)
     for (const key of options.consumedInboxKeys ?? []) this.#inbox.delete(key)
     return this.head
+  }
+
+  #keepHistories(events: readonly RuntimeEvent[], carried: ReadonlyMap<number, string>): void {
+    for (const [seq, digest] of carried) this.#carried.set(seq, digest)
+    for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
   }
 
   acquire(): Head {

@@ -38,7 +38,7 @@ export function judge<Input, Context>(
   const failed = (): CallVerdict => failedPolicy(context.tool)
   try {
     const answer = ask(policy, input, context)
-    const verdictOf = (said: unknown): CallVerdict => verdictOfAnswer(said) ?? failed()
+    const verdictOf = (given: unknown): CallVerdict => verdictOfAnswer(given) ?? failed()
     return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
   } catch {
     return failed()

@@ -47,6 +47,7 @@ export function useHostDigest(digest: TextDigest | undefined): void {
   hostDigest = digest
 }
 
+/** Whether a function of the host computes the digests. */
 export function hasHostDigest(): boolean {
   return hostDigest !== undefined
 }
