@@ -79,8 +79,6 @@ export const longest: readonly string[] = [
  * two thirds of the time: each leaves globals and prototypes as they were, and `as-it-was.ts` looks after the rest.
  */
 export const inOwnProcess: readonly string[] = [
-  // Mocks a module, which an earlier file may have loaded.
-  'packages/ledger/test/upcast.spec.ts',
   // Collects garbage again and again, which takes the longer, the more its process holds.
   'packages/core/test/dropped-handles.spec.ts',
   // Counts every block that runs, as V8 does for coverage: V8 compiles anew what it counts, for the rest of the process.

@@ -13,6 +13,7 @@ const sharedByTests = new Set([
   'scripts/testing/any-text.ts',
   'scripts/testing/bundle-program.ts',
   'scripts/testing/effort.ts',
+  'scripts/testing/empty-ledger.ts',
   'scripts/testing/seed.ts',
 ])
 

@@ -1,5 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { createRuntime, memoryLedger } from '@tallystick/core'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { claudeModelId, loopbackModelId } from '../src/choose-model.ts'
 import { openDemo } from '../src/open-demo.ts'
@@ -11,12 +12,14 @@ import { lastLine, openBench } from './bench.ts'
 import { runDemo } from './program.ts'
 
 /** The one run of the ledger, event by event. */
-async function events(bench: Bench): Promise<RuntimeEvent[]> {
-  const { stdout } = await bench.tallystick('export')
-  return stdout
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as RuntimeEvent)
+async function events(bench: Bench): Promise<readonly RuntimeEvent[]> {
+  const ledger = sqliteLedger(bench.ledgerPath, { readOnly: true })
+  try {
+    const [run] = await Array.fromAsync(ledger.runs())
+    return run ? await Array.fromAsync(ledger.read(run.runId)) : []
+  } finally {
+    await ledger.close()
+  }
 }
 
 /** Dollars for a euro, as the rate service quotes them. */

@@ -10,7 +10,7 @@ import { attackedRowCases } from './support/attacked-row-cases.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { goldenFiles } from './support/golden.ts'
 import { tamper } from './support/raw-database.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 describe('rows of a ledger file that an attacker writes', () => {
   it.each(Object.entries(attackedRowCases))('%s', async (_claim, holds) => {
@@ -33,7 +33,7 @@ describe('a body of forged bytes that are no JSON', () => {
   const secret = 'the-secret'
 
   async function forged(type: string): Promise<Ledger> {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const ledger = sqliteLedger(path)
     const events = stamped(runId, [
       ...[facts.run_started, facts.input_received, facts.model_call_started],
@@ -72,7 +72,7 @@ describe('a body of forged bytes that are no JSON', () => {
 
 describe('a file of an older schema in which two events name one fact', () => {
   it('is brought up to date, and verified: the fault is found where it is', async () => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     copyFileSync(goldenFiles(3).ledger, path)
     tamper(path, (database) =>
       database.exec(

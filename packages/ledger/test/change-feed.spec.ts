@@ -3,13 +3,13 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { ChangeFeed } from '../src/sqlite/change-feed.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
 const intervalMs = 250
 
 function twoConnections(): readonly [Database, Database] {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const connections = [new BetterSqlite3(path), new BetterSqlite3(path)] as const
   onTestFinished(() => connections.forEach((connection) => void connection.close()))
   connections[0].exec('create table t (a integer) strict')
@@ -150,7 +150,7 @@ describe('a change feed', () => {
 
 describe('a subscriber that throws', () => {
   it('keeps neither the append nor other subscribers from what they want', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     const reported: unknown[] = []
     const listener = (error: unknown): void => void reported.push(error)
     const before = process.listeners('uncaughtException')

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 interface Sound {
   readonly path: string
@@ -18,7 +18,7 @@ interface Sound {
 }
 
 async function soundLedger(): Promise<Sound> {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   const runIds = [await recordRun(ledger, 1), await recordRun(ledger, 2)]
   const events = await Promise.all(runIds.map((runId) => Array.fromAsync(ledger.read(runId))))

@@ -8,7 +8,7 @@ import type { ReadQueries } from '../src/sqlite/rows/queries.ts'
 import type { JoinedRow } from '../src/sqlite/rows/row-bytes.ts'
 import { soundRow } from '../src/sqlite/rows/run-row.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const runId = sampleRunId(1)
 
@@ -123,7 +123,7 @@ describe('the row of a run', () => {
 
 describe('reading a long run', () => {
   it('yields each event once over many pages, also while the run grows', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     const facts = everyFact(runId)
     const first = stamped(runId, [
       facts.run_started,
@@ -144,7 +144,7 @@ describe('reading a long run', () => {
   })
 
   it('lists more runs than a page holds, the newest first', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     const ids = Array.from({ length: 600 }, (_, index): RunId => sampleRunId(index + 1))
     for (const id of ids) {
       const start: readonly RuntimeEvent[] = stamped(id, [everyFact(id).run_started])

@@ -10,7 +10,7 @@ import { searchQueries } from '../src/sqlite/rows/search-queries.ts'
 import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
 import { tamper } from './support/raw-database.ts'
 import { driveLookingRun } from './support/looking-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [first, second] = [1, 2].map(sampleRunId) as [RunId, RunId]
 
@@ -30,7 +30,7 @@ async function fill(ledger: Ledger, runId: RunId, events = 3): Promise<readonly 
 
 /** How SQLite carries out each query of a search. */
 async function plans(): Promise<ReadonlyMap<string, string>> {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   await fill(ledger, first)
   await ledger.close()
@@ -81,7 +81,7 @@ describe('a search in SQLite', () => {
   })
 
   it('finds what lies within a time that others are far from, whatever the order of times', async () => {
-    const ledger = openFile(temporaryFile())
+    const ledger = openFile(emptyLedgerFile())
     const events: RuntimeEvent[] = []
     for (const [ordinal, at] of [5_000, 1_000, 9_000, 1_001, 4_999].entries()) {
       const runId = sampleRunId(ordinal + 1)
@@ -102,7 +102,7 @@ describe('a search in SQLite', () => {
     ['an event in front', `delete from event where pos = 2`, { types: ['run_finished'] }],
     ['a payload that is gone', `delete from payload where pos = 2`, { turn: 1 }],
   ] as const)('stops at a row that has changed: %s', async (_name, change, query) => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const ledger = sqliteLedger(path)
     await fill(ledger, first)
     await ledger.close()
@@ -111,7 +111,7 @@ describe('a search in SQLite', () => {
   })
 
   it('finds what is rare after thousands that are not asked for', async () => {
-    const ledger = openFile(temporaryFile())
+    const ledger = openFile(emptyLedgerFile())
     const events = await fill(ledger, first, 20_000)
     const [last] = events.slice(-1)
     expect(await Array.fromAsync(ledger.find({ types: ['run_finished'] }))).toEqual([last])
@@ -119,7 +119,7 @@ describe('a search in SQLite', () => {
   })
 
   it('finds the events of each turn, of frequent types and of rare ones, as a walk through all of them does', async () => {
-    const ledger = openFile(temporaryFile())
+    const ledger = openFile(emptyLedgerFile())
     const pause = (): Promise<void> => Promise.resolve()
     const runId = await driveLookingRun({ ledger, turns: 9, seed: 8, pause })
     await driveLookingRun({ ledger, turns: 4, seed: 9, pause })
@@ -145,7 +145,7 @@ describe('a search in SQLite', () => {
   })
 
   it('reads no further than it is asked to', async () => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const ledger = sqliteLedger(path)
     await fill(ledger, first, 2_000)
     await ledger.close()
@@ -188,7 +188,7 @@ describe('a search over any store', () => {
   })
 
   it('is stopped by an index that is out of order, and never runs for ever', async () => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const ledger = openFile(path)
     await fill(ledger, first)
     await fill(ledger, second)

@@ -11,11 +11,11 @@ import { exportEvents, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { recordRun } from './support/record-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 describe('foldTo', () => {
   it('gives the state of every seq, as folding the events one by one gives it', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     const runId = await recordRun(ledger)
     let state: RunState | undefined
     for await (const event of ledger.read(runId)) {
@@ -58,7 +58,7 @@ describe('exportEvents', () => {
   })
 
   it('loses nothing: every line read back is the event', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     const runId = await recordRun(ledger)
     const lines = await Array.fromAsync(exportEvents(ledger, runId))
     expect(lines.map((line): unknown => JSON.parse(line))).toEqual(await Array.fromAsync(ledger.read(runId)))
@@ -71,7 +71,7 @@ describe('exportEvents', () => {
   })
 
   it('writes the same lines from any ledger', async () => {
-    const [memory, file] = [memoryLedger(), sqliteLedger(temporaryFile())]
+    const [memory, file] = [memoryLedger(), sqliteLedger(emptyLedgerFile())]
     await recordRun(memory)
     await recordRun(file)
     expect(await linesOf(file)).toEqual(await linesOf(memory))
@@ -86,7 +86,7 @@ describe('exportEvents', () => {
   })
 
   it('exports types that this version does not know', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     const runId = sampleRunId(1)
     const event = {
       ...stamped(runId, [{ type: 'cancel_requested', turn: 0 }])[0],

@@ -5,7 +5,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { linesOfLedger } from './support/exported.ts'
 import { recordRun } from './support/record-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 type Line = Record<string, unknown> & { readonly runId: RunId; readonly seq: number; readonly epoch: number }
 
@@ -149,7 +149,7 @@ describe('importEvents', () => {
     const recorded = await linesFrom(1)
     const runId = idOf(recorded)
     const lines = recorded.map((line) => (line.seq >= 3 ? { ...line, epoch: 9_999 } : line))
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const ledger = sqliteLedger(path)
     let [atOnce, mostAtOnce] = [0, 0]
     const counting: Ledger = {

@@ -15,10 +15,10 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linesOfLedger } from './support/exported.ts'
 import { recordRun } from './support/record-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 /** A ledger file that is closed when the test ends. */
-function openFile(path: string = temporaryFile()): Ledger {
+function openFile(path: string = emptyLedgerFile()): Ledger {
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   return ledger
@@ -90,7 +90,7 @@ describe('importEvents', () => {
     const source = memoryLedger()
     await source.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     const lines = await linesOfLedger(source)
-    const [path, appends] = [temporaryFile(), [] as [number, string][]]
+    const [path, appends] = [emptyLedgerFile(), [] as [number, string][]]
     const file = sqliteLedger(path)
     const counting: Ledger = {
       ...file,

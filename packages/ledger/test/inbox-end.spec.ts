@@ -5,7 +5,7 @@ import { effort } from '../../../scripts/testing/effort.ts'
 import { unheard } from './support/joining-cases.ts'
 import { tamper } from './support/raw-database.ts'
 import { recorded, verified } from './support/recorded.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 function open(path: string): Ledger {
   const ledger = sqliteLedger(path, { oneWriter: false })
@@ -15,7 +15,7 @@ function open(path: string): Ledger {
 
 describe('the inbox of a run that ends', () => {
   it('is read: input that joins from another process is heard, however close to the end it comes', async () => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     expect(await unheard(open(path), open(path), effort({ quick: 5, thorough: 20 }))).toEqual([])
   })
 

@@ -3,7 +3,7 @@ import { scriptedModel } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { verifyRun } from '../src/index.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 function open(path: string): Ledger {
   const ledger = sqliteLedger(path, { oneWriter: false, pollIntervalMs: 5 })
@@ -16,7 +16,7 @@ const agentOf = (model: ReturnType<typeof scriptedModel>): Agent =>
   defineAgent({ name: 'clerk', instructions: 'Answer.', model, limits: { maxTurns: 1, onLimit: 'stop' } })
 
 it('input of one process that the run of another ends without showing begins the next run of the session', async () => {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const [first, second] = [open(path), open(path)]
   let end = (): void => {}
   const until = new Promise<void>((resolve) => (end = resolve))

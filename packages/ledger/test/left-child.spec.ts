@@ -18,12 +18,12 @@ import {
 import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const usage = { inputTokens: 100, outputTokens: 20 }
 const stores: Readonly<Record<string, () => Ledger>> = {
   memory: () => memoryLedger(),
-  SQLite: () => sqliteLedger(temporaryFile()),
+  SQLite: () => sqliteLedger(emptyLedgerFile()),
 }
 
 /** Plays a family of two of which the child's appends wait, from one of them on, until the parent has ended. */

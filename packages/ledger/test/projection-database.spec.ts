@@ -8,10 +8,10 @@ import {
   type ProjectionDatabase,
 } from '../src/projection/tables/projection-database.ts'
 import { recordRun } from './support/record-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 async function opened() {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   await ledger.head(sampleRunId(1))

@@ -9,11 +9,11 @@ import { contentTypes, deltaTypes } from '../src/removal/content-types.ts'
 import { droppedRunConflict } from '../src/removal/dropped-run.ts'
 import { MissingContents } from '../src/removal/missing-content.ts'
 import { batchOf, endedBatch, removableStoreOf, type RemovableStore } from '../src/removal/removable-store.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A ledger, and what is asked of it where content is taken away. */
 function opened() {
-  const ledger: Ledger = sqliteLedger(temporaryFile())
+  const ledger: Ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
   const store = removableStoreOf(ledger) as RemovableStore
   const [events, remove] = [store.events.bind(store), store.remove.bind(store)]

@@ -7,10 +7,10 @@ import type { RemovalBed } from './support/removal-bed.ts'
 import { removalCases } from './support/removal-cases.ts'
 import { sealingCases } from './support/sealing-cases.ts'
 import { tamper } from './support/raw-database.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 function bed(): RemovalBed {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   return {
     open: (options) => sqliteLedger(path, options),
     tamper: (statement) => {

@@ -5,13 +5,13 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
 import { droppedRunConflict } from '../src/removal/dropped-run.ts'
 import { removableStoreOf } from '../src/removal/removable-store.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
 
 /** A run that has ended, with events of which the same is left. */
 async function ended() {
-  const ledger = sqliteLedger(temporaryFile())
+  const ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
   const facts = everyFact(run)
   const same = Array.from({ length: 5 }, () => facts.cancel_requested)

@@ -5,11 +5,11 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { projectionDatabase, projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
 import { refreshed } from './support/compare-projections.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A ledger with so many runs that have begun, and what its projections tell of them. */
 async function begun(count: number): Promise<{ readonly ledger: Ledger; readonly runIds: readonly RunId[] }> {
-  const ledger = sqliteLedger(temporaryFile())
+  const ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
   const runIds = Array.from({ length: count }, (_, index) => sampleRunId(index + 1))
   for (const runId of runIds) {

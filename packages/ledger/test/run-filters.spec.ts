@@ -5,7 +5,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { refreshed } from './support/compare-projections.ts'
 import { recordRun } from './support/record-run.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const calls = [
   { name: 'look', outcome: 'success', count: 2 },
@@ -41,7 +41,7 @@ describe('a filter of runs', () => {
 
 describe('a list of runs', () => {
   it('asks projections where it may pass over many runs, and reads no event of them', async () => {
-    const ledger = sqliteLedger(temporaryFile())
+    const ledger = sqliteLedger(emptyLedgerFile())
     onTestFinished(() => ledger.close())
     const ids = [await recordRun(ledger, 1), await recordRun(ledger, 2), await recordRun(ledger, 3)]
     await refreshed(ledger)
@@ -68,7 +68,7 @@ describe('a list of runs', () => {
     expect(reported).toEqual(['runs'])
   })
 
-  it.each([memoryLedger, () => sqliteLedger(temporaryFile())])(
+  it.each([memoryLedger, () => sqliteLedger(emptyLedgerFile())])(
     'begins after a run that is there, and tells of one that is',
     async (open) => {
       const ledger = open()

@@ -7,12 +7,12 @@ import { SqliteHistories } from '../src/sqlite/write/histories.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { countedRows, keptTables, type SessionBed } from './support/session-bed.ts'
 import { sessionCases } from './support/session-cases.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
 function bed(): SessionBed {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const [one, all] = [
     vi.spyOn(SqliteHistories.prototype, 'piece'),
     vi.spyOn(SqliteHistories.prototype, 'chain'),

@@ -6,11 +6,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { stateBytes } from '../src/projection/snapshot/bound-state.ts'
 import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
 import { replacedBy, snapshotPlaces } from '../src/projection/snapshot/snapshots.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A run of some turns whose tool answers with texts of so many characters, and the places of its snapshots. */
 async function recorded(turns: number, characters: number | ((turn: number) => number)) {
-  const ledger: Ledger = sqliteLedger(temporaryFile())
+  const ledger: Ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
   const steps = Array.from({ length: turns }, (_step, at) => ({
     toolCalls: [{ name: 'look', input: { at, nothing: null } }],
@@ -103,7 +103,7 @@ describe('a fold keeps its state as a snapshot', () => {
   })
 
   it('of a run that waits, too', async () => {
-    const ledger: Ledger = sqliteLedger(temporaryFile())
+    const ledger: Ledger = sqliteLedger(emptyLedgerFile())
     onTestFinished(() => ledger.close())
     const looks = Array.from({ length: 6 }, (_step, at) => ({ toolCalls: [{ name: 'look', input: { at } }] }))
     const agent = defineAgent({

@@ -12,7 +12,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventsToFold } from '../src/projection/snapshot/fold-to.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A ledger with a run whose one answer is of 600 deltas, of which a row holds up to 256. */
 async function answered(): Promise<{
@@ -20,7 +20,7 @@ async function answered(): Promise<{
   readonly ledger: Ledger
   readonly runId: RunId
 }> {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   const words = Array.from({ length: 600 }, (_, index) => `word${index} `)

@@ -19,7 +19,7 @@ import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { filesBeside, tamper, withRaw } from './support/raw-database.ts'
 import { rewrite } from './support/kept-ledger.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 interface SnapshotRow {
   readonly run_id: string
@@ -233,7 +233,7 @@ describe('snapshots near an event', () => {
     const { path, runId } = longLedger()
     const source = open(path)
     const events = await Array.fromAsync(source.read(runId))
-    const ledger = open(temporaryFile())
+    const ledger = open(emptyLedgerFile())
     const grown = new GrownLedger([events])
     await grown.grow(ledger, 0, 100)
     await refreshed(ledger)
@@ -309,7 +309,7 @@ describe('what is taken away', () => {
   })
 
   it('can be all that was said about a person: of such runs there are no snapshots', async () => {
-    const { path, runId } = await recordedIn(temporaryFile(), { subject: 'ann' })
+    const { path, runId } = await recordedIn(emptyLedgerFile(), { subject: 'ann' })
     const ledger = open(path)
     const { fromSeq } = (await foldTo(ledger, runId), await foldingFrom(ledger, runId))
     expect(fromSeq).toBe(1)

@@ -16,7 +16,7 @@ import { GroupCommit } from '../src/sqlite/write/group-commit.ts'
 import { migrate } from '../src/sqlite/schema/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 import { commitsInLog } from './support/wal-commits.ts'
 
 const barrier = { durability: 'barrier' } as const
@@ -107,7 +107,7 @@ describe('what many runs write at once', () => {
   })
 
   it('is carried out in the order in which it came, so that what follows in a run may follow at once', async () => {
-    const ledger = ledgerIn(temporaryFile())
+    const ledger = ledgerIn(emptyLedgerFile())
     const ordinals = [1, 2, 3]
     for (const runId of ordinals.map((ordinal) => sampleRunId(ordinal))) {
       await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)
@@ -126,7 +126,7 @@ describe('what many runs write at once', () => {
   })
 
   it('keeps its own verdict each: a conflict undoes only the append that meets it', async () => {
-    const ledger = ledgerIn(temporaryFile())
+    const ledger = ledgerIn(emptyLedgerFile())
     const [one, two, three, four] = [1, 2, 3, 4].map((ordinal) => sampleRunId(ordinal)) as [
       RunId,
       RunId,
@@ -173,7 +173,7 @@ describe('what many runs write at once', () => {
   })
 
   it('is written although a process does nothing but read until it is', async () => {
-    const ledger = ledgerIn(temporaryFile())
+    const ledger = ledgerIn(emptyLedgerFile())
     const append = ledger.append(
       sampleRunId(1),
       { expectedSeq: 0, epoch: 1 },

@@ -2,12 +2,12 @@ import { ledgerContract } from '@tallystick/core/testing'
 import type { Ledger } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, it } from 'vitest'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 describe('sqliteLedger keeps the promises of a ledger', () => {
   // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
   it.each(ledgerContract)('$promise', async ({ run }) => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const opened: Ledger[] = []
     await run(async () => {
       const ledger = sqliteLedger(path, { pollIntervalMs: 5 })

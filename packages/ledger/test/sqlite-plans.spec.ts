@@ -4,7 +4,7 @@ import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 afterEach(() => void vi.restoreAllMocks())
 
@@ -38,7 +38,7 @@ function planOf(database: Database, statement: string): readonly string[] {
 const growing = ['event', 'payload', 'run', 'inbox', 'content', 'content_use', 'removal', 'snapshot']
 
 async function ledgerFile(): Promise<{ readonly path: string; readonly runId: RunId }> {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   const agent = defineAgent({ name: 'a', instructions: 'Answer.', model: scriptedModel([{ text: 'Well.' }]) })
   const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Well?').result

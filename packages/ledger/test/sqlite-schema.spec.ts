@@ -5,12 +5,12 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
 import { rareType } from '../src/sqlite/migrations/0010-shared-rows.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
 
 async function ledgerFile(): Promise<string> {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   const facts = everyFact(run)
   const events = stamped(run, [facts.run_started, facts.tool_started, facts.tool_result])

@@ -3,25 +3,29 @@ import { evolve, messagesOf } from '@tallystick/core/machine'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { upcast } from '../src/versions/upcast.ts'
+import { upcasters, type Upcasters } from '../src/versions/upcasters.ts'
 import { withRaw } from './support/raw-database.ts'
 import { linesOfLedger } from './support/exported.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 // This test makes up what came before the first version of a type: version -1 said `words`, version
 // 0 said `text`, and version 1 is today's.
-vi.mock('../src/versions/upcasters.ts', () => ({
-  upcasters: {
-    input_received: {
-      [-1]: ({ words, ...body }: { words: string[] }) => ({ ...body, text: words.join(' ') }),
-      0: ({ text, ...body }: { text: string }) => ({
-        ...body,
-        message: { role: 'user', parts: [{ type: 'text', text }] },
-      }),
-    },
+const madeUp: Upcasters = {
+  input_received: {
+    [-1]: ({ words, ...body }) => ({ ...body, text: (words as string[]).join(' ') }),
+    0: ({ text, ...body }) => ({
+      ...body,
+      message: { role: 'user', parts: [{ type: 'text', text: text ?? '' }] },
+    }),
   },
-}))
+}
+
+beforeAll(() => {
+  Object.assign(upcasters, madeUp)
+  return () => Reflect.deleteProperty(upcasters, 'input_received')
+})
 
 const runId: RunId = sampleRunId(1)
 

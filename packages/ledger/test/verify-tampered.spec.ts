@@ -9,7 +9,7 @@ import type { Envelope } from '../src/record/envelope.ts'
 import { longRun } from './support/long-run.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** The event that most cases change: it has a row of its own, and so has the one before it. */
 function inputSeq(database: Database, runId: RunId): number {
@@ -139,7 +139,7 @@ describe('verify on a ledger that was tampered with', () => {
   })
 
   it('given a row of several events, when it claims to be recorded once, then verify finds it there', async () => {
-    const path = temporaryFile()
+    const path = emptyLedgerFile()
     const ledger = sqliteLedger(path)
     const runId = await longRun(ledger, 3)
     await ledger.close()

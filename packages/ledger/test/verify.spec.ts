@@ -7,7 +7,7 @@ import { auditSource, auditSourceOf } from '../src/record/audit-source.ts'
 import { withRaw } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 import { allVerified, lastSeq, recorded, verified } from './support/recorded.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 describe('verify on a sound ledger', () => {
   it('finds every run and the store sound', async () => {
@@ -52,7 +52,7 @@ describe('verify on a sound ledger', () => {
   it('is not misled by a writer that appends while it reads', async () => {
     const runId = sampleRunId(1)
     const { run_started: start, input_received: input } = everyFact(runId)
-    const [memory, file] = [memoryLedger(), sqliteLedger(temporaryFile())]
+    const [memory, file] = [memoryLedger(), sqliteLedger(emptyLedgerFile())]
     const append = async (ledger: Ledger): Promise<void> => {
       const { seq = 0, epoch = 1 } = (await ledger.head(runId)) ?? {}
       const next = stamped(runId, seq === 0 ? [start, input] : [input], { afterSeq: seq })
@@ -123,7 +123,7 @@ describe('verify on events that break a law', () => {
   it.each(['in memory', 'in a file'])(
     'names the first, with what would have been legal, %s',
     async (place) => {
-      const ledger = place === 'in memory' ? memoryLedger() : sqliteLedger(temporaryFile())
+      const ledger = place === 'in memory' ? memoryLedger() : sqliteLedger(emptyLedgerFile())
       const { ok, events, broken } = await verdictOf(ledger)
       expect({ ok, events }).toEqual({ ok: false, events: 2 })
       expect(broken).toMatchObject({ runId, seq: 3, what: 'law 5' })

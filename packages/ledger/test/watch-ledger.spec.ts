@@ -7,7 +7,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { goesOnBehindDropped } from './support/dropped-cursor.ts'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
 
@@ -36,7 +36,7 @@ const pairs: readonly [string, () => readonly [Ledger, Ledger]][] = [
   [
     'of another connection to a file',
     () => {
-      const path = temporaryFile()
+      const path = emptyLedgerFile()
       return [sqlite(path), sqlite(path)]
     },
   ],
@@ -107,7 +107,7 @@ describe.each(pairs)('watching every run of a ledger %s', (_where, open) => {
 
 describe('a cursor of a file', () => {
   it('is good when its run was dropped, on record', async () => {
-    await expect(goesOnBehindDropped(sqlite(temporaryFile()))).resolves.toBeUndefined()
+    await expect(goesOnBehindDropped(sqlite(emptyLedgerFile()))).resolves.toBeUndefined()
   })
 
   it('is refused where an older copy was restored and other events are at its place, instead of leaving them out', async () => {

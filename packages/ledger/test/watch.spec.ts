@@ -4,7 +4,7 @@ import { watch } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { temporaryFile } from './support/temporary-folder.ts'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)
@@ -30,7 +30,7 @@ const pairs: readonly [string, () => readonly [Ledger, Ledger]][] = [
   [
     'of another connection to a file',
     () => {
-      const path = temporaryFile()
+      const path = emptyLedgerFile()
       const pair = [sqliteLedger(path), sqliteLedger(path)] as const
       onTestFinished(async () => {
         for (const ledger of pair) await ledger.close()

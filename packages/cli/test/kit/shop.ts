@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { createRuntime, defineAgent } from '@tallystick/core'
 import type { Agent, RunOptions, RunResult } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { writeEmptyLedger } from '../../../../scripts/testing/empty-ledger.ts'
 
 /** The configuration that gives the agent. */
 export const shopConfig: string = fileURLToPath(import.meta.resolve('./tallystick.config.ts'))
@@ -57,6 +59,7 @@ export async function openShop(): Promise<Shop> {
     folder,
     ledgerPath,
     async start(agent = shopAgent(), options = {}) {
+      if (!existsSync(ledgerPath)) writeEmptyLedger(ledgerPath)
       const ledger = sqliteLedger(ledgerPath)
       try {
         return await createRuntime({ ledger }).run(agent, 'Buy tea.', options).result

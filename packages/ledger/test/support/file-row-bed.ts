@@ -1,11 +1,11 @@
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { tamper, withRaw } from './raw-database.ts'
 import type { SharedRowBed } from './shared-row-cases.ts'
-import { temporaryFile } from './temporary-folder.ts'
+import { emptyLedgerFile } from './temporary-folder.ts'
 
 /** A ledger file of its own for a test of rows. */
 export function fileRowBed(): SharedRowBed {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   return {
     open: () => sqliteLedger(path, { oneWriter: false }),
     rows: async (query) =>

@@ -1,9 +1,10 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { RunId } from '@tallystick/core'
 import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'
 import { recordRun } from './record-run.ts'
-import { temporaryFile } from './temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './temporary-folder.ts'
 
 /** A ledger file with two runs. */
 export interface Recorded {
@@ -12,14 +13,29 @@ export interface Recorded {
   readonly otherId: RunId
 }
 
-/** Two runs that the real runtime drove, in a file that is closed. */
+/** Two runs that the real runtime drove, in a file of its own that is closed. */
 export async function recorded(): Promise<Recorded> {
+  made ??= make()
+  const { bytes, ...runs } = await made
   const path = temporaryFile()
+  writeFileSync(path, bytes)
+  return { path, ...runs }
+}
+
+interface Made extends Omit<Recorded, 'path'> {
+  readonly bytes: Buffer
+}
+
+/** The first test of this process that asks lets the runs be driven; every test gets a copy of the file. */
+let made: Promise<Made> | undefined
+
+async function make(): Promise<Made> {
+  const path = emptyLedgerFile()
   const ledger = sqliteLedger(path)
   const runId = await recordRun(ledger, 1)
   const otherId = await recordRun(ledger, 2)
   await ledger.close()
-  return { path, runId, otherId }
+  return { bytes: readFileSync(path), runId, otherId }
 }
 
 /** The verdict on one run of a file. */

@@ -15,7 +15,7 @@ import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect } from 'vitest'
 import { eventsOf, storeVerdict } from './removal-bed.ts'
 import { carriedBy, chat, chatAgent, counted, type SessionBed } from './session-bed.ts'
-import { temporaryFile } from './temporary-folder.ts'
+import { emptyLedgerFile, temporaryFile } from './temporary-folder.ts'
 
 const by = { by: 'ada', reason: 'asked for' }
 
@@ -84,7 +84,7 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     const lengthOf = (runId: RunId | undefined): number =>
       lines.filter((line) => line.includes(`"runId":"${runId}"`)).reduce((sum, { length }) => sum + length, 0)
     expect(lengthOf(ids[23]) - lengthOf(ids[3])).toBeLessThan(64)
-    for (const copy of [memoryLedger(), sqliteLedger(temporaryFile())]) {
+    for (const copy of [memoryLedger(), sqliteLedger(emptyLedgerFile())]) {
       await importEvents(copy, lines)
       for (const runId of ids) expect(await eventsOf(copy, runId)).toEqual(await eventsOf(ledger, runId))
       expect(await Array.fromAsync(exportEvents(copy))).toEqual(lines)

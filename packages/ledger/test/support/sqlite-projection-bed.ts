@@ -3,11 +3,11 @@ import { onTestFinished } from 'vitest'
 import type { ProjectionBed } from './projection-bed.ts'
 import { tamper, withRaw } from './raw-database.ts'
 import { refreshingProcess } from './refreshing-process.ts'
-import { temporaryFile } from './temporary-folder.ts'
+import { emptyLedgerFile } from './temporary-folder.ts'
 
 /** A ledger file of its own for a test of projections. */
 export function sqliteProjectionBed(): ProjectionBed {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   return {
     isQuick: true,
     open(options = {}) {

@@ -9,11 +9,11 @@ import {
   type ProjectionDatabase,
 } from '../../src/projection/tables/projection-database.ts'
 import { tamper, withRaw } from './raw-database.ts'
-import { temporaryFile } from './temporary-folder.ts'
+import { emptyLedgerFile } from './temporary-folder.ts'
 
 /** A ledger file, and its projections. */
 export function openedProjections() {
-  const path = temporaryFile()
+  const path = emptyLedgerFile()
   const open = (readOnly = false): Ledger => {
     const ledger = sqliteLedger(path, { readOnly, oneWriter: false })
     onTestFinished(() => ledger.close())

@@ -16,16 +16,16 @@ import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/project
 import { RunAccumulator } from './run-accumulator.ts'
 import type { RunSummary } from './run-summary.ts'
 import { endedStatus } from './summary-record.ts'
-import { outlinesOf, tellingRows } from './telling-rows.ts'
+import { outlinesOf, rowsOfTypes } from './summary-rows.ts'
 
 /** The events that say all that a summary has of a run that has ended. */
-const tellingTypes: readonly EventType[] = [
+const summaryTypes: readonly EventType[] = [
   ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
   ...(['limit_reached', 'limit_raised', 'run_finished'] as const),
 ]
 
 /** The rows that hold them, all of them or some. */
-const tellingRowTypes: readonly string[] = [...tellingTypes, severalType]
+const summaryRowTypes: readonly string[] = [...summaryTypes, severalType]
 
 /** So many rows are held at once. */
 const rowsAtOnce = 512
@@ -74,16 +74,16 @@ async function readable(
 ): Promise<readonly Together[]> {
   const heads = new Map<string, ListedHead>(runs.map((run) => [run.runId, run]))
   const groups: Together[] = []
-  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), tellingRowTypes)) {
-    const { run_id, events, last_seq, unknown, telling } = outline
+  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), summaryRowTypes)) {
+    const { run_id, events, last_seq, unknown, counted } = outline
     const run = heads.get(run_id)
     if (run?.head.seq !== last_seq || events !== last_seq || unknown > 0) continue
     const last = groups.at(-1)
-    if (last && last.rows + telling <= rowsAtOnce) {
+    if (last && last.rows + counted <= rowsAtOnce) {
       last.runIds.push(run.runId)
-      last.rows += telling
+      last.rows += counted
       last.toSeq = Math.max(last.toSeq, last_seq)
-    } else groups.push({ runIds: [run.runId], toSeq: last_seq, rows: telling })
+    } else groups.push({ runIds: [run.runId], toSeq: last_seq, rows: counted })
   }
   return groups
 }
@@ -102,7 +102,7 @@ async function endingsOf(
   const width = Math.ceil(lastSeq / parts)
   for (let fromSeq = 1; fromSeq <= lastSeq; fromSeq += width) {
     const toSeq = Math.min(fromSeq + width - 1, lastSeq)
-    const found = await tellingRows(database, { runIds, types: tellingRowTypes, fromSeq, toSeq })
+    const found = await rowsOfTypes(database, { runIds, types: summaryRowTypes, fromSeq, toSeq })
     for (const [runId, ofRun] of Map.groupBy(found, ({ run_id }) => run_id as RunId)) {
       const ending = endings.get(runId) ?? new Ending()
       endings.set(runId, ending)
@@ -127,7 +127,7 @@ class Ending {
     const events = eventsOf(row)
     if (events === undefined) this.#isReadable = false
     // A row may hold others as well.
-    else for (const event of events) if (tellingTypes.includes(event.type)) this.#take(event)
+    else for (const event of events) if (summaryTypes.includes(event.type)) this.#take(event)
   }
 
   get summary(): RunSummary | undefined {

@@ -3,7 +3,7 @@ import type { EventOf } from '@tallystick/core/vocabulary'
 import { isPlain } from '../../content/event/stored-body.ts'
 import { checkedEvents } from '../../read/find-events.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
-import { firstInputRows } from './telling-rows.ts'
+import { firstInputRows } from './summary-rows.ts'
 
 /** So many runs are looked up at once. */
 const runsAtOnce = 64

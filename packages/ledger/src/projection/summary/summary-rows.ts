@@ -11,8 +11,8 @@ export interface RunOutline {
   readonly last_seq: number
   /** Rows of types and versions that this release does not know. */
   readonly unknown: number
-  /** Rows of the types that were named. */
-  readonly telling: number
+  /** Rows of the types that were asked about. */
+  readonly counted: number
 }
 
 /** Every type in every version that this release knows. */
@@ -33,7 +33,7 @@ export function outlinesOf(
   return database.ask<RunOutline>(
     `select run_id, cast(sum(1 + seq - coalesce(first_seq, seq)) as bigint) as events, max(seq) as last_seq,
         count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
-        count(*) filter (where type in (select value from ${texts('$2')})) as telling
+        count(*) filter (where type in (select value from ${texts('$2')})) as counted
       from ${table('event')} as event where run_id in (
         select event.run_id from ${rareEvents}
         where event.type = 'run_finished' and event.run_id in (select value from ${texts('$1')}))
@@ -42,8 +42,8 @@ export function outlinesOf(
   )
 }
 
-/** Selects rows of events. */
-export interface TellingRange {
+/** Which rows of which runs. */
+export interface RowRange {
   readonly runIds: readonly RunId[]
   readonly types: readonly string[]
   /** In each run, both ends included. */
@@ -52,9 +52,9 @@ export interface TellingRange {
 }
 
 /** The rows of some types of some runs, each with the link before it, in no order. */
-export function tellingRows(
+export function rowsOfTypes(
   database: ProjectionDatabase,
-  { runIds, types, fromSeq, toSeq }: TellingRange,
+  { runIds, types, fromSeq, toSeq }: RowRange,
 ): Promise<readonly FoundRow[]> {
   const { table, texts } = database.dialect
   return database.ask<FoundRow>(
