@@ -3,14 +3,6 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/core/src/vocabulary` that change nothing observable. */
 export const vocabularyEquivalents: readonly Equivalent[] = [
   {
-    path: 'packages/core/src/vocabulary/events/parse-event.ts',
-    within: 'shapeFaultOf',
-    operator: 'logical',
-    original: 'removed !== undefined || isPlainDelta(type, event)',
-    becomes: '(removed !== undefined)',
-    why: 'It only spares the schema for events that fit it: a property holds that each plain delta does.',
-  },
-  {
     path: 'packages/core/src/vocabulary/values/json.ts',
     within: 'sortedKeys',
     operator: 'logical',
