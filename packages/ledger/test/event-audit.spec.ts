@@ -13,10 +13,10 @@ const [ended, again, early] = stamped(run, [facts.run_finished, facts.run_finish
 describe('the audit of the events of a run', () => {
   it('says nothing of a sound event, and knows the run after it', () => {
     const audit = new EventAudit()
-    expect([audit.state, audit.record, audit.session]).toEqual([undefined, undefined, undefined])
+    expect([audit.known.state, audit.session]).toEqual([undefined, undefined])
     expect(audit.faultOf(start)).toBeUndefined()
-    expect(audit.state?.seq).toBe(1)
-    expect(audit.record?.summary).toMatchObject({ runId: run, agent: 'assistant' })
+    expect(audit.known.state?.seq).toBe(1)
+    expect(audit.known.accumulated.agents).toEqual(['assistant'])
     expect(audit.session).toEqual({ sessionId: `session of ${run}`, sessionPlace: 1 })
   })
 
@@ -30,7 +30,7 @@ describe('the audit of the events of a run', () => {
   ])('finds %s, and goes no further', (_name, change, fault) => {
     const audit = new EventAudit()
     expect(audit.faultOf({ ...start, ...change })).toMatchObject(fault)
-    expect(audit.state).toBeUndefined()
+    expect(audit.known.state).toBeUndefined()
   })
 
   it('finds a fact that is stated twice, and an event that is not legal there', () => {
@@ -68,7 +68,7 @@ describe('the audit of the events of a run', () => {
       const [atOnce, oneByOne] = [begun(before), begun(before)]
       expect(atOnce.takePieces(pieces)).toBe(true)
       for (const piece of pieces) expect(oneByOne.faultOf(piece)).toBeUndefined()
-      expect([atOnce.state, atOnce.record]).toEqual([oneByOne.state, oneByOne.record])
+      expect(atOnce.known).toEqual(oneByOne.known)
     })
 
     it.each<readonly [string, object, string]>([
@@ -79,9 +79,9 @@ describe('the audit of the events of a run', () => {
       const [before, pieces] = await reply()
       const odd = pieces.map((piece, index) => (index === 2 ? { ...piece, ...change } : piece))
       const audit = begun(before)
-      const { state } = audit
+      const { state } = audit.known
       expect(audit.takePieces(odd)).toBe(false)
-      expect(audit.state).toBe(state)
+      expect(audit.known.state).toBe(state)
       expect(odd.slice(0, 3).map((piece) => audit.faultOf(piece)?.what)).toEqual([undefined, undefined, what])
     })
 

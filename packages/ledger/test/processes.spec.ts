@@ -29,10 +29,12 @@ async function startedLedger(path: string, options: SqliteLedgerOptions = {}): P
 async function chainFaults(ledger: Ledger): Promise<readonly unknown[]> {
   let last: Link = genesis
   const faults: unknown[] = []
-  for await (const stored of auditSourceOf(ledger)?.events(run, Number.MAX_SAFE_INTEGER) ?? []) {
-    const fault = linkFault(last, stored)
-    if (fault) faults.push(fault)
-    last = stored
+  for await (const batch of auditSourceOf(ledger)?.events(run, Number.MAX_SAFE_INTEGER) ?? []) {
+    for (const stored of batch) {
+      const fault = linkFault(last, stored)
+      if (fault) faults.push(fault)
+      last = stored
+    }
   }
   return faults
 }

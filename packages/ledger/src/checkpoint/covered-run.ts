@@ -34,16 +34,23 @@ export async function coveredRunFault(
     const { checkpoint } = due.find((head) => head.seq >= seq) ?? { checkpoint: 1 }
     return { events: last.seq, broken: { seq, checkpoint, ...found } }
   }
+  const foundAt = (stored: StoredRow): CoveredRun | undefined => {
+    const found = chainFault(last, stored)
+    if (found) return brokenAt(last.seq + 1, found)
+    while (due[0]?.seq === stored.seq) {
+      const other = headFault(due[0], stored)
+      if (other) return brokenAt(stored.seq, other)
+      due.shift()
+    }
+    last = stored
+    return undefined
+  }
   try {
-    for await (const stored of source.events(runId, due.at(-1)?.seq ?? 0)) {
-      const found = chainFault(last, stored)
-      if (found) return brokenAt(last.seq + 1, found)
-      while (due[0]?.seq === stored.seq) {
-        const other = headFault(due[0], stored)
-        if (other) return brokenAt(stored.seq, other)
-        due.shift()
+    for await (const batch of source.events(runId, due.at(-1)?.seq ?? 0)) {
+      for (const stored of batch) {
+        const found = foundAt(stored)
+        if (found) return found
       }
-      last = stored
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error

@@ -6,7 +6,7 @@ import { hashed, isNamedRight } from '../content/payload/stored-history.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { sessionOf } from '../record/run-record.ts'
 import { everyRemoval } from './postgres-removable.ts'
-import { storedEvents } from './read.ts'
+import { eventBatches } from './read.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import { schemaFault, schemaStatement, withoutSchema, type SchemaObject } from './schema/schema-audit.ts'
 import { isRunId } from '../record/stored-ids.ts'
@@ -20,7 +20,7 @@ export function postgresAudit(access: StoreAccess): AuditSource {
   return {
     forget: () => access.read(async ({ pieces }) => pieces.forget()),
     run: (runId) => access.read((store) => storedRun(store, runId)),
-    events: (runId, toSeq) => storedEvents(access, { runId, fromSeq: 1, toSeq }),
+    events: (runId, toSeq) => eventBatches(access, { runId, fromSeq: 1, toSeq }),
     orphans: () => access.read(orphans),
     fault: () =>
       access.read(async (store) => {

@@ -22,28 +22,21 @@ export function readEvents(
   range?: { readonly fromSeq?: number; readonly toSeq?: number },
 ): AsyncGenerator<RuntimeEvent> {
   // No generator around the other one: it would cost each event three more turns of the queue.
-  return checkedEvents(
-    () => access.read((store) => begun(store, runId, range)),
-    (present) => eventBatches(access, present),
-    () => access.requireOpen(),
-  )
-}
-
-/** Yields the stored events of a range, unchecked. */
-export async function* storedEvents(access: StoreAccess, range: EventRange): AsyncGenerator<StoredRow> {
-  for await (const batch of eventBatches(access, range)) {
-    for (const stored of batch) {
-      access.requireOpen()
-      yield stored
-    }
-  }
+  return checkedEvents({
+    begin: () => access.read((store) => begun(store, runId, range)),
+    batches: (present) => eventBatches(access, present),
+    requireOpen: () => access.requireOpen(),
+  })
 }
 
 /**
  * Events of a range, batch after batch. While a batch is used the next one is on its way; between them no connection is
  * held.
  */
-async function* eventBatches(access: StoreAccess, range: EventRange): AsyncGenerator<readonly StoredRow[]> {
+export async function* eventBatches(
+  access: StoreAccess,
+  range: EventRange,
+): AsyncGenerator<readonly StoredRow[]> {
   const ask = (asked: EventRange): Promise<readonly StoredRow[]> =>
     access.read((store) => eventBatch(store, asked))
   let coming: Promise<readonly StoredRow[]> | undefined = ask(range)

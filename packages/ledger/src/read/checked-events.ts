@@ -66,35 +66,100 @@ export interface BegunRead {
   readonly before: Link
 }
 
+/** A read, as the store of it carries it out. */
+interface CheckedRead {
+  readonly begin: () => Promise<BegunRead>
+  readonly batches: (range: EventRange) => AsyncIterable<readonly StoredRow[]>
+  /** Throws where the ledger was closed meanwhile. */
+  readonly requireOpen: () => void
+}
+
 /**
  * Yields the events of the range that `begin` settles, each checked against the link before it. `requireOpen` is called
- * before each event, so that
- * a ledger that was closed meanwhile yields no more. Throws `LedgerDamagedError` at the first event that has changed, or
- * that is missing.
+ * before each event, so that a ledger that was closed meanwhile yields no more. Throws `LedgerDamagedError` at
+ * the first event that has changed, or that is missing.
  */
-export async function* checkedEvents(
-  begin: () => Promise<BegunRead>,
-  batches: (range: EventRange) => AsyncIterable<readonly StoredRow[]>,
-  requireOpen: () => void,
-): AsyncGenerator<RuntimeEvent> {
-  const { present, before } = await begin()
-  const { runId, fromSeq, toSeq } = present
-  if (fromSeq > toSeq) return
-  let previous = before
-  for await (const batch of batches(present)) {
-    for (const stored of batch) {
-      const events = eventsAfter(previous, stored)
-      if (events === undefined) throw missingEvent(runId, previous.seq + 1)
-      for (const event of events) {
-        if (event.seq < fromSeq) continue
-        if (event.seq > toSeq) return
-        requireOpen()
-        yield event
-      }
-      previous = stored
+export function checkedEvents(read: CheckedRead): AsyncGenerator<RuntimeEvent> {
+  return Object.assign(oneByOne(read), { [inRows]: () => rowByRow(read) })
+}
+
+/** The member under which what reads events lends them row by row. */
+const inRows: unique symbol = Symbol('tallystick.ledger.in-rows')
+
+/**
+ * Hands all events of a read on. What a ledger of this package reads comes row by row, without a turn of the queue
+ * for each event. Throws what the read throws, and what `onEvent` throws.
+ */
+export async function eachEvent(
+  events: AsyncIterable<RuntimeEvent> & {
+    readonly [inRows]?: () => AsyncIterable<readonly RuntimeEvent[]>
+  },
+  onEvent: (event: RuntimeEvent) => void,
+): Promise<void> {
+  const rows = events[inRows]?.()
+  if (rows === undefined) {
+    for await (const event of events) onEvent(event)
+    return
+  }
+  for await (const row of rows) for (const event of row) onEvent(event)
+}
+
+async function* oneByOne(read: CheckedRead): AsyncGenerator<RuntimeEvent> {
+  for await (const row of rowByRow(read)) {
+    for (const event of row) {
+      read.requireOpen()
+      yield event
     }
   }
-  if (previous.seq < toSeq) throw missingEvent(runId, previous.seq + 1)
+}
+
+async function* rowByRow(read: CheckedRead): AsyncGenerator<readonly RuntimeEvent[]> {
+  const checked = new CheckedRows(await read.begin())
+  if (checked.isEmpty) return
+  for await (const batch of read.batches(checked.range)) {
+    for (const stored of batch) {
+      const events = checked.next(stored)
+      read.requireOpen()
+      yield events
+    }
+  }
+  checked.end()
+}
+
+/** The rows of a range, one after the other. */
+class CheckedRows {
+  readonly range: EventRange
+  #previous: Link
+  /** Whether the last row held events after the range. */
+  #isOver = false
+
+  constructor({ present, before }: BegunRead) {
+    this.range = present
+    this.#previous = before
+  }
+
+  get isEmpty(): boolean {
+    return this.range.fromSeq > this.range.toSeq
+  }
+
+  /** The events of the next row that are within the range. */
+  next(stored: StoredRow): readonly RuntimeEvent[] {
+    if (this.#isOver) return []
+    const { runId, fromSeq, toSeq } = this.range
+    const { seq: before } = this.#previous
+    const events = eventsAfter(this.#previous, stored)
+    if (events === undefined) throw missingEvent(runId, before + 1)
+    this.#previous = stored
+    this.#isOver = stored.seq > toSeq
+    const isWithin = before + 1 >= fromSeq && !this.#isOver
+    return isWithin ? events : events.filter(({ seq }) => seq >= fromSeq && seq <= toSeq)
+  }
+
+  /** Throws where rows of the range are missing after the last one. */
+  end(): void {
+    const { runId, toSeq } = this.range
+    if (this.#previous.seq < toSeq) throw missingEvent(runId, this.#previous.seq + 1)
+  }
 }
 
 /** The refusal to read past an event that should be there. */

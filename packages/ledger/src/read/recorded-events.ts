@@ -15,11 +15,18 @@ export async function* recordedEvents(ledger: Ledger, runId: RunId): AsyncGenera
   if (source === undefined) return yield* ledger.read(runId)
   const { seq: lastSeq = 0 } = (await ledger.head(runId)) ?? {}
   let previous: Link = genesis
-  for await (const stored of source.events(runId, lastSeq)) {
-    const events = recordedEventsAfter(previous, stored)
-    if (events === undefined) break
-    yield* events
-    previous = stored
+  for await (const batch of source.events(runId, lastSeq)) {
+    for (const stored of batch) {
+      const events = recordedEventsAfter(previous, stored)
+      if (events === undefined) return requireSeq(runId, previous, lastSeq)
+      yield* events
+      previous = stored
+    }
   }
-  if (previous.seq < lastSeq) throw missingEvent(runId, previous.seq + 1)
+  requireSeq(runId, previous, lastSeq)
+}
+
+/** Throws where events of a run are missing after the last one. */
+function requireSeq(runId: RunId, last: Link, seq: number): void {
+  if (last.seq < seq) throw missingEvent(runId, last.seq + 1)
 }

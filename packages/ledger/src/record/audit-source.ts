@@ -24,8 +24,8 @@ export interface AuditSource {
   forget(): void | Promise<void>
   /** `undefined` where the store knows nothing of the run. */
   run(runId: RunId): Promise<StoredRun | undefined>
-  /** From seq 1 on, in the order of seq, with whatever gaps there are. */
-  events(runId: RunId, toSeq: number): AsyncIterable<StoredRow>
+  /** Batch after batch, from seq 1 on, in the order of seq, with whatever gaps there are. */
+  events(runId: RunId, toSeq: number): AsyncIterable<readonly StoredRow[]>
   /** Runs that have events and no row, by the value in the column of ids. */
   orphans(): Promise<readonly string[]>
   /** Everything that was ever taken away, in order; from one run where it is named. */

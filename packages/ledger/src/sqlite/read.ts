@@ -23,11 +23,11 @@ export function readEvents(
   range?: { readonly fromSeq?: number; readonly toSeq?: number },
 ): AsyncGenerator<RuntimeEvent> {
   // No generator around the other one: it would cost each event three more turns of the queue.
-  return checkedEvents(
-    () => access.read((store) => begun(store, runId, range)),
-    (present) => eventBatches(access, present),
-    () => access.requireOpen(),
-  )
+  return checkedEvents({
+    begin: () => access.read((store) => begun(store, runId, range)),
+    batches: (present) => eventBatches(access, present),
+    requireOpen: () => access.requireOpen(),
+  })
 }
 
 /** Events of a range, batch after batch, each with what it needs to be read. Between batches the store may be written. */

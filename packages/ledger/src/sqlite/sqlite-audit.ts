@@ -22,12 +22,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
   return {
     forget: () => access.pieces.forget(),
     run: (runId) => access.read((store) => store.atOneMoment(() => storedRun(store, runId))),
-    async *events(runId, toSeq) {
-      for await (const batch of eventBatches(access, { runId, fromSeq: 1, toSeq })) {
-        // Handing on the iterator of the batch would cost two more turns an event.
-        for (const stored of batch) yield stored
-      }
-    },
+    events: (runId, toSeq) => eventBatches(access, { runId, fromSeq: 1, toSeq }),
     orphans: () =>
       access.read((store) => {
         return store.audits.orphans.all({ limit: maxOrphans }).map(({ run_id }) => run_id)

@@ -11,8 +11,16 @@ import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { idFaultOf, shapeFaultOf } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../record/link-check.ts'
 import { quotedId } from '../record/stored-ids.ts'
-import { RunAccumulator } from '../projection/summary/run-accumulator.ts'
-import { recordOf, type SummaryRecord } from '../projection/summary/summary-record.ts'
+import { RunAccumulator, type AccumulatedRun } from '../projection/summary/run-accumulator.ts'
+
+/** What an audit knows of a run after one of its events. */
+export interface AuditedRun {
+  /** `undefined` before the first event. */
+  readonly state: RunState | undefined
+  readonly accumulated: AccumulatedRun
+  /** What the run began with. */
+  readonly carried: readonly Message[]
+}
 
 /** Checks the laws over the events of one run, one after the other. */
 export class EventAudit {
@@ -21,18 +29,9 @@ export class EventAudit {
   #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
-  /** What is known of the run after the last sound event; `undefined` before the first. */
-  get record(): SummaryRecord | undefined {
-    return this.#state && recordOf(this.#state, this.#accumulator.run)
-  }
-
-  get state(): RunState | undefined {
-    return this.#state
-  }
-
-  /** What the run began with. */
-  get carried(): readonly Message[] {
-    return this.#carried
+  /** What is known of the run after the last sound event. */
+  get known(): AuditedRun {
+    return { state: this.#state, accumulated: this.#accumulator.run, carried: this.#carried }
   }
 
   /** The session of the run and its place there, from its first event. */
@@ -61,7 +60,7 @@ export class EventAudit {
    * The first law that the next event breaks, or its first field that has another shape. An event that has the fields of
    * the one before it, with another text, has its shape.
    */
-  faultOf(event: RuntimeEvent, { isAlike = false }: { readonly isAlike?: boolean } = {}): Fault | undefined {
+  faultOf(event: RuntimeEvent, isAlike = false): Fault | undefined {
     const onceKey = onceKeyOf(event)
     if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)

@@ -1,11 +1,12 @@
 import { type Ledger, type RunId } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
-import type { EventAudit } from './event-audit.ts'
+import type { AuditedRun } from './event-audit.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { AuditedProjections } from './audited-projections.ts'
 import { orElse } from '../projection/refresh/projection-lag.ts'
 import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
 import { writtenRun, type StoredRunRow, type WrittenRun } from '../projection/summary/stored-run.ts'
+import { recordOf } from '../projection/summary/summary-record.ts'
 import { snapshotDigest, stateBytes } from '../projection/snapshot/bound-state.ts'
 import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
 import { hexOf } from '../record/chain.ts'
@@ -21,8 +22,8 @@ interface RunProjections {
   readonly snapshots: readonly number[]
 }
 
-/** An event to which an audit has come, and the link of the row that holds it. */
-interface AuditedPlace {
+/** An event to which an audit came, the link of the row that holds it, and what was known of the run after it. */
+export interface AuditedPlace extends AuditedRun {
   readonly seq: number
   readonly hash: Uint8Array
 }
@@ -32,25 +33,29 @@ export class ProjectionAudit {
   readonly #database: ProjectionDatabase
   readonly #runId: RunId
   readonly #projections: RunProjections
+  /** The events after which something was projected. */
+  readonly #places: readonly number[]
   fault: Fault | undefined
 
   constructor(database: ProjectionDatabase, runId: RunId, projections: RunProjections) {
     this.#database = database
     this.#runId = runId
     this.#projections = projections
+    const { row, snapshots } = projections
+    this.#places = row ? [row.seq, ...snapshots] : snapshots
   }
 
-  /** Whether anything was projected after an event. */
-  concerns(seq: number): boolean {
-    const { row, snapshots } = this.#projections
-    return row?.seq === seq || snapshots.includes(seq)
+  /** Whether anything was projected after one of these events, both ends included. */
+  concerns(fromSeq: number, toSeq: number): boolean {
+    for (const seq of this.#places) if (fromSeq <= seq && seq <= toSeq) return true
+    return false
   }
 
-  /** Compares what was projected after an event, to which the audit has come. */
-  async check(place: AuditedPlace, audit: EventAudit): Promise<void> {
+  /** Compares what was projected after an event, to which the audit came. */
+  async check(place: AuditedPlace): Promise<void> {
     const { row, snapshots } = this.#projections
-    if (row?.seq === place.seq) this.#note(await this.#rowFault(row, place, audit))
-    if (snapshots.includes(place.seq)) this.#note(await this.#snapshotFault(place, audit))
+    if (row?.seq === place.seq) this.#note(await this.#rowFault(row, place))
+    if (snapshots.includes(place.seq)) this.#note(await this.#snapshotFault(place))
   }
 
   /** Each projection has to be after an event of the run; a missing one may still come. */
@@ -70,8 +75,8 @@ export class ProjectionAudit {
     this.fault ??= found
   }
 
-  async #rowFault(row: StoredRunRow, place: AuditedPlace, audit: EventAudit): Promise<Fault | undefined> {
-    const { record } = audit
+  async #rowFault(row: StoredRunRow, place: AuditedPlace): Promise<Fault | undefined> {
+    const record = place.state && recordOf(place.state, place.accumulated)
     // What was forgotten is made anew.
     if (record === undefined || row.summary === null) return undefined
     const [run] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
@@ -84,14 +89,13 @@ export class ProjectionAudit {
     return differing && fault('projection', `its ${differing} as its events say`, 'another')
   }
 
-  async #snapshotFault(place: AuditedPlace, audit: EventAudit): Promise<Fault | undefined> {
-    const { seq } = place
+  async #snapshotFault({ seq, state, carried }: AuditedPlace): Promise<Fault | undefined> {
     const snapshot = await orElse(undefined, () => snapshotNear(this.#database, this.#runId, seq))
-    if (audit.state === undefined) return undefined
+    if (state === undefined) return undefined
     const isSound =
       snapshot?.seq === seq &&
       Buffer.compare(snapshotDigest(this.#runId, snapshot), snapshot.seal) === 0 &&
-      Buffer.compare(snapshot.state, stateBytes(audit.state, audit.carried)) === 0
+      Buffer.compare(snapshot.state, stateBytes(state, carried)) === 0
     return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
   }
 }

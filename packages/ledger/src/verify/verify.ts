@@ -1,43 +1,16 @@
-import {
-  LedgerDamagedError,
-  RunNotFoundError,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
-import { type SessionPlace } from '@tallystick/core/store-kit'
-import { auditSourceOf, type AuditSource, type StoredRun } from '../record/audit-source.ts'
-import { hexOf, rowDigest } from '../record/chain.ts'
-import { projectionAuditOf, type ProjectionAudit } from './projection-audit.ts'
-import { CoveringRemovals } from './covering-removals.ts'
+import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
+import { projectionAuditOf } from './projection-audit.ts'
 import { EventAudit } from './event-audit.ts'
 import { FamilyAudit } from './family-audit.ts'
-import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
-import { decodedSegments } from '../content/event/decoded-events.ts'
-import { factNumberOf } from '../record/several/fact-number.ts'
-import type { StoredRow } from '../record/stored-row.ts'
+import { fault, genesis, type Fault } from '../record/link-check.ts'
+import type { Progress } from './progress.ts'
+import { auditRows } from './row-audit.ts'
 import { totalsFault } from './totals-audit.ts'
 import { MissingContents } from '../removal/missing-content.ts'
 import { isAsWritten } from '../record/removal.ts'
 import { BadRunIdsError, isRunId, quotedId } from '../record/stored-ids.ts'
-import { upcast } from '../versions/upcast.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
-
-/** How far an audit of a run came, and what stopped it. */
-interface Progress {
-  /** Sound events, from the first on. */
-  events: number
-  broken?: Fault & { readonly seq: number }
-  readonly missing: MissingContents
-  /** Whether the last of them ends the run. */
-  hasEnded: boolean
-  /** What the run's events say of its child runs. */
-  readonly family: FamilyAudit
-  /** The facts that the store holds, and no event has stated yet. */
-  readonly facts: Set<number>
-  /** The first event that states one which the store does not hold. */
-  unheld?: Progress['broken']
-}
 
 /**
  * Verifies one run, event by event, in the memory of one state, not of its events: the laws on any ledger, and on a
@@ -204,121 +177,4 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
   } else if (head.epoch < epoch) {
     progress.broken = { seq: progress.events, ...fault('epoch of the head', `${epoch} or more`, head.epoch) }
   }
-}
-
-/** The chain from its first link to where it ends now, and the laws over what its bodies say. */
-async function auditRows(
-  source: AuditSource,
-  runId: RunId,
-  progress: Progress,
-  projections: ProjectionAudit | undefined,
-): Promise<void> {
-  const run = await source.run(runId)
-  if (run === undefined) throw new RunNotFoundError(runId)
-  for (const number of run.facts) progress.facts.add(number)
-  const removals = await CoveringRemovals.of(source.removals(runId))
-  const laws = new EventAudit()
-  let last: Link = genesis
-  let firstPos = 0
-  let session: SessionPlace | undefined
-  for await (const stored of source.events(runId, run.lastSeq)) {
-    const broken =
-      linkFault(last, stored) ?? (await eventsFault(stored, { laws, progress, projections, removals }))
-    if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
-    last = stored
-    if (stored.seq > 1) continue
-    firstPos = stored.pos
-    session = laws.session
-  }
-  await projections?.end(last.seq)
-  const broken = sessionFault(run, session) ?? rowFault(run, last, firstPos)
-  const found = broken ? { seq: Math.max(progress.events, 1), ...broken } : factFault(progress)
-  if (found) progress.broken = found
-}
-
-/** What an audit goes by from event to event. */
-interface Audit {
-  readonly laws: EventAudit
-  readonly progress: Progress
-  readonly projections: ProjectionAudit | undefined
-  /** Read before the events, so that all that they cover is gone from these. */
-  readonly removals: CoveringRemovals
-}
-
-/** The laws over the events of a row, and what was projected after each of them. */
-async function eventsFault(stored: StoredRow, audit: Audit): Promise<Fault | undefined> {
-  const { laws, progress, projections, removals } = audit
-  try {
-    for (const events of decodedSegments(stored)) {
-      const covered = removals.faultOf(events)
-      if (covered) return covered
-      if (arePieces(stored, events, projections) && laws.takePieces(events)) {
-        progress.events += events.length
-        continue
-      }
-      for (const [index, recorded] of events.entries()) {
-        const event = upcast(recorded)
-        const found = contentFault(stored, event) ?? laws.faultOf(event, { isAlike: index > 0 })
-        if (found) return found
-        take(progress, event)
-        if (projections?.concerns(event.seq))
-          await projections.check({ seq: event.seq, hash: stored.hash }, laws)
-      }
-    }
-    return undefined
-  } catch (error) {
-    const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are not JSON'
-    return fault('body', 'canonical JSON', found)
-  }
-}
-
-/** A sound event, and the fact that it states: what the store holds so that each is recorded once is what events state. */
-function take(progress: Progress, event: RuntimeEvent): void {
-  progress.events = event.seq
-  progress.hasEnded = event.type === 'run_finished'
-  progress.missing.handle(event)
-  progress.family.handle(event)
-  const number = factNumberOf(event)
-  if (number === undefined || progress.facts.delete(number)) return
-  progress.unheld ??= { seq: event.seq, ...fault('fact', number, 'none') }
-}
-
-function factFault({ unheld, facts, events }: Progress): Progress['broken'] {
-  const [left] = facts
-  if (left === undefined) return unheld
-  return unheld ?? { seq: Math.max(events, 1), ...fault('fact', 'one that an event states', left) }
-}
-
-/** Whether events are several pieces of a reply that are whole, and nothing was projected after one of them. */
-function arePieces(
-  stored: StoredRow,
-  events: readonly RuntimeEvent[],
-  projections: ProjectionAudit | undefined,
-): boolean {
-  const [first] = events
-  if (first === undefined || events.length === 1 || first.removed !== undefined) return false
-  if (contentFault(stored, first)) return false
-  return projections === undefined || !events.some(({ seq }) => projections.concerns(seq))
-}
-
-/** The run's row says which session the run belongs to, as its first event does. */
-function sessionFault({ row }: StoredRun, session: SessionPlace | undefined): Fault | undefined {
-  const placeText = (place: SessionPlace | undefined): string =>
-    place ? `${place.sessionPlace} of ${place.sessionId}` : 'none'
-  if (row === undefined || placeText(row.session) === placeText(session)) return undefined
-  return fault('session', placeText(session), placeText(row.session))
-}
-
-/** The run's row says where the chain ends, under which epoch, and since when. */
-function rowFault({ row, events }: StoredRun, last: Link, firstPos: number): Fault | undefined {
-  if (row === undefined) return fault('run', 'a row', 'none')
-  if (row.headSeq !== last.seq) return fault('head_seq', last.seq, row.headSeq)
-  if (Buffer.compare(row.headHash, last.hash) !== 0) {
-    return fault('head_hash', hexOf(last.hash), hexOf(row.headHash))
-  }
-  if (row.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, row.epoch)
-  if (row.pos !== firstPos) return fault('pos', firstPos, row.pos)
-  if (events !== last.seq) return fault('event rows', last.seq, events)
-  const seal = rowDigest(row)
-  return Buffer.compare(seal, row.seal) === 0 ? undefined : fault('seal', hexOf(seal), hexOf(row.seal))
 }

@@ -11,10 +11,12 @@ export async function chainFaults(ledger: Ledger, runId: RunId): Promise<readonl
   if (source === undefined) throw new Error('The ledger lends no rows.')
   let last: Link = genesis
   const faults: unknown[] = []
-  for await (const stored of source.events(runId, Number.MAX_SAFE_INTEGER)) {
-    const fault = linkFault(last, stored)
-    if (fault) faults.push(fault)
-    last = stored
+  for await (const batch of source.events(runId, Number.MAX_SAFE_INTEGER)) {
+    for (const stored of batch) {
+      const fault = linkFault(last, stored)
+      if (fault) faults.push(fault)
+      last = stored
+    }
   }
   const { row, events } = (await source.run(runId)) ?? {}
   if (row?.headSeq !== last.seq || events !== last.seq) faults.push('the head')

@@ -26,9 +26,16 @@ export function parseRunId(text: string): RunId | undefined {
   return text as RunId
 }
 
+/** The last text that was a tool call id: events of one call follow each other. */
+let lastCallId = ''
+
 /** Reads a tool call id from outside; `undefined` when the text is not one. */
 export function parseToolCallId(text: string): ToolCallId | undefined {
-  return /^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text) ? (text as ToolCallId) : undefined
+  if (text !== lastCallId || text === '') {
+    if (!/^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text)) return undefined
+    lastCallId = text
+  }
+  return text as ToolCallId
 }
 
 /** The run that a tool call belongs to; `undefined` where the text is no tool call id. */

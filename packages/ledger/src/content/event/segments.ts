@@ -105,11 +105,13 @@ export function extentsOf(
   return extents
 }
 
+const callShape = /^\d+_\d+_\d+$/
+
 /** What each field of a head may be. */
 const headFields: Readonly<Record<keyof SegmentHead, (value: unknown) => boolean>> = {
   type: (value) => typeof value === 'string',
   v: (value) => Number.isSafeInteger(value),
-  call: (value) => typeof value === 'string' && /^\d+_\d+_\d+$/.test(value),
+  call: (value) => typeof value === 'string' && callShape.test(value),
   events: (value) => isFromTo(value, 1, maxEventsOfRow),
   earlier: (value) => isFromTo(value, 0, maxPackedMs),
 }
@@ -120,15 +122,13 @@ function requireHead(written: unknown): SegmentHead {
   if (typeof written === 'string' && (head?.['call'] === undefined || headFields.call(head['call']))) {
     return head as unknown as SegmentHead
   }
-  for (const name in head) if (!Object.hasOwn(headFields, name)) throw notHeld()
-  if (!isSound(head ?? {})) throw notHeld()
+  if (head?.['type'] === undefined) throw notHeld()
+  for (const name in head) {
+    if (!Object.hasOwn(headFields, name)) throw notHeld()
+    const field = head[name]
+    if (field !== undefined && !headFields[name as keyof SegmentHead](field)) throw notHeld()
+  }
   return head as unknown as SegmentHead
-}
-
-function isSound(head: Partial<Readonly<Record<string, unknown>>>): boolean {
-  return Object.entries(headFields).every(([name, is]) => {
-    return head[name] === undefined ? name !== 'type' : is(head[name])
-  })
 }
 
 function isFromTo(value: unknown, from: number, to: number): boolean {

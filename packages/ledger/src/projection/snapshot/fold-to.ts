@@ -9,6 +9,7 @@ import {
 } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { RunFold, isSuspended } from '@tallystick/core/machine'
+import { eachEvent } from '../../read/checked-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { snapshotPlaces, Snapshots } from './snapshots.ts'
 
@@ -109,10 +110,10 @@ export async function foldStoredRun(
   const fold = new MeasuredFold(begun, plan)
   const fromSeq = Math.min(fold.begunSeq, onEventAfter) + 1
   try {
-    for await (const event of ledger.read(runId, { fromSeq, toSeq })) {
+    await eachEvent(ledger.read(runId, { fromSeq, toSeq }), (event) => {
       snapshots?.handle(event)
       fold.take(event)
-    }
+    })
   } catch (error) {
     // A forged snapshot costs only time.
     if (begun === undefined || plan.onEvent) throw error

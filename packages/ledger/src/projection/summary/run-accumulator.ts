@@ -1,5 +1,5 @@
 import type { RunId, RuntimeEvent, Usage } from '@tallystick/core'
-import type { ModelRef } from '@tallystick/core/vocabulary'
+import type { EventType, ModelRef } from '@tallystick/core/vocabulary'
 import { countedCalls, type CallCount } from './call-counts.ts'
 import { addAmounts, amountsOf, type Amounts } from '../tables/amounts.ts'
 
@@ -63,6 +63,13 @@ const nothingAccumulated: AccumulatedRun = {
   settled: [],
 }
 
+/** The types of events that anything is accumulated of. */
+const accumulatedTypes: ReadonlySet<string> = new Set<EventType>([
+  ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
+  ...(['model_call_started', 'usage_updated', 'compaction_started', 'context_compacted'] as const),
+  'run_finished',
+])
+
 /**
  * Accumulates what a run's events say, in order. What its child runs took is theirs, and what a fork shares with the
  * other run was taken by that one.
@@ -79,6 +86,7 @@ export class RunAccumulator {
   }
 
   add(event: RuntimeEvent): void {
+    if (!accumulatedTypes.has(event.type)) return
     this.#addAgents(event)
     this.#addEndings(event)
     if (event.seq > this.#run.sharedSeq) this.#addModelCall(event)
@@ -144,7 +152,7 @@ export class RunAccumulator {
     this.#run = {
       ...this.#run,
       open: open.filter((call) => !isFinal(call)),
-      settled: mergeLines([...settled, ...final.map(exportedLine)]),
+      settled: final.map(exportedLine).reduce(withLine, settled),
     }
   }
 }
@@ -163,17 +171,32 @@ export function spendingKey({ hour, agent, model }: Pick<SpendingLine, 'hour' | 
   return JSON.stringify([hour, agent, model.provider, model.api, model.modelId])
 }
 
+/** The lines with one more; the amounts of a line of the same hour, agent and model are added up in its place. */
+function withLine(lines: readonly SpendingLine[], line: SpendingLine): readonly SpendingLine[] {
+  const { hour, agent } = line
+  const { provider, api, modelId } = line.model
+  const place = lines.findLastIndex(
+    (each) =>
+      each.hour === hour &&
+      each.agent === agent &&
+      each.model.provider === provider &&
+      each.model.api === api &&
+      each.model.modelId === modelId,
+  )
+  const before = lines[place]
+  return before ? lines.with(place, added(before, line)) : [...lines, line]
+}
+
+function added(before: SpendingLine, line: SpendingLine): SpendingLine {
+  return { ...line, calls: before.calls + line.calls, amounts: addAmounts(before.amounts, line.amounts) }
+}
+
 function mergeLines(lines: readonly SpendingLine[]): readonly SpendingLine[] {
   const merged = new Map<string, SpendingLine>()
   for (const line of lines) {
     const key = spendingKey(line)
     const before = merged.get(key)
-    merged.set(
-      key,
-      before
-        ? { ...line, calls: before.calls + line.calls, amounts: addAmounts(before.amounts, line.amounts) }
-        : line,
-    )
+    merged.set(key, before ? added(before, line) : line)
   }
   return [...merged.values()]
 }

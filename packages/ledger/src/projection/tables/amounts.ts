@@ -62,9 +62,9 @@ export function amountsOf(usage: Usage, costUsd: number | undefined): Amounts {
 
 /** Amounts with others on top of them, or with those taken off (`sign` -1). */
 export function addAmounts(to: Amounts, more: Amounts, sign: 1 | -1 = 1): Amounts {
-  return Object.fromEntries(
-    amountColumns.map((column) => [column, to[column] + sign * more[column]]),
-  ) as unknown as Amounts
+  const sum: { -readonly [Column in AmountColumn]: number } = { ...noAmounts }
+  for (const column of amountColumns) sum[column] = to[column] + sign * more[column]
+  return sum
 }
 
 /** Returns the tokens of amounts. An unreported kind is unknown, not 0. */

@@ -13,29 +13,38 @@ const result = places.start - 1
  * stores compute the same for rows that have the name of their fact.
  */
 export function factNumberOf(event: RuntimeEvent): number | undefined {
-  if (event.type === 'tool_result') return numberOf(shortCallId(event.runId, event.toolCallId), result)
+  if (event.type === 'tool_result') return numberOf(event, result)
   if (event.type !== 'tool_started' || !isStart(event.attempt)) return undefined
-  return numberOf(shortCallId(event.runId, event.toolCallId), event.attempt)
+  return numberOf(event, event.attempt)
 }
 
 function isStart(attempt: number): boolean {
   return Number.isInteger(attempt) && attempt >= 0 && attempt < result
 }
 
-function numberOf(call: string | undefined, start: number): number | undefined {
-  if (call === undefined) return undefined
-  const [turn = NaN, attempt = NaN, ordinal = NaN] = call.split('_').map(Number)
+type OfCall = { readonly runId: string; readonly toolCallId: string }
+
+function numberOf({ runId, toolCallId }: OfCall, start: number): number | undefined {
+  const parts = partsOf(runId, toolCallId)
+  if (parts === undefined) return undefined
+  const [turn, attempt, ordinal] = [Number(parts[2]), Number(parts[3]), Number(parts[4])]
   const isWithin = turn < places.turn && attempt < places.attempt && ordinal < places.ordinal
   if (!isWithin) return undefined
   return ((turn * places.attempt + attempt) * places.ordinal + ordinal) * places.start + start
 }
 
-const callShape = /^call_([0-9a-f]{32})_((?:0|[1-9]\d*)_(?:0|[1-9]\d*)_(?:0|[1-9]\d*))$/
+const callShape = /^call_([0-9a-f]{32})_(0|[1-9]\d*)_(0|[1-9]\d*)_(0|[1-9]\d*)$/
+
+/** The parts of the id of a call, from the second on its turn, attempt and ordinal; `undefined` where it is no call of this run. */
+function partsOf(runId: string, toolCallId: string): RegExpExecArray | undefined {
+  const parts = callShape.exec(toolCallId)
+  return parts !== null && parts[1] === hexOfRun(runId) ? parts : undefined
+}
 
 /** The turn, attempt and ordinal in the id of a call; `undefined` where it is no call of this run. */
 export function shortCallId(runId: string, toolCallId: string): string | undefined {
-  const [, run, short] = callShape.exec(toolCallId) ?? []
-  return run !== undefined && run === hexOfRun(runId) ? short : undefined
+  const parts = partsOf(runId, toolCallId)
+  return parts && `${parts[2]}_${parts[3]}_${parts[4]}`
 }
 
 /** The id of a call of a run by its turn, attempt and ordinal. */

@@ -1,5 +1,15 @@
 import { hash } from 'node:crypto'
-import { isGone, lineOfGone, openedBody, segmentLines, type SegmentLines } from './several-form.ts'
+import {
+  comma,
+  isGone,
+  isWholeSeveral,
+  isWholeTail,
+  lineOfGone,
+  newLine,
+  openedBody,
+  segmentLines,
+  type SegmentLines,
+} from './several-form.ts'
 
 /** First byte of the hashed bytes, different from those of links, seals and removals. */
 const saltTag = 4
@@ -25,7 +35,43 @@ export interface SeveralPayload {
  * What the link of a row of segments covers in the place of a commitment: its first line, and the commitment to each
  * segment. `undefined` where the payload is not written as one of segments is.
  */
-export function severalCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined {
+export function severalCommitment(payload: SeveralPayload): Uint8Array | undefined {
+  return wholeCommitment(payload) ?? linesCommitment(payload)
+}
+
+/**
+ * The same for nearly all payloads: all segments are there, and the first line is long enough. Each line is hashed where it
+ * is in a copy of the body, its tag and salt written over what comes before it. `undefined` of others.
+ */
+function wholeCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined {
+  if (!isWholeSeveral(body)) return undefined
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const headsEnd = bytes.indexOf(newLine)
+  if (headsEnd <= saltBytes) return undefined
+  const room = body.length <= scratch.length ? scratch : Buffer.allocUnsafe(body.length)
+  room.set(body, 0)
+  const salts = new SegmentSalts(salt)
+  let digests = ''
+  for (let [start, index] = [headsEnd + 1, 0]; ; index++) {
+    const end = bytes.indexOf(newLine, start)
+    if (end === -1) return undefined
+    const hasNext = body[end - 1] === comma
+    const place = start - saltBytes - 1
+    room[place] = segmentTag
+    salts.write(index, room, place + 1)
+    const length = (hasNext ? end - 1 : end) - place
+    digests += hash('sha256', new Uint8Array(room.buffer, room.byteOffset + place, length), 'binary')
+    start = end + 1
+    if (hasNext) continue
+    if (!isWholeTail(body, start)) return undefined
+    const commitment = Buffer.allocUnsafe(headsEnd + digests.length)
+    commitment.set(bytes.subarray(0, headsEnd), 0)
+    commitment.write(digests, headsEnd, 'latin1')
+    return commitment
+  }
+}
+
+function linesCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined {
   const lines = segmentLines(body)
   if (lines === undefined) return undefined
   if (lines.opened && Buffer.compare(salt, noSalt) !== 0) return undefined
@@ -37,7 +83,7 @@ export function severalCommitment({ salt, body }: SeveralPayload): Uint8Array | 
     const place = heads.length + digestBytes * index
     const opened = lines.opened?.[index] ?? ''
     if (lines.opened && isGone(line)) commitment.write(opened, place, 'hex')
-    else commitment.write(segmentCommitment(salts?.at(index) ?? opened, line), place, 'binary')
+    else commitment.write(segmentCommitment(salts?.at(index) ?? opened, line), place, 'latin1')
   }
   return commitment
 }
@@ -59,7 +105,8 @@ function segmentCommitment(salt: Uint8Array | string, line: Uint8Array): string 
  */
 class SegmentSalts {
   readonly #bytes = Buffer.alloc(1 + saltBytes + 1, saltTag)
-  #digest: Buffer = Buffer.alloc(0)
+  /** As a text of bytes. */
+  #digest = ''
   #block = -1
 
   constructor(salt: Uint8Array) {
@@ -67,14 +114,20 @@ class SegmentSalts {
   }
 
   at(index: number): Uint8Array {
+    const salt = new Uint8Array(saltBytes)
+    this.write(index, salt, 0)
+    return salt
+  }
+
+  write(index: number, bytes: Uint8Array, place: number): void {
     const block = Math.floor(index / saltsOfDigest)
     if (block !== this.#block) {
       this.#bytes[1 + saltBytes] = block
-      this.#digest = Buffer.from(hash('sha512', this.#bytes, 'binary'), 'binary')
+      this.#digest = hash('sha512', this.#bytes, 'binary')
       this.#block = block
     }
-    const place = saltBytes * (index % saltsOfDigest)
-    return this.#digest.subarray(place, place + saltBytes)
+    const from = saltBytes * (index % saltsOfDigest)
+    for (let at = 0; at < saltBytes; at++) bytes[place + at] = this.#digest.charCodeAt(from + at)
   }
 }
 

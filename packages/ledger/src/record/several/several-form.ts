@@ -43,8 +43,9 @@ export interface SegmentLines {
   readonly opened?: readonly string[]
 }
 
-const newLine = 0x0a
-const comma = 0x2c
+/** What divides the lines of a body: each segment but the last has a comma at its end. */
+export const newLine = 0x0a
+export const comma = 0x2c
 const letterH = 0x68
 const goneLine = 'null'
 const goneBytes: Uint8Array = Buffer.from(goneLine)
@@ -104,6 +105,11 @@ export function isPlainSeveral(body: Uint8Array): boolean {
 /** Whether no segment of a body was taken away. */
 export function isWholeSeveral(body: Uint8Array): boolean {
   return body[body.length - wholeTail.length - 1] === newLine
+}
+
+/** Whether what follows the last line of a body is the end of one of which no segment was taken away. */
+export function isWholeTail(body: Uint8Array, place: number): boolean {
+  return body.length === place + 2 && body[place] === wholeTail[0] && body[place + 1] === wholeTail[1]
 }
 
 /** The lines of a body; `undefined` where it is not written as bodies of several segments are. */
