@@ -6,11 +6,9 @@ import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
-import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import { isUnreadInbox } from '../../memory-ledger/append-rules.ts'
+import { emptyHead, isUnreadInbox } from '../../memory-ledger/append-rules.ts'
 import { withWayOn } from '../agent/code-fault.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'
@@ -24,6 +22,7 @@ import { steadyClock, type SteadyClock } from './steady-clock.ts'
 import { ToolsOfTurn } from './tools-of-turn.ts'
 import { TurnPreparation } from './turn-preparation.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
+import { raiseEpoch, requireLast, requireOwnEpoch } from './writer-epoch.ts'
 
 type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
 
@@ -44,7 +43,7 @@ export class RunLoop {
   readonly #inbox: RunInbox
   readonly #unrecordedResume = new UnrecordedResume()
   /** Of the writer that this loop is. */
-  epoch = 1
+  epoch: number = emptyHead.epoch
   /** Whether this loop is, or was, the writer of the run. */
   isWriter = false
   #state: RunState | undefined
@@ -98,7 +97,7 @@ export class RunLoop {
   /** Makes a fork of its first events, all at once, and drives it. Returns the state in which it stops. */
   async fork(events: readonly RuntimeEvent[]): Promise<RunState> {
     const { parts, runId } = this.#drive
-    await parts.ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+    await parts.ledger.append(runId, { expectedSeq: 0, epoch: this.epoch }, events, { durability: 'barrier' })
     return await this.resume(false)
   }
 
@@ -114,10 +113,10 @@ export class RunLoop {
     if (found.phase === 'done') return found
     this.#drive = await withFoundContext(found, this.#drive)
     requireDrivable(found, this.#drive)
-    this.epoch = (await parts.ledger.acquire(runId)).epoch
+    this.epoch = await raiseEpoch(parts.ledger, runId)
     this.isWriter = true
     const state = await this.#load()
-    if (state.epoch > this.epoch) throw overtaken(runId, state.epoch)
+    requireOwnEpoch(state, this.epoch)
     if (state.phase === 'done') return state
     this.#unrecordedResume.begin(state, this.#drive)
     return await this.#run()
@@ -328,22 +327,4 @@ function joined(first: EventBatch, { events, refusals, ...second }: EventBatch):
     events: [...first.events, ...events],
     refusals: [...first.refusals, ...refusals],
   }
-}
-
-/**
- * Refuses to stop where another writer has recorded more: it may have consumed the inbox that this one found empty, so
- * the state after `seq` is not the last. Throws a `LedgerConflictError` of kind `epoch`.
- */
-async function requireLast(ledger: Ledger, runId: RunId, seq: number): Promise<void> {
-  const head = await ledger.head(runId)
-  if (head && head.seq > seq) throw overtaken(runId, head.epoch)
-}
-
-/** Another process took the run over in the same moment, and writes it now. */
-function overtaken(runId: RunId, epoch: number): LedgerConflictError {
-  return new LedgerConflictError(
-    'epoch',
-    `Another process took run ${runId} over (epoch ${epoch}) while this one did, and drives it now. Nothing was ` +
-      `written here; load the run with resume() and look before you continue.`,
-  )
 }

@@ -1,0 +1,40 @@
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+
+/**
+ * THE EPOCH OF A WRITER: each process that takes a run over raises it, and signs every append with it. Every ledger
+ * refuses an append of an older epoch (`requireHead` of its append rules), so two processes never write one run.
+ */
+
+/** Takes a run over: from here on no writer before this one can append to it. Returns the epoch of this one. */
+export async function raiseEpoch(ledger: Ledger, runId: RunId): Promise<number> {
+  return (await ledger.acquire(runId)).epoch
+}
+
+/**
+ * Refuses to drive a run whose events say that another writer has raised the epoch further since. Throws a
+ * `LedgerConflictError` of kind `epoch`.
+ */
+export function requireOwnEpoch({ runId, epoch }: RunState, own: number): void {
+  if (epoch > own) throw overtaken(runId, epoch)
+}
+
+/**
+ * Refuses to stop where another writer has recorded more: it may have consumed the inbox that this one found empty, so
+ * the state after `seq` is not the last. Throws a `LedgerConflictError` of kind `epoch`.
+ */
+export async function requireLast(ledger: Ledger, runId: RunId, seq: number): Promise<void> {
+  const head = await ledger.head(runId)
+  if (head && head.seq > seq) throw overtaken(runId, head.epoch)
+}
+
+/** Another process took the run over in the same moment, and writes it now. */
+function overtaken(runId: RunId, epoch: number): LedgerConflictError {
+  return new LedgerConflictError(
+    'epoch',
+    `Another process took run ${runId} over (epoch ${epoch}) while this one did, and drives it now. Nothing was ` +
+      `written here; load the run with resume() and look before you continue.`,
+  )
+}
