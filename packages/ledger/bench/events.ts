@@ -45,7 +45,7 @@ export function asRun(events: readonly RuntimeEvent[], ordinal: number): readonl
 export function rowsOf(events: readonly RuntimeEvent[]): readonly LinkedRow[] {
   return linkRows(
     genesisHash,
-    events.map((event) => ({ events: [event], isSeveral: false, bytes: bodyBytes(event) })),
+    events.map((event) => ({ events: [event], bytes: bodyBytes(event) })),
   )
 }
 

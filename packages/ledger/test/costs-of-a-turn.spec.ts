@@ -31,7 +31,6 @@ const costs = {
     'insert fact': 2,
     'insert payload': 2,
     'select run': 2,
-    'select sqlite_sequence': 2,
     'update run': 2,
   },
   /** The model is slower than the disk, and no delta waits for others: the ledger is at rest before the next signal arrives. */
@@ -48,7 +47,6 @@ const costs = {
     'insert payload': 26,
     'pragma synchronous': 2,
     'select run': 26,
-    'select sqlite_sequence': 26,
     'select total_changes()': 2,
     'update run': 26,
   },

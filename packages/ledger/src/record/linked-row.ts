@@ -5,7 +5,8 @@ import { type StoredRow } from './stored-row.ts'
 import { newSalt } from './salts.ts'
 import { envelopeNames, segmentEnvelopeOf, severalEnvelopeOf, type RowEnvelope } from './envelope.ts'
 import { factNumberOf } from './several/fact-number.ts'
-import { severalCommitment, type SeveralPayload } from './several/segment-commitments.ts'
+import { commitmentOfLines } from './several/segment-commitments.ts'
+import type { SegmentLines } from './several/several-form.ts'
 
 /** A row with all that a store keeps of it but its place. */
 export interface LinkedRow {
@@ -24,9 +25,9 @@ export interface LinkedRow {
 /** The events of a row, and what they say, as bytes. */
 export interface UnlinkedRow {
   readonly events: readonly RuntimeEvent[]
-  /** Whether they are in several segments. */
-  readonly isSeveral: boolean
   readonly bytes: Uint8Array
+  /** The lines of the bytes, where they hold several segments. */
+  readonly lines?: SegmentLines
 }
 
 const noCommitment: Uint8Array = new Uint8Array()
@@ -35,28 +36,32 @@ const noCommitment: Uint8Array = new Uint8Array()
 export function linkRows(previousHash: Uint8Array, rows: readonly UnlinkedRow[]): readonly LinkedRow[] {
   let hash = previousHash
   return rows.map((row) => {
-    const { events, isSeveral, bytes: body } = row
+    const { events, bytes: body, lines } = row
     const salt = newSalt()
     const envelope = envelopeOfRow(row)
-    const commitment = isSeveral ? requireCommitment({ salt, body }) : commitmentOf(salt, body)
+    const commitment = lines ? commitmentOfLines(salt, lines) : commitmentOf(salt, body)
     hash = linkHash(hash, envelope, commitment)
-    const onceKey = isSeveral ? undefined : onceKeyOf(events[0] as RuntimeEvent)
+    const onceKey = lines ? undefined : onceKeyOf(events[0] as RuntimeEvent)
     // A row that names its fact has it stated by a trigger of the store.
-    const facts = isSeveral ? events.flatMap((event) => factNumberOf(event) ?? []) : []
-    const bodyCommit = isSeveral ? noCommitment : commitment
+    const facts = lines ? factsOf(events) : noFacts
+    const bodyCommit = lines ? noCommitment : commitment
     return { events, envelope, onceKey, facts, salt, body, bodyCommit, hash }
   })
 }
 
-function requireCommitment(payload: SeveralPayload): Uint8Array {
-  const commitment = severalCommitment(payload)
-  if (commitment === undefined)
-    throw new Error('The bytes of a row with segments were laid together wrongly.')
-  return commitment
+const noFacts: readonly number[] = []
+
+function factsOf(events: readonly RuntimeEvent[]): readonly number[] {
+  const facts: number[] = []
+  for (const event of events) {
+    const number = factNumberOf(event)
+    if (number !== undefined) facts.push(number)
+  }
+  return facts
 }
 
-function envelopeOfRow({ events, isSeveral }: UnlinkedRow): RowEnvelope {
-  return isSeveral ? severalEnvelopeOf(events) : segmentEnvelopeOf(events)
+function envelopeOfRow({ events, lines }: UnlinkedRow): RowEnvelope {
+  return lines ? severalEnvelopeOf(events) : segmentEnvelopeOf(events)
 }
 
 /** Whether what is stored are these very events: then only the acknowledgement of their append was lost. */

@@ -47,11 +47,8 @@ export class StoreAccess {
     }
     const files = new OpenFiles(database, path)
     this.#store = openStore(opened, {
-      admit: (durability) => requireSameFor(durability, files),
-      committed: (durability) => {
-        requireSameFor(durability, files)
-        this.#log.committed()
-      },
+      admit: (durability) => void requireSameFor(durability, files),
+      committed: (durability) => this.#log.committed(requireSameFor(durability, files)),
     })
     // Every use of the ledger gets the error; there may be no use.
     this.#store.catch(() => undefined)
@@ -127,8 +124,8 @@ export class StoreAccess {
 }
 
 /** What is lazy may be lost until a barrier, so only barriers have to find the files in their places. */
-function requireSameFor(durability: Durability, files: OpenFiles): void {
-  if (durability === 'barrier') files.requireSame()
+function requireSameFor(durability: Durability, files: OpenFiles): number | undefined {
+  return durability === 'barrier' ? files.requireSame() : undefined
 }
 
 async function openStore(

@@ -35,6 +35,6 @@ export function withSegments(
   })
   return severalBody(
     forged.map(({ head }) => head),
-    forged.map(({ text }) => Buffer.from(text)),
-  )
+    forged.map(({ text }) => text),
+  ).bytes
 }

@@ -7,5 +7,5 @@ export function ownRows(
   events: readonly RuntimeEvent[],
   bytesOf: (event: RuntimeEvent) => Uint8Array = bodyBytes,
 ): readonly UnlinkedRow[] {
-  return events.map((event) => ({ events: [event], isSeveral: false, bytes: bytesOf(event) }))
+  return events.map((event) => ({ events: [event], bytes: bytesOf(event) }))
 }

@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { canonicalJson, type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { envelopeOf, maxEventsOfRow, type SegmentEnvelope } from '../../record/envelope.ts'
 
 /** Deltas that differ from their neighbours in nothing but their text, number and time. */
@@ -22,45 +22,44 @@ export function groupsOf(events: readonly RuntimeEvent[]): readonly (readonly Ru
   let row: RuntimeEvent[] = []
   let characters = 0
   for (const event of events) {
-    const length = textOf(event)?.length ?? 0
-    if (characters + length <= maxPackedCharacters && isNextOf(row, event)) {
+    // The text of what may be packed; of the first of a row it is none where no other can be packed with it.
+    const length = packedTypes.has(event.type) ? textOf(event)?.length : undefined
+    if (length !== undefined && characters + length <= maxPackedCharacters && isNextOf(row, event)) {
       row.push(event)
       characters += length
     } else {
       row = [event]
-      characters = length
+      characters = length ?? Infinity
       rows.push(row)
     }
   }
   return rows
 }
 
+/** Whether a delta may be packed with those of a row, as far as their texts are not concerned. */
 function isNextOf(row: readonly RuntimeEvent[], event: RuntimeEvent): boolean {
   const [first, last] = [row[0], row.at(-1)]
   if (first === undefined || last === undefined || row.length >= maxEventsOfRow) return false
   return (
-    packedTypes.has(event.type) &&
     event.seq === last.seq + 1 &&
     event.at >= last.at &&
     event.at - first.at <= maxPackedMs &&
-    textOf(event) !== undefined &&
-    textOf(first) !== undefined &&
     hasSameFields(last, event)
   )
 }
 
 /** Whether two events say the same, but for their number, time and text. */
 function hasSameFields(left: RuntimeEvent, right: RuntimeEvent): boolean {
-  const [before, after] = [left, right] as unknown as readonly Readonly<Record<string, unknown>>[]
-  let names = 0
-  for (const name in before) if (Object.hasOwn(before, name)) names++
-  for (const name in after) {
-    if (!Object.hasOwn(after, name)) continue
-    names--
-    if (name !== 'seq' && name !== 'at' && name !== 'text' && before?.[name] !== after[name]) return false
+  const [before, after] = [left, right] as unknown as readonly [Fields, Fields]
+  const names = Object.keys(after)
+  if (Object.keys(before).length !== names.length) return false
+  for (const name of names) {
+    if (name !== 'seq' && name !== 'at' && name !== 'text' && before[name] !== after[name]) return false
   }
-  return names === 0
+  return true
 }
+
+type Fields = Readonly<Record<string, unknown>>
 
 function textOf(event: RuntimeEvent): string | undefined {
   return 'text' in event && typeof event.text === 'string' ? event.text : undefined
@@ -75,12 +74,12 @@ interface PackedBody {
   readonly text: readonly string[]
 }
 
-/** The canonical text of packed deltas. `body` is all of the first event that is not envelope. */
-export function packedText(events: readonly RuntimeEvent[], { text: _text, ...same }: JsonObject): string {
+/** The canonical text of packed deltas. `same` is that of what they have alike. */
+export function packedText(events: readonly RuntimeEvent[], same: string): string {
   const lastAt = events.at(-1)?.at ?? 0
   const isOneTime = events[0]?.at === lastAt
   const earlier = isOneTime ? '' : `"earlier":${JSON.stringify(events.map(({ at }) => lastAt - at))},`
-  return `{${earlier}"same":${canonicalJson(same)},"text":${JSON.stringify(events.map(textOf))}}`
+  return `{${earlier}"same":${same},"text":${JSON.stringify(events.map(textOf))}}`
 }
 
 /** Packed deltas, from the value of their body. Throws where the body is no such value. */

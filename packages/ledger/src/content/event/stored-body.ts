@@ -13,6 +13,7 @@ import {
   type Referred,
 } from '../payload/externalized-payload.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
+import { BodyFields } from './body-fields.ts'
 import { packedText } from './packed-deltas.ts'
 import { storedHistory, type StoredHistory } from '../payload/stored-history.ts'
 
@@ -24,12 +25,23 @@ export interface StoredContent {
 }
 
 /** What an event says, as a store keeps it. */
-export interface StoredBody {
+export interface StoredBody extends Elsewhere {
   readonly bytes: Uint8Array
-  /** Contents that the bytes refer to. A store that has one already need not write it again. */
+}
+
+/** What an event says, before it is laid into a row: text, unless it is sealed. */
+export interface WrittenBody extends Elsewhere {
+  readonly written: string | Uint8Array
+  /** The bytes that it takes in a row of its own. */
+  readonly length: number
+}
+
+/** What a store keeps of an event beside its body. */
+interface Elsewhere {
+  /** Contents that the body refers to. A store that has one already need not write it again. */
   readonly contents: readonly StoredContent[]
-  /** What the run begins with, by whose name the bytes refer to it. A store keeps of it what it has not got yet. */
-  readonly history?: StoredHistory
+  /** What the run begins with, by whose name the body refers to it. A store keeps of it what it has not got yet. */
+  readonly history?: StoredHistory | undefined
 }
 
 /**
@@ -55,30 +67,61 @@ export function isPlain(body: Uint8Array): boolean {
  * sealer is given. The same event gives the same bytes. A `ConfigurationError` where JSON cannot carry it.
  */
 export function storedBody(event: RuntimeEvent, sealer?: Sealer): StoredBody {
-  if (event.type === 'history_carried' && event.messages.length > 0) return carriedBody(event, sealer)
-  const body = bodyOf(event)
-  const text = storableText(body, subjectOf(event))
-  const { plain, contents } = withoutLarge(body, text, sealer)
-  return { bytes: sealer ? sealed([event], plain, sealer) : plain, contents }
+  const { written, contents, history } = writtenBody([event], sealer)
+  return { bytes: bytesOf(written), contents, history }
 }
 
-/** What one event says, or several neighbouring deltas together, as bytes. */
-export function storedGroupBody(events: readonly RuntimeEvent[], sealer?: Sealer): StoredBody {
-  const first = events[0] as RuntimeEvent
-  if (events.length === 1) return storedBody(first, sealer)
-  const body = bodyOf(first)
-  storableText(body, subjectOf(first))
-  const plain = Buffer.from(packedText(events, body))
-  return { bytes: sealer ? sealed(events, plain, sealer) : plain, contents: [] }
+/** What a body is as bytes. */
+export function bytesOf(written: string | Uint8Array): Uint8Array {
+  return typeof written === 'string' ? Buffer.from(written) : written
 }
 
-function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): StoredBody {
+/** What one event says, or several neighbouring deltas together. */
+export function writtenBody(events: readonly RuntimeEvent[], sealer?: Sealer): WrittenBody {
+  const [first] = events as readonly [RuntimeEvent]
+  if (events.length > 1) {
+    return written(events, packedText(events, textOfBody(first, fieldsOfPacked)), { contents: none }, sealer)
+  }
+  if (first.type === 'history_carried' && first.messages.length > 0) return carriedBody(first, sealer)
+  const { plain, contents } = withoutLarge(first, textOfBody(first, fieldsOfBody), sealer)
+  return written(events, plain, { contents }, sealer)
+}
+
+const none: readonly StoredContent[] = []
+
+function written(
+  events: readonly RuntimeEvent[],
+  plain: string,
+  { contents, history }: Elsewhere,
+  sealer: Sealer | undefined,
+): WrittenBody {
+  const body = sealer ? sealed(events, Buffer.from(plain), sealer) : plain
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
+  return { written: body, length, contents, history }
+}
+
+function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): WrittenBody {
   const subject = subjectOf(event)
   const history = storedHistory(event.messages, { subject, sealer })
   const rest = bodyOf({ ...event, messages: [] })
   storableText(rest, subject)
-  const plain = Buffer.from(referringText(rest, { references: [], history: history.name }))
-  return { bytes: sealer ? sealed([event], plain, sealer) : plain, contents: [], history }
+  const plain = referringText(rest, { references: [], history: history.name })
+  return written([event], plain, { contents: none, history }, sealer)
+}
+
+const fieldsOfBody = new BodyFields()
+/** What packed deltas have alike. */
+const fieldsOfPacked = new BodyFields(['text'])
+
+/** The canonical text of a body, or of a part of it; a `ConfigurationError` where JSON cannot carry it. */
+function textOfBody(event: RuntimeEvent, fields: BodyFields): string {
+  try {
+    return fields.textOf(event)
+  } catch (error) {
+    // This names the event and the place in it.
+    storableText(bodyOf(event), subjectOf(event))
+    throw error
+  }
 }
 
 function subjectOf({ seq, type, runId }: RuntimeEvent): string {
@@ -93,13 +136,13 @@ function bodyOf(event: RuntimeEvent): JsonObject {
 }
 
 function withoutLarge(
-  body: JsonObject,
+  event: RuntimeEvent,
   text: string,
   sealer: Sealer | undefined,
-): { readonly plain: Uint8Array; readonly contents: readonly StoredContent[] } {
-  const whole = { plain: Buffer.from(text), contents: [] }
+): { readonly plain: string; readonly contents: readonly StoredContent[] } {
+  const whole = { plain: text, contents: none }
   if (text.length * 3 < largeBytesMin) return whole
-  const { body: rest, large } = externalizedPayload(body)
+  const { body: rest, large } = externalizedPayload(bodyOf(event))
   if (large.length === 0) return whole
   const contents = large.map(({ text: content }) => {
     const bytes = Buffer.from(content)
@@ -107,7 +150,7 @@ function withoutLarge(
     return { digest: digestOf(stored), bytes: stored }
   })
   const references = large.map(({ path }, index) => ({ path, digest: contents[index]?.digest ?? '' }))
-  return { plain: Buffer.from(referringText(rest, { references })), contents }
+  return { plain: referringText(rest, { references }), contents }
 }
 
 /** SHA-256 of bytes as they are stored, in hex. */
@@ -174,7 +217,7 @@ export function referredIn(text: string): Referred {
 }
 
 /** Where the externalized parts of bodies are stored. */
-export interface Elsewhere {
+export interface ExternalizedParts {
   /** The bytes under a digest, as they are stored. */
   content(digest: string): Uint8Array | undefined
   /** The messages under the name of a history. Throws where they are not what was written. */
@@ -184,7 +227,7 @@ export interface Elsewhere {
 /** The body as it was said. */
 export function restoredBody(
   { text, sealed: isSealed }: Extract<DecodedBody, { readonly text: string }>,
-  elsewhere: Elsewhere,
+  elsewhere: ExternalizedParts,
   sealer: Sealer | undefined,
 ): JsonObject {
   if (!text.startsWith('[')) return JSON.parse(text) as JsonObject

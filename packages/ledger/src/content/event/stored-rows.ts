@@ -8,7 +8,7 @@ import type { StoredRow } from '../../record/stored-row.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
 import { groupsOf, maxPackedMs } from './packed-deltas.ts'
 import { isSharedType } from './shared-types.ts'
-import { storedGroupBody, type StoredBody } from './stored-body.ts'
+import { bytesOf, writtenBody, type StoredBody, type WrittenBody } from './stored-body.ts'
 
 /** What the segments of one row have at most, in bytes: a reader of one event reads them all. */
 const maxSegmentsBytes = 32 * 1024
@@ -21,7 +21,7 @@ interface Group {
   readonly events: readonly RuntimeEvent[]
   readonly first: RuntimeEvent
   readonly last: RuntimeEvent
-  readonly body: StoredBody
+  readonly body: WrittenBody
   /** Whether it may share a row; else it has one of its own. */
   readonly isShared: boolean
 }
@@ -38,7 +38,7 @@ export function storableRows(events: readonly RuntimeEvent[], sealer?: Sealer): 
   let bytes = 0
   for (const grouped of groupsOf(events)) {
     const group = groupOf(grouped, sealer)
-    const length = group.body.bytes.length
+    const { length } = group.body
     if (bytes + length <= maxSegmentsBytes && isNextOf(row, group)) {
       row.push(group)
       bytes += length
@@ -52,7 +52,7 @@ export function storableRows(events: readonly RuntimeEvent[], sealer?: Sealer): 
 }
 
 function groupOf(events: readonly RuntimeEvent[], sealer: Sealer | undefined): Group {
-  const body = storedGroupBody(events, sealer)
+  const body = writtenBody(events, sealer)
   const [first, last] = [events[0] as RuntimeEvent, events.at(-1) as RuntimeEvent]
   return { events, first, last, body, isShared: isShared(first, body) }
 }
@@ -66,14 +66,14 @@ export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sea
   return row !== undefined && others.length === 0 && isStoredAs(stored, row)
 }
 
-function isShared(event: RuntimeEvent, { bytes, contents, history }: StoredBody): boolean {
+function isShared(event: RuntimeEvent, { length, contents, history }: WrittenBody): boolean {
   return (
     isSharedType(event.type) &&
     contents.length === 0 &&
     history === undefined &&
-    bytes.length <= maxSegmentsBytes &&
+    length <= maxSegmentsBytes &&
     isFoundByTurn(event) &&
-    (onceKeyOf(event) === undefined || factNumberOf(event) !== undefined)
+    (factNumberOf(event) !== undefined || onceKeyOf(event) === undefined)
   )
 }
 
@@ -95,19 +95,24 @@ function isNextOf(row: readonly Group[], next: Group): boolean {
 
 function rowOf(groups: readonly Group[], sealer: Sealer | undefined): StorableRow {
   const [only] = groups as readonly [Group]
-  if (groups.length === 1) return { ...only.body, events: only.events, isSeveral: false }
+  if (groups.length === 1) {
+    const { written, contents, history } = only.body
+    return { events: only.events, bytes: bytesOf(written), contents, history }
+  }
   const events = groups.flatMap((group) => group.events)
   const lastAt = events.at(-1)?.at ?? 0
-  const heads = groups.map((group) => headOf(group.events, lastAt))
-  // A sealed body is bytes, and a text within the row.
-  const segments = groups.map(({ body }) => {
-    return sealer ? Buffer.from(`"${Buffer.from(body.bytes).toString('base64')}"`) : body.bytes
-  })
-  return { events, isSeveral: true, bytes: severalBody(heads, segments, sealer?.id), contents: [] }
+  const heads = groups.map((group) => headOf(group, lastAt))
+  const segments = groups.map(({ body }) => segmentOf(body))
+  return { events, ...severalBody(heads, segments, sealer?.id), contents: [] }
 }
 
-function headOf(events: readonly RuntimeEvent[], lastAt: number): SegmentHead {
-  const { type, v, at, runId, toolCallId } = events.at(-1) as RuntimeEvent
+/** A sealed body is bytes, and a text within the row. */
+function segmentOf({ written }: WrittenBody): string {
+  return typeof written === 'string' ? written : `"${Buffer.from(written).toString('base64')}"`
+}
+
+function headOf({ events, last }: Group, lastAt: number): SegmentHead {
+  const { type, v, at, runId, toolCallId } = last
   const head: { -readonly [Field in keyof SegmentHead]: SegmentHead[Field] } = { type }
   if (v !== 1) head.v = v
   if (toolCallId !== undefined) head.call = shortCallId(runId, toolCallId) ?? ''

@@ -35,10 +35,21 @@ function numberOf({ runId, toolCallId }: OfCall, start: number): number | undefi
 
 const callShape = /^call_([0-9a-f]{32})_(0|[1-9]\d*)_(0|[1-9]\d*)_(0|[1-9]\d*)$/
 
+/** The call that was asked for last: an append asks several times for the same one. */
+let lastCall: OfCall & { readonly parts: RegExpExecArray | undefined } = {
+  runId: '',
+  toolCallId: '',
+  parts: undefined,
+}
+
 /** The parts of the id of a call, from the second on its turn, attempt and ordinal; `undefined` where it is no call of this run. */
 function partsOf(runId: string, toolCallId: string): RegExpExecArray | undefined {
-  const parts = callShape.exec(toolCallId)
-  return parts !== null && parts[1] === hexOfRun(runId) ? parts : undefined
+  if (toolCallId !== lastCall.toolCallId || runId !== lastCall.runId) {
+    const parts = callShape.exec(toolCallId)
+    const isOfRun = parts !== null && parts[1] === hexOfRun(runId)
+    lastCall = { runId, toolCallId, parts: isOfRun ? parts : undefined }
+  }
+  return lastCall.parts
 }
 
 /** The turn, attempt and ordinal in the id of a call; `undefined` where it is no call of this run. */

@@ -75,6 +75,11 @@ function linesCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined
   const lines = segmentLines(body)
   if (lines === undefined) return undefined
   if (lines.opened && Buffer.compare(salt, noSalt) !== 0) return undefined
+  return commitmentOfLines(salt, lines)
+}
+
+/** The same of lines that are known already. */
+export function commitmentOfLines(salt: Uint8Array, lines: SegmentLines): Uint8Array {
   const { heads, segments } = lines
   const commitment = Buffer.allocUnsafe(heads.length + digestBytes * segments.length)
   commitment.set(heads, 0)

@@ -49,19 +49,34 @@ export const comma = 0x2c
 const letterH = 0x68
 const goneLine = 'null'
 const goneBytes: Uint8Array = Buffer.from(goneLine)
-const wholeTail: Uint8Array = Buffer.from(']}')
+const wholeTail = ']}'
 const hexSalt = /^[0-9a-f]{32}$/
 const hexCommitment = /^[0-9a-f]{64}$/
 
-/** The bytes of a row's segments. `keyId` names the key that they are sealed with. */
+/** The bytes of a row's segments, and the lines in them. */
+export interface SeveralBody {
+  readonly bytes: Uint8Array
+  readonly lines: SegmentLines
+}
+
+/** Lays segments, each of them JSON without a line break, into one body. `keyId` names the key that they are sealed with. */
 export function severalBody(
   heads: readonly SegmentHead[],
-  segments: readonly Uint8Array[],
+  segments: readonly string[],
   keyId?: string,
-): Uint8Array {
+): SeveralBody {
   const key = keyId === undefined ? '' : `"key":${JSON.stringify(keyId)},`
-  const written = JSON.stringify(heads.map(writtenHead))
-  return joined(Buffer.from(`{${key}"heads":${written},"segments":[`), segments, wholeTail)
+  const head = `{${key}"heads":${JSON.stringify(heads.map(writtenHead))},"segments":[`
+  const bytes = Buffer.from(`${head}\n${segments.join(',\n')}\n${wholeTail}`)
+  const headEnd = Buffer.byteLength(head)
+  let start = headEnd + 1
+  const lines = segments.map((segment) => {
+    const end = start + Buffer.byteLength(segment)
+    const line = bytes.subarray(start, end)
+    start = end + 2
+    return line
+  })
+  return { bytes, lines: { heads: bytes.subarray(0, headEnd), segments: lines } }
 }
 
 /** Most heads say a type, and perhaps a call: they are written as one text. */
@@ -129,7 +144,7 @@ export function segmentLines(body: Uint8Array): SegmentLines | undefined {
   }
   const lines = { heads: bytes.subarray(0, headsEnd), segments }
   const tail = bytes.toString('utf8', start)
-  if (tail === ']}') return lines
+  if (tail === wholeTail) return lines
   const opened = openedOf(tail)
   return opened && isOpened(segments, opened) ? { ...lines, opened } : undefined
 }

@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from 'node:fs'
+import { realpathSync, statSync, type Stats } from 'node:fs'
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 
@@ -9,25 +9,25 @@ import type { Database } from 'better-sqlite3'
 export class OpenFiles {
   readonly #database: Database
   readonly #path: string
-  readonly #file: string | undefined
-  #log: string | undefined
+  readonly #file: Stats | undefined
+  #log: Stats | undefined
 
   constructor(database: Database, path: string) {
     this.#database = database
     this.#path = realpathSync(path)
-    this.#file = identityOf(this.#path)
-    this.#log = identityOf(`${this.#path}-wal`)
+    this.#file = lookAt(this.#path)
+    this.#log = lookAt(`${this.#path}-wal`)
   }
 
   /**
-   * Called before a transaction that has to be durable, and after it before it is acknowledged. Throws `LedgerUnavailableError` where the file or its log was
-   * removed, moved or replaced since it was opened.
+   * Called before a transaction that has to be durable, and after it before it is acknowledged: returns the bytes of the
+   * log. Throws `LedgerUnavailableError` where the file or its log was removed, moved or replaced since it was opened.
    */
-  requireSame(): void {
-    if (identityOf(this.#path) !== this.#file) throw this.#gone(this.#path)
-    const log = identityOf(`${this.#path}-wal`)
+  requireSame(): number {
+    if (!isSame(lookAt(this.#path), this.#file)) throw this.#gone(this.#path)
+    const log = lookAt(`${this.#path}-wal`)
     this.#log ??= log
-    if (log === this.#log) return
+    if (isSame(log, this.#log)) return log?.size ?? 0
     if (log === undefined) this.#rescue()
     throw this.#gone(`${this.#path}-wal`)
   }
@@ -50,8 +50,11 @@ export class OpenFiles {
   }
 }
 
-/** The identity of the file at a path. As long as we have it open, no other one gets its number. */
-function identityOf(path: string): string | undefined {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats && `${stats.dev} ${stats.ino}`
+function lookAt(path: string): Stats | undefined {
+  return statSync(path, { throwIfNoEntry: false })
+}
+
+/** Whether two looks found one file. As long as we have it open, no other one gets its number. */
+function isSame(left: Stats | undefined, right: Stats | undefined): boolean {
+  return left?.ino === right?.ino && left?.dev === right?.dev
 }

@@ -58,11 +58,10 @@ export class WalCheckpointer {
     this.#clock = clock
   }
 
-  /** Called after each commit. */
-  committed(): void {
+  /** Called after each commit; `bytes` is the size of the log. */
+  committed(bytes: number = this.#bytes()): void {
     this.#writtenAt = this.#clock.now()
     this.#cancel ??= this.#clock.schedule(idleMs, () => this.#whenIdle())
-    const bytes = this.#bytes()
     if (bytes <= this.#bytesAllowed) return
     const waits = bytes > this.#bytesEndured
     if (this.#cut(waits ? patienceMs : 0)) return this.#begunAnew()

@@ -33,13 +33,18 @@ export function prepareFor<Input extends object>(
   return <Row>(build: (parameter: Parameter<Input>) => Compilable<Row>) => {
     const { sql, parameters } = build((name) => new Placeholder(name) as Input[typeof name]).compile()
     const statement = database.prepare<unknown[], Row>(sql)
-    const bind = (input: Input): unknown[] =>
-      parameters.map((value) => (value instanceof Placeholder ? input[value.name as keyof Input] : value))
+    const bind = (input: Input): unknown[] => {
+      const values: unknown[] = []
+      for (const value of parameters) {
+        values.push(value instanceof Placeholder ? input[value.name as keyof Input] : value)
+      }
+      return values
+    }
     return {
-      run: (input) => statement.run(...bind(input)),
-      get: (input) => statement.get(...bind(input)),
-      all: (input) => statement.all(...bind(input)),
-      iterate: (input) => statement.iterate(...bind(input)),
+      run: (input) => statement.run(bind(input)),
+      get: (input) => statement.get(bind(input)),
+      all: (input) => statement.all(bind(input)),
+      iterate: (input) => statement.iterate(bind(input)),
     }
   }
 }

@@ -25,7 +25,8 @@ export type MovedHead = Pick<RunTable, 'run_id' | 'head_seq' | 'head_hash' | 'ep
 
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {
-  /** The last place that was given to an event. */
+  /** The row of a run, and the last place that was given to an event. */
+  readonly runAndLastPlace: PreparedQuery<OfRun, Selectable<RunTable> & { readonly last_place: number | null }>
   readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert
@@ -53,6 +54,14 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
   const withSequence = tables.$extendTables<{ sqlite_sequence: { name: string; seq: number } }>()
   return {
     ...inboxQueries(database, tables),
+    runAndLastPlace: prepareFor<OfRun>(database)((parameter) =>
+      withSequence
+        .selectFrom('run')
+        .leftJoin('sqlite_sequence', (join) => join.on('name', '=', 'event'))
+        .select(runColumns)
+        .select('sqlite_sequence.seq as last_place')
+        .where('run_id', '=', parameter('runId')),
+    ),
     lastPlace: prepareFor<object>(database)(() =>
       withSequence.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'event'),
     ),

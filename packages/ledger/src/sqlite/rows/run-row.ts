@@ -14,11 +14,12 @@ export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> |
 
 /** The row, if it holds what its columns hold; damaged bytes may be read as anything. */
 export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
-  const integers = [row.pos, row.head_seq, row.epoch]
-  const bytes: readonly unknown[] = [row.head_hash, row.seal]
-  if ((row.session_id === null) !== (row.session_place === null)) throw damaged(row)
-  if (row.session_place !== null) integers.push(row.session_place)
-  if (integers.every(Number.isSafeInteger) && bytes.every((value) => value instanceof Uint8Array)) return row
+  const { pos, head_seq, epoch, head_hash, seal, session_id, session_place } = row
+  const isSound =
+    [pos, head_seq, epoch, session_place ?? 0].every(Number.isSafeInteger) &&
+    [head_hash, seal].every((value: unknown) => value instanceof Uint8Array) &&
+    (session_id === null) === (session_place === null)
+  if (isSound) return row
   throw damaged(row)
 }
 

@@ -20,12 +20,13 @@ import { severalType } from '../../record/several/several-form.ts'
 import { linkRows, type LinkedRow } from '../../record/linked-row.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
 import { sessionOf } from '../../record/run-record.ts'
+import { isRunId } from '../../record/stored-ids.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
 import { isStored, storableRows, type StorableRow } from '../../content/event/stored-rows.ts'
 import { eventRows } from '../rows/event-batch.ts'
 import type { Write } from './group-commit.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
-import { runRow } from '../rows/run-row.ts'
+import { soundRow } from '../rows/run-row.ts'
 import type { SqliteRemovals } from './removals.ts'
 import { sqliteCode } from '../schema/sqlite-failure.ts'
 import type { RunTable } from '../../record/tables.ts'
@@ -64,7 +65,8 @@ export function append(store: AppendStore, batch: Omit<Batch, 'rows'>, options: 
 function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
   const { durability, consumedInboxKeys: takes = [], sealer } = options
   const { runId, expected, events } = batch
-  const run = runRow(store.reads, runId)
+  const run = isRunId(runId) ? store.writes.runAndLastPlace.get({ runId }) : undefined
+  if (run) soundRow(run)
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
@@ -127,10 +129,10 @@ function isAppendedAlready(
 function writeEvents(
   { writes, removals }: AppendStore,
   { runId, expected, events, rows }: Batch,
-  run: Selectable<RunTable> | undefined,
+  run: (Selectable<RunTable> & { readonly last_place: number | null }) | undefined,
 ): void {
   const linked = linkRows(run?.head_hash ?? genesisHash, rows)
-  const lastPos = writes.lastPlace.get({})?.seq ?? 0
+  const lastPos = (run ? run.last_place : writes.lastPlace.get({})?.seq) ?? 0
   const firstPos = lastPos + 1
   const places = placesAfter(lastPos, rows)
   const runPos = run?.pos ?? firstPos
@@ -192,32 +194,40 @@ interface PlacedRows {
 function insertRows(writes: WriteQueries, { linked, places, runPos }: PlacedRows): void {
   const events: unknown[] = []
   const payloads: unknown[] = []
-  for (const [index, { envelope, onceKey = null, salt, body, bodyCommit, hash }] of linked.entries()) {
+  const facts: number[] = []
+  for (const [index, row] of linked.entries()) {
+    const { envelope, onceKey = null, salt, body, bodyCommit, hash } = row
     const pos = places[index]
     const { runId, firstSeq = null, seq, epoch, turn, toolCallId = null, type, v, at } = envelope
     events.push(pos, runId, firstSeq, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
     payloads.push(pos, salt, body)
+    for (const number of row.facts) facts.push(runPos, number)
   }
-  const isSeveral = ({ envelope }: LinkedRow): boolean => envelope.type === severalType
-  const facts = linked.flatMap((row) => row.facts.flatMap((number) => [runPos, number]))
-  orSecondFact(writes, { linked: linked.filter(isSeveral), runPos }, () => writes.insertFacts.run(facts))
-  const named = { linked: linked.filter((row) => !isSeveral(row)), runPos }
-  orSecondFact(writes, named, () => writes.insertEvents.run(events))
+  try {
+    writes.insertFacts.run(facts)
+  } catch (error) {
+    throw secondFactIn(error, writes, { linked: linked.filter(isSeveral), runPos })
+  }
+  try {
+    writes.insertEvents.run(events)
+  } catch (error) {
+    throw secondFactIn(error, writes, { linked: linked.filter((row) => !isSeveral(row)), runPos })
+  }
   writes.insertPayloads.run(payloads)
 }
 
-/** Inserts what states facts of these rows. Where one of them is recorded already, the refusal names it. */
-function orSecondFact(
+function isSeveral({ envelope }: LinkedRow): boolean {
+  return envelope.type === severalType
+}
+
+/** The error of an insert of what states facts of these rows; where one of them is recorded already, the refusal that names it. */
+function secondFactIn(
+  error: unknown,
   writes: WriteQueries,
   { linked, runPos }: Omit<PlacedRows, 'places'>,
-  insert: () => void,
-): void {
-  try {
-    insert()
-  } catch (error) {
-    if (!uniqueCodes.has(sqliteCode(error) ?? '')) throw error
-    throw secondOf(writes, linked, runPos) ?? error
-  }
+): unknown {
+  if (!uniqueCodes.has(sqliteCode(error) ?? '')) return error
+  return secondOf(writes, linked, runPos) ?? error
 }
 
 /** What SQLite says where a name, or a number, is there already. */

@@ -1,0 +1,59 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { envelopeNames } from '../../record/envelope.ts'
+
+/** The fields of a body in the order in which they are written, each with its name as JSON. */
+type Order = readonly (readonly [name: string, written: string])[]
+
+/** The names of an event's fields, and the order of those that are written. */
+interface KnownOrder {
+  readonly names: readonly string[]
+  readonly order: Order
+}
+
+/**
+ * Writes what events say as canonical JSON, without a copy of them. Events of a type most often have the same fields, so
+ * those of the last one are kept in their order.
+ */
+export class BodyFields {
+  readonly #leftOut: ReadonlySet<string>
+  readonly #known = new Map<RuntimeEvent['type'], KnownOrder>()
+
+  /** `alsoLeftOut` are names of fields that are not written, beside those of the envelope. */
+  constructor(alsoLeftOut: readonly string[] = []) {
+    this.#leftOut = new Set<string>([...envelopeNames.filter((name) => name !== 'firstSeq'), ...alsoLeftOut])
+  }
+
+  /** All that is not envelope. Throws what `canonicalJson` throws. */
+  textOf(event: RuntimeEvent): string {
+    const fields = event as unknown as Readonly<Record<string, Json | undefined>>
+    let text = '{'
+    for (const [name, written] of this.#orderOf(event)) {
+      const value = fields[name]
+      if (value === undefined) continue
+      text += (text.length > 1 ? ',' : '') + written + canonicalJson(value)
+    }
+    return `${text}}`
+  }
+
+  #orderOf(event: RuntimeEvent): Order {
+    const names = Object.keys(event)
+    const known = this.#known.get(event.type)
+    if (known !== undefined && isSame(known.names, names)) return known.order
+    const order = names
+      .filter((name) => !this.#leftOut.has(name))
+      .sort()
+      .map((name) => [name, `${JSON.stringify(name)}:`] as const)
+    // Whoever appends may call a type anything.
+    if (this.#known.size < maxTypes || known !== undefined) this.#known.set(event.type, { names, order })
+    return order
+  }
+}
+
+const maxTypes = 100
+
+function isSame(left: readonly string[], right: readonly string[]): boolean {
+  if (left.length !== right.length) return false
+  for (let index = 0; index < left.length; index++) if (left[index] !== right[index]) return false
+  return true
+}
