@@ -44,7 +44,7 @@ export class BodyFields {
       .filter((name) => !this.#leftOut.has(name))
       .sort()
       .map((name) => [name, `${JSON.stringify(name)}:`] as const)
-    // Whoever appends may call a type anything.
+    // An append may hold events of any number of unknown types.
     if (this.#known.size < maxTypes || known !== undefined) this.#known.set(event.type, { names, order })
     return order
   }

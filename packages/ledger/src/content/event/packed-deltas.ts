@@ -22,7 +22,7 @@ export function groupsOf(events: readonly RuntimeEvent[]): readonly (readonly Ru
   let row: RuntimeEvent[] = []
   let characters = 0
   for (const event of events) {
-    // The text of what may be packed; of the first of a row it is none where no other can be packed with it.
+    // Absent in an event that cannot be packed: a row that begins with it takes no other.
     const length = packedTypes.has(event.type) ? textOf(event)?.length : undefined
     if (length !== undefined && characters + length <= maxPackedCharacters && isNextOf(row, event)) {
       row.push(event)

@@ -26,7 +26,10 @@ export type MovedHead = Pick<RunTable, 'run_id' | 'head_seq' | 'head_hash' | 'ep
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {
   /** The row of a run, and the last place that was given to an event. */
-  readonly runAndLastPlace: PreparedQuery<OfRun, Selectable<RunTable> & { readonly last_place: number | null }>
+  readonly runAndLastPlace: PreparedQuery<
+    OfRun,
+    Selectable<RunTable> & { readonly last_place: number | null }
+  >
   readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert
@@ -57,9 +60,11 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
     runAndLastPlace: prepareFor<OfRun>(database)((parameter) =>
       withSequence
         .selectFrom('run')
-        .leftJoin('sqlite_sequence', (join) => join.on('name', '=', 'event'))
         .select(runColumns)
-        .select('sqlite_sequence.seq as last_place')
+        // A join would have SQLite make an index of its own each time.
+        .select((run) =>
+          run.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'event').as('last_place'),
+        )
         .where('run_id', '=', parameter('runId')),
     ),
     lastPlace: prepareFor<object>(database)(() =>
