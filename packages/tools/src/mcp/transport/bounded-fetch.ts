@@ -45,7 +45,7 @@ function messageBound(maxBytes: number, isStream: boolean): TransformStream<Uint
       line = 0
     }
     line += chunk.length - from
-    return begin < chunk.length ? [...events, chunk.subarray(begin)] : events
+    return [...events, chunk.subarray(begin)]
   }
   return new TransformStream({
     transform(chunk, controller) {
