@@ -94,7 +94,7 @@ function schemaOf(raw: unknown, secrets: KnownSecrets): JsonObject | string {
     const { $schema: _dialect, ...schema } = withCleanTexts(json, secrets) as JsonObject & {
       readonly $schema?: Json
     }
-    if (!('type' in schema) || schema['type'] !== 'object') return 'is not of type object'
+    if (schema['type'] !== 'object') return 'is not of type object'
     return schema
   } catch (error) {
     return `is no JSON (${error instanceof Error ? error.message : 'it cannot be read'})`

@@ -63,7 +63,7 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
   requireOptions('oauthServer', oauthOptions, options)
   const { redirectPort = 8_976, waitMs = 300_000, timers = unheldTimers } = options
   const file = tokenFile(options.file, new URL(url).href)
-  const memory: { state?: string; verifier?: string; redirect?: Redirect } = {}
+  const memory: { state?: string; verifier?: string; redirect?: Promise<Redirect> } = {}
   const authProvider: client.OAuthClientProvider = {
     redirectUrl: redirectUrlOf(redirectPort),
     clientMetadata: clientMetadataOf(options, redirectPort),
@@ -85,15 +85,23 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
       if (!isHttpUrl(page.href)) {
         throw new Error(`the authorization page has a URL of ${page.protocol}, which is not opened`)
       }
-      memory.redirect?.stop()
-      memory.redirect = await expectRedirect(memory.state ?? '', redirectPort, waitMs, timers)
+      const before = memory.redirect
+      const next = expectRedirect(memory.state ?? '', redirectPort, waitMs, timers)
+      memory.redirect = next
+      // Only the last page leads to tokens: what waits for the one before waits for this one.
+      await Promise.allSettled([next, before?.then((redirect) => redirect.stop())])
+      await next
       await options.open(page.href)
     },
   }
   const authorizationCallback = async ({ signal }: McpQuestion): Promise<URLSearchParams> => {
-    const { redirect } = memory
-    if (redirect === undefined) throw new Error('no authorization page was shown')
-    return await redirect.answer(signal)
+    for (let last: Redirect | undefined; ;) {
+      const redirect = await memory.redirect
+      if (redirect === undefined || redirect === last) throw new Error('no authorization page was shown')
+      last = redirect
+      const answer = await redirect.answer(signal)
+      if (answer !== undefined) return answer
+    }
   }
   return { url, authProvider, authorizationCallback }
 }

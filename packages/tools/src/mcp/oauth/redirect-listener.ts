@@ -12,10 +12,10 @@ export function redirectUrlOf(port: number): string {
 /** The way back of one browser. */
 export interface Redirect {
   /**
-   * Resolves with what the browser comes back with. Rejects when it takes too long, or with the reason of the signal. Nothing
-   * is listened for afterwards.
+   * Resolves with what the browser comes back with, or with nothing when it is stopped. Rejects when it takes too long, or with
+   * the reason of the signal. Nothing is listened for afterwards.
    */
-  answer(signal: AbortSignal): Promise<URLSearchParams>
+  answer(signal: AbortSignal): Promise<URLSearchParams | undefined>
   /** Listens no longer. */
   stop(): void
 }
@@ -24,7 +24,7 @@ export interface Redirect {
 interface Listener {
   readonly server: Server
   readonly listening: Promise<unknown>
-  readonly waiting: Map<string, (parameters: URLSearchParams) => void>
+  readonly waiting: Map<string, (parameters?: URLSearchParams) => void>
 }
 
 const listeners = new Map<number, Listener>()
@@ -46,9 +46,10 @@ export async function expectRedirect(
     late.abort(new Error(`no browser came back from the authorization page within ${waitMs} ms`))
     stop()
   })
-  const came = new Promise<URLSearchParams>((resolve) => void waiting.set(state, resolve))
+  const came = new Promise<URLSearchParams | undefined>((resolve) => void waiting.set(state, resolve))
   const stop = (): void => {
     cancelTimer()
+    waiting.get(state)?.()
     waiting.delete(state)
     if (waiting.size > 0 || listeners.get(port) !== listener) return
     listeners.delete(port)
@@ -75,7 +76,7 @@ export async function expectRedirect(
 }
 
 function listen(port: number): Listener {
-  const waiting = new Map<string, (parameters: URLSearchParams) => void>()
+  const waiting: Listener['waiting'] = new Map()
   const answer: RequestListener = (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', redirectUrlOf(port))
     const state = searchParams.get('state') ?? ''

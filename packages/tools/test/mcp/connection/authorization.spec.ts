@@ -6,9 +6,10 @@ import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type McpManager, oauthServer } from '@tallystick/tools/mcp'
+import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, said } from '../connected.ts'
-import { oauthSite } from '../servers/oauth-site.ts'
+import { type OAuthSite, oauthSite } from '../servers/oauth-site.ts'
 import { scriptedServer } from '../servers/scripted-server.ts'
 
 async function freePort(): Promise<number> {
@@ -20,15 +21,18 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** A site, a user who agrees on each page at once, and how often the answer of that user was waited for. */
+/** A site, a user who agrees at once on the pages that a test says, and how often the answer of that user was waited for. */
 async function signedIn(
   options: Parameters<typeof oauthSite>[0],
-): Promise<{ readonly manager: McpManager; readonly asked: () => number }> {
+  agrees = (_page: string): boolean => true,
+): Promise<{ readonly manager: McpManager; readonly site: OAuthSite; readonly asked: () => number }> {
   const site = await oauthSite(options)
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-oauth-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   // The page that comes after the last answer leads nowhere.
-  const open = (url: string): void => void fetch(url).catch(() => {})
+  const open = (url: string): void => {
+    if (agrees(url)) void fetch(url).catch(() => {})
+  }
   const server = oauthServer(site.url, {
     ...{ file: join(folder, 'tokens.json'), redirectPort: await freePort(), open },
   })
@@ -37,7 +41,8 @@ async function signedIn(
     asked++
     return server.authorizationCallback?.(question) ?? new URLSearchParams()
   }
-  return { manager: await connect({ bad: { ...server, authorizationCallback } }), asked: () => asked }
+  const manager = await connect({ bad: { ...server, authorizationCallback } })
+  return { manager, site, asked: () => asked }
 }
 
 const moments = [
@@ -59,13 +64,27 @@ describe('a server that wants an authorization', () => {
   it.each(moments)(
     'given it takes none %s, when it is started, then the user is asked twice, and it has failed',
     async (_when, site) => {
-      const { manager, asked } = await signedIn({ ...site, takesTokens: false })
+      const { manager, asked } = await signedIn({ ...site, takesTokens: false, renewsTokens: false })
       expect(manager.servers).toMatchObject([
         { state: 'failed', faults: [expect.stringContaining('nauthorized')] },
       ])
       expect(asked()).toBe(2)
     },
   )
+
+  it('given it refuses two calls at the same time, when the user agrees on the last page, then both are answered, and so the next time', async () => {
+    const pages: string[] = []
+    const { manager, site, asked } = await signedIn({ renewsTokens: false }, (page) => {
+      pages.push(page)
+      return pages.length !== 2
+    })
+    for (const shown of [3, 4]) {
+      site.tokens.clear()
+      const calls = ['one', 'other'].slice(0, 5 - shown).map((text) => said(manager, 'echo', { text }))
+      expect(await Promise.all(calls)).toEqual(['one', 'other'].slice(0, 5 - shown))
+      expect([pages.length, asked()]).toEqual([shown, shown - 1])
+    }
+  })
 
   it('given another failure of the list of its tools, when it is started, then the user is not asked', async () => {
     const { url } = await scriptedServer({
@@ -80,5 +99,25 @@ describe('a server that wants an authorization', () => {
     const manager = await connect({ own: { ...server, era: 'legacy', authorizationCallback } })
     expect(manager.servers).toMatchObject([{ state: 'failed', faults: ['Error POSTing to endpoint: full'] }])
     expect(asked).toBe(0)
+  })
+})
+
+describe('the answer of a user', () => {
+  it('given no page, or one that is not waited for any more, then there is no answer', async () => {
+    const server = oauthServer('https://a.example/mcp', {
+      ...{
+        file: join(tmpdir(), 'tallystick-no-tokens.json'),
+        redirectPort: await freePort(),
+        open: () => {},
+      },
+    })
+    const provider = server.authProvider as OAuthClientProvider
+    const answer = (signal: AbortSignal): Promise<unknown> =>
+      Promise.resolve(server.authorizationCallback?.({ server: 'own', signal }))
+    const { signal } = new AbortController()
+    await expect(answer(signal)).rejects.toThrow('no authorization page was shown')
+    await provider.redirectToAuthorization(new URL('https://a.example/authorize'))
+    await expect(answer(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
+    await expect(answer(signal)).rejects.toThrow('no authorization page was shown')
   })
 })

@@ -37,6 +37,18 @@ describe('a tool that a server lists', () => {
   it('is described in 8000 characters at most', () => {
     expect(listed({ description: '-'.repeat(8_000) })?.description).toHaveLength(8_000)
     expect(listed({ description: '-'.repeat(8_001) })?.description).toMatch(/^-+ … \(cut\)$/)
+    // What is behind 16,000 characters is not read, not even where nothing is left of those.
+    const hidden = '\u001b[2J'.repeat(4_000)
+    expect(listed({ description: `${hidden}late` })?.description).toBe('The tool a of shop.')
+    expect(listed({ description: `${hidden.slice(4)}late` })?.description).toBe('late')
+  })
+
+  it('is named in its description by 64 characters of its name and of its server', () => {
+    const [server, name] = ['s'.repeat(70), 'n'.repeat(70)]
+    const { tools } = listingOf(server, [tool(name)], knownSecrets([]))
+    expect(tools.get(name)?.description).toBe(
+      `The tool ${'n'.repeat(56)} … (cut) of ${'s'.repeat(56)} … (cut).`,
+    )
   })
 
   it('has the schemas of the server, whose texts are clean', () => {

@@ -14,7 +14,7 @@ function prepared() {
   }
   withLostResponses(transport)
   const { onmessage } = transport
-  // A client hears what it is told, and then has the listener before it hear that.
+  // A client has the listener before it hear each message first.
   const hears: Transport['onmessage'] = (message) => {
     onmessage?.(message)
     heard.push(message)

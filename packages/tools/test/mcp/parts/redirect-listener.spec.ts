@@ -40,7 +40,7 @@ describe('the way back of a browser', () => {
     expect(await page('?code=c&state=s', { method: 'POST' })).toEqual(refused)
     expect(await page('')).toEqual(refused)
     expect(await page('?code=c&state=s')).toEqual({ status: 200, text: 'You can close this page now.', type })
-    expect(Object.fromEntries(await answer)).toEqual({ code: 'c', state: 's' })
+    expect(Object.fromEntries((await answer) ?? [])).toEqual({ code: 'c', state: 's' })
     await expect(page('?code=c&state=s')).rejects.toThrow('fetch failed')
   })
 
@@ -48,12 +48,14 @@ describe('the way back of a browser', () => {
     const redirect = await waiting('s')
     const answer = redirect.answer(never)
     expect((await page('?error=no&state=s')).text).toBe('The sign-in was refused. You can close this page.')
-    expect((await answer).get('error')).toBe('no')
+    expect((await answer)?.get('error')).toBe('no')
   })
 
   it('is shared by all that wait at one port, until the last of them', async () => {
     const [one, other] = [await waiting('one'), await waiting('other')]
+    const stopped = one.answer(never)
     one.stop()
+    expect(await stopped).toBeUndefined()
     expect(await page('?state=one')).toEqual(refused)
     const answer = other.answer(never)
     expect((await page('?state=other')).status).toBe(200)
@@ -64,7 +66,7 @@ describe('the way back of a browser', () => {
     other.stop()
     const last = again.answer(never)
     expect((await page('?state=again')).status).toBe(200)
-    expect((await last).get('state')).toBe('again')
+    expect((await last)?.get('state')).toBe('again')
   })
 
   it('is given up after its time, or when it is not wanted any more, and leaves no timer', async () => {

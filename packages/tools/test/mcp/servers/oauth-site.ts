@@ -24,6 +24,8 @@ export interface SiteOptions {
   readonly wantsTokenFor?: string
   /** Whether it takes the tokens that it gave. Default: it does. */
   readonly takesTokens?: boolean
+  /** Whether it gives tokens by which others are renewed. Default: it does. */
+  readonly renewsTokens?: boolean
 }
 
 interface Asked {
@@ -42,6 +44,7 @@ export async function oauthSite({
   authorizationEndpoint,
   wantsTokenFor,
   takesTokens = true,
+  renewsTokens = true,
 }: SiteOptions = {}): Promise<OAuthSite> {
   const clients: string[] = []
   const given: string[] = []
@@ -55,8 +58,8 @@ export async function oauthSite({
     const [access, refresh] = [`access-${randomUUID()}`, `refresh-${randomUUID()}`]
     given.push(access, refresh)
     const token = { access_token: access, token_type: 'Bearer', expires_in: 3_600 }
-    if (!takesTokens) return token
-    tokens.add(access)
+    if (takesTokens) tokens.add(access)
+    if (!renewsTokens) return token
     refreshes.add(refresh)
     return { ...token, refresh_token: refresh }
   }
