@@ -40,6 +40,7 @@ function valueOf(node: Node): unknown {
 }
 
 function placeOf(text: string, offset: number): string {
-  const lines = text.slice(0, offset).split('\n')
-  return `line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1}`
+  const before = text.slice(0, offset)
+  const column = before.length - before.lastIndexOf('\n')
+  return `line ${before.split('\n').length}, column ${column}`
 }

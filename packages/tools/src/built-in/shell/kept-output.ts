@@ -67,8 +67,8 @@ function halves(all: Buffer, half: number): readonly [Buffer, Buffer] {
 
 /** Without the bytes at the end that begin a character and do not end it. */
 function wholeEnd(bytes: Buffer): Buffer {
-  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
-    const byte = bytes[bytes.length - back] ?? 0
+  for (let back = 1; back <= bytes.length; back++) {
+    const byte = Number(bytes.at(-back))
     if ((byte & 0xc0) === 0x80) continue
     const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
     return length > back ? bytes.subarray(0, -back) : bytes
@@ -79,6 +79,6 @@ function wholeEnd(bytes: Buffer): Buffer {
 /** Without the bytes at the start that end a character and do not begin it. */
 function wholeStart(bytes: Buffer): Buffer {
   let start = 0
-  while (start < 3 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++
+  while (start < 3 && (Number(bytes[start]) & 0xc0) === 0x80) start++
   return bytes.subarray(start)
 }

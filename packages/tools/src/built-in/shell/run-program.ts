@@ -49,7 +49,7 @@ const drainMs = 500
 export async function runProgram(start: Start, bounds: Bounds, caller: Caller): Promise<Ended> {
   const { maxBytes, timers } = bounds
   const outputs = { stdout: keptOutput(maxBytes), stderr: keptOutput(maxBytes) }
-  const child = await started(start)
+  const { child, group } = await started(start)
   const progress = outputProgress(caller.progress, maxBytes, timers)
   const [input, ...ownStreams] = child.stdio
   const streams = (['stdout', 'stderr'] as const).map((name, index) =>
@@ -58,7 +58,6 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
       progress.write(name, chunk)
     }),
   )
-  const group = child.pid ?? 0
   const ends = outputEndsOf(group)
   const guard = processGuard()
   guard.add(group)
@@ -77,7 +76,13 @@ export async function runProgram(start: Start, bounds: Bounds, caller: Caller): 
   return { exitCode, signal, ...(stopped && { stopped }), outputs }
 }
 
-function started({ path, args, cwd, env, stdin }: Start): Promise<ChildProcess> {
+/** A program that runs, with the number of its group. */
+interface Started {
+  readonly child: ChildProcess
+  readonly group: number
+}
+
+function started({ path, args, cwd, env, stdin }: Start): Promise<Started> {
   return new Promise((resolve, reject) => {
     const child = spawn(path, [...args], {
       cwd,
@@ -85,10 +90,9 @@ function started({ path, args, cwd, env, stdin }: Start): Promise<ChildProcess> 
       env: { NODE_V8_COVERAGE: undefined, ...env },
       stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       detached: true,
-      shell: false,
     })
     child.once('error', reject)
-    if (child.pid !== undefined) resolve(child)
+    if (child.pid !== undefined) resolve({ child, group: child.pid })
   })
 }
 

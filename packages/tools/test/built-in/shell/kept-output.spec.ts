@@ -44,6 +44,9 @@ describe('the output of a program', () => {
   it('keeps bytes that are no text as they come', () => {
     const odd = Uint8Array.from([0x80, 0x80, 0x80, 0x80, 0x80, 0xff, 0xff, 0xff, 0xff, 0xff])
     expect(kept(8, [odd]).text).toBe('����\n… (2 bytes are left out) …\n����')
+    // A byte that begins a character is left out with its end, and three bytes at most that end one.
+    expect(kept(8, [odd.toReversed()]).text).toBe('���\n… (6 bytes are left out) …\n�')
+    expect(kept(2, ['é', 'abc']).text).toBe('\n… (4 bytes are left out) …\nc')
   })
 
   it('is the same in pieces of any size, also in many', () => {

@@ -1,5 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { callTool } from '@tallystick/core/testing'
 import { shell } from '@tallystick/tools/shell'
 import { afterAll, describe, expect, it, vi } from 'vitest'
@@ -36,6 +37,35 @@ describe('a program', () => {
     expect(ranOf(await callTool(tool, { program: 'cat' })).stdout).toBe('')
     // It ends before it has read anything.
     expect(ranOf(await callTool(tool, { program: 'true', stdin: long })).exitCode).toBe(0)
+  })
+
+  // A search program looks through what a pipe gives it, and else through its folder.
+  it('has a pipe as its input where the call gives one, and else no input at all', async () => {
+    const isDevice = 'test -c /dev/stdin; echo $?'
+    expect(ranOf(await runScript({ root }, isDevice)).stdout).toBe('0\n')
+    expect(ranOf(await runScript({ root }, isDevice, { input: { stdin: 'x' } })).stdout).toBe('1\n')
+  })
+
+  it('runs beside a guard, and waits for its output once, and no process is left of either', async () => {
+    const timers = new HeldTimers()
+    const children = () =>
+      execFileSync('ps', ['-o', 'pid=', '--ppid', String(process.pid)], { encoding: 'utf8' })
+        .trim()
+        .split('\n').length
+    const before = children()
+    const delays: number[] = []
+    const counting = {
+      schedule: (delayMs: number, callback: () => void) => {
+        delays.push(delayMs)
+        return timers.schedule(delayMs, callback)
+      },
+    }
+    const ending = runScript({ root, timers: counting }, 'read line; echo $line', { input: { stdin: 'x\n' } })
+    await timers.isSet(60_000)
+    expect(children() - before).toBe(2)
+    expect(ranOf(await ending).stdout).toBe('x\n')
+    await handlesClosed()
+    expect([children() - before, delays.filter((delay) => delay === 500)]).toEqual([0, [500]])
   })
 
   it('runs in the root, or in a folder within it', async () => {
@@ -108,6 +138,19 @@ describe('a program', () => {
     expect(find('made', undefined, root)).toThrow(/outside the root/)
     expect(find('made', undefined, join(root, 'link/..'))).toThrow(/outside the root/)
     expect(find('made', undefined, `.:relative:`)).toThrow(/outside the root/)
+    const scripts = relative(process.cwd(), join(root, '../first'))
+    expect(find('which-one', undefined, scripts)).toThrow(/outside the root/)
+    for (const folder of [join(root, 'inner'), `${root}-beside`]) {
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(join(folder, 'within'), '#!/bin/sh\n')
+      chmodSync(join(folder, 'within'), 0o755)
+    }
+    expect(find('within', undefined, join(root, 'inner'))).toThrow(/outside the root/)
+    expect(find('within', undefined, `${root}-beside`)()).toMatchObject({ path: `${root}-beside/within` })
+    expect(() => foundProgram('shell', ['sh', {}], { root: '/', searched: '/bin:/usr/bin' })).toThrow(
+      /outside the root/,
+    )
+    expect(find(`a/${'b'.repeat(100)}`)).toThrow(` "a/${'b'.repeat(78)}" is no name`)
     expect(find('made', join(root, 'made'))()).toMatchObject({ path: join(root, 'made') })
   })
 })
