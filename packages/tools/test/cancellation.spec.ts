@@ -39,6 +39,18 @@ describe('cancelling', () => {
     expect(cancelled$.observed).toBe(false)
   })
 
+  it('names the cancellation where no reason was given', async () => {
+    const cancelled$ = new Subject<string>()
+    let reason: unknown
+    const tool = toolOf((_input, { signal }) => {
+      queueMicrotask(() => cancelled$.next(''))
+      signal.addEventListener('abort', () => (reason = signal.reason))
+      return untilAborted(signal)
+    })
+    await endingOf(tool, {}, { cancelled$ })
+    expect(reason).toMatchObject({ name: 'AbortError', message: 'The call was cancelled' })
+  })
+
   it('tells the model that a write may have done part of its work, and what the tool says of it', async () => {
     const cancelled$ = new Subject<string>()
     const tool = toolOf(async () => {

@@ -2,6 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, file, image, json, text } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
+import { contentOf } from '../src/content/content.ts'
 import { signalsOf } from './one-call.ts'
 
 async function endingFor(returned: unknown): Promise<Extract<ToolSignal, { type: 'tool_ended' }>> {
@@ -145,6 +146,17 @@ describe('what a tool returns', () => {
     )
   })
 
+  it('is the JSON of an object without a prototype, and nothing of one whose content is elsewhere', () => {
+    expect(contentOf(Object.create(null))).toEqual([{ type: 'text', text: '{}' }])
+    class Stream {
+      readonly name = 'a stream'
+      async *[Symbol.asyncIterator]() {
+        yield 1
+      }
+    }
+    expect(() => contentOf(new Stream())).toThrow('is an instance of Stream, which JSON cannot carry')
+  })
+
   it('is not shared with the tool: changing it later changes nothing', async () => {
     const returned = { a: 1 }
     const { content } = await endingFor(returned)
@@ -164,6 +176,16 @@ describe('makers of parts', () => {
     const providerFile = { provider: 'openai', id: 'file_1' }
     const kept = { mediaType: 'image/png', providerFile, detail: 'low' } as const
     expect(image(kept)).toEqual({ type: 'image', ...kept })
+  })
+
+  it('want of a file with a provider both who keeps it and its id there', () => {
+    for (const providerFile of [
+      { provider: 'openai', id: '' },
+      { provider: '', id: 'file-1' },
+    ])
+      expect(() => image({ mediaType: 'image/png', providerFile })).toThrow(
+        'image() takes a providerFile with the provider that keeps it, and its id there.',
+      )
   })
 
   it('take megabytes of base64', () => {

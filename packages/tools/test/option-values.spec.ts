@@ -51,6 +51,7 @@ const options: Readonly<Record<keyof typeof makers, Readonly<Record<string, Valu
     },
     effect: { taken: ['read', 'write'], refused: ['pure', '', undefined, 1] },
     execute: { taken: [work], refused: [undefined, 'x', null] },
+    output: { taken: [{ type: 'object' }, undefined], refused: [null, 'x'] },
     approval,
     recovery: { taken: ['rerun', 'ask', 'report', undefined], refused: ['retry', 'reconcile', null, 1] },
     timeoutMs: wait,
@@ -269,6 +270,12 @@ describe('an option of a tool', () => {
       ...{ name: 'sums', description: 'Sums.', effect: 'read' },
     })
   })
+})
+
+it('a tool is named in what is wrong with it, where it has a name', () => {
+  expect(() => makers.defineTool({ effect: 'x' })).toThrow(/^The tool a: effect is/)
+  for (const given of [5, '', undefined])
+    expect(() => makers.defineTool({ name: given })).toThrow(/^defineTool: name is/)
 })
 
 it('recovery and reconcile go together', () => {

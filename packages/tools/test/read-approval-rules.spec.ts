@@ -29,8 +29,8 @@ describe('a file of approval rules', () => {
 
   it.each([
     [
-      '{\n"version": 1,\n]',
-      /rules\.json cannot be read as approval rules: It is no JSON at line 3, column 1 \(\w+\)\./,
+      '{\n"version": 1,\n  ]',
+      /rules\.json cannot be read as approval rules: It is no JSON at line 3, column 3 \(\w+\)\./,
     ],
     ['['.repeat(100_000), /It is nested too deeply\. Name a JSON file/],
     ['', /It is no JSON at line 1, column 1/],

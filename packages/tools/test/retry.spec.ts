@@ -48,6 +48,8 @@ describe('what a tool says of trying again', () => {
     ],
     ['not where they say no', () => new ToolError('Busy.', { retryAfterMs: 9, retryable: false }), twice, no],
     ['a wait that is no time is none', () => new ToolError('Busy.', { retryAfterMs: NaN }), twice, yes],
+    ['nor is one for ever', () => new ToolError('Busy.', { retryAfterMs: Infinity }), twice, yes],
+    ['nor is one in the past', () => new ToolError('Busy.', { retryAfterMs: -1 }), twice, yes],
     ['as the rule says', () => new Error('404'), { ...twice, when: (e) => String(e).includes('503') }, no],
     ['the rule decides about all', () => new ToolError('Gone.'), { ...twice, when: () => true }, yes],
     ['a rule that answers no boolean allows nothing', () => 1, { ...twice, when: () => 'yes' as never }, no],

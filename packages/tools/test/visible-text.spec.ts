@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { boundedText } from '../src/content/bounded-text.ts'
 import { visibleText } from '../src/content/visible-text.ts'
 
 describe('what a reader sees of the output of a program', () => {
@@ -42,5 +43,17 @@ describe('what a reader sees of the output of a program', () => {
     const title = 't'.repeat(4_095)
     expect(visibleText(`a\u001b]${title}\u0007b`)).toBe('ab')
     expect(visibleText(`a\u001b]${title}t\u0007b`)).toBe(`a${title}tb`)
+  })
+})
+
+describe('a bounded text', () => {
+  it.each([
+    ['0123456789abc', 13, '0123456789abc'],
+    ['0123456789abc', 12, '0123 … (cut)'],
+    ['01234567😀', 9, '0 … (cut)'],
+    ['😀123456789', 9, ' … (cut)'],
+    ['0123456789', 3, ' … (cut)'],
+  ])('of %j in %i characters is %j', (text, max, bounded) => {
+    expect(boundedText(text, max)).toBe(bounded)
   })
 })

@@ -1,4 +1,5 @@
 import type { Equivalent } from '../equivalent.ts'
+import { builtInToolsEquivalents } from './built-in-tools.ts'
 import { cliEquivalents } from './cli.ts'
 import { ledgerEquivalents } from './ledger.ts'
 import { machineEquivalents } from './machine.ts'
@@ -15,6 +16,7 @@ export const equivalents: readonly Equivalent[] = [
   ...ledgerEquivalents,
   ...sqliteEquivalents,
   ...toolsEquivalents,
+  ...builtInToolsEquivalents,
   ...vocabularyEquivalents,
   ...replayEquivalents,
   ...cliEquivalents,

@@ -39,12 +39,11 @@ function endOfControl(text: string, from: number): number {
   return isBetween(text[place], '@', '~') ? place + 1 : place
 }
 
-/** Anything up to a bell or to `ESC \`, such as the title of a window. */
+/** Anything up to a bell or to another sequence, of which `ESC \` is one, such as the title of a window. */
 function endOfString(text: string, from: number): number {
   for (let place = from; place < Math.min(text.length, from + maxSequence); place++) {
     if (text[place] === '\u0007') return place + 1
-    if (text[place] === escape) return text[place + 1] === '\\' ? place + 2 : place
-    if (text[place] === '\n') return place
+    if (text[place] === escape || text[place] === '\n') return place
   }
   return from
 }

@@ -1,4 +1,4 @@
-import { option, requireOptions } from '@tallystick/core/kit'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
 
 const made = Symbol.for('@tallystick/tools/deferral')
 
@@ -35,7 +35,7 @@ const deferralFields = fields<Deferral>(
 export function settledLater(options: Deferral): Deferral {
   requireOptions('settledLater', deferralFields, options)
   const { externalId, deadlineMs } = options
-  const deferral = { externalId, ...(deadlineMs !== undefined && { deadlineMs }) }
+  const deferral = { externalId, ...omitUndefined({ deadlineMs }) }
   Object.defineProperty(deferral, made, { value: true })
   return deferral
 }
