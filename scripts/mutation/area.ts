@@ -64,9 +64,12 @@ const onPostgresAlone: ReadonlySet<string> = new Set(
   ].map((name) => `packages/tools/src/built-in/${name}.ts`),
 )
 
+/** Sources that end processes which hold an output: a fault in them would end every process of the user who tries it. */
+const endsOthers: ReadonlySet<string> = new Set(['packages/tools/src/built-in/shell/left-group.ts'])
+
 /** The name of the area that a file is in; `undefined` for a file that is not tried. */
 export function areaNameOf(path: string): string | undefined {
-  if (inOwnProcess.has(path) || onPostgresAlone.has(path)) return undefined
+  if ([inOwnProcess, onPostgresAlone, endsOthers].some((paths) => paths.has(path))) return undefined
   return areas.find(({ folders }) => folders.some((folder) => path.startsWith(folder)))?.name
 }
 

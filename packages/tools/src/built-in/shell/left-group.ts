@@ -4,20 +4,17 @@ import { readdirSync, readlinkSync } from 'node:fs'
 export function outputEndsOf(processId: number | undefined): ReadonlySet<string> {
   const ends = [1, 2].flatMap((descriptor) => {
     const end = linkAt(`/proc/${processId}/fd/${descriptor}`)
-    return end !== undefined && /^(?:socket|pipe):/.test(end) ? [end] : []
+    return /^(?:socket|pipe):/.test(end) ? [end] : []
   })
   return new Set(ends)
 }
 
 /** Ends processes that have left the group of a program and still hold its output. Linux alone tells which these are. */
 export function endHolders(ends: ReadonlySet<string>): void {
-  if (ends.size === 0) return
   for (const name of namesIn('/proc')) {
     const processId = Number(name)
     if (!Number.isInteger(processId) || processId === process.pid) continue
-    const isHolder = namesIn(`/proc/${name}/fd`).some((fd) =>
-      ends.has(linkAt(`/proc/${name}/fd/${fd}`) ?? ''),
-    )
+    const isHolder = namesIn(`/proc/${name}/fd`).some((fd) => ends.has(linkAt(`/proc/${name}/fd/${fd}`)))
     if (isHolder) endProcess(processId)
   }
 }
@@ -38,10 +35,11 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-function linkAt(path: string): string | undefined {
+/** Where a link leads; nowhere where there is none. */
+function linkAt(path: string): string {
   try {
     return readlinkSync(path)
   } catch {
-    return undefined
+    return ''
   }
 }
