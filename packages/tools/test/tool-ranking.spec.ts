@@ -58,6 +58,18 @@ function textbookScores(
   return new Map(tools.map((each) => [each.name.join('_'), score(each)]))
 }
 
+describe('words of which no tool has all', () => {
+  it('count half as much where they only begin a word, and a word that is there counts whole', () => {
+    const { find } = toolIndex([tool('lamp'), tool('chair')])
+    expect(find('lamp lamps chair')).toEqual(['lamp', 'chair'])
+    const halves = toolIndex([tool('lamp', 'house'), tool('other', 'garden window')])
+    expect(halves.find('house gard windo')).toEqual(['lamp', 'other'])
+    expect(
+      toolIndex([tool('one', 'lamp'), tool('other', 'garden window river')]).find('lamp gard windo rive'),
+    ).toEqual(['other', 'one'])
+  })
+})
+
 describe('the words of a text', () => {
   it.each<[string, readonly string[]]>([
     ['getWeatherForCity', ['get', 'weather', 'for', 'citi']],

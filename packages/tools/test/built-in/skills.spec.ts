@@ -9,7 +9,7 @@ import { callTool, scriptedModel } from '@tallystick/core/testing'
 import { skills, type SkillsOptions } from '@tallystick/tools/skills'
 import { skillBody } from '../../src/built-in/skills/skill-file.ts'
 import { tries } from '../../../../scripts/testing/effort.ts'
-import { sandbox, secret, type Sandbox } from './files/sandbox.ts'
+import { openFiles, sandbox, secret, type Sandbox } from './files/sandbox.ts'
 import { anyText } from '../../../../scripts/testing/any-text.ts'
 
 const head = (name: string, description = `Does ${name}. Use it for ${name}.`): string =>
@@ -197,7 +197,7 @@ describe('skills', () => {
 
   it('are what is after the head of a file, or all of it', () => {
     expect(skillBody(`${head('a')}\n Do it.\n`)).toBe('Do it.')
-    expect(skillBody(' Do it.')).toBe('Do it.')
+    for (const text of [' Do it.', 'Do it.', '---\nDo it.']) expect(skillBody(text)).toBe(text.trim())
   })
 
   it('have options that are checked', () => {
@@ -222,6 +222,21 @@ describe('skills', () => {
     const box = filled({ ...office, 'a/SKILL.md/x': '' })
     expect(() => skills({ from: join(box.root, 'notes', 'README.md') })).toThrow(/no folder that can be read/)
     expect(() => skills({ from: join(box.root, 'a') })).toThrow(/is no skill: it is no file\.$/)
+  })
+
+  it('are refused where a head says one thing in the place of another', () => {
+    const box = filled({ 'a/SKILL.md': '---\nname: &same a\ndescription: *same\n---\n' })
+    expect(() => skills({ from: box.root })).toThrow(/its head is no YAML/)
+  })
+
+  it('leave no file open, and list two hundred of their files', async () => {
+    const many = Array.from({ length: 201 }, (_, index) => [`many/${1_000 + index}.md`, ''] as const)
+    const box = filled({ 'many/SKILL.md': `${head('many')}Many.`, ...Object.fromEntries(many) })
+    const before = openFiles()
+    expect(skills({ from: box.root }).list).toHaveLength(1)
+    expect(openFiles()).toBe(before)
+    const { text } = await read({ from: box.root }, { name: 'many' })
+    expect(text.split('\n').filter((line) => line.startsWith('- '))).toHaveLength(200)
   })
 
   it('are refused where a folder holds no skill, two have one name, or options are misspelt', () => {

@@ -83,7 +83,7 @@ function beginningOf(path: string): string {
     return bytes.toString('utf8', 0, length).replace(/^\ufeff/, '')
   } catch (error) {
     if (error instanceof ConfigurationError) throw error
-    throw wrong(path, `it cannot be read (${error instanceof Error ? error.message : String(error)})`)
+    throw wrong(path, `it cannot be read (${String(error)})`)
   } finally {
     if (file !== undefined) closeSync(file)
   }
