@@ -139,6 +139,53 @@ describe('wrapTools', () => {
     expect(wrap(failing, pass).retry).toEqual(failing.retry)
   })
 
+  it('keeps how a tool is reconciled, also where its class has that, and adds it to no other tool', async () => {
+    const pass: ToolMiddleware = { name: 'pass', run: (_call, next) => next() }
+    const ofClass = Object.assign(
+      Object.create({
+        reconcile(this: { readonly finding: object }) {
+          return this.finding
+        },
+      }) as object,
+      tool(),
+      { finding: { state: 'not_done' } },
+    ) as unknown as Tool
+    expect(await wrap(ofClass, pass).reconcile?.({} as never)).toEqual({ state: 'not_done' })
+    expect('reconcile' in wrap(tool(), pass)).toBe(false)
+  })
+
+  it.each([
+    ['enough', 'enough'],
+    ['', 'The call was cancelled'],
+  ])('says why a call was cancelled: %j', async (reason, why) => {
+    const cancelled$ = new Subject<string>()
+    const waiting: ToolMiddleware = {
+      name: 'waiting',
+      run: ({ signal }, next) => {
+        cancelled$.next(reason)
+        return next().then((ending) => {
+          const text = `${(signal.reason as Error).name}: ${(signal.reason as Error).message}`
+          return { ...ending, content: [{ type: 'text', text }] }
+        })
+      },
+    }
+    expect((await endingOf(wrap(tool(), waiting), {}, { cancelled$ })).text).toBe(`AbortError: ${why}`)
+    expect(cancelled$.observed).toBe(false)
+  })
+
+  it('shows of a failure around a tool two thousand characters', async () => {
+    const failing = (length: number): ToolMiddleware => ({
+      name: 'failing',
+      run: async (_call, next) => {
+        await next()
+        throw new Error('x'.repeat(length - 'Error: '.length))
+      },
+    })
+    const shown = async (length: number) => (await endingOf(wrap(tool(), failing(length)), {})).text
+    expect(await shown(2_000)).toContain('x), so its result')
+    expect(await shown(2_001)).toContain('x … (cut)), so its result')
+  })
+
   it('lets go of everything when no caller waits any more', async () => {
     const seen: string[] = []
     const holding: ToolMiddleware = {

@@ -1,14 +1,16 @@
 // Which part of a result is read, and whose results: what an agent may read of runs beside its own.
 import {
   agentTool,
+  ConfigurationError,
   createRuntime,
   defineAgent,
   defineGuardrail,
   type Ledger,
   memoryLedger,
   type RunOptions,
+  type RuntimeEvent,
 } from '@tallystick/core'
-import { sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
 import {
   type EventOf,
   type RunId,
@@ -17,7 +19,7 @@ import {
   type ToolCallId,
   toolCallIdOf,
 } from '@tallystick/core/vocabulary'
-import { readResult } from '@tallystick/tools'
+import { defineTool, readResult, text as textPart } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 
 type Guardrails = Parameters<typeof defineAgent>[0]['guardrails']
@@ -198,7 +200,101 @@ describe('a result of another run', () => {
   })
 })
 
+describe('a result of the own run that the conversation shows no more', () => {
+  /** What an agent without its conversation reads of a result, when this event is on record so long after it. */
+  async function readAfter(after: number, event: object): Promise<string> {
+    const ledger = memoryLedger()
+    const { runId, call, seq } = await stage('-'.repeat(300), { ledger }).looked()
+    const seen: Ledger = Object.assign(Object.create(ledger) as Ledger, {
+      find: async function* (query: Parameters<Ledger['find']>[0]) {
+        yield* ledger.find(query)
+        const [found] = await Array.fromAsync(ledger.read(runId, { toSeq: 1 }))
+        const fact = { ...found!, seq: seq + after, ...event } as unknown as RuntimeEvent
+        if (query?.types?.includes(fact.type)) yield fact
+      },
+    })
+    return (await callTool(readResult({ ledger: seen }), { call }, { runId })).text
+  }
+
+  it.each<[string, number, object, RegExp]>([
+    ['an agent handed over all of it since', 1, { type: 'agent_handed_off' }, /^Characters 0 to 300/],
+    [
+      'an agent handed over a part of it since',
+      1,
+      { type: 'agent_handed_off', messages: [] },
+      /^There is no result/,
+    ],
+    [
+      'an agent handed over a part of it before',
+      -1,
+      { type: 'agent_handed_off', messages: [] },
+      /^Characters 0 to 300/,
+    ],
+    ['it was edited since', 1, { type: 'history_edited' }, /^There is no result/],
+    ['it was edited before', -1, { type: 'history_edited' }, /^Characters 0 to 300/],
+  ])('given that %s, when it is read, then the answer follows', async (_what, after, event, expected) => {
+    expect(await readAfter(after, event)).toMatch(expected)
+  })
+})
+
+describe('a result in several parts', () => {
+  it('is read in a later run as its projection was shown, and not where a part of that was taken out', async () => {
+    const ledger = memoryLedger()
+    const look = defineTool({
+      ...{ name: 'look', description: 'Looks.', input: { type: 'object' }, effect: 'read' },
+      execute: () => ['a secret'],
+      toModel: () => [textPart('first part'), textPart('second part')],
+    })
+    const tools = [look, readResult({ ledger })]
+    const model = (...steps: Parameters<typeof scriptedModel>[0]) => scriptedModel(steps)
+    const first = defineAgent({
+      ...{ name: 'a', instructions: '', tools },
+      model: model({ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Seen.' }),
+    })
+    const { runId: of, messages } = await createRuntime({ ledger, agents: [first] }).run(first, 'Go.', {
+      sessionId: 's',
+    }).result
+    const call = toolCallIdOf(of, 1, 1, 1)
+    const read = async (given: RunOptions): Promise<string> => {
+      const next = defineAgent({
+        ...{ name: 'a', instructions: '', tools },
+        model: model({ toolCalls: [{ name: 'read_result', input: { call } }] }, { text: 'Done.' }),
+      })
+      const { messages: after } = await createRuntime({ ledger, agents: [next] }).run(next, 'And?', given)
+        .result
+      const last = after.findLast(({ role }) => role === 'tool')
+      return last?.role === 'tool' ? textOf(last.results[0]?.content ?? []) : ''
+    }
+    const index = messages.findIndex(({ role }) => role === 'tool')
+    const shown = messages[index]
+    if (shown?.role !== 'tool') throw new Error('nothing was looked at')
+    const results = shown.results.map((result) => ({ ...result, content: result.content.slice(0, 1) }))
+    const edit = { of, edits: [{ index, message: { ...shown, results } }] }
+    expect(await read({ sessionId: 'b', from: { runId: of }, edit })).toMatch(/^There is no result of a call/)
+    expect(await read({ sessionId: 's' })).toMatch(
+      /^Characters 0 to \d+ of \d+\. This is its end\.\nfirst part\s*second part$/,
+    )
+  })
+})
+
+describe('readResult', () => {
+  it.each([{}, { ledger: {} }, { maxChars: 99 }, { maxChars: 100.5 }])('refuses %j', (given) => {
+    const ledger = 'maxChars' in given ? { ledger: memoryLedger() } : {}
+    expect(() => readResult({ ...ledger, ...given } as never)).toThrow(ConfigurationError)
+  })
+})
+
 describe('a result that a guardrail looked at', () => {
+  it('is read where only the input of its call was changed', async () => {
+    const guardrail = defineGuardrail({
+      ...{ name: 'g', on: 'tool_input' },
+      check: ({ name }) => (name === 'look' ? { replace: {} } : 'pass'),
+    })
+    const { looked, reading } = stage('-'.repeat(300), { guardrails: [guardrail] })
+    const { call } = await looked({ sessionId: 's' })
+    expect(await reading(call, {}, { sessionId: 's' })).toMatch(/^Characters 0 to 100/)
+  })
+
   it.each([
     ['records', { record: 'seen' }],
     ['passes', 'pass'],

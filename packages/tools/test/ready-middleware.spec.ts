@@ -143,6 +143,18 @@ describe('the middleware that comes along', () => {
     expect([await ask(1), await ask(3), await ask(1)]).toEqual(['3', '4', '3'])
   })
 
+  it('cache keeps a thousand results, unless it is given another number', async () => {
+    let ran = 0
+    const cached = wrap(
+      tool(() => ++ran),
+      cache(),
+    )
+    for (let n = 0; n < 1_000; n++) await endingOf(cached, { n })
+    expect((await endingOf(cached, { n: 0 })).text).toBe('1')
+    await endingOf(cached, { n: 1_000 })
+    expect((await endingOf(cached, { n: 0 })).text).toBe('1002')
+  })
+
   it('rateLimit refuses what is too much, and says when there is room', async () => {
     let [ran, time] = [0, 1_000]
     const limited = wrap(
@@ -246,10 +258,20 @@ describe('the middleware that comes along', () => {
 
   it.each([
     [() => cache({ maxAge: 5 } as never), /cache: maxAge is no option/],
+    [() => cache({ maxAgeMs: -1 }), /cache: maxAgeMs is -1/],
+    [() => cache({ maxEntries: 0 }), /cache: maxEntries is 0/],
+    [() => cache({ maxEntries: 1.5 }), /cache: maxEntries is 1\.5/],
     [() => rateLimit({ maxCalls: 0, perMs: 5 }), /rateLimit: maxCalls is 0/],
+    [() => rateLimit({ maxCalls: 1.5, perMs: 5 }), /rateLimit: maxCalls is 1\.5/],
+    [() => rateLimit({ maxCalls: 1, perMs: 0.5 }), /rateLimit: perMs is 0\.5/],
     [() => redact('x' as never), /redact: change is a text/],
     [() => audit(undefined as never), /audit: log is missing/],
   ])('refuses wrong options', (make, message) => {
     expect(make).toThrow(message)
+  })
+
+  it('takes the least of each option', () => {
+    expect(cache({ maxAgeMs: 0, maxEntries: 1 }).name).toBe('cache')
+    expect(rateLimit({ maxCalls: 1, perMs: 1 }).name).toBe('rateLimit')
   })
 })

@@ -161,6 +161,21 @@ describe('a model with tools to search for', () => {
     expect(offered[1]).toEqual([])
   })
 
+  it('searches anew where one tool of a source is another one', async () => {
+    const [lamp, door] = [named('buy_lamp'), named('buy_door')]
+    const source = { tools: [lamp, door] }
+    const swapping = testTool({
+      name: 'swap',
+      run: () => ((source.tools = [lamp, named('buy_boat')]), 'swapped'),
+    })
+    const { offered } = await playing(
+      [search('door'), call('swap'), search('boat'), done],
+      searchableTools(source),
+      { tools: [swapping] },
+    )
+    expect(offered).toEqual([[], ['door'], [], ['boat']])
+  })
+
   it('follows a source that changes, and searches what it has then', async () => {
     const source = { tools: [...shop, {} as Tool] }
     const swap = testTool({

@@ -7,8 +7,8 @@ import {
   textOf,
 } from '@tallystick/core'
 import { foldedHistory } from '@tallystick/core/kit'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
-import { type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/vocabulary'
+import { callTool, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
+import { type EventOf, type RunId, type TodoItem, todoItemsOf, todoLines } from '@tallystick/core/vocabulary'
 import { todoList } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 
@@ -90,6 +90,27 @@ describe('todoList', () => {
       const shown = JSON.stringify(model.requests.at(-1)?.messages.at(-1))
       expect(shown).toContain(filter ? 'The list is empty.' : '[ ] Send it')
     }
+  })
+
+  it.each([
+    ['is continued from the last of fifty runs', 49, JSON.stringify({ items: [send] })],
+    ['is not looked for over more', 50, JSON.stringify({ items: [] })],
+  ])('%s', async (_what, between, text) => {
+    // The run is a branch of the first run, that one of the second, and so on; the last of them has the list.
+    const chain = Array.from({ length: between + 1 }, (_, index) => sampleRunId(index))
+    const ledger = {
+      async *read(runId: RunId) {
+        const parent = { runId: chain[chain.indexOf(runId) + 1], seq: 9, relation: 'branch' }
+        yield { type: 'run_started', seq: 1, parent } as EventOf<'run_started'>
+      },
+      async *find({ runId }: { readonly runId?: RunId }) {
+        const content = [{ type: 'text', text: JSON.stringify({ items: [send] }) }]
+        if (runId === chain.at(-1))
+          yield { type: 'tool_result', seq: 9, name: 'todo_list', content } as EventOf<'tool_result'>
+      },
+    }
+    const called = await callTool(todoList({ ledger }), {}, { runId: chain[0]! })
+    expect(called.text).toBe(text)
   })
 
   it('is not taken from the result of another tool', async () => {

@@ -108,9 +108,10 @@ export function rateLimit(given: RateLimitOptions): ToolMiddleware {
     name: 'rateLimit',
     run: async (call, next) => {
       const time = now()
-      for (const [key, times] of starts) if ((times.at(-1) ?? 0) <= time - perMs) starts.delete(key)
+      const isRecent = (at: number): boolean => at > time - perMs
+      for (const [key, times] of starts) if (!times.some(isRecent)) starts.delete(key)
       const key = scope(call)
-      const recent = (starts.get(key) ?? []).filter((at) => at > time - perMs)
+      const recent = (starts.get(key) ?? []).filter(isRecent)
       if (recent.length >= maxCalls) {
         const retryAfterMs = Math.ceil((recent[0] ?? time) + perMs - time)
         const text = `${call.tool} is called too often: there is room again in ${retryAfterMs} ms. Nothing was run.`

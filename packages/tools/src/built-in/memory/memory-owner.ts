@@ -23,7 +23,7 @@ export async function recordedOwner(
     run = run.parent && (await startOf(ledger, run.parent.runId))
   }
   if (run?.sessionId === undefined) throw unowned('session')
-  return { owner: ownerName.session(run.sessionId), ...(subject !== undefined && { subject }) }
+  return { owner: ownerName.session(run.sessionId), subject }
 }
 
 function unowned(per: 'subject' | 'session'): ToolError {

@@ -165,6 +165,6 @@ function shown(memories: readonly Memory[], note?: string): object | string {
       saved: new Date(at).toISOString(),
       text,
     })),
-    ...(note !== undefined && { note }),
+    note,
   }
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { existsSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
@@ -101,7 +101,7 @@ function writesOf(database: Database) {
     if (kept >= max) return 'full'
     const id = last + 1
     prepared('insert into memory (owner, id, key, subject, text, at) values (?, ?, ?, ?, ?, ?)').run(
-      ...[owner.owner, id, key, owner.subject ?? null, text, at],
+      ...[owner.owner, id, key, owner.subject, text, at],
     )
     prepared(
       'insert into memory_words (rowid, owner, words) select place, ?, ? from memory where owner = ? and id = ?',
@@ -185,5 +185,5 @@ function requireOwnFile(database: Database, path: string): void {
 
 /** SQLite fills a file that is empty, and leaves its permissions as they are. */
 function makeForOwner(path: string): void {
-  if (!existsSync(path)) writeFileSync(path, '', { flag: 'a', mode: 0o600 })
+  closeSync(openSync(path, 'a', 0o600))
 }

@@ -24,6 +24,11 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
+const member = () => Promise.resolve()
+const members = {
+  ...{ save: member, savedUnder: member, remove: member, wasRemovedUnder: member },
+  ...{ search: member, list: member, erase: member, close: member },
+}
 const at = Date.parse('2026-11-24T10:00:00Z')
 
 interface Called {
@@ -172,6 +177,11 @@ describe('memoryTools', () => {
       await tools.find((tool) => tool.name === name)?.reconcile?.({ ...context, input, idempotencyKey })
     expect(await answer('save_memory', { text: 'Tea.' }, 'unknown key')).toEqual({ state: 'not_done' })
     expect(await answer('delete_memory', { id: 1 }, 'unknown key')).toEqual({ state: 'not_done' })
+    await store.save({ owner: 'subject:ann' }, { key: 'kept', text: 'Nuts.', at, max: 9 })
+    expect(await answer('save_memory', { text: 'Nuts.' }, 'kept')).toMatchObject({
+      ...{ state: 'done', outcome: 'success' },
+      content: [{ type: 'text', text: 'Saved as memory 2.' }],
+    })
     await store.remove({ owner: 'subject:ann' }, 1, 'known key')
     expect(await answer('delete_memory', { id: 1 }, 'known key')).toMatchObject({
       content: [{ type: 'text', text: 'Deleted memory 1.' }],
@@ -181,6 +191,8 @@ describe('memoryTools', () => {
 
   it('shows so many at once, and says how to see more', async () => {
     const { call } = stage({ maxShown: 2 })
+    for (const text of ['z tent', 'y tent']) await call('save_memory', { text }, { subject: 'two' })
+    expect((await call('list_memories', {}, { subject: 'two' })).text).not.toContain('There are more')
     for (const text of ['a tent', 'b tent', 'c tent']) await call('save_memory', { text })
     const { text } = await call('list_memories', {})
     expect(text).toContain('There are more: list them with before 2.')
@@ -189,6 +201,22 @@ describe('memoryTools', () => {
     expect(rest.text).toContain('a tent')
     expect(rest.text).not.toContain('There are more')
     expect((await call('search_memories', { query: 'tent' })).text.match(/ tent/g)).toHaveLength(2)
+  })
+
+  it('names the last memory of a page of three for the next page', async () => {
+    const { call } = stage({ maxShown: 3 })
+    for (const text of ['a', 'b', 'c', 'd']) await call('save_memory', { text })
+    expect((await call('list_memories', {})).text).toContain('There are more: list them with before 2.')
+  })
+
+  it('keeps a thousand memories and shows ten, unless it is given other numbers', async () => {
+    const { call } = stage()
+    const save = vi.spyOn(store, 'save')
+    const search = vi.spyOn(store, 'search')
+    await call('save_memory', { text: 'Tea.' })
+    await call('search_memories', { query: 'tea' })
+    expect(save).toHaveBeenCalledWith(expect.anything(), expect.objectContaining({ at, max: 1_000 }))
+    expect(search).toHaveBeenCalledWith(expect.anything(), expect.anything(), 10)
   })
 
   it('bounds what is saved and asked for', async () => {
@@ -254,7 +282,11 @@ describe('memoryTools', () => {
     [{ maxMemories: 1.5 }, 'maxMemories'],
     [{ maxShown: 101 }, 'maxShown'],
     [{ now: 5 }, 'now'],
-    [{ scope: 'session' }, 'per'],
+    [{ store: { ...members, erase: 1 } }, 'a store of memories, such as sqliteMemory(path)'],
+    [{ scope: 'session' }, 'Did you mean per?'],
+    [{ readOnly: true }, 'Did you mean write?'],
+    [{ limit: 5 }, 'Did you mean maxShown?'],
+    [{ needsApproval: 'always' }, 'Did you mean approval?'],
   ])('refuses %o', (options, message) => {
     const made = () => stage(options as never)
     expect(made).toThrow(ConfigurationError)

@@ -1,10 +1,12 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ConfigurationError } from '@tallystick/core'
 import { sqliteMemory } from '@tallystick/tools/memory'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sqlQuery } from '@tallystick/tools/sql-query'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { openFiles } from '../files/sandbox.ts'
 import { storePromises } from './store-promises.ts'
 
 let folder: string
@@ -48,6 +50,28 @@ describe('sqliteMemory', () => {
     await file.close()
   })
 
+  it('writes no log beside its file, where another program has made one', async () => {
+    const path = join(folder, 'logged.db')
+    const owner = { owner: 'subject:ann' }
+    await sqliteMemory(path).close()
+    const other = new DatabaseSync(path)
+    other.exec('pragma journal_mode = wal')
+    other.close()
+    const store = sqliteMemory(path)
+    await store.save(owner, { key: 'a', text: 'A tent.', at: 1, max: 9 })
+    expect(readdirSync(folder).filter((name) => name.startsWith('logged.db'))).toEqual(['logged.db'])
+    await store.close()
+  })
+
+  it('refuses a Node that cannot load better-sqlite3', () => {
+    const { versions } = process
+    const descriptor = Object.getOwnPropertyDescriptor(process, 'versions')!
+    Object.defineProperty(process, 'versions', { ...descriptor, value: { ...versions, napi: '9' } })
+    onTestFinished(() => void Object.defineProperty(process, 'versions', descriptor))
+    expect(() => sqliteMemory(join(folder, 'old.db'))).toThrow(/^sqliteMemory needs Node 22\.14 or newer/)
+    expect(() => sqlQuery({ path: 'shop.db' })).toThrow(/^The tool sql_query needs Node 22\.14 or newer/)
+  })
+
   it('refuses an empty path, and a database of something else, which stays as it is', () => {
     expect(() => sqliteMemory('')).toThrow(ConfigurationError)
     expect(() => sqliteMemory(1 as never)).toThrow('the path of its file')
@@ -56,7 +80,9 @@ describe('sqliteMemory', () => {
     other.exec('create table event (id integer)')
     other.close()
     const before = readFileSync(path)
+    const open = openFiles()
     expect(() => sqliteMemory(path)).toThrow(`${path} is a database of something else`)
+    expect(openFiles()).toBe(open)
     expect(readFileSync(path).equals(before)).toBe(true)
     const text = join(folder, 'text.db')
     writeFileSync(text, 'no database, and far longer than the head of one is. '.repeat(20))

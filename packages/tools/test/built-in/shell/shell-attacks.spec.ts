@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Subject } from 'rxjs'
 import { shell } from '@tallystick/tools/shell'
 import { callTool } from '@tallystick/core/testing'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { toolRun } from '../../one-call.ts'
 import { HeldTimers } from '../held-timers.ts'
 import {
@@ -19,6 +19,10 @@ import {
 const folder = programFolder()
 const { root } = folder
 afterAll(() => folder.remove())
+
+/** The ends of pipes that this process holds. */
+const pipes = (): number =>
+  process.getActiveResourcesInfo().filter((resource) => resource === 'PipeWrap').length
 
 /** The numbers that a program wrote: ids of processes. */
 const idsIn = (text: string): readonly number[] => [...text.matchAll(/\b\d+\b/g)].map(([id]) => Number(id))
@@ -130,6 +134,32 @@ describe('what a program starts', () => {
     await handlesClosed()
     expect([timers.count, startedProcesses()]).toEqual([0, 0])
   })
+
+  // As above: elsewhere the output is closed without a look for who holds it.
+  it.runIf(process.platform === 'linux')(
+    'keeps no call waiting where it has left the group and cannot be ended',
+    async () => {
+      const timers = new HeldTimers()
+      let held: number | undefined
+      const kill = process.kill.bind(process)
+      // It belongs to another user.
+      const spy = vi.spyOn(process, 'kill').mockImplementation((processId, signal) => {
+        if (processId < 0 || signal === 0) return kill(processId, signal)
+        held = processId
+        throw Object.assign(new Error('refused'), { code: 'EPERM' })
+      })
+      onTestFinished(() => spy.mockRestore())
+      const before = pipes()
+      const ending = runScript({ root, timers }, 'setsid sleep 1000 & echo $!; sleep 0.05')
+      await timers.fire(500)
+      await timers.fire(500)
+      const [id] = idsIn(ranOf(await ending).stdout)
+      expect([held, id !== undefined && isRunning(id)]).toEqual([id, true])
+      kill(Number(id), 'SIGKILL')
+      await handlesClosed()
+      expect([timers.count, startedProcesses(), pipes()]).toEqual([0, 0, before])
+    },
+  )
 
   it('ends with a host that is killed', async () => {
     const program = join(root, '../host.ts')
