@@ -287,7 +287,8 @@ describe('readResult', () => {
 describe('a result that a guardrail looked at', () => {
   it('is read where only the input of its call was changed', async () => {
     const guardrail = defineGuardrail({
-      ...{ name: 'g', on: 'tool_input' },
+      name: 'g',
+      on: 'tool_input',
       check: ({ name }) => (name === 'look' ? { replace: {} } : 'pass'),
     })
     const { looked, reading } = stage('-'.repeat(300), { guardrails: [guardrail] })

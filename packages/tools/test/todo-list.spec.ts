@@ -106,7 +106,12 @@ describe('todoList', () => {
       async *find({ runId }: { readonly runId?: RunId }) {
         const content = [{ type: 'text', text: JSON.stringify({ items: [send] }) }]
         if (runId === chain.at(-1))
-          yield { type: 'tool_result', seq: 9, name: 'todo_list', content } as EventOf<'tool_result'>
+          yield {
+            type: 'tool_result',
+            seq: 9,
+            name: 'todo_list',
+            content,
+          } as unknown as EventOf<'tool_result'>
       },
     }
     const called = await callTool(todoList({ ledger }), {}, { runId: chain[0]! })
