@@ -35,7 +35,7 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/** Where a link leads; nowhere where there is none. */
+/** Returns where a link leads; an empty text if the link cannot be read. */
 function linkAt(path: string): string {
   try {
     return readlinkSync(path)
