@@ -27,6 +27,11 @@ const outer = Buffer.alloc(blockBytes + digestBytes)
  * HMAC is written out, since a key object for each event would cost ten times the hashing.
  */
 export function commitmentOf(salt: Uint8Array, body: Uint8Array): Uint8Array {
+  return Buffer.from(commitmentText(salt, body), 'latin1')
+}
+
+/** The same as a text of bytes, for what is only compared with it. */
+export function commitmentText(salt: Uint8Array, body: Uint8Array): string {
   const inner = roomFor(blockBytes + body.length)
   inner.fill(0x36, 0, blockBytes)
   outer.fill(0x5c, 0, blockBytes)
@@ -37,7 +42,7 @@ export function commitmentOf(salt: Uint8Array, body: Uint8Array): Uint8Array {
   }
   inner.set(body, blockBytes)
   outer.write(digestOf(inner.subarray(0, blockBytes + body.length)), blockBytes, 'binary')
-  return Buffer.from(digestOf(outer), 'binary')
+  return digestOf(outer)
 }
 
 /**
@@ -50,6 +55,11 @@ export function linkHash(
   envelope: RowEnvelope,
   bodyCommit: Uint8Array,
 ): Uint8Array {
+  return Buffer.from(linkText(previousHash, envelope, bodyCommit), 'latin1')
+}
+
+/** The same as a text of bytes, for what is only compared with it. */
+export function linkText(previousHash: Uint8Array, envelope: RowEnvelope, bodyCommit: Uint8Array): string {
   const text = envelopeText(envelope)
   // A code unit of a text is at most three bytes of UTF-8.
   const link = roomFor(1 + previousHash.length + 3 * text.length + bodyCommit.length)
@@ -58,7 +68,7 @@ export function linkHash(
   let end = 1 + previousHash.length
   end += link.write(text, end)
   link.set(bodyCommit, end)
-  return Buffer.from(digestOf(link.subarray(0, end + bodyCommit.length)), 'binary')
+  return digestOf(link.subarray(0, end + bodyCommit.length))
 }
 
 /** What a run's row holds, and its digest covers. */
@@ -88,6 +98,15 @@ export function rowDigest({ runId, pos, headSeq, headHash, epoch, session }: Run
   row[0] = rowDigestTag
   const end = 1 + row.write(text, 1)
   return Buffer.from(digestOf(row.subarray(0, end)), 'binary')
+}
+
+/** Whether bytes are those of a digest that is a text of bytes. */
+export function isDigest(text: string, bytes: Uint8Array): boolean {
+  if (bytes.length !== text.length) return false
+  for (let index = 0; index < bytes.length; index++) {
+    if (bytes[index] !== text.charCodeAt(index)) return false
+  }
+  return true
 }
 
 /** Bytes as people compare them. */

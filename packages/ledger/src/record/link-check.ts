@@ -1,7 +1,7 @@
 import { type RuntimeEvent } from '@tallystick/core'
 import { onceKeyOf } from '@tallystick/core/store-kit'
 import { parseToolCallId } from '@tallystick/core/vocabulary'
-import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
+import { commitmentText, genesisHash, hexOf, isDigest, linkText } from './chain.ts'
 import { maxEventsOfRow } from './envelope.ts'
 import { isRunId, quotedId } from './stored-ids.ts'
 import { severalCommitment } from './several/segment-commitments.ts'
@@ -34,8 +34,8 @@ export function linkFault(previous: Link, stored: StoredRow): Fault | undefined 
     typeFault(stored) ??
     (isSeveral(stored)
       ? severalFault(previous, stored)
-      : ((payload && digestFault('payload', commitmentOf(payload.salt, payload.body), stored.bodyCommit)) ??
-        digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash))) ??
+      : ((payload && digestFault('payload', commitmentText(payload.salt, payload.body), stored.bodyCommit)) ??
+        digestFault('hash', linkText(previous.hash, stored, stored.bodyCommit), stored.hash))) ??
     orderFault(previous, stored) ??
     idFault(stored)
   )
@@ -52,7 +52,7 @@ function severalFault({ hash }: Link, stored: StoredRow): Fault | undefined {
   if (onceKey !== undefined) return fault('once_key', 'none', onceKey)
   const commitment = severalCommitment(payload)
   if (commitment === undefined) return fault('payload', 'a body with segments', 'another')
-  return digestFault('hash', linkHash(hash, stored, commitment), stored.hash)
+  return digestFault('hash', linkText(hash, stored, commitment), stored.hash)
 }
 
 function placeFault(previous: Link, { firstSeq, seq }: StoredRow): Fault | undefined {
@@ -124,8 +124,9 @@ export function contentFault(stored: StoredRow, event: RuntimeEvent): Fault | un
     : fault('once_key', onceKey ?? 'none', stored.onceKey ?? 'none')
 }
 
-function digestFault(what: string, expected: Uint8Array, found: Uint8Array): Fault | undefined {
-  return Buffer.compare(expected, found) === 0 ? undefined : fault(what, hexOf(expected), hexOf(found))
+function digestFault(what: string, expected: string, found: Uint8Array): Fault | undefined {
+  if (isDigest(expected, found)) return undefined
+  return fault(what, hexOf(Buffer.from(expected, 'latin1')), hexOf(found))
 }
 
 /** A fault, with numbers and digests as text. */

@@ -26,12 +26,13 @@ export const isFlag: QuickCheck = (value) => typeof value === 'boolean'
 
 /** A finite number within bounds, both included. */
 export function isAmountWithin(min: number, max: number): QuickCheck {
-  return (value) => Number.isFinite(value) && (value as number) >= min && (value as number) <= max
+  if (min === -Infinity && max === Infinity) return Number.isFinite
+  return (value) => typeof value === 'number' && value >= min && value <= max && Number.isFinite(value)
 }
 
 /** A whole number that is safe to count with, from a least one on. */
 export function isWholeFrom(min: number): QuickCheck {
-  return (value) => Number.isSafeInteger(value) && (value as number) >= min
+  return (value) => typeof value === 'number' && value >= min && Number.isSafeInteger(value)
 }
 
 /** One of these values. */
