@@ -6,6 +6,13 @@ import type { AddressInfo } from 'node:net'
 const inputs: Readonly<Record<string, string>> = {
   refund: '{"order":"A-7","euros":80}',
   get_weather: '{"city":"Seoul"}',
+  read_file: '{"path":"package.json"}',
+}
+
+/** What it answers where it has the result of a tool of that name; for others the weather. */
+const answers: Readonly<Record<string, string>> = {
+  refund: 'Done: 80 euros are on their way to you.',
+  read_file: 'It installs Tallystick, and what it stands on.',
 }
 
 interface WireRequest {
@@ -56,7 +63,7 @@ function replyTo({ tools = [], messages }: WireRequest): readonly WireEvent[] {
   const answered = Array.isArray(last) && last.some(({ type }) => type === 'tool_result')
   const name = tools.map((tool) => tool.name).find((each) => each in inputs)
   if (answered || name === undefined) {
-    const text = name === 'refund' ? 'Done: 80 euros are on their way to you.' : 'It is 21 °C in Seoul.'
+    const text = answers[name ?? ''] ?? 'It is 21 °C in Seoul.'
     return message({ type: 'text', text: '' }, { type: 'text_delta', text }, 'end_turn')
   }
   const delta = { type: 'input_json_delta', partial_json: inputs[name] }

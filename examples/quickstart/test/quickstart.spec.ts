@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -17,8 +17,8 @@ interface Block {
   readonly content?: readonly { readonly text?: string }[]
 }
 
-/** A Messages service that asks for the weather once, then repeats what the tool said. */
-function weatherService(): Server {
+/** A Messages service that asks for a file once, then repeats what the tool said. */
+function fileService(): Server {
   return createServer((request, response) => {
     void bodyOf(request).then((body) => {
       const { messages } = JSON.parse(body) as { messages: { content: readonly Block[] | string }[] }
@@ -49,8 +49,8 @@ function message(block: object, delta: object, stop_reason: string): readonly Wi
 }
 
 const request1 = message(
-  { type: 'tool_use', id: 'toolu_1', name: 'get_weather', input: {} },
-  { type: 'input_json_delta', partial_json: '{"city":"Seoul"}' },
+  { type: 'tool_use', id: 'toolu_1', name: 'read_file', input: {} },
+  { type: 'input_json_delta', partial_json: '{"path":"package.json"}' },
   'tool_use',
 )
 
@@ -66,11 +66,12 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 }
 
 describe('the code of the README', () => {
-  const service = weatherService()
+  const service = fileService()
   let folder: string
   let output = ''
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tallystick-quickstart-'))
+    await writeFile(join(folder, 'package.json'), '{ "dependencies": { "rxjs": "7.8.2" } }\n')
     await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
     const { port } = service.address() as AddressInfo
     const env = { ...process.env, ANTHROPIC_API_KEY: 'none', ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}` }
@@ -87,11 +88,16 @@ describe('the code of the README', () => {
     expect(code).toBe(await readFile(main, 'utf8'))
   })
 
+  it('has ten lines, imports included', async () => {
+    const lines = (await readFile(main, 'utf8')).split('\n')
+    expect(lines.filter((line) => line !== '')).toHaveLength(10)
+  })
+
   it('answers with what the tool said', () => {
-    expect(output).toContain('The tool says: 21 °C and dry in Seoul')
+    expect(output).toMatch(/^The tool says: [^]*"rxjs": "7\.8\.2"/)
     expect(output).toContain("reason: 'answered'")
     // The answer and the result each end their own line, so that a shell's prompt begins a new one, too.
-    expect(output).toMatch(/^The tool says: 21 °C and dry in Seoul\n\{\n[^]*\}\n$/m)
+    expect(output).toMatch(/^The tool says: [^]*\}\n\{\n[^]*\}\n$/)
   })
 
   it('leaves a ledger that balances', async () => {
