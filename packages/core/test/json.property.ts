@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { isJson } from '../src/vocabulary/values/json.ts'
+import { isJson, isSameJson } from '../src/vocabulary/values/json.ts'
 
 const isWellFormed = (value: unknown): boolean =>
   JSON.stringify(value).isWellFormed() && !/\\ud[89a-f]/.test(JSON.stringify(value))
@@ -66,6 +66,28 @@ describe('isJson', () => {
     fc.assert(
       fc.property(fc.oneof(json, anything), (value) => {
         expect(isJson(value)).toBe(carried(value))
+      }),
+      { numRuns: tries(1_000) },
+    )
+  })
+})
+
+describe('isSameJson', () => {
+  /** A few values, so that two of them are often alike, and differ in one place where they are not. */
+  const few = fc.letrec<{ value: Json }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 3 },
+      fc.constantFrom<Json>(null, true, false, 0, -0, 1, '', 'a', '0', '\ud800'),
+      fc.array(tie('value'), { maxLength: 2 }),
+      fc.dictionary(fc.constantFrom('a', 'b', '__proto__'), fc.option(tie('value'), { nil: undefined })),
+    ) as fc.Arbitrary<Json>,
+  })).value
+
+  it('says whether two values have one canonical text', () => {
+    fc.assert(
+      fc.property(fc.oneof(few, json), fc.oneof(few, json), (one, other) => {
+        expect(isSameJson(one, other)).toBe(canonicalJson(one) === canonicalJson(other))
+        expect(isSameJson(one, JSON.parse(canonicalJson(one)) as Json)).toBe(true)
       }),
       { numRuns: tries(1_000) },
     )

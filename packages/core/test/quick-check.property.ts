@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/vocabulary/events/event-schema.ts'
+import { modelSignalSchema, toolSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
 import { quickCheckOf } from '../src/vocabulary/values/quick-check.ts'
 import {
   anyOf,
@@ -134,6 +135,31 @@ describe('the quick check of a schema', () => {
     expect(saidOf(schema, own('{"__proto__":"no number"}'))).toEqual([false, true])
     expect(saidOf(schema, { [Symbol('a')]: 1 })).toEqual([false, false])
     expect(saidOf(schema, new Date(0))).toEqual([false, false])
+  })
+
+  it('takes what models and tools report, and fields of other names only where JSON can carry them', () => {
+    const call = { type: 'tool_call', providerCallId: 'c', name: 'look', input: { at: 1 } }
+    const parts = [
+      { part: 0, type: 'text', text: 'a' },
+      { part: 1, ...call },
+    ]
+    const finished = { type: 'model_finished', stopReason: 'end', parts }
+    const saidOfPart = (part: unknown) => saidOf(modelSignalSchema, { ...finished, parts: [part] })
+    const ended = { type: 'tool_ended', outcome: 'success', content: [{ type: 'text', text: 'a' }] }
+    const taken = [true, true]
+    expect(saidOf(modelSignalSchema, finished)).toEqual(taken)
+    expect(saidOf(modelSignalSchema, { type: 'model_tool_request', part: 1, call })).toEqual(taken)
+    expect(saidOf(toolSignalSchema, ended)).toEqual(taken)
+    expect(saidOfPart({ ...parts[0], more: { deep: [1] } })).toEqual(taken)
+    const [refused, text] = [[false, false], parts[0] as object]
+    expect(saidOfPart({ ...text, more: () => 1 })).toEqual(refused)
+    expect(saidOfPart({ ...text, part: -1 })).toEqual(refused)
+    expect(saidOfPart({ ...text, type: 'other' })).toEqual(refused)
+    // What it inherits is for the schema to judge.
+    expect(saidOfPart(Object.create(text))).toEqual([false, true])
+    expect(saidOf(toolSignalSchema, { ...ended, content: [{ ...ended.content[0], more: 1n }] })).toEqual(
+      refused,
+    )
   })
 
   it('takes nothing where only zod can tell, and the others of a list of variants all the same', () => {

@@ -72,9 +72,8 @@ function batchOf(
   const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
     const { runId, epoch } = writer
     const next = (state?.seq ?? 0) + 1
-    const recorded = facts.map((fact, index) =>
-      eventOf(fact, { runId, epoch, seq: next + index, at, cause, inboxKey, draining }),
-    )
+    const recording = { runId, epoch, at, cause, inboxKey, draining }
+    const recorded = facts.map((fact, index) => recordedAs(fact, next + index, recording))
     state = auditAll(recorded, state)
     for (const event of recorded) events.push(event)
   }
@@ -122,15 +121,17 @@ export interface Recording extends Writer {
 }
 
 /** A fact as it is recorded. */
-export function eventOf(
-  fact: Fact,
-  { runId, seq, epoch, at, cause, inboxKey, draining = false }: Recording,
-): RuntimeEvent {
+export function eventOf(fact: Fact, { seq, ...recording }: Recording): RuntimeEvent {
+  return recordedAs(fact, seq, recording)
+}
+
+function recordedAs(fact: Fact, seq: number, recording: Omit<Recording, 'seq'>): RuntimeEvent {
+  const { runId, epoch, at, cause, inboxKey, draining = false } = recording
   const { v } = eventTraits[fact.type]
   const isUsual = cause === usualCause(fact)
   if (isUsual && inboxKey === undefined && !draining) {
     return isPlainDelta(fact)
-      ? deltaOf(fact, { runId, seq, epoch, at, v })
+      ? deltaOf(fact, seq, v, recording)
       : freezeOwn({ runId, seq, epoch, at, v, ...fact })
   }
   const decided = omitUndefined({
@@ -152,7 +153,9 @@ function isPlainDelta(fact: Fact): fact is TextDelta {
 /** The same event as of any other fact, in a fraction of the time: most events are pieces of text. */
 function deltaOf(
   { type, turn, attempt, part, text }: TextDelta,
-  { runId, seq, epoch, at, v }: Pick<RuntimeEvent, 'runId' | 'seq' | 'epoch' | 'at' | 'v'>,
+  seq: number,
+  v: number,
+  { runId, epoch, at }: Omit<Recording, 'seq'>,
 ): RuntimeEvent {
   return Object.freeze({ runId, seq, epoch, at, v, type, turn, attempt, part, text }) as RuntimeEvent
 }

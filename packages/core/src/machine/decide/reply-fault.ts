@@ -1,5 +1,5 @@
 import type { RequestedCall } from '../../vocabulary/model/content.ts'
-import { canonicalJson } from '../../vocabulary/values/json.ts'
+import { isSameJson } from '../../vocabulary/values/json.ts'
 import type { ReplyPart } from '../../vocabulary/signals/signal.ts'
 import type { Attempt, Call, PartDraft } from '../state/state.ts'
 
@@ -31,11 +31,18 @@ function draftFault({ part, kind, text }: PartDraft, reply: ReplyPart | undefine
 
 function callFault(call: Call, reply: ReplyPart | undefined): string | undefined {
   if (reply === undefined) return `call ${call.toolCallId} is missing in the finished reply`
-  if (reply.type === 'tool_call' && identityOf(call) === identityOf(reply)) return undefined
+  if (reply.type === 'tool_call' && isSameRequest(call, reply)) return undefined
   return `part ${call.part} is not the call that was reported for it`
 }
 
-/** The fields that make two calls different. */
-function identityOf({ providerCallId, name, input }: Omit<RequestedCall, 'type'>): string {
-  return canonicalJson([providerCallId, name, input])
+/** Whether two calls are the same to the letter. */
+export function isSameRequest(one: Asked, other: Asked): boolean {
+  return (
+    one.providerCallId === other.providerCallId &&
+    one.name === other.name &&
+    isSameJson(one.input, other.input)
+  )
 }
+
+/** The fields that make two calls different. */
+type Asked = Pick<RequestedCall, 'providerCallId' | 'name' | 'input'>

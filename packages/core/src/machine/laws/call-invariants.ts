@@ -4,6 +4,7 @@ import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
 import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
+import { isSameRequest } from '../decide/reply-fault.ts'
 import { grantFault, toolCallsLeft } from '../limits/budget.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
 import { mayRetry } from '../limits/retry.ts'
@@ -145,19 +146,11 @@ function requireSameCalls(state: RunState, event: EventOf<'assistant_message_fin
   for (const part of event.parts) {
     if (part.type !== 'tool_call') continue
     const call = findCall(state, part.toolCallId)
-    if (call && requestText(call) === requestText(part)) continue
+    if (call && isSameRequest(call, part)) continue
     throw new LawBrokenError(
       12,
       event.seq,
       `call ${part.toolCallId} of the message is not what was requested`,
     )
   }
-}
-
-function requestText({
-  name,
-  providerCallId,
-  input,
-}: Pick<Call, 'name' | 'providerCallId' | 'input'>): string {
-  return canonicalJson([name, providerCallId, input])
 }

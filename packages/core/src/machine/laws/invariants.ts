@@ -55,15 +55,15 @@ export function auditAll(events: Iterable<RuntimeEvent>, before?: RunState): Run
   for (let place = 0; place < all.length;) {
     state = audit(state, all[place] as RuntimeEvent)
     const end = endOfPieces(all, place)
-    if (end > place + 1) state = auditPieces(state, all.slice(place, end))
+    if (end > place + 1) state = auditPieces(state, all[place] as RuntimeEvent, all.slice(place + 1, end))
     place = end
   }
   return state
 }
 
-/** The same for pieces of one part, of which the state has the first. */
-function auditPieces(state: RunState, [first, ...others]: readonly RuntimeEvent[]): RunState {
-  let before = first as RuntimeEvent
+/** The same for further pieces of one part, of which the state has the first. */
+function auditPieces(state: RunState, first: RuntimeEvent, others: readonly RuntimeEvent[]): RunState {
+  let before = first
   for (const piece of others) {
     requireTime(before, piece)
     before = piece

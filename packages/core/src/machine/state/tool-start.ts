@@ -21,7 +21,7 @@ export function startOf(
     attempt: call.attempts + 1,
     idempotencyKey: idempotencyKeyOf(runId, call.toolCallId),
     effect: call.effect ?? 'write',
-    inputDigest: digestOf(call.input),
+    inputDigest: call.inputDigest ?? digestOf(call.input),
     ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
     ...omitUndefined({ grant: call.grant }),
   }

@@ -40,15 +40,16 @@ export function countedSummary(calls: readonly Call[]): CallsSummary {
     settled: 0,
   }
   let [runningReads, ofChildren, mostEqual] = [0, 0, 0]
-  const equal = new Map<string, number>()
+  // Of one call there is nothing to compare.
+  const equal = calls.length > 1 ? new Map<string, number>() : undefined
   for (const call of calls) {
     counts[call.status]++
     if (isRunningRead(call)) runningReads++
     if (isOfChild(call)) ofChildren++
     const key = keyOfCall(call)
     if (key === undefined) continue
-    const count = (equal.get(key) ?? 0) + 1
-    equal.set(key, count)
+    const count = (equal?.get(key) ?? 0) + 1
+    equal?.set(key, count)
     mostEqual = Math.max(mostEqual, count)
   }
   return { counts, runningReads, ofChildren, mostEqual }

@@ -12,6 +12,9 @@ export interface Mail {
 /** The most messages of one page. */
 const MAX_PAGE = 2_000
 
+/** To await it lets the promises before it have their turn. */
+export const promiseTurn: Promise<void> = Promise.resolve()
+
 /** When nothing has arrived in so many turns of promises, what is reported now waits for something outside. */
 export const QUIET_TURNS = 12
 
@@ -79,7 +82,7 @@ export class Mailbox {
   async quiet(): Promise<void> {
     let posted = this.#posted
     for (let turns = 0; turns < QUIET_TURNS && this.#pages.length === 1; turns++) {
-      await Promise.resolve()
+      await promiseTurn
       if (posted !== this.#posted) [posted, turns] = [this.#posted, 0]
     }
   }

@@ -15,7 +15,7 @@ import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
 import { drivingAgent, drivingRules, givenModelOf, requireDrivable, withFoundContext } from './drivable.ts'
 import type { Drive } from './drive.ts'
-import { Mailbox, type Mail } from './mailbox.ts'
+import { Mailbox, promiseTurn, type Mail } from './mailbox.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
@@ -191,12 +191,12 @@ export class RunLoop {
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
     const { live, acknowledgements, hooks, context } = this.#drive
-    const mail: Mail[] = [...this.#unrecordedResume.mail, ...this.#mailbox.takePage()]
+    let mail = this.#unrecordedResume.before(this.#mailbox.takePage())
     let batch = this.#decide(this.#state, mail, options)
     if (!options.draining && (await this.#isCheckedAtOnce(batch, effects))) {
       const more = this.#mailbox.takePage()
       batch = joined(batch, this.#decide(batch.state, more, options))
-      mail.push(...more)
+      mail = [...mail, ...more]
     }
     const consumed = this.#inbox.keysWith(mail)
     const isUnchanged = this.#unrecordedResume.holdsBack(this.#state, batch, consumed.length > 0)
@@ -231,7 +231,7 @@ export class RunLoop {
   async #isCheckedAtOnce({ action, state, events }: EventBatch, effects: Effects): Promise<boolean> {
     const isFinished = events.some(({ type }) => type === 'assistant_message_finished')
     if (action.kind !== 'wait' || !isFinished || !effects.startPureCheck(state)) return false
-    for (let turn = 0; turn < PROMISE_TURNS && this.#mailbox.empty; turn++) await Promise.resolve()
+    for (let turn = 0; turn < PROMISE_TURNS && this.#mailbox.empty; turn++) await promiseTurn
     return !this.#mailbox.empty
   }
 

@@ -21,9 +21,9 @@ export class UnrecordedResume {
     }
   }
 
-  /** Its command, as long as it has to be decided. */
-  get mail(): readonly Mail[] {
-    return this.#command ? [{ message: this.#command }] : []
+  /** What has arrived, with its command in front, as long as that has to be decided. */
+  before(page: readonly Mail[]): readonly Mail[] {
+    return this.#command ? [{ message: this.#command }, ...page] : page
   }
 
   /** The messages of a batch other than its command. */
@@ -49,10 +49,8 @@ export class UnrecordedResume {
 }
 
 /** Whether a batch holds nothing but the take-over of a suspended run. */
-function isBare(
-  state: RunState | undefined,
-  { events: [resumed, ...others], action }: EventBatch,
-): state is RunState {
-  if (state === undefined || others.length > 0 || resumed?.type !== 'run_resumed') return false
+function isBare(state: RunState | undefined, { events, action }: EventBatch): state is RunState {
+  const [resumed] = events
+  if (state === undefined || events.length !== 1 || resumed?.type !== 'run_resumed') return false
   return resumed.definition === undefined && action.kind === 'suspend' && isSuspended(state)
 }

@@ -25,6 +25,8 @@ export interface EventRange {
   readonly after: number
   /** The event after which the stream begins, where a reader needs more than it gets: the state, say. */
   readonly from?: number
+  /** An event as its readers see it. */
+  readonly show?: (event: RuntimeEvent) => RuntimeEvent
 }
 
 /**
@@ -33,7 +35,7 @@ export interface EventRange {
  */
 export function eventsOf(
   { runId, ledger, live, errorListener: listener, retain }: EventSource,
-  { after, from = after }: EventRange,
+  { after, from = after, show = (event) => event }: EventRange,
   onEvent: (event: RuntimeEvent) => void = () => {},
 ): Observable<RuntimeEvent> {
   return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
@@ -46,7 +48,7 @@ export function eventsOf(
       if (event.seq > seq) {
         seq = event.seq
         onEvent(event)
-        subscriber.next(event)
+        subscriber.next(show(event))
       }
       if (event.type === 'run_finished') subscriber.complete()
     }

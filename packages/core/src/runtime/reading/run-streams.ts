@@ -39,7 +39,7 @@ export function streamsOf(
   after: number,
   onEvent: (event: RuntimeEvent) => void,
 ): RunStreams {
-  const events$ = eventsOf(source, { after }, onEvent).pipe(map(shownEvent))
+  const events$ = eventsOf(source, { after, show: shownEvent }, onEvent)
   // Most runs are read in one of these views: the others are made when they are first asked for.
   const folded$ = lazily(() => foldedOf(eventsOf(source, { after, from: 0 })))
   const state$ = lazily(() =>

@@ -2,6 +2,7 @@ import * as z from 'zod'
 import {
   amount,
   anyOf,
+  bothOf,
   count,
   exactly,
   flag,
@@ -12,6 +13,7 @@ import {
   objectOf,
   optional,
   type Schema,
+  storable,
   text,
   variantOf,
   wordOf,
@@ -20,7 +22,6 @@ import { providerState } from '../model/provider-state.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from '../model/content-schema.ts'
 import { reportedUsage } from '../billing/billing-schema.ts'
-import { isJson } from '../values/json.ts'
 import type {
   CallVerdict,
   ModelSignal,
@@ -35,16 +36,10 @@ type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly
 type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly kind: T }>
 type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
 
-/** One schema after the other: an intersection would merge copies of what both have read. */
-const replyPart: Schema<ReplyPart> = lazily(() => {
-  const placed = objectOf<{ readonly part: number }>({ part: count })
-  return placed().pipe(replyContent() as unknown as z.ZodType<ReplyPart, { readonly part: number }>)
-})
-
-/** Fields that no schema names are kept, so they have to be JSON as well. */
-function storable<T>(schema: Schema<T>): Schema<T> {
-  return lazily(() => schema().refine(isJson, 'Invalid input: expected a JSON value'))
-}
+const replyPart: Schema<ReplyPart> = bothOf<ReplyPart>(
+  objectOf<{ readonly part: number }>({ part: count }),
+  replyContent,
+)
 
 const content = storable(listOf(resultPart))
 

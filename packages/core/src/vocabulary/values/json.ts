@@ -117,7 +117,46 @@ function isCarriable(value: unknown, depth: number): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
   if (typeof value === 'number') return Number.isFinite(value)
   if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
-  if (Array.isArray(value)) return Array.from(value).every((item) => isCarriable(item, depth + 1))
-  // As in `canonicalJson`, a field without a value is left out.
-  return Object.values(value).every((item) => item === undefined || isCarriable(item, depth + 1))
+  return Array.isArray(value) ? isCarriableList(value, depth) : isCarriableObject(value as JsonObject, depth)
+}
+
+function isCarriableList(items: readonly unknown[], depth: number): boolean {
+  for (let index = 0; index < items.length; index++) if (!isCarriable(items[index], depth + 1)) return false
+  return true
+}
+
+function isCarriableObject(object: JsonObject, depth: number): boolean {
+  for (const key of Object.keys(object)) {
+    const field = object[key]
+    // As in `canonicalJson`, a field without a value is left out.
+    if (field !== undefined && !isCarriable(field, depth + 1)) return false
+  }
+  return true
+}
+
+/** Whether two values have the same text: the same fields, in whatever order. */
+export function isSameJson(one: Json, other: Json): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return one === other
+  if (one === other) return true
+  if (Array.isArray(one) || Array.isArray(other))
+    return isSameList(one as readonly Json[], other as readonly Json[])
+  return isSameObject(one as JsonObject, other as JsonObject)
+}
+
+function isSameList(one: readonly Json[], other: readonly Json[]): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other) || one.length !== other.length) return false
+  return one.every((item, index) => isSameJson(item, other[index] as Json))
+}
+
+function isSameObject(one: JsonObject, other: JsonObject): boolean {
+  let more = 0
+  for (const key of Object.keys(one)) {
+    const field = one[key]
+    if (field === undefined) continue
+    const same = Object.hasOwn(other, key) ? other[key] : undefined
+    if (same === undefined || !isSameJson(field, same)) return false
+    more++
+  }
+  return Object.keys(other).filter((key) => other[key] !== undefined).length === more
 }

@@ -3,9 +3,9 @@ export function omitUndefined<Fields extends object>(
   fields: Fields,
 ): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
   const kept: Record<string, unknown> = {}
-  for (const key of Object.keys(fields)) {
-    const value = fields[key as keyof Fields]
-    if (value === undefined) continue
+  for (const key in fields) {
+    const value = fields[key]
+    if (value === undefined || !Object.hasOwn(fields, key)) continue
     // A key of that name would set the prototype instead of a field.
     if (key === '__proto__')
       Object.defineProperty(kept, key, { value, enumerable: true, writable: true, configurable: true })

@@ -80,14 +80,19 @@ export function isObjectOf(shape: Readonly<Record<string, QuickSchema>>): QuickC
   }
 }
 
+/** An object that inherits nothing of its own. */
+export const isPlainObject: QuickCheck = (value) => {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
 /** An object with these values under any names. */
 export function isRecordOf(schema: QuickSchema): QuickCheck {
   const check = quickCheckOf(schema)
   return (value) => {
-    if (typeof value !== 'object' || value === null) return false
-    const prototype: unknown = Object.getPrototypeOf(value)
-    if (prototype !== Object.prototype && prototype !== null) return false
-    for (const name of Reflect.ownKeys(value)) {
+    if (!isPlainObject(value)) return false
+    for (const name of Reflect.ownKeys(value as object)) {
       if (typeof name !== 'string') return false
       if (!check((value as Record<string, unknown>)[name])) return false
     }

@@ -7,6 +7,7 @@ import {
   isListOf,
   isObjectOf,
   isOneOf,
+  isPlainObject,
   isRecordOf,
   isText,
   isWholeFrom,
@@ -131,6 +132,29 @@ export function valueWhere<T>(isValid: (value: unknown) => boolean, expected: st
   return schemaOf(
     () => z.custom<T>(isValid, `Invalid input: expected ${expected}`),
     () => isValid,
+  )
+}
+
+/** What a schema takes, where it is JSON as well: fields that no schema names are kept. */
+export function storable<T>(schema: Schema<T>): Schema<T> {
+  return schemaOf(
+    () => schema().refine(isJson, 'Invalid input: expected a JSON value'),
+    () => {
+      const check = quickCheckOf(schema)
+      return (value) => check(value) && isJson(value)
+    },
+  )
+}
+
+/** What two schemas take, one after the other: an intersection would merge copies of what both have read. */
+export function bothOf<T>(first: Schema<Partial<T>>, second: Schema<unknown>): Schema<T> {
+  return schemaOf(
+    () => first().pipe(second() as z.ZodType<T, Partial<T>>),
+    () => {
+      const [checkFirst, checkSecond] = [quickCheckOf(first), quickCheckOf(second)]
+      // The second schema is shown a copy of the value, which has no inherited fields.
+      return (value) => isPlainObject(value) && checkFirst(value) && checkSecond(value)
+    },
   )
 }
 
