@@ -121,8 +121,8 @@ export interface Recording extends Writer {
 }
 
 /** A fact as it is recorded. */
-export function eventOf(fact: Fact, { seq, ...recording }: Recording): RuntimeEvent {
-  return recordedAs(fact, seq, recording)
+export function eventOf(fact: Fact, recording: Recording): RuntimeEvent {
+  return recordedAs(fact, recording.seq, recording)
 }
 
 function recordedAs(fact: Fact, seq: number, recording: Omit<Recording, 'seq'>): RuntimeEvent {
