@@ -5,7 +5,7 @@ import { rolldown, type InputOptions } from 'rolldown'
 
 /**
  * By package, files and the modules of its sources that they are made for, those that need no other first. Each holds these
- * modules with what they import and no file before it holds, so that files import only those before them.
+ * modules, or all of a folder, with what they import and no file before it holds, so that files import only those before them.
  */
 const layers: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   // Without zod and RxJS; with zod; with RxJS, what stores, tools and adapters take; the runtime.
@@ -21,6 +21,9 @@ const layers: Readonly<Record<string, Readonly<Record<string, readonly string[]>
     'layer-program': ['program'],
     'layer-verbs': ['verbs/inspect/list', 'verbs/inspect/show'],
   },
+  // What every tool needs; what every adapter needs.
+  '@tallystick/tools': { 'layer-tools': ['index'] },
+  '@tallystick/providers': { 'layer-shared': ['shared/'] },
 }
 
 /** The file that each module is in, where it is in one of these. `sources` is the folder of the modules. */
@@ -34,7 +37,11 @@ export async function layersOf(
   if (ownLayers.length === 0) return layerOf
   const imported = await importsOf(options)
   for (const [layer, names] of ownLayers) {
-    const paths = names.map((name) => join(sources, `${name}.ts`))
+    const paths = names.flatMap((name) =>
+      name.endsWith('/')
+        ? [...imported.keys()].filter((path) => path.startsWith(join(sources, name)))
+        : join(sources, `${name}.ts`),
+    )
     for (const path of paths) {
       const imports = imported.get(path)
       if (imports === undefined) throw new Error(`${packageName} has no module ${path}.`)
