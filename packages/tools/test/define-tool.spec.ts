@@ -179,6 +179,11 @@ describe('defineTool', () => {
       { input: { type: 'object', patternProperties: { '[': { type: 'string' } } } },
       /"\[" is no regular expression/,
     ],
+    [
+      'several patterns that are not one, of which the first is named',
+      { input: { type: 'object', patternProperties: { '(': {}, '[': {} } } },
+      /"\(" is no regular expression/,
+    ],
     ['a list as a schema', { input: [{ type: 'object' }] }, /is no schema/],
     ['no schema at all', { input: null }, /is no schema|is null/],
     [

@@ -26,6 +26,13 @@ describe('what a schema expects at a place', () => {
       ['a'],
       { types: ['number'] },
     ],
+    [
+      'a property by the name of what objects inherit',
+      { properties: {}, additionalProperties: { type: 'number' } },
+      ['toString'],
+      { types: ['number'] },
+    ],
+    ['nothing of a choice of itself', { anyOf: [{ $ref: '#' }] }, [], {}],
     ['an item', { type: 'array', items: { type: 'string' } }, [3], { types: ['string'] }],
     ['no item of an object', { items: { type: 'string' } }, [0], {}],
     [
@@ -173,6 +180,18 @@ describe('what a JSON Schema has against an input', () => {
     expect(await issues({ $schema: 'http://json-schema.org/draft-04/schema#', ...bound }, { a: 3 })).toEqual([
       'a',
     ])
+    const least = { properties: { a: { exclusiveMinimum: 3 } } }
+    for (const draft of ['draft-06/schema#', 'draft-6', 'draft-07/schema#'])
+      expect(await issues({ $schema: `http://json-schema.org/${draft}`, ...least }, { a: 3 })).toEqual(['a'])
+    const sibling = { definitions: { t: text }, properties: { a: { $ref: '#/definitions/t', maxLength: 1 } } }
+    expect(
+      await issues({ $schema: 'http://json-schema.org/draft-07/schema#', ...sibling }, { a: 'xx' }),
+    ).toEqual([])
+    expect(await issues(sibling, { a: 'xx' })).toEqual(['a'])
+    const placed = { properties: { a: { prefixItems: [text] } } }
+    expect(
+      await issues({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...placed }, { a: [1] }),
+    ).toEqual(['a.0'])
   })
 })
 

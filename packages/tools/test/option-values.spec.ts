@@ -47,11 +47,11 @@ const options: Readonly<Record<keyof typeof makers, Readonly<Record<string, Valu
     description: text,
     input: {
       taken: [{ type: 'object' }, { type: 'object', properties: {} }],
-      refused: [undefined, {}, null, 'x', { type: 'array' }],
+      refused: [undefined, {}, null, 'x', [], () => 1, { type: 'array' }],
     },
     effect: { taken: ['read', 'write'], refused: ['pure', '', undefined, 1] },
     execute: { taken: [work], refused: [undefined, 'x', null] },
-    output: { taken: [{ type: 'object' }, undefined], refused: [null, 'x'] },
+    output: { taken: [{ type: 'object' }, undefined], refused: [null, 'x', [], () => 1] },
     approval,
     recovery: { taken: ['rerun', 'ask', 'report', undefined], refused: ['retry', 'reconcile', null, 1] },
     timeoutMs: wait,

@@ -36,8 +36,9 @@ export function jsonSchemaParse(toolName: string, jsonSchema: JsonObject): Parse
 
 function draftOf({ $schema }: { readonly $schema?: Json }): SchemaDraft {
   if (typeof $schema !== 'string') return '2020-12'
-  if (/draft-0?[46]\b/.test($schema)) return '4'
-  if ($schema.includes('draft-07')) return '7'
+  if (/draft-0?4\b/.test($schema)) return '4'
+  // Draft 7 reads what draft 6 says.
+  if (/draft-0?[67]\b/.test($schema)) return '7'
   return $schema.includes('2019-09') ? '2019-09' : '2020-12'
 }
 
@@ -79,16 +80,15 @@ function issuesOf(errors: readonly OutputUnit[]): readonly InputIssue[] {
     if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
     choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
     if (wrappers.has(keyword)) continue
-    issues.push({ path: pathOf(keyword, instanceLocation, error), message: plain(error) })
+    issues.push({ path: pathOf(instanceLocation, error), message: plain(error) })
   }
   if (issues.length === 0) issues.push({ path: [], message: plain(errors[0]?.error ?? '') })
   return issues
 }
 
 /** Returns the path of the invalid value; for a missing key, the path where it should be. */
-function pathOf(keyword: string, instanceLocation: string, error: string): readonly string[] {
+function pathOf(instanceLocation: string, error: string): readonly string[] {
   const path = keysOf(instanceLocation)
-  if (keyword !== 'required') return path
   const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
   return missing === undefined ? path : [...path, missing]
 }
