@@ -278,6 +278,14 @@ it('a tool is named in what is wrong with it, where it has a name', () => {
     expect(() => makers.defineTool({ name: given })).toThrow(/^defineTool: name is/)
 })
 
+it('options that are no object are refused, whatever they are', () => {
+  const makers = [filesTools, httpFetch, sqlQuery, calculator, shell] as readonly ((
+    given: never,
+  ) => unknown)[]
+  for (const maker of makers)
+    for (const given of ['shop.db', null, 5]) expect(fateOf(() => maker(given as never))).toBe('refused')
+})
+
 it('recovery and reconcile go together', () => {
   const reconcile = () => 'unknown'
   expect(makers.defineTool({ recovery: 'reconcile', reconcile }).recovery).toBe('reconcile')

@@ -92,7 +92,7 @@ function assertHeader(toolName: string, name: string, value: string): void {
     new ConfigurationError(`The header ${JSON.stringify(name)} of the tool ${toolName} ${why}.`)
   if (reserved.has(name.toLowerCase()))
     throw wrong('belongs to the connection and cannot be set: leave it out')
-  if (typeof value !== 'string' || value === '') throw wrong('has no value: give a string, or leave it out')
+  if (value === '') throw wrong('has no value: give a string, or leave it out')
   try {
     new Headers().set(name, value)
   } catch {

@@ -8,7 +8,17 @@ import { byHandle } from '../../../src/built-in/files/root/by-handle.ts'
 import { byName } from '../../../src/built-in/files/root/by-name.ts'
 import { putFile } from '../../../src/built-in/files/tools/put-file.ts'
 import { NotAFileError, OutsideError } from '../../../src/built-in/files/root/folder.ts'
-import { caller, type Call, pictureOf, sandbox, type Sandbox, secret, toolsOver, ways } from './sandbox.ts'
+import {
+  caller,
+  type Call,
+  openFiles,
+  pictureOf,
+  sandbox,
+  type Sandbox,
+  secret,
+  toolsOver,
+  ways,
+} from './sandbox.ts'
 
 function boxed(): Sandbox {
   const box = sandbox()
@@ -141,7 +151,9 @@ describe('by name, where a folder becomes a link to the outside after it was loo
     renameSync(join(box.root, 'dir'), join(box.root, 'was'))
     symlinkSync(box.outside, join(box.root, 'dir'))
     const before = pictureOf(box.outside)
+    const open = openFiles()
     await expect(access.openFile(folder, 'a.txt')).rejects.toThrow(OutsideError)
+    expect(openFiles()).toBe(open)
     const text = { folder, name: 'a.txt', text: 'written', call: { idempotencyKey: 'k', attempt: 1 } }
     await expect(putFile(access, text, () => {})).rejects.toThrow(OutsideError)
     await expect(access.enter(await access.openRoot(), 'dir')).rejects.toThrow(NotAFileError)
@@ -198,6 +210,7 @@ describe.runIf(process.platform === 'linux')(
     it('a folder that is held open leads to what it was opened as, and to nothing outside', async () => {
       const box = boxed()
       box.put({ 'dir/a.txt': 'inside' })
+      const before = openFiles()
       const access = byHandle(box.root)
       const root = await access.openRoot()
       const folder = await access.enter(root, 'dir')
@@ -212,6 +225,7 @@ describe.runIf(process.platform === 'linux')(
       await expect(access.openFile(folder, 'a.txt')).rejects.toThrow(OutsideError)
       await expect(access.assertInside(file, folder, 'a.txt')).rejects.toThrow(OutsideError)
       for (const open of [file, folder, root]) await open.close()
+      expect(openFiles()).toBe(before)
     })
   },
 )

@@ -34,8 +34,8 @@ export function byName(root: string): FolderAccess {
     enter: (folder, name) => opened([...folder.path, name]),
     async openFile(folder, name) {
       if (!(await lstat(folder.at(name))).isFile()) throw new NotAFileError()
-      // A pipe that has taken the place of the file must not keep the call waiting.
-      const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+      // A pipe that has taken the place of the file must not keep the call waiting. Windows has neither flag, and takes none.
+      const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
       const file = await open(folder.at(name), flags)
       try {
         if (!(await file.stat()).isFile()) throw new NotAFileError()
