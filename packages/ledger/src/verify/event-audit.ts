@@ -41,14 +41,13 @@ export class EventAudit {
   }
 
   /**
-   * Takes the events of a row that holds pieces of a reply, the laws over them checked at once; answers whether it did. Where
-   * one of them is at fault nothing is taken, and `faultOf` says which.
+   * Takes pieces of a reply, the laws over them checked at once; answers whether it did. Where one of them is at fault
+   * nothing is taken, and `faultOf` says which. Pieces of one row have all the fields of the first but their text.
    */
-  takePieces(pieces: readonly RuntimeEvent[]): boolean {
-    const [first] = pieces as readonly [RuntimeEvent]
-    // All of them have the fields of the first.
-    if (shapeFault(first)) return false
+  takePieces(pieces: readonly RuntimeEvent[], areAlike = false): boolean {
     try {
+      const checked = areAlike ? pieces.slice(0, 1) : pieces
+      if (checked.some((piece) => shapeFault(piece) !== undefined)) return false
       this.#state = auditAll(pieces, this.#state)
       return true
     } catch {

@@ -78,7 +78,7 @@ function eventsFault(
     for (const events of decodedSegments(stored)) {
       const covered = removals.faultOf(events)
       if (covered) return covered
-      if (arePieces(stored, events, projections) && laws.takePieces(events)) {
+      if (arePieces(stored, events, projections) && laws.takePieces(events, true)) {
         progress.events += events.length
         continue
       }

@@ -1,7 +1,7 @@
 import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
 import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
 import { projectionAuditOf } from './projection-audit.ts'
-import { EventAudit } from './event-audit.ts'
+import { EventWalk } from './event-walk.ts'
 import { FamilyAudit } from './family-audit.ts'
 import { fault, genesis, type Fault } from '../record/link-check.ts'
 import type { Progress } from './progress.ts'
@@ -157,21 +157,17 @@ async function* everyRun(ledger: Ledger, source: AuditSource | undefined): Async
 async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Promise<void> {
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
-  const laws = new EventAudit()
-  let epoch = 0
-  // No further than the head that was read before, since the run's writer may be at work.
-  for await (const event of ledger.read(runId, { toSeq: head.seq })) {
-    const seq = progress.events + 1
-    const broken =
-      event.seq === seq && event.runId === runId
-        ? laws.faultOf(event)
-        : fault('seq', `${seq} of run ${runId}`, `${event.seq} of run ${event.runId}`)
-    if (broken) return void (progress.broken = { seq, ...broken })
-    progress.family.handle(event)
-    progress.hasEnded = event.type === 'run_finished'
-    progress.events = seq
-    epoch = event.epoch
+  const walk = new EventWalk(runId, progress)
+  try {
+    // No further than the head that was read before, since the run's writer may be at work.
+    for await (const event of ledger.read(runId, { toSeq: head.seq })) if (!walk.add(event)) return
+  } catch (error) {
+    // A fault of what came before is the first one.
+    if (!walk.end()) return
+    throw error
   }
+  if (!walk.end()) return
+  const { epoch } = walk
   if (head.seq !== progress.events) {
     progress.broken = { seq: progress.events, ...fault('head', head.seq, progress.events) }
   } else if (head.epoch < epoch) {

@@ -27,6 +27,7 @@ import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import { preparedCall } from '../prompt/prepared-call.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { draftedReply } from '../messages/reply-parts.ts'
+import { summaryOf } from '../state/turn-calls.ts'
 import type { Rules } from '../state/rules.ts'
 import type {
   CollectingState,
@@ -58,7 +59,11 @@ export function isSuspended(state: RunState): boolean {
 
 /** Spares most states the controller's answer, and those in which it asks an agent's rules, which a reader lacks. */
 function mayBeSuspended(state: RunState): boolean {
-  const isHeld = state.phase === 'executing' || state.metLimit?.policy === 'ask' || state.history.length === 0
+  const isHeld =
+    state.phase === 'executing'
+      ? // What has all its results enters the history, or is checked first.
+        summaryOf(state.calls).counts.settled < state.calls.length
+      : state.metLimit?.policy === 'ask' || state.history.length === 0
   const hasPendingHandoff = state.phase === 'injecting' && state.handoff !== undefined
   return isHeld && !hasPendingHandoff && !requiresEffects(state)
 }
