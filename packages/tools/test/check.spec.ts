@@ -100,6 +100,23 @@ describe('check', () => {
   })
 })
 
+describe('a schema of the application', () => {
+  it.each([
+    ['nothing', undefined],
+    ['a number', 7],
+    ['issues of no form', { issues: 'many' }],
+  ])('that answers %s refuses every input, since it would let every one pass', async (_what, answer) => {
+    const jsonSchema = { input: () => ({ type: 'object' }) }
+    const input = { '~standard': { version: 1, vendor: 'own', validate: () => answer, jsonSchema } } as never
+    const tool = defineTool({ name: 'book', description: 'Books.', input, effect: 'read', execute: () => '' })
+    expect(await tool.check({ seats: 1 }, callContext)).toEqual({
+      kind: 'refuse',
+      outcome: 'invalid_input',
+      text: 'Nothing was run: the input could not be checked against the schema of book (TypeError: its validate answered neither a value nor issues).',
+    })
+  })
+})
+
 describe('reconcile', () => {
   const asked: unknown[] = []
   const pay = (answer: () => unknown) =>

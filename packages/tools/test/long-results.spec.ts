@@ -285,6 +285,34 @@ describe('toModel and output', () => {
     expect(textOf(unfit.result.content)).toContain('{"rows":"three"}')
   })
 
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no rule')
+      },
+      'Error: no rule',
+    ],
+    ['answers nothing', () => undefined, 'answered neither a value nor issues'],
+    ['answers 7', () => 7, 'answered neither a value nor issues'],
+    ['answers issues of no form', () => ({ issues: 'many' }), 'answered neither a value nor issues'],
+  ])(
+    'a result whose schema %s is not shown, and the model reads that the tool ran',
+    async (_how, validate, why) => {
+      const output = { '~standard': { version: 1, vendor: 'own', validate } } as never
+      const { result, read } = await playing([tool({ effect: 'write', output, execute: () => 'x' })])
+      expect(result.outcome).toBe('failed')
+      expect(read[0]).toMatch(
+        /^The tool ran, but what it returned could not be checked against its output schema/,
+      )
+      expect(read[0]).toContain(why)
+      expect(read[0]).toMatch(
+        /so it is not shown\. What it does has been done: do not call it again for that\.$/,
+      )
+      expect(textOf(result.content)).toContain('"x"')
+    },
+  )
+
   it('of a result that does not fit, the model reads eight places at most, each short and on one line', async () => {
     const output = { type: 'array', items: { type: 'number' } } as const
     const wrong = (count: number) => tool({ output, execute: () => Array.from({ length: count }, () => 'x') })

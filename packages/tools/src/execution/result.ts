@@ -2,7 +2,7 @@ import { boundedText } from '../content/bounded-text.ts'
 import { contentOf } from '../content/content.ts'
 import { jsonOf } from '../content/json-value.ts'
 import type { ToolEffect } from '@tallystick/core/vocabulary'
-import type { InputIssue } from '../input/input-issue.ts'
+import type { InputIssue, Parsed } from '../input/input-issue.ts'
 import type { OutputCheck } from '../input/schema.ts'
 import { type Ending, describeError, endingOf, textEnding } from './outcome.ts'
 
@@ -21,8 +21,15 @@ export interface ResultRules {
 /** What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. */
 export async function resultEnding(returned: unknown, rules: ResultRules): Promise<Ending> {
   const { effect, output, toModel } = rules
-  const checked = output ? await output(returned) : ({ ok: true, value: returned } as const)
-  if (!checked.ok) return unfitEnding(returned, checked.issues, effect)
+  let checked: Parsed<unknown>
+  try {
+    checked = output ? await output(returned) : { ok: true, value: returned }
+  } catch (error) {
+    const why = boundedText(describeError(error), maxIssueCharacters)
+    return unshownEnding(returned, `could not be checked against its output schema (${why})`, effect)
+  }
+  if (!checked.ok)
+    return unshownEnding(returned, 'does not fit its output schema', effect, linesOf(checked.issues))
   const ending = endingOf(checked.value, effect)
   if (toModel === undefined || ending.outcome !== 'success') return ending
   return { ...ending, projected: await projectionOf(checked.value, toModel as (result: unknown) => unknown) }
@@ -41,18 +48,26 @@ async function projectionOf(
   }
 }
 
-/** The model reads what does not fit, and the record holds what it was. */
-function unfitEnding(returned: unknown, issues: readonly InputIssue[], effect: ToolEffect): Ending {
+/** What does not fit, in lines for the model. */
+function linesOf(issues: readonly InputIssue[]): readonly string[] {
   const lines = issues.map(({ path, message }) => {
     const place = path.length === 0 ? 'the result' : path.map(String).join('.')
     return `- ${boundedText(`${place}: ${message.replaceAll(/\s+/g, ' ')}`, maxIssueCharacters)}`
   })
   const more = lines.length > maxIssues ? [`- and ${lines.length - maxIssues} more`] : []
+  return [...lines.slice(0, maxIssues), ...more]
+}
+
+/** The model reads why it is not shown what the tool returned, and the record holds what it was. */
+function unshownEnding(
+  returned: unknown,
+  why: string,
+  effect: ToolEffect,
+  lines: readonly string[] = [],
+): Ending {
   const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
-  const text =
-    `The tool ran, but what it returned does not fit its output schema, so it is not shown.${done}\n` +
-    [...lines.slice(0, maxIssues), ...more].join('\n')
-  const { content } = textEnding('failed', text)
+  const reason = `The tool ran, but what it returned ${why}, so it is not shown.${done}`
+  const { content } = textEnding('failed', [reason, ...lines].join('\n'))
   return { outcome: 'failed', content: [...content, ...recorded(returned)], projected: content }
 }
 

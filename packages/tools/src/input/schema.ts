@@ -117,7 +117,11 @@ function standardParse(schema: StandardSchemaV1): OutputCheck {
   }
 }
 
+/** Throws a `TypeError` where a schema says neither: every value would pass it. */
 function parsedOf(result: StandardSchemaV1.Result<unknown>): Parsed<unknown> {
+  const { issues } = Object(result) as Partial<StandardSchemaV1.FailureResult>
+  if (issues === undefined ? !('value' in Object(result)) : !Array.isArray(issues))
+    throw new TypeError('its validate answered neither a value nor issues')
   return result.issues ? { ok: false, issues: result.issues.map(issueOf) } : { ok: true, value: result.value }
 }
 
