@@ -155,13 +155,13 @@ export class SqliteRemovals {
 
 const inRange = 'run_id = $runId and seq >= $fromSeq and seq <= $toSeq'
 const ofSeveral = "type = 'several' and first_seq is not null"
-const said = 'cast(body as text)'
+const bodyText = 'cast(body as text)'
 const typeOfHead = `case head.type when 'object' then head.value ->> '$.type'
   else substr(head.value, 1, instr(head.value || ' ', ' ') - 1) end`
 /** Whether a row of segments still holds one of a type. A row whose body is damaged is found, so that it is refused. */
-const holdsTypes = `case when not json_valid(${said}) then true when json_type(${said}, '$.heads') is not 'array' then true
-  else exists (select 1 from json_each(${said}, '$.heads') as head where ${typeOfHead} in (select value from json_each($types))
-    and json_type(${said}, '$.segments[' || head.key || ']') is not 'null') end`
+const holdsTypes = `case when not json_valid(${bodyText}) then true when json_type(${bodyText}, '$.heads') is not 'array' then true
+  else exists (select 1 from json_each(${bodyText}, '$.heads') as head where ${typeOfHead} in (select value from json_each($types))
+    and json_type(${bodyText}, '$.segments[' || head.key || ']') is not 'null') end`
 const eventsInRow = '1 + seq - coalesce(first_seq, seq)'
 
 function statementsOf(database: Database) {
