@@ -2,6 +2,7 @@
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { isUsableName, partsOf, pathText, quoted } from '../../../src/built-in/files/names/asked-path.ts'
+import { globOf } from '../../../src/built-in/files/names/glob.ts'
 import { shownNames } from '../../../src/built-in/files/names/shown-names.ts'
 import { lineNumbersOf, linesWith, placesOf } from '../../../src/built-in/files/text/places-of.ts'
 
@@ -56,6 +57,10 @@ describe('a path', () => {
       `holds the name ${JSON.stringify(name)}, which Windows reads differently`,
     )
     expect(partsOf(`a/${name}/b`, 'linux')).toEqual(['a', name, 'b'])
+  })
+
+  it('names the first of its names that Windows reads differently', () => {
+    expect(() => partsOf('a/b:c/d.', 'win32')).toThrow('holds the name "b:c", which')
   })
 
   it.each(['..', 'a', 'console', 'com', 'a.con', 'a~', '.a'])(
@@ -120,6 +125,49 @@ describe('what is shown of a folder', () => {
     const made = () => shownNames('t', [glob], false)
     expect(made).toThrow(ConfigurationError)
     expect(made).toThrow(`t: the glob ${JSON.stringify(glob)} in ignore ${why}.`)
+  })
+})
+
+describe('a glob', () => {
+  it.each<[string, readonly string[], readonly string[]]>([
+    ['*.ts', ['a.ts', '.ts'], ['a/b.ts', 'a.tsx']],
+    ['a?c', ['abc', 'a😀c'], ['ac', 'a/c', 'abbc']],
+    ['**', ['a', 'a/b'], []],
+    ['**/b', ['b', 'a/b', 'a/c/b'], ['ab', 'a/bc', 'a/xb']],
+    ['a/**', ['a/b', 'a/b/c'], ['b/a', 'ab/c']],
+    ['a/**/b', ['a/b', 'a/x/b', 'a/x/y/b'], ['a/xb', 'ab', 'a/x/yb']],
+    ['a**b', ['ab', 'axb'], ['a/b']],
+    ['**b', ['b', 'ab'], ['a/b']],
+    ['a**', ['a', 'ab'], ['a/b']],
+    ['a/**b', ['a/b', 'a/xb'], ['a/x/b']],
+    ['[a-c]', ['a', 'b', 'c'], ['d', '-', '/']],
+    ['[!a-c]', ['d', '!'], ['a', 'c', '/']],
+    ['[^a]', ['b', '^'], ['a', '/']],
+    ['[]a]', [']', 'a'], ['b', '[]a]']],
+    ['[a-]', ['a', '-'], ['b']],
+    ['[-a]', ['-', 'a'], ['b']],
+    ['[a-cx]', ['b', 'x'], ['-', 'd']],
+    ['[\\]]', [']'], ['\\', '\\]']],
+    ['{a,b/c}', ['a', 'b/c'], ['b', 'c', 'a,b/c']],
+    ['{a,{b,c}d}', ['a', 'bd', 'cd'], ['b', 'd', 'ad']],
+    ['x{,y}', ['x', 'xy'], ['y', 'x,y']],
+    ['a,b', ['a,b'], ['a', 'b']],
+    ['a}', ['a}'], ['a']],
+    ['\\*', ['*'], ['a', '\\*']],
+    ['e\u0301', ['\u00e9', 'e\u0301'], ['e']],
+    ['\u00e9', ['\u00e9', 'e\u0301'], ['e']],
+  ])('%j fits what it says, and no other path', (pattern, fitting, others) => {
+    for (const options of [{}, { ignoreCase: true }]) {
+      const glob = globOf(pattern, options)
+      expect(fitting.filter((path) => !glob(path))).toEqual([])
+      expect(others.filter((path) => glob(path))).toEqual([])
+    }
+  })
+
+  it('is of 200 characters at most, and of either case where that is asked for', () => {
+    expect(globOf('a'.repeat(200))('a'.repeat(200))).toBe(true)
+    expect(() => globOf('a'.repeat(201))).toThrow('is longer than 200 characters')
+    expect([globOf('A*')('ab'), globOf('A*', { ignoreCase: true })('ab')]).toEqual([false, true])
   })
 })
 
