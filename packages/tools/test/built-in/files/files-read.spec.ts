@@ -345,7 +345,7 @@ describe('filesTools', () => {
       'docs_edit_file write',
       'docs_move_file write',
     ])
-    const [first] = filesTools({ root, about: 'The manual.' })
+    const [first] = filesTools({ root, about: ' The manual. ' })
     expect(first?.description).toMatch(/^The manual\. Lists/)
     const approvals = filesTools({ root, write: true, approval: 'always' }).map(({ approval }) => approval)
     expect(approvals).toEqual(['never', 'never', 'never', 'never', 'always', 'always', 'always'])

@@ -1,10 +1,12 @@
 // How a file becomes text: what is read of it, which files have no text, and which part of one read_file shows.
-import { writeFileSync } from 'node:fs'
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { faultAt } from '../../../src/built-in/files/root/system-fault.ts'
 import { hasWindowsLines, linesOf, textOfFile } from '../../../src/built-in/files/text/text-file.ts'
-import { caller, sandbox, toolsOver } from './sandbox.ts'
+import { ToolError } from '../../../src/execution/tool-error.ts'
+import { caller, disturbedTools, sandbox, toolsOver } from './sandbox.ts'
 
 const goesOn = new AbortController().signal
 /** More than is read at once. */
@@ -108,5 +110,78 @@ describe('what read_file shows', () => {
     expect(await read('\nb\n')).toBe('"a.txt": 2 lines (3 bytes).\n1\t\n2\tb')
     expect(await read('abc\n', { column: 3 })).toContain('\n1\tc')
     expect(await read('a\n', { column: 2 })).toBe('Line 1 of "a.txt" has 1 character: it has no column 2.')
+  })
+})
+
+describe('a file that another process changes while it is looked up', () => {
+  const readWhen = async (change: (root: string, outside: string) => void) => {
+    const box = sandbox()
+    onTestFinished(() => box.remove())
+    box.put({ 'dir/a.txt': 'inside' })
+    const before = (name: string): void => {
+      if (name === 'a.txt') change(box.root, box.outside)
+    }
+    return await caller(disturbedTools(box, { before }))('read_file', { path: 'dir/a.txt' })
+  }
+
+  it.each<[string, (root: string, outside: string) => void, string]>([
+    [
+      'leads outside, as its folder became a link',
+      (root, outside) => {
+        renameSync(join(root, 'dir'), join(root, 'was'))
+        symlinkSync(outside, join(root, 'dir'))
+      },
+      '"dir/a.txt" leads outside the root folder: a folder on its way was changed during the call.',
+    ],
+    [
+      'is no file any more, as it became a link',
+      (root) => {
+        rmSync(join(root, 'dir/a.txt'))
+        symlinkSync('..', join(root, 'dir/a.txt'))
+      },
+      '"dir/a.txt" is no regular file: it was changed during the call. Look again.',
+    ],
+    [
+      'is gone',
+      (root) => rmSync(join(root, 'dir/a.txt')),
+      '"dir/a.txt" does not exist any more: it was changed during the call. Look again.',
+    ],
+  ])('%s', async (_what, change, text) => {
+    expect(await readWhen(change)).toEqual({ outcome: 'failed', text })
+  })
+})
+
+describe('a fault of the system', () => {
+  const fault = (code: string) => faultAt(Object.assign(new Error('/of/this/machine'), { code }), 'a.txt')
+
+  it.each([
+    ['EACCES', 'cannot be used: the permission is missing'],
+    ['EPERM', 'cannot be used: the permission is missing'],
+    ['EROFS', 'cannot be changed: its file system is read-only'],
+    ['ENOSPC', 'cannot be written: the disk is full'],
+    ['EDQUOT', 'cannot be written: the quota of the disk is used up'],
+    ['ENAMETOOLONG', 'has a name that is too long'],
+    ['EINVAL', 'cannot be used: the system refuses this name or this change'],
+    ['EXDEV', 'cannot be moved there: the other folder is on another file system. Write it anew instead'],
+    ['EMFILE', 'cannot be opened now: too many files are open. Try again'],
+    ['ENFILE', 'cannot be opened now: too many files are open. Try again'],
+    ['EIO', 'cannot be read: the disk reports a fault'],
+    ['EISDIR', 'is a folder'],
+    ['ENOTDIR', 'is no folder'],
+    ['ENOENT', 'does not exist any more: it was changed during the call. Look again'],
+    ['EEXIST', 'was made by another process during the call. Look again'],
+    ['ELOOP', 'was replaced by a link during the call. Look again'],
+    ['EBUSY', 'is in use'],
+    ['ENOTEMPTY', 'exists already'],
+    ['EUNKNOWN', 'cannot be used (EUNKNOWN)'],
+  ])('%s is told in words, without the paths of the machine', (code, words) => {
+    expect(fault(code)).toEqual(new ToolError(`"a.txt" ${words}.`))
+  })
+
+  it('is not made of anything else that was thrown', () => {
+    const others = [new Error('x'), Object.assign(new Error('x'), { code: 5 }), 'ENOENT', { code: 'ENOENT' }]
+    expect(others.map((error) => faultAt(error, 'a.txt'))).toEqual(others)
+    const own = new ToolError('own')
+    expect(faultAt(own, 'a.txt')).toBe(own)
   })
 })

@@ -204,7 +204,7 @@ describe('what a call may ask for', () => {
     expect(tool.description).toMatch(
       /\nThe programs are:\n- echo: Says things\. \(only echo status …, echo log -n …\)\n- printf\n- env\n- true$/,
     )
-    expect(shell({ root, programs: { true: {} }, about: 'For the build.' }).description).toMatch(
+    expect(shell({ root, programs: { true: {} }, about: ' For the build. ' }).description).toMatch(
       /^For the build\. Runs a program/,
     )
   })
