@@ -113,6 +113,18 @@ describe('what read_file shows', () => {
   })
 })
 
+describe('a path that does not exist', () => {
+  it('is answered with the nearest paths, and with none that is ignored by its whole path', async () => {
+    const box = sandbox()
+    onTestFinished(() => box.remove())
+    box.put({ 'src/index.ts': '', 'src/indexes.ts': '' })
+    const asked = async (ignore: readonly string[]) =>
+      (await caller(toolsOver(box, 'by handle', { ignore }))('read_file', { path: 'src/indx.ts' })).text
+    expect(await asked([])).toContain('Did you mean "src/index.ts"')
+    expect(await asked(['/src/index.ts', '/src/indexes.ts'])).toBe('"src/indx.ts" does not exist.')
+  })
+})
+
 describe('a file that another process changes while it is looked up', () => {
   const readWhen = async (change: (root: string, outside: string) => void) => {
     const box = sandbox()
