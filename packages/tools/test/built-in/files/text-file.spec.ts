@@ -186,7 +186,7 @@ describe('a fault of the system', () => {
     ['EBUSY', 'is in use'],
     ['ENOTEMPTY', 'exists already'],
     ['EUNKNOWN', 'cannot be used (EUNKNOWN)'],
-  ])('%s is told in words, without the paths of the machine', (code, words) => {
+  ])('%s has words, and none of them is a path of the machine', (code, words) => {
     expect(fault(code)).toEqual(new ToolError(`"a.txt" ${words}.`))
   })
 
