@@ -63,6 +63,18 @@ describe('a batch of events', () => {
     expect(states.map(noted)).toEqual(known)
   })
 
+  it('is held to the laws by each call as it was before it started', () => {
+    // Whether a start is within the limit depends on whether it is the first of its call.
+    const started = (maxToolCalls: number): RunState | undefined => {
+      const page = executing(['look', 'look'], {}, { maxToolCalls })
+      const events = stamped(runId, [...page, startedCall(1), startedCall(2)])
+      const before = events.slice(0, page.length).reduce(evolve, undefined as RunState | undefined)
+      return makeBatch(() => events.slice(page.length).reduce(audit, before))
+    }
+    expect(() => started(1)).toThrow('maxToolCalls is used up')
+    expect(started(2)).toMatchObject({ totals: { toolCalls: 2 } })
+  })
+
   it('copies an array once, and one that comes from before or after it always', () => {
     const old: readonly number[] = [1]
     const [one, two] = makeBatch(() => {

@@ -12,7 +12,7 @@ import { withMessage } from '../state/run-base.ts'
 import { withSpent } from '../state/totals.ts'
 import type { Call, CallStatus, ExecutingState, InjectingState, RunState, Tries } from '../state/state.ts'
 import { findCall, openTurnCalls } from '../state/state-views.ts'
-import { placeOfCall, withCall, withEndedCall } from '../state/turn-calls.ts'
+import { placeOfCall, withCall, withCallInBatch } from '../state/turn-calls.ts'
 
 /** The events that move the calls of a turn from request to result. */
 export type CallsEvent = Extract<
@@ -277,7 +277,8 @@ function changeCall(
   if (call === undefined)
     throw illegal(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status)) throw illegal(state, event, `call ${call.toolCallId} is ${call.status}`)
-  const withChanged = event.type === 'tool_result' ? withEndedCall : withCall
+  const isStart = event.type === 'tool_started' && call.child === undefined
+  const withChanged = isStart || event.type === 'tool_result' ? withCallInBatch : withCall
   const changed = withChanged(calls, place, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.

@@ -50,9 +50,7 @@ function requireStartedDigest(
 }
 
 /** Laws 9 and 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
-export function requireHonestStart(state: RunState, event: EventOf<'tool_started'>): void {
-  const call = findCall(state, event.toolCallId)
-  if (call === undefined) return
+export function requireHonestStart(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
   const { toolCallId, effect, idempotencyKey, seq } = event
   requireLetRun(state, event, call)
   if (call.attempts === 0 && toolCallsLeft(state) < 1) {

@@ -14,7 +14,7 @@ import { isRecorded } from '../limits/recorded-parts.ts'
 import { writtenParts, writtenText } from '../messages/reply-parts.ts'
 import { requestDigest } from '../prompt/model-request.ts'
 import { withSpent } from '../state/totals.ts'
-import { priceOf, maxWebSearchesOf } from '../state/state-views.ts'
+import { findCall, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import type { RunState } from '../state/state.ts'
 
 /**
@@ -23,11 +23,13 @@ import type { RunState } from '../state/state.ts'
  * `IllegalTransitionError`; the others throw `LawBrokenError`.
  */
 export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
+  // As it is before it starts: the fold of a batch may change the calls in their place.
+  const starting = state && event.type === 'tool_started' ? findCall(state, event.toolCallId) : undefined
   const next = evolve(state, event)
   if (state === undefined) return next
   if (next.removedFrom === undefined) auditContent(state, event)
   requireTime(state, event)
-  if (event.type === 'tool_started') requireHonestStart(state, event)
+  if (event.type === 'tool_started' && starting) requireHonestStart(state, event, starting)
   if (event.type === 'tool_attempt_failed') requireSafeRetry(state, event)
   if (event.type === 'run_finished') requireTotals(state, event)
   if (event.type === 'limit_raised') requireGranted(state, event)

@@ -73,8 +73,11 @@ export function withNewCall(calls: readonly Call[], call: Call): readonly Call[]
   return more
 }
 
-/** The calls with one that has ended in its place. In a batch the array is copied once: no law compares the end with what was before. */
-export function withEndedCall(calls: readonly Call[], place: number, call: Call): readonly Call[] {
+/**
+ * The same where no law looks at the calls as they were before: those with one that has ended, or that has started without a
+ * child run. In a batch the array is copied once.
+ */
+export function withCallInBatch(calls: readonly Call[], place: number, call: Call): readonly Call[] {
   const before = calls[place] as Call
   const summary = summaries.get(calls)
   const changed = changeable(calls)
