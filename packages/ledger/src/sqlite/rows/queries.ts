@@ -23,13 +23,12 @@ export interface InboxQueries {
 /** What an append or a take-over changes of a run's row. */
 export type MovedHead = Pick<RunTable, 'run_id' | 'head_seq' | 'head_hash' | 'epoch' | 'seal'>
 
+/** The row of a run, and the last place that was given to an event. */
+export type RunAndLastPlace = Selectable<RunTable> & { readonly last_place: number | null }
+
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {
-  /** The row of a run, and the last place that was given to an event. */
-  readonly runAndLastPlace: PreparedQuery<
-    OfRun,
-    Selectable<RunTable> & { readonly last_place: number | null }
-  >
+  readonly runAndLastPlace: PreparedQuery<OfRun, RunAndLastPlace>
   readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert

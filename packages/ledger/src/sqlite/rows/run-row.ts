@@ -13,7 +13,7 @@ export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> |
 }
 
 /** The row, if it holds what its columns hold; damaged bytes may be read as anything. */
-export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
+export function soundRow<Row extends Selectable<RunTable>>(row: Row): Row {
   const { pos, head_seq, epoch, head_hash, seal, session_id, session_place } = row
   const isSound =
     [pos, head_seq, epoch, session_place ?? 0].every(Number.isSafeInteger) &&

@@ -12,7 +12,6 @@ import {
   type SessionPlace,
 } from '@tallystick/core/store-kit'
 import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
-import type { Selectable } from 'kysely'
 import { genesisHash, rowDigest, type RunCell } from '../../record/chain.ts'
 import { eventsIn, storedRow } from '../../record/event-row.ts'
 import { factNumberOf } from '../../record/several/fact-number.ts'
@@ -25,11 +24,10 @@ import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
 import { isStored, storableRows, type StorableRow } from '../../content/event/stored-rows.ts'
 import { eventRows } from '../rows/event-batch.ts'
 import type { Write } from './group-commit.ts'
-import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
+import type { MovedHead, ReadQueries, RunAndLastPlace, WriteQueries } from '../rows/queries.ts'
 import { soundRow } from '../rows/run-row.ts'
 import type { SqliteRemovals } from './removals.ts'
 import { sqliteCode } from '../schema/sqlite-failure.ts'
-import type { RunTable } from '../../record/tables.ts'
 
 /** What appends need of an open store. */
 export interface AppendStore {
@@ -65,8 +63,7 @@ export function append(store: AppendStore, batch: Omit<Batch, 'rows'>, options: 
 function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
   const { durability, consumedInboxKeys: takes = [], sealer } = options
   const { runId, expected, events } = batch
-  const run = isRunId(runId) ? store.writes.runAndLastPlace.get({ runId }) : undefined
-  if (run) soundRow(run)
+  const run = runToAppendTo(store.writes, runId)
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
@@ -84,6 +81,12 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   requireReadInbox(store, runId, events)
   if (events.length > 0) writeEvents(store, batch, run)
   return after
+}
+
+/** The row of a run, where there is one, with the last place of the file. */
+function runToAppendTo(writes: WriteQueries, runId: RunId): RunAndLastPlace | undefined {
+  const row = isRunId(runId) ? writes.runAndLastPlace.get({ runId }) : undefined
+  return row && soundRow(row)
 }
 
 function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly RuntimeEvent[]): void {
@@ -129,7 +132,7 @@ function isAppendedAlready(
 function writeEvents(
   { writes, removals }: AppendStore,
   { runId, expected, events, rows }: Batch,
-  run: (Selectable<RunTable> & { readonly last_place: number | null }) | undefined,
+  run: RunAndLastPlace | undefined,
 ): void {
   const linked = linkRows(run?.head_hash ?? genesisHash, rows)
   const lastPos = (run ? run.last_place : writes.lastPlace.get({})?.seq) ?? 0
