@@ -29,6 +29,7 @@ export type RunAndLastPlace = Selectable<RunTable> & { readonly last_place: numb
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {
   readonly runAndLastPlace: PreparedQuery<OfRun, RunAndLastPlace>
+  /** The same place, for a run that is not there yet. */
   readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert
