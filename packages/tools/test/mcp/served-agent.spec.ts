@@ -59,7 +59,7 @@ function withCall(
     ...{ input, context, signal: abort.signal, timers: manualClock() },
     progress: (data) => void reports.push(data),
   })
-  return { ending, abort, reports, stopped, seen, ledger }
+  return { ending, abort, reports, stopped, seen, ledger, runtime }
 }
 
 const task = { task: 'Help.' }
@@ -171,9 +171,20 @@ describe('an agent that a client calls', () => {
 
   it('given calls that ask, when the run waits, then the client learns for what, and where to decide', async () => {
     const pay = { name: 'pay', input: { euros: 99 } }
-    const { ending } = withCall([{ toolCalls: [pay, pay] }], task)
+    const look = { toolCalls: [{ name: 'look', input: {} }] }
+    const { ending, ledger, reports, runtime } = withCall(
+      [{ toolCalls: [pay, pay] }, look, { text: 'Paid.' }],
+      task,
+    )
     const text =
       /^The agent waits for a person who decides about pay, pay\. Its run is [0-9a-f-]{36}: decide there/
     expect(await ending).toMatchObject({ outcome: 'failed', content: parts(text) })
+    // The call is over: the client hears nothing of what the run does then.
+    const [{ runId } = { runId: undefined }] = await Array.fromAsync(ledger.runs())
+    const run = runtime.resume(runId ?? '')
+    const { pendingApprovals } = await run.result
+    for (const { toolCallId } of pendingApprovals) await run.approve(toolCallId, { by: 'ada' })
+    expect(await runtime.resume(runId ?? '').result).toMatchObject({ text: 'Paid.' })
+    expect(reports).toEqual([{ message: 'calls pay, pay' }])
   })
 })
