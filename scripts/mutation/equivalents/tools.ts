@@ -200,6 +200,14 @@ export const toolsEquivalents: readonly Equivalent[] = [
     why: 'A signal aborts once, and the listener is removed when the request has ended.',
   })),
   {
+    path: 'packages/tools/src/mcp/serve/listen-http.ts',
+    within: 'close',
+    operator: 'statement',
+    original: 'await handler.close()',
+    becomes: ';',
+    why: 'Every call has been stopped before, and every connection breaks right after: the library only forgets them earlier.',
+  },
+  {
     path: 'packages/tools/src/mcp/options/known-secrets-of.ts',
     within: 'learn',
     operator: 'statement',

@@ -1,9 +1,13 @@
 // A host that is killed takes its servers along, with all that they started.
-import { spawn } from 'node:child_process'
+import childProcess, { type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { syncBuiltinESMExports } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { expect, it } from 'vitest'
-import { isAlive } from './connected.ts'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { connect, isAlive } from './connected.ts'
+import { shellServer } from './servers/shell-server.ts'
+
+const { spawn } = childProcess
 
 const host = `
 import { mcpTools } from '@tallystick/tools/mcp'
@@ -26,4 +30,22 @@ it('ends servers when their host is killed', { timeout: 60_000 }, async () => {
   child.kill('SIGKILL')
   await once(child, 'exit')
   await expect.poll(() => pids.map(isAlive), { timeout: 30_000 }).toEqual([false, false])
+})
+
+it('given servers that are closed, then what watches over their processes has ended as well', async () => {
+  const children: ChildProcess[] = []
+  const spy = vi.spyOn(childProcess, 'spawn').mockImplementation(((...given: Parameters<typeof spawn>) => {
+    const child = spawn(...given)
+    children.push(child)
+    return child
+  }) as typeof spawn)
+  syncBuiltinESMExports()
+  onTestFinished(() => {
+    spy.mockRestore()
+    syncBuiltinESMExports()
+  })
+  const manager = await connect({ own: shellServer({ tools: { work: 'answer' } }) })
+  await manager.close()
+  expect(children).toHaveLength(2)
+  for (const { exitCode, signalCode } of children) expect(exitCode ?? signalCode).not.toBeNull()
 })
