@@ -49,6 +49,18 @@ it('a stream keeps its bytes, and no chunk holds a part of two events', async ()
   )
 })
 
+it('a body, and the first event of a stream, may be just as long as a message', async () => {
+  const bounded = async (text: string): Promise<string> => {
+    const fetching = boundedFetch(() => Promise.resolve(new Response(text)), 60)
+    return await (await fetching('http://a.example')).text()
+  }
+  expect(await bounded('x'.repeat(60))).toBe('x'.repeat(60))
+  await expect(bounded('x'.repeat(61))).rejects.toThrow('longer than 60 bytes')
+  const event = `data: ${'x'.repeat(54)}\n\n`
+  expect((await chunksOf([event], 60)).join('')).toBe(event)
+  await expect(chunksOf([`x${event}`], 60)).rejects.toThrow('longer than 60 bytes')
+})
+
 it('a stream ends in an error at an event that is too long, however it is cut', async () => {
   const short = `data: ${'x'.repeat(40)}\n\n`
   expect((await chunksOf([short.repeat(50)], 60)).join('')).toBe(short.repeat(50))

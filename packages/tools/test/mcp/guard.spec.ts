@@ -34,11 +34,11 @@ it('ends servers when their host is killed', { timeout: 60_000 }, async () => {
 
 it('given servers that are closed, then what watches over their processes has ended as well', async () => {
   const children: ChildProcess[] = []
-  const spy = vi.spyOn(childProcess, 'spawn').mockImplementation(((...given: Parameters<typeof spawn>) => {
+  const spy = vi.spyOn(childProcess, 'spawn').mockImplementation((...given: Parameters<typeof spawn>) => {
     const child = spawn(...given)
     children.push(child)
     return child
-  }) as typeof spawn)
+  })
   syncBuiltinESMExports()
   onTestFinished(() => {
     spy.mockRestore()

@@ -76,8 +76,7 @@ async function openProcess(
   return {
     client,
     kind: 'stdio',
-    whyLost: () =>
-      `its process ended (${transport.process.exit() ?? 'it was closed'})${stderrText(transport, secrets)}`,
+    whyLost: () => `its process ended (${transport.process.exit()})${stderrText(transport, secrets)}`,
     close: () => transport.close(),
   }
 }

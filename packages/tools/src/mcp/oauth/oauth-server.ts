@@ -63,11 +63,11 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
   requireOptions('oauthServer', oauthOptions, options)
   const { redirectPort = 8_976, waitMs = 300_000, timers = unheldTimers } = options
   const file = tokenFile(options.file, new URL(url).href)
-  const memory: { state?: string; verifier?: string; redirect?: Promise<Redirect> } = {}
+  const memory: { verifier?: string; redirect?: Promise<Redirect> } = {}
   const authProvider: client.OAuthClientProvider = {
     redirectUrl: redirectUrlOf(redirectPort),
     clientMetadata: clientMetadataOf(options, redirectPort),
-    state: () => (memory.state = randomBytes(32).toString('base64url')),
+    state: () => randomBytes(32).toString('base64url'),
     clientInformation: () => givenClient(options) ?? file.read().client,
     saveClientInformation: (kept) => file.change({ client: kept }),
     tokens: () => file.read().tokens,
@@ -86,7 +86,9 @@ export function oauthServer(url: string, options: OAuthOptions): HttpServer {
         throw new Error(`the authorization page has a URL of ${page.protocol}, which is not opened`)
       }
       const before = memory.redirect
-      const next = expectRedirect(memory.state ?? '', redirectPort, waitMs, timers)
+      // Each page has a state of its own, also where two calls are refused at the same time.
+      const state = page.searchParams.get('state') ?? ''
+      const next = expectRedirect(state, redirectPort, waitMs, timers)
       memory.redirect = next
       // Only the last page leads to tokens: what waits for the one before waits for this one.
       await Promise.allSettled([next, before?.then((redirect) => redirect.stop())])

@@ -120,4 +120,23 @@ describe('the answer of a user', () => {
     await expect(answer(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
     await expect(answer(signal)).rejects.toThrow('no authorization page was shown')
   })
+
+  it('given two pages at the same time, when the browser comes back from the last, then that is the answer', async () => {
+    const redirectPort = await freePort()
+    const server = oauthServer('https://a.example/mcp', {
+      ...{ file: join(tmpdir(), 'tallystick-no-tokens.json'), redirectPort, open: () => {} },
+    })
+    const provider = server.authProvider as OAuthClientProvider
+    const { signal } = new AbortController()
+    const states = [await provider.state?.(), await provider.state?.()]
+    const shown = states.map((state) =>
+      provider.redirectToAuthorization(new URL(`https://a.example/?state=${state}`)),
+    )
+    await shown[0]
+    const answer = server.authorizationCallback?.({ server: 'own', signal })
+    await shown[1]
+    const back = await fetch(`http://127.0.0.1:${redirectPort}/callback?code=c&state=${states[1]}`)
+    expect(back.status).toBe(200)
+    expect((await answer)?.get('code')).toBe('c')
+  })
 })
