@@ -27,4 +27,12 @@ export const machineEquivalents: readonly Equivalent[] = [
     becomes: '(isHeld && !hasPendingHandoff)',
     why: 'It only spares the answer of the controller, which is to wait where an effect is required.',
   },
+  {
+    path: 'packages/core/src/machine/next/next-action.ts',
+    within: 'mayBeSuspended',
+    operator: 'comparison',
+    original: '<',
+    becomes: '<=',
+    why: 'It only spares the answer of the controller, which is to inject the results where all are there, or to wait for their check.',
+  },
 ]
