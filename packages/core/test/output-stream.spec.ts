@@ -15,7 +15,14 @@ import {
 } from '@tallystick/core'
 import { shownEvent, type OutputStreamOptions } from '@tallystick/core/kit'
 import { auditAll } from '@tallystick/core/machine'
-import { checkLaws, manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
+import {
+  checkLaws,
+  manualClock,
+  scriptedModel,
+  testTool,
+  untilSettled,
+  sampleRunId,
+} from '@tallystick/core/testing'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { ofType, recorded } from './stage.ts'
 
@@ -143,6 +150,21 @@ describe('what subscribers see', () => {
     expect(replies(through.events)).toEqual(replies(plain.events))
     expect(through.agent.definition.policy?.outputStream).toEqual({ transforms: ['same'] })
     expect(plain.agent.definition.policy).not.toHaveProperty('outputStream')
+  })
+
+  it('leaves the pattern of a mask as it was, for whoever else uses it', () => {
+    const pattern = /\d{4}/g
+    pattern.lastIndex = 3
+    const mask = outputMask({ name: 'digits', pattern, window: 4, replacement: '*' })
+    const writer = mask.begin({
+      runId: sampleRunId(1),
+      agent: 'a',
+      turn: 1,
+      kind: 'text',
+      context: undefined,
+    })
+    expect(writer.write('1234 and 5678.') + writer.end()).toBe('* and *.')
+    expect(pattern.lastIndex).toBe(3)
   })
 
   it('given several transforms, of the agent and of its runtime, then each takes what the one before it shows', async () => {
