@@ -152,7 +152,7 @@ describe('what subscribers see', () => {
     expect(plain.agent.definition.policy).not.toHaveProperty('outputStream')
   })
 
-  it('leaves the pattern of a mask as it was, for whoever else uses it', () => {
+  it('leaves the pattern of a mask as it was, for other code that uses it', () => {
     const pattern = /\d{4}/g
     pattern.lastIndex = 3
     const mask = outputMask({ name: 'digits', pattern, window: 4, replacement: '*' })
