@@ -59,6 +59,10 @@ it('a body, and the first event of a stream, may be just as long as a message', 
   const event = `data: ${'x'.repeat(54)}\n\n`
   expect((await chunksOf([event], 60)).join('')).toBe(event)
   await expect(chunksOf([`x${event}`], 60)).rejects.toThrow('longer than 60 bytes')
+  // The carriage returns count, that of the empty line included.
+  const windows = `data: ${'x'.repeat(52)}\r\n\r\n`
+  expect((await chunksOf([windows], 60)).join('')).toBe(windows)
+  await expect(chunksOf([`x${windows}`], 60)).rejects.toThrow('longer than 60 bytes')
 })
 
 it('a stream ends in an error at an event that is too long, however it is cut', async () => {
