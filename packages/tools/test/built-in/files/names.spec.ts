@@ -111,6 +111,7 @@ describe('what is shown of a folder', () => {
       undefined,
       'hidden',
     ])
+    expect(all.unshown(['.TALLYSTICK-1.TMP'], false)).toBe('hidden')
     expect([all.unshown(['.tallystick-1'], false), all.unshown(['a.tmp'], false)]).toEqual([
       undefined,
       undefined,

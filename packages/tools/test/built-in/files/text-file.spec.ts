@@ -122,6 +122,11 @@ describe('a path that does not exist', () => {
       (await caller(toolsOver(box, 'by handle', { ignore }))('read_file', { path: 'src/indx.ts' })).text
     expect(await asked([])).toContain('Did you mean "src/index.ts"')
     expect(await asked(['/src/index.ts', '/src/indexes.ts'])).toBe('"src/indx.ts" does not exist.')
+    box.put({ 'many/file4': '', 'many/file3': '', 'many/file2': '', 'many/file1': '' })
+    const { text } = await caller(toolsOver(box))('read_file', { path: 'many/file0' })
+    expect(text).toBe(
+      '"many/file0" does not exist. Did you mean "many/file1" or "many/file2" or "many/file3"?',
+    )
   })
 })
 
