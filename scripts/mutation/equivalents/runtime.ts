@@ -51,4 +51,12 @@ export const runtimeEquivalents: readonly Equivalent[] = [
     occurrence: 1,
     why: 'The numbers are below 16, and have the same digit in both bases.',
   },
+  {
+    path: 'packages/core/src/runtime/session/run-ids.ts',
+    within: 'runIdMaker',
+    operator: 'literal',
+    original: '1',
+    becomes: '2',
+    why: 'The clock of a host answers no time before 1970, so the first time is later than both.',
+  },
 ]
