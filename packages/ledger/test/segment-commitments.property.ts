@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto'
+import crypto, { createHash } from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
 import * as fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { severalCommitment } from '../src/record/several/segment-commitments.ts'
 
@@ -54,5 +55,26 @@ describe('the commitment to the segments of a row', () => {
       ),
       { numRuns: tries(2_000) },
     )
+  })
+
+  it('hashes each segment of a whole body once, and the salts of four segments together', () => {
+    const hash = vi.spyOn(crypto, 'hash')
+    syncBuiltinESMExports()
+    onTestFinished(() => {
+      hash.mockRestore()
+      syncBuiltinESMExports()
+    })
+    for (const [segments, salts] of [
+      [1, 1],
+      [4, 1],
+      [5, 2],
+    ] as const) {
+      hash.mockClear()
+      const lines = Array.from({ length: segments }, (_, index) => `${index}`)
+      const body = Buffer.from(`{"heads":[0,0,0],"segments":[\n${lines.join(',\n')}\n]}`)
+      expect(severalCommitment({ salt: new Uint8Array(16), body })).toBeDefined()
+      const calls = Object.groupBy(hash.mock.calls, ([algorithm]) => algorithm)
+      expect([calls['sha256']?.length, calls['sha512']?.length]).toEqual([segments, salts])
+    }
   })
 })

@@ -50,6 +50,7 @@ const letterH = 0x68
 const goneLine = 'null'
 const goneBytes: Uint8Array = Buffer.from(goneLine)
 const wholeTail = ']}'
+const wholeTailBytes: Uint8Array = Buffer.from(wholeTail)
 const hexSalt = /^[0-9a-f]{32}$/
 const hexCommitment = /^[0-9a-f]{64}$/
 
@@ -124,7 +125,9 @@ export function isWholeSeveral(body: Uint8Array): boolean {
 
 /** Whether what follows the last line of a body is the end of one of which no segment was taken away. */
 export function isWholeTail(body: Uint8Array, place: number): boolean {
-  return body.length === place + 2 && body[place] === wholeTail[0] && body[place + 1] === wholeTail[1]
+  return (
+    body.length === place + 2 && body[place] === wholeTailBytes[0] && body[place + 1] === wholeTailBytes[1]
+  )
 }
 
 /** The lines of a body; `undefined` where it is not written as bodies of several segments are. */
