@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { type RunId } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
-import { commitmentOf, genesisHash, hexOf, linkHash, rowDigest } from '../src/record/chain.ts'
+import { commitmentOf, genesisHash, hexOf, isDigest, linkHash, rowDigest } from '../src/record/chain.ts'
 import { severalCommitment, withoutSegments } from '../src/record/several/segment-commitments.ts'
 import { envelopeOf, envelopeText, type Envelope, type RowEnvelope } from '../src/record/envelope.ts'
 import { anyText } from '../../../scripts/testing/any-text.ts'
@@ -140,5 +140,20 @@ describe('the chain of hashes', () => {
     ]
     const links = changes.map((change) => hexOf(linkHash(genesisHash, { ...envelope, ...change }, commit)))
     expect(new Set([hexOf(linkHash(genesisHash, envelope, commit)), ...links]).size).toBe(9)
+  })
+})
+
+describe('a digest that is found', () => {
+  it('is the one that is due only where every byte of it is, from the first to the last', () => {
+    const due = createHash('sha256').update('due').digest()
+    const text = due.toString('latin1')
+    expect(isDigest(text, due)).toBe(true)
+    for (const at of due.keys()) {
+      const other = Uint8Array.from(due, (byte, index) => (index === at ? byte ^ 1 : byte))
+      expect(isDigest(text, other), `byte ${at}`).toBe(false)
+    }
+    expect(isDigest(text, due.subarray(0, 31))).toBe(false)
+    expect(isDigest(text, Buffer.concat([due, Buffer.of(0)]))).toBe(false)
+    expect(isDigest('', new Uint8Array())).toBe(true)
   })
 })
