@@ -1,4 +1,5 @@
 // What a manager offers of its servers: which of their tools, under which names, how they are, and how all of it ends.
+import { textOf } from '@tallystick/core'
 import { lastValueFrom, toArray } from 'rxjs'
 import { type McpManager, mcpTools } from '@tallystick/tools/mcp'
 import { describe, expect, it } from 'vitest'
@@ -76,6 +77,31 @@ describe('the tools that a manager offers', () => {
       'There is no MCP server "elsewhere" here. There are near, many, empty.',
     )
   })
+})
+
+describe('a call that no agent makes', () => {
+  it.each([
+    [true, 'done'],
+    [false, 'interrupted'],
+    [undefined, 'interrupted'],
+  ])(
+    'given a tool that only reads, of a server that is trusted: %s, when the answer is lost, then it ends as %s',
+    async (trusted, ends) => {
+      const tools = [{ ...listed('look'), annotations: { readOnlyHint: true } }]
+      const { url } = await scriptedServer({
+        'tools/list': ({ say }) => say({ result: { tools } }),
+        'tools/call': ({ times, response, say }) => {
+          if (times === 1) response.destroy()
+          else say({ result: { content: [{ type: 'text', text: 'done' }] } })
+        },
+      })
+      const manager = await connect({ own: { url, ...old, trusted } })
+      const ended = await manager
+        .call('own', 'look', {})
+        .then(textOf, ({ outcome }: { outcome: string }) => outcome)
+      expect(ended).toBe(ends)
+    },
+  )
 })
 
 describe('the servers of a manager', () => {

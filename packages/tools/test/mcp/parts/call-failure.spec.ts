@@ -87,6 +87,7 @@ describe('a call that failed', () => {
     ['a cause five errors below', nested(5, 'ECONNREFUSED'), 'in_doubt'],
     ['each address refused', new AggregateError([coded('ECONNREFUSED'), coded('ENETUNREACH')]), 'unsent'],
     ['one address refused', new AggregateError([coded('ECONNREFUSED'), coded('ECONNRESET')]), 'in_doubt'],
+    ['the one address refused', new AggregateError([coded('ECONNREFUSED')]), 'unsent'],
     ['no address', new AggregateError([]), 'in_doubt'],
   ])('with %s below it', (_what, error, kind) => {
     expect(meaning(error)).toEqual({ kind })
