@@ -106,6 +106,16 @@ describe('rows that hold several deltas', () => {
   })
 })
 
+describe('the rows of an append', () => {
+  it('hold 32 KB of bodies at most, however many events may share one', () => {
+    const text = 'x'.repeat(10_000)
+    const said = { ...facts.assistant_text_delta, part: 0, text }
+    const thought = { ...facts.assistant_reasoning_delta, part: 1, text }
+    const events = stamped(runId, [said, thought, said, thought, said, thought, said])
+    expect(storableRows(events).map(({ events: row }) => row.length)).toEqual([3, 3, 1])
+  })
+})
+
 describe('the body of a row that holds several deltas', () => {
   const events = stamped(runId, [
     facts.assistant_text_delta,
