@@ -114,6 +114,15 @@ describe('the rows of an append', () => {
     const events = stamped(runId, [said, thought, said, thought, said, thought, said])
     expect(storableRows(events).map(({ events: row }) => row.length)).toEqual([3, 3, 1])
   })
+
+  it('give no delta a field that only the one before it has', () => {
+    const delta = facts.assistant_text_delta
+    const events = stamped(runId, [
+      { ...delta, replaces: true },
+      { ...delta, ...({ written: undefined } as object) },
+    ])
+    expect(stored(events).flatMap((row) => decodedEvents(row))).toEqual(events)
+  })
 })
 
 describe('the body of a row that holds several deltas', () => {

@@ -25,21 +25,21 @@ export class EventOrder {
     return this.#length
   }
 
-  /** So many more events of a run, from a number in it on. */
+  /** Adds events of one append: `count` of them, the first at `fromSeq` of its run. */
   add(run: MemoryRun, fromSeq: number, count: number): void {
     if (count === 0) return
     this.#appends.push({ run, fromSeq, before: this.#length })
     this.#length += count
   }
 
-  /** The event that so many others were appended before. */
+  /** Returns the event at an index, counted from 0; `undefined` past the end. */
   at(index: number): Place | undefined {
     if (!(index >= 0 && index < this.#length)) return undefined
     const { run, fromSeq, before } = this.#appends[this.#appendOf(index)] as Appended
     return { run, seq: fromSeq + index - before }
   }
 
-  /** The events from an index on, before another. */
+  /** Yields the events from one index to another, without the last. */
   *between(from: number, to: number): Generator<Place> {
     for (let index = from, append = this.#appendOf(from); index < to; append++) {
       const { run, fromSeq, before } = this.#appends[append] as Appended
@@ -48,7 +48,7 @@ export class EventOrder {
     }
   }
 
-  /** The place among the appends of the one that an event came with. */
+  /** Returns the index of the append that an event came with. */
   #appendOf(index: number): number {
     let [low, high] = [0, this.#appends.length - 1]
     while (low < high) {

@@ -19,7 +19,10 @@ export function digestTextsWith(digest: TextDigest): void {
   useHostDigest(digest)
 }
 
-/** Does the same with what the host offers, where none was given and it is one. */
+/**
+ * Lets a function of the host compute all digests of this process, unless the application has given one. `find` looks for it;
+ * what computes no SHA-256 in hex is not used.
+ */
 export function digestTextsByDefault(find: () => TextDigest | undefined): void {
   if (hasHostDigest()) return
   const digest = find()

@@ -83,12 +83,12 @@ export function checkedEvents(read: CheckedRead): AsyncGenerator<RuntimeEvent> {
   return Object.assign(oneByOne(read), { [inRows]: () => rowByRow(read) })
 }
 
-/** The member under which what reads events lends them row by row. */
+/** Names the method of a read that yields its events row by row. */
 const inRows: unique symbol = Symbol('tallystick.ledger.in-rows')
 
 /**
- * Hands all events of a read on. What a ledger of this package reads comes row by row, without a turn of the queue
- * for each event. Throws what the read throws, and what `onEvent` throws.
+ * Calls `onEvent` with each event of a read. Events of a ledger of this package come row by row, without a turn of the queue
+ * for each. Throws what the read throws, and what `onEvent` throws.
  */
 export async function eachEvent(
   events: AsyncIterable<RuntimeEvent> & {

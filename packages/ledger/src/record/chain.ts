@@ -30,7 +30,7 @@ export function commitmentOf(salt: Uint8Array, body: Uint8Array): Uint8Array {
   return Buffer.from(commitmentText(salt, body), 'latin1')
 }
 
-/** The same as a text of bytes, for what is only compared with it. */
+/** Returns the commitment as a binary string, one code unit for each byte, as `isDigest` compares it. */
 export function commitmentText(salt: Uint8Array, body: Uint8Array): string {
   const inner = roomFor(blockBytes + body.length)
   inner.fill(0x36, 0, blockBytes)
@@ -58,7 +58,7 @@ export function linkHash(
   return Buffer.from(linkText(previousHash, envelope, bodyCommit), 'latin1')
 }
 
-/** The same as a text of bytes, for what is only compared with it. */
+/** Returns the hash of the link as a binary string, one code unit for each byte, as `isDigest` compares it. */
 export function linkText(previousHash: Uint8Array, envelope: RowEnvelope, bodyCommit: Uint8Array): string {
   const text = envelopeText(envelope)
   // A code unit of a text is at most three bytes of UTF-8.
@@ -100,7 +100,7 @@ export function rowDigest({ runId, pos, headSeq, headHash, epoch, session }: Run
   return Buffer.from(digestOf(row.subarray(0, end)), 'binary')
 }
 
-/** Whether bytes are those of a digest that is a text of bytes. */
+/** Whether bytes are those of a binary string. */
 export function isDigest(text: string, bytes: Uint8Array): boolean {
   if (bytes.length !== text.length) return false
   for (let index = 0; index < bytes.length; index++) {

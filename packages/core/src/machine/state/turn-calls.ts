@@ -74,8 +74,8 @@ export function withNewCall(calls: readonly Call[], call: Call): readonly Call[]
 }
 
 /**
- * The same where no law looks at the calls as they were before: those with one that has ended, or that has started without a
- * child run. In a batch the array is copied once.
+ * Does what `withCall` does, and copies the array once in a batch. Only for a call that has ended, or that has started without
+ * a child run: no law looks at the other calls as they were before that.
  */
 export function withCallInBatch(calls: readonly Call[], place: number, call: Call): readonly Call[] {
   const before = calls[place] as Call

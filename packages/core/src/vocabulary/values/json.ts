@@ -150,13 +150,13 @@ function isSameList(one: readonly Json[], other: readonly Json[]): boolean {
 }
 
 function isSameObject(one: JsonObject, other: JsonObject): boolean {
-  let more = 0
+  let fields = 0
   for (const key of Object.keys(one)) {
     const field = one[key]
     if (field === undefined) continue
     const same = Object.hasOwn(other, key) ? other[key] : undefined
     if (same === undefined || !isSameJson(field, same)) return false
-    more++
+    fields++
   }
-  return Object.keys(other).filter((key) => other[key] !== undefined).length === more
+  return Object.keys(other).filter((key) => other[key] !== undefined).length === fields
 }

@@ -1,7 +1,4 @@
-/**
- * Says without zod that a schema takes a value. Takes no value that the schema refuses; `false` where only the schema can
- * tell, and always of a value that it refuses.
- */
+/** Returns true only for values that the schema accepts. False says nothing: zod has to decide. */
 export type QuickCheck = (value: unknown) => boolean
 
 /** What a schema says of itself, so that those built on it can be checked without zod. */
@@ -12,7 +9,7 @@ export interface QuickSchema {
   readonly isOptional?: true
 }
 
-/** Says that only the schema can tell. */
+/** Leaves every value to zod. */
 const cannotTell: QuickCheck = () => false
 
 /** The check of a schema. */
@@ -80,7 +77,7 @@ export function isObjectOf(shape: Readonly<Record<string, QuickSchema>>): QuickC
   }
 }
 
-/** An object that inherits nothing of its own. */
+/** An object without a class: one that was written as a literal, or that has no prototype. */
 export const isPlainObject: QuickCheck = (value) => {
   if (typeof value !== 'object' || value === null) return false
   const prototype: unknown = Object.getPrototypeOf(value)

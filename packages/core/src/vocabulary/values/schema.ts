@@ -45,7 +45,7 @@ export function lazily<Built>(build: () => Built): () => Built {
   return () => (built ??= build())
 }
 
-/** A schema and its quick check, which say the same: both are built once, when they are first asked for. */
+/** A schema and its quick check, which may accept fewer values: both are built once, when they are first asked for. */
 function schemaOf<T>(build: () => z.ZodType<T>, quick: () => QuickCheck): Schema<T> {
   return Object.assign(lazily(build), { quick: lazily(quick) })
 }
