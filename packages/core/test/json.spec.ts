@@ -32,7 +32,7 @@ describe('canonicalJson', () => {
       [{ a: [1, Number.NaN] }, '$.a[1] is NaN'],
       [{ a: null, b: undefined, c: [{}, null, { d: 1n }], z: Infinity }, '$.c[2].d is a bigint'],
       [{ b: -Infinity, a: { c: () => 1 } }, '$.a.c is a function'],
-      [[[true, 'a'], [undefined]], '$[1][0] is a undefined'],
+      [[[true, 'a'], [undefined]], '$[1][0] is undefined'],
       [Symbol('s'), '$ is a symbol'],
     ]
     for (const [value, message] of wrong) {

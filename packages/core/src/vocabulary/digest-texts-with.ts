@@ -21,10 +21,19 @@ export function digestTextsWith(digest: TextDigest): void {
 
 /**
  * Lets a function of the host compute all digests of this process, unless the application has given one. `find` looks for it;
- * what computes no SHA-256 in hex is not used.
+ * what computes no SHA-256 in hex is not used, nor what throws: some hosts have functions of Node that only say that they are
+ * not implemented.
  */
 export function digestTextsByDefault(find: () => TextDigest | undefined): void {
   if (hasHostDigest()) return
   const digest = find()
-  if (digest?.('abc') === knownExample) useHostDigest(digest)
+  if (digest !== undefined && computesSha256(digest)) useHostDigest(digest)
+}
+
+function computesSha256(digest: TextDigest): boolean {
+  try {
+    return digest('abc') === knownExample
+  } catch {
+    return false
+  }
 }

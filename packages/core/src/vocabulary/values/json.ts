@@ -93,7 +93,8 @@ function faultOf(value: unknown, path: string): string {
       sortedKeys(fields).find((name) => fields[name] !== undefined && !isCarried(fields[name])) ?? ''
     return faultOf(fields[key], `${path}.${key}`)
   }
-  return `${path} is ${typeof value === 'number' ? value : `a ${typeof value}`}, which JSON cannot carry`
+  const what = typeof value === 'number' || value === undefined ? value : `a ${typeof value}`
+  return `${path} is ${what}, which JSON cannot carry`
 }
 
 function isCarried(value: unknown): boolean {
