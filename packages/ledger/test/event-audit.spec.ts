@@ -85,6 +85,16 @@ describe('the audit of the events of a run', () => {
       expect(odd.slice(0, 3).map((piece) => audit.faultOf(piece)?.what)).toEqual([undefined, undefined, what])
     })
 
+    it('takes none of a row whose last one is at no date, and names that', async () => {
+      const [before, pieces] = await reply()
+      const odd = pieces.map((piece, index) =>
+        index === pieces.length - 1 ? { ...piece, at: Number.MAX_SAFE_INTEGER } : piece,
+      )
+      const audit = begun(before)
+      expect(audit.takePieces(odd, true)).toBe(false)
+      expect(odd.flatMap((piece) => audit.faultOf(piece)?.what ?? [])).toEqual(['at'])
+    })
+
     it('takes none of them where the first has another shape', async () => {
       const [before, [first, ...others]] = (await reply()) as readonly [RuntimeEvent[], RuntimeEvent[]]
       const odd = { ...first, part: 'first' } as unknown as RuntimeEvent

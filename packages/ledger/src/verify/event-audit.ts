@@ -42,11 +42,12 @@ export class EventAudit {
 
   /**
    * Takes pieces of a reply, the laws over them checked at once; answers whether it did. Where one of them is at fault
-   * nothing is taken, and `faultOf` says which. Pieces of one row have all the fields of the first but their text.
+   * nothing is taken, and `faultOf` says which. Pieces of one row (`areAlike`) differ in their texts, which are read as such,
+   * and in numbers and times that rise: the first and the last say whether all are sound.
    */
   takePieces(pieces: readonly RuntimeEvent[], areAlike = false): boolean {
     try {
-      const checked = areAlike ? pieces.slice(0, 1) : pieces
+      const checked = areAlike ? [...pieces.slice(0, 1), ...pieces.slice(-1)] : pieces
       if (checked.some((piece) => shapeFault(piece) !== undefined)) return false
       this.#state = auditAll(pieces, this.#state)
       return true
@@ -56,8 +57,8 @@ export class EventAudit {
   }
 
   /**
-   * The first law that the next event breaks, or its first field that has another shape. An event that has the fields of
-   * the one before it, with another text, has its shape.
+   * The first law that the next event breaks, or its first field that has another shape. An event between others of its row
+   * (`isAlike`) has their shape.
    */
   faultOf(event: RuntimeEvent, isAlike = false): Fault | undefined {
     const onceKey = onceKeyOf(event)

@@ -24,8 +24,14 @@ export async function auditRows(
   for (const number of run.facts) progress.facts.add(number)
   const removals = await CoveringRemovals.of(source.removals(runId))
   const audit: Audit = {
-    ...{ laws: new EventAudit(), progress, projections, removals },
-    ...{ due: [], last: genesis, firstPos: 0, session: undefined },
+    laws: new EventAudit(),
+    progress,
+    projections,
+    removals,
+    due: [],
+    last: genesis,
+    firstPos: 0,
+    session: undefined,
   }
   for await (const rows of source.events(runId, run.lastSeq)) {
     const broken = rowsFault(rows, audit) ?? (await projectionsFault(audit))
@@ -84,7 +90,8 @@ function eventsFault(
       }
       for (let index = 0; index < events.length; index++) {
         const event = upcast(events[index] as RuntimeEvent)
-        const found = contentFault(stored, event) ?? laws.faultOf(event, index > 0)
+        const isBetween = index > 0 && index < events.length - 1
+        const found = contentFault(stored, event) ?? laws.faultOf(event, isBetween)
         if (found) return found
         take(progress, event)
         if (projections?.concerns(event.seq, event.seq))

@@ -227,7 +227,9 @@ export class Effects {
         const { offered } = state.reply
         const { results } = this.#options
         const context = {
-          ...{ state, context: own, clock },
+          state,
+          context: own,
+          clock,
           ...(offered && { offered }),
           ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
         }
