@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { closeSync, openSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
@@ -183,7 +183,10 @@ function requireOwnFile(database: Database, path: string): void {
   )
 }
 
-/** SQLite fills a file that is empty, and leaves its permissions as they are. */
+/**
+ * SQLite fills a file that is empty, and leaves its permissions as they are. A file that is there is not opened: to close it would
+ * end the locks of this process on it.
+ */
 function makeForOwner(path: string): void {
-  closeSync(openSync(path, 'a', 0o600))
+  if (!existsSync(path)) writeFileSync(path, '', { flag: 'a', mode: 0o600 })
 }

@@ -220,7 +220,8 @@ async function authorized<T extends AuthorizedTransport>(
       await connected(client, transport, signal)
       return { client, transport }
     } catch (error) {
-      await client.close().catch(() => {})
+      // The client closes its transport only where it has found out the revision of the server.
+      await Promise.allSettled([client.close(), transport.close()])
       const isAsked = error instanceof sdk.UnauthorizedError
       if (!isAsked || askUser === undefined || authorizations >= maxAuthorizations) throw error
       await transport.finishAuth(await askUser())

@@ -1,11 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { ConfigurationError } from '@tallystick/core'
 import { sqliteMemory } from '@tallystick/tools/memory'
 import { sqlQuery } from '@tallystick/tools/sql-query'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { openFiles } from '../files/sandbox.ts'
 import { storePromises } from './store-promises.ts'
 
@@ -70,6 +71,20 @@ describe('sqliteMemory', () => {
     onTestFinished(() => void Object.defineProperty(process, 'versions', descriptor))
     expect(() => sqliteMemory(join(folder, 'old.db'))).toThrow(/^sqliteMemory needs Node 22\.14 or newer/)
     expect(() => sqlQuery({ path: 'shop.db' })).toThrow(/^The tool sql_query needs Node 22\.14 or newer/)
+  })
+
+  // Where a process closes a file, the system takes all of its locks on it, also those of transactions of other threads.
+  it('leaves a file that is there to SQLite alone', async () => {
+    const path = join(folder, 'locked.db')
+    await sqliteMemory(path).close()
+    const opened = [vi.spyOn(fs, 'openSync'), vi.spyOn(fs, 'writeFileSync')]
+    syncBuiltinESMExports()
+    onTestFinished(() => {
+      vi.restoreAllMocks()
+      syncBuiltinESMExports()
+    })
+    await sqliteMemory(path).close()
+    expect(opened.flatMap(({ mock }) => mock.calls.map(([file]) => file))).toEqual([])
   })
 
   it('refuses an empty path, and a database of something else, which stays as it is', () => {

@@ -63,6 +63,24 @@ describe('a server that is started', () => {
     ])
   })
 
+  // The client library asks that before it knows of the connection that it would close.
+  it('given it does not say which revision it speaks, when its time is over, then its request is taken back', async () => {
+    let isOpen = false
+    const silent: Script = {
+      'server/discover': ({ response }) => {
+        isOpen = true
+        response.once('close', () => (isOpen = false))
+      },
+    }
+    const { server, clock, starting } = await started(silent, { era: 'auto', startMs: 700 })
+    await untilAsked(server, 'server/discover')
+    clock.advance(700)
+    expect((await starting).servers).toMatchObject([{ state: 'failed' }])
+    while (isOpen) await tick()
+    for (let turn = 0; turn < 20; turn++) await tick()
+    expect(server.asked).toEqual(['server/discover'])
+  })
+
   it('given it refuses to list its tools, then it has failed with its words, cut, and nothing is left of the session', async () => {
     const long = 'x'.repeat(5_000)
     const { server, clock, starting } = await started({
