@@ -2,7 +2,7 @@
 import childProcess, { type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { syncBuiltinESMExports } from 'node:module'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type ServerCommand, serverProcess } from '../../src/mcp/transport/server-process.ts'
 import { HeldTimers } from '../built-in/held-timers.ts'
 
@@ -17,9 +17,12 @@ function serving(script: string, more: Partial<ServerCommand> = {}) {
   const children: ChildProcess[] = []
   let options: unknown
   vi.spyOn(childProcess, 'spawn').mockImplementation(((...given: Parameters<typeof spawn>) => {
-    children.push(spawn(...given))
+    const child = spawn(...given)
+    children.push(child)
+    // Also where the test has failed before it closed its server.
+    onTestFinished(() => void child.kill('SIGKILL'))
     options = given[2]
-    return children.at(-1)
+    return child
   }) as typeof spawn)
   syncBuiltinESMExports()
   const timers = new HeldTimers()
@@ -149,11 +152,11 @@ describe('the process of a server', () => {
     )
     await server.start()
     await said
+    onTestFinished(() => void process.kill(Number(heard[0]), 'SIGKILL'))
     const closed = once(children[0]!, 'close')
     await timers.fire(500)
     await gone
     await closed
-    process.kill(Number(heard[0]), 'SIGKILL')
     expect(heard.slice(1)).toEqual(['gone'])
     expect(timers.count).toBe(0)
   })

@@ -79,14 +79,17 @@ describe('output', () => {
   })
 })
 
-/** Starts a process that leaves its group, writes its number, and ends once it has left. */
+/**
+ * Starts a process that leaves its group, writes its number, and ends once it has left: all of this after it has got its input, so
+ * that it is seen which output it has.
+ */
 const leaving = (redirected = ''): string =>
-  `setsid sh -c 'echo left > left-$$; exec sleep 1000' ${redirected} & echo $!; until [ -s left-$! ]; do sleep 0.01; done; rm left-$!`
+  `read -r _; setsid sh -c 'echo left > left-$$; exec sleep 1000' ${redirected} & echo $!; until [ -s left-$! ]; do sleep 0.01; done; rm left-$!`
 
 describe('what a program starts', () => {
   it('ends with it, also in the background, and where it ignores signals', async () => {
     const script =
-      'sleep 1000 >/dev/null 2>&1 & echo $!; (trap "" TERM HUP; sleep 1001 & echo $!; wait) & echo $!; sleep 0.05; exit 0'
+      'sleep 1000 >/dev/null 2>&1 & echo $!; (trap "" TERM HUP; sleep 1001 & echo $!; echo > all-there; wait) & echo $!; until [ -e all-there ]; do sleep 0.01; done; exit 0'
     const { stdout } = ranOf(await runScript({ root }, script))
     const ids = idsIn(stdout)
     expect(ids).toHaveLength(3)
@@ -131,7 +134,7 @@ describe('what a program starts', () => {
     ['the output by another number', '3>&1 >/dev/null 2>&1'],
   ])('ends where it has left the group and holds %s', async (_what, redirected) => {
     const timers = new HeldTimers()
-    const ending = runScript({ root, timers }, leaving(redirected))
+    const ending = runScript({ root, timers }, leaving(redirected), { input: { stdin: '\n' } })
     // Nothing waits where the machine has ended the process before.
     await Promise.race([timers.fire(500), ending])
     const ids = idsIn(ranOf(await ending).stdout)
@@ -156,7 +159,7 @@ describe('what a program starts', () => {
       onTestFinished(() => spy.mockRestore())
       await handlesClosed()
       const before = pipes()
-      const ending = runScript({ root, timers }, leaving())
+      const ending = runScript({ root, timers }, leaving(), { input: { stdin: '\n' } })
       await timers.fire(500)
       await timers.fire(500)
       const [id] = idsIn(ranOf(await ending).stdout)
