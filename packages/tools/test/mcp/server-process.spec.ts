@@ -16,14 +16,14 @@ afterEach(() => {
 function serving(script: string, more: Partial<ServerCommand> = {}) {
   const children: ChildProcess[] = []
   let options: unknown
-  vi.spyOn(childProcess, 'spawn').mockImplementation(((...given: Parameters<typeof spawn>) => {
+  vi.spyOn(childProcess, 'spawn').mockImplementation((...given: Parameters<typeof spawn>) => {
     const child = spawn(...given)
     children.push(child)
     // Also where the test has failed before it closed its server.
     onTestFinished(() => void child.kill('SIGKILL'))
     options = given[2]
     return child
-  }) as typeof spawn)
+  })
   syncBuiltinESMExports()
   const timers = new HeldTimers()
   const heard: string[] = []

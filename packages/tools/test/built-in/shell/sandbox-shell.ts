@@ -46,6 +46,11 @@ export function isRunning(processId: number): boolean {
   }
 }
 
+/** Resolves when none of these runs: the system takes a moment to end what it was told to end, and closes its output before. */
+export async function haveEnded(processIds: readonly number[]): Promise<void> {
+  while (processIds.some(isRunning)) await new Promise((resolve) => setImmediate(resolve))
+}
+
 /** The processes that this one has started and not yet collected. */
 export function startedProcesses(): number {
   return process.getActiveResourcesInfo().filter((resource) => resource === 'ProcessWrap').length

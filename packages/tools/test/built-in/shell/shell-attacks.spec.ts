@@ -9,6 +9,7 @@ import { toolRun } from '../../one-call.ts'
 import { HeldTimers } from '../held-timers.ts'
 import {
   handlesClosed,
+  haveEnded,
   isRunning,
   programFolder,
   ranOf,
@@ -93,7 +94,7 @@ describe('what a program starts', () => {
     const { stdout } = ranOf(await runScript({ root }, script))
     const ids = idsIn(stdout)
     expect(ids).toHaveLength(3)
-    expect(ids.filter(isRunning)).toEqual([])
+    await haveEnded(ids)
     await handlesClosed()
     expect(startedProcesses()).toBe(0)
   })
@@ -111,7 +112,7 @@ describe('what a program starts', () => {
     const { outcome, text } = await ending
     const ids = idsIn(JSON.parse(text.slice(text.indexOf('{'))).stdout)
     expect([outcome, ids.length > 0]).toEqual(['cancelled', true])
-    expect(ids.filter(isRunning)).toEqual([])
+    await haveEnded(ids)
     await handlesClosed()
     expect([timers.count, startedProcesses()]).toEqual([0, 0])
   })
@@ -138,7 +139,8 @@ describe('what a program starts', () => {
     // Nothing waits where the machine has ended the process before.
     await Promise.race([timers.fire(500), ending])
     const ids = idsIn(ranOf(await ending).stdout)
-    expect([ids.length, ids.filter(isRunning)]).toEqual([1, []])
+    expect(ids).toHaveLength(1)
+    await haveEnded(ids)
     await handlesClosed()
     expect([timers.count, startedProcesses()]).toEqual([0, 0])
   })
@@ -191,7 +193,7 @@ describe('what a program starts', () => {
     const [id = 0] = idsIn(text)
     expect(isRunning(id)).toBe(true)
     host.kill('SIGKILL')
-    while (isRunning(id)) await new Promise((resolve) => setImmediate(resolve))
+    await haveEnded([id])
   })
 
   it('is not stopped by its own children, and its own group only', async () => {

@@ -65,18 +65,15 @@ describe('a server that is started', () => {
 
   // The client library asks that before it knows of the connection that it would close.
   it('given it does not say which revision it speaks, when its time is over, then its request is taken back', async () => {
-    let isOpen = false
+    const takenBack = Promise.withResolvers<void>()
     const silent: Script = {
-      'server/discover': ({ response }) => {
-        isOpen = true
-        response.once('close', () => (isOpen = false))
-      },
+      'server/discover': ({ response }) => void response.once('close', takenBack.resolve),
     }
     const { server, clock, starting } = await started(silent, { era: 'auto', startMs: 700 })
     await untilAsked(server, 'server/discover')
     clock.advance(700)
     expect((await starting).servers).toMatchObject([{ state: 'failed' }])
-    while (isOpen) await tick()
+    await takenBack.promise
     for (let turn = 0; turn < 20; turn++) await tick()
     expect(server.asked).toEqual(['server/discover'])
   })
