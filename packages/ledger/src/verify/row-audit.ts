@@ -104,7 +104,7 @@ function eventsFault(
   }
 }
 
-/** Compares what was projected up to here. What it takes to compare it may be more than can be made of a forged event. */
+/** Compares what was projected up to here. A state that cannot be projected, as of forged events, is a fault as well. */
 async function projectionsFault({ due, projections }: Audit): Promise<Progress['broken']> {
   for (const place of due.splice(0)) {
     try {
@@ -121,7 +121,7 @@ function unreadable(error: unknown): Fault {
   return fault('body', 'canonical JSON', found)
 }
 
-/** A sound event, and the fact that it states: what the store holds so that each is recorded once is what events state. */
+/** Notes a sound event, and takes its fact off those of the store that no event has stated yet. */
 function take(progress: Progress, event: RuntimeEvent): void {
   progress.events = event.seq
   progress.hasEnded = event.type === 'run_finished'

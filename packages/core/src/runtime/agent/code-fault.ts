@@ -7,11 +7,14 @@ interface OnRecord {
   readonly isOnRecord: boolean
 }
 
-/** An error of the application's code, which says what is on record of the run, and how to continue it; any other error as it is. */
-export function withWayOn(error: unknown, { runId, isOnRecord }: OnRecord): unknown {
+/**
+ * Adds to a `ConfigurationError` what is on record of the run, and whether to resume it or to start it again. Returns any other
+ * error as it is.
+ */
+export function withContinuation(error: unknown, { runId, isOnRecord }: OnRecord): unknown {
   if (!(error instanceof ConfigurationError)) return error
-  const wayOn = isOnRecord
+  const howToContinue = isOnRecord
     ? `Run ${runId} is on record up to here, and nothing is lost: continue it with resume once this is corrected.`
     : `Nothing of run ${runId} is on record: start it again once this is corrected.`
-  return new ConfigurationError(`${error.message} ${wayOn}`, { cause: error.cause ?? error })
+  return new ConfigurationError(`${error.message} ${howToContinue}`, { cause: error.cause ?? error })
 }

@@ -9,7 +9,7 @@ import type { Cancel } from '../../ports/clock.ts'
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { emptyHead, isUnreadInbox } from '../../memory-ledger/append-rules.ts'
-import { withWayOn } from '../agent/code-fault.ts'
+import { withContinuation } from '../agent/code-fault.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
@@ -164,7 +164,7 @@ export class RunLoop {
         if (stops) return state
       }
     } catch (error) {
-      throw withWayOn(error, { runId: this.#drive.runId, isOnRecord: this.#state !== undefined })
+      throw withContinuation(error, { runId: this.#drive.runId, isOnRecord: this.#state !== undefined })
     } finally {
       stopWatching()
       this.#timer?.()

@@ -51,7 +51,7 @@ export class IsolatedObservable<T> extends Observable<T> {
   #subscribeGuarded(observer: Partial<Observer<T>>): Subscription {
     const guarded = new GuardedObserver(observer, this.#listener)
     const subscription = super.subscribe(guarded)
-    guarded.holds(subscription)
+    guarded.attach(subscription)
     return subscription
   }
 }
@@ -68,8 +68,8 @@ class GuardedObserver<T> implements Observer<T> {
     this.#listener = listener
   }
 
-  /** The subscription that ends when the observer throws. The source may have reported before there was one. */
-  holds(subscription: Subscription): void {
+  /** Gives it the subscription that ends when the observer throws. It may have thrown before there was one. */
+  attach(subscription: Subscription): void {
     this.#subscription = subscription
     if (this.#failed) subscription.unsubscribe()
   }

@@ -40,8 +40,9 @@ export function severalCommitment(payload: SeveralPayload): Uint8Array | undefin
 }
 
 /**
- * The same for nearly all payloads: all segments are there, and the first line is long enough. Each line is hashed where it
- * is in a copy of the body, its tag and salt written over what comes before it. `undefined` of others.
+ * Computes it without taking the lines apart, where all segments are there, and the first line has room for a tag and a salt:
+ * as in nearly all payloads. Returns `undefined` for others. In a copy of the body, the tag and the salt of a line are written
+ * over the bytes before it, which are not needed there any more, and the line is hashed together with them.
  */
 function wholeCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined {
   if (!isWholeSeveral(body)) return undefined
