@@ -88,8 +88,13 @@ describe('a page of events', () => {
   })
 
   it('of an index that is out of order is damage, and never read for ever', () => {
-    const { reads } = readsOf([rowOf(1), rowOf(3), rowOf(2)])
-    expect(() => eventBatch(reads, range)).toThrow(LedgerDamagedError)
+    for (const seqs of [
+      [1, 3, 2],
+      [1, 2, 2],
+    ]) {
+      const { reads } = readsOf(seqs.map((seq) => rowOf(seq)))
+      expect(() => eventBatch(reads, range)).toThrow(LedgerDamagedError)
+    }
   })
 })
 
@@ -106,8 +111,12 @@ describe('the row of a run', () => {
     { head_hash: 'text' },
     { seal: 7 },
     { session_id: 'a' },
+    { session_place: 1 },
+    { session_id: 'a', session_place: 'x' },
   ])('is damage where it holds %j', (change) => {
     expect(soundRow(sound)).toBe(sound)
+    const placed = { ...sound, session_id: 'a', session_place: 0 }
+    expect(soundRow(placed)).toBe(placed)
     expect(() => soundRow({ ...sound, ...(change as object) })).toThrow(LedgerDamagedError)
   })
 

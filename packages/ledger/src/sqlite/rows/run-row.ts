@@ -16,9 +16,9 @@ export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> |
 export function soundRow<Row extends Selectable<RunTable>>(row: Row): Row {
   const { pos, head_seq, epoch, head_hash, seal, session_id, session_place } = row
   const isSound =
-    [pos, head_seq, epoch, session_place ?? 0].every(Number.isSafeInteger) &&
+    [pos, head_seq, epoch].every(Number.isSafeInteger) &&
     [head_hash, seal].every((value: unknown) => value instanceof Uint8Array) &&
-    (session_id === null) === (session_place === null)
+    (session_id === null ? session_place === null : Number.isSafeInteger(session_place))
   if (isSound) return row
   throw damaged(row)
 }
