@@ -155,6 +155,12 @@ describe('the body of a row that holds several deltas', () => {
     )
   })
 
+  it('says of each event how long before the last one it was recorded', () => {
+    const earlier = [maxPackedMs, 1, 0]
+    const events = decodedEvents(withBody({ same, text: ['a', 'b', 'c'], earlier }))
+    expect(events.map(({ at }) => row.at - at)).toEqual(earlier)
+  })
+
   it('is damage where the row is of a type that has rows of its own', () => {
     const body = { same, text: ['a', 'b', 'c'] }
     expect(decodedEvents(withBody(body)).map(({ seq }) => seq)).toEqual([1, 2, 3])

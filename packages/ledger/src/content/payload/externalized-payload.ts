@@ -27,12 +27,8 @@ export function externalizedPayload(body: JsonObject): ExternalizedPayload {
 
 function externalized(value: Json, path: Path, large: LargeText[]): Json {
   if (typeof value === 'string') {
-    // A code unit is at least one byte, and at most three.
-    const isLarge =
-      value.length * 3 >= largeBytesMin &&
-      (value.length >= largeBytesMin || Buffer.byteLength(value) >= largeBytesMin)
     // Half of a surrogate pair is not to be had as UTF-8.
-    if (!isLarge || !value.isWellFormed()) return value
+    if (Buffer.byteLength(value) < largeBytesMin || !value.isWellFormed()) return value
     large.push({ path, text: value })
     return ''
   }

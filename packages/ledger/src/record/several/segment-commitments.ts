@@ -148,7 +148,7 @@ export function withoutSegments(
 ): SeveralPayload {
   const lines = segmentLines(payload.body)
   if (lines === undefined) throw new Error('its body does not hold the events of its row')
-  if (!lines.segments.some((line, index) => isTaken(index) && !isGone(line))) return payload
+  if (!lines.segments.some((_line, index) => isTaken(index))) return payload
   const salts = new SegmentSalts(payload.salt)
   const opened = lines.segments.map((line, index) => {
     const before = lines.opened?.[index]
