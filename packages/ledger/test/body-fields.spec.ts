@@ -1,7 +1,7 @@
 import { type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { BodyFields } from '../src/content/event/body-fields.ts'
 import { storedBody } from '../src/content/event/stored-body.ts'
 import { packedText } from '../src/content/event/packed-deltas.ts'
@@ -56,6 +56,23 @@ it('writes events of more types than it keeps', () => {
     const event = eventWith({ [`field${ordinal}`]: ordinal, alpha: 1 }, `type_${ordinal % 150}`)
     expect(fields.textOf(event)).toBe(expectedText(event))
   }
+})
+
+it('puts the fields of a type in order once, of its last event: for 100 types, however many there are', () => {
+  const fields = new BodyFields()
+  const stringify = vi.spyOn(JSON, 'stringify')
+  onTestFinished(() => stringify.mockRestore())
+  const namesWritten = (name: string, type: string): number => {
+    stringify.mockClear()
+    fields.textOf(eventWith({ [name]: 1 }, type))
+    return stringify.mock.calls.filter(([value]) => value === name).length
+  }
+  for (let ordinal = 0; ordinal < 100; ordinal++) {
+    const type = `type_${ordinal}`
+    expect([type, namesWritten('alpha', type), namesWritten('alpha', type)]).toEqual([type, 1, 0])
+  }
+  expect([namesWritten('alpha', 'one_more'), namesWritten('alpha', 'one_more')]).toEqual([1, 1])
+  expect([namesWritten('zeta', 'type_0'), namesWritten('zeta', 'type_0')]).toEqual([1, 0])
 })
 
 it('leaves out what packed deltas do not have alike', () => {

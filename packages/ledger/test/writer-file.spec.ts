@@ -36,10 +36,15 @@ describe('the file beside a ledger that says who writes it', () => {
     expect(file.writer()).toMatchObject({ pid: process.pid })
   })
 
-  it('reports a journal that is taken away each time', () => {
+  it('reports a journal that is taken away each of ten times', () => {
     const file = fileOfLedger()
-    beforeCommits(({ name }) => rmSync(`${name}-journal`))
+    let commits = 0
+    beforeCommits(({ name }) => {
+      commits++
+      rmSync(`${name}-journal`)
+    })
     expect(() => file.lock()).toThrow(LedgerUnavailableError)
+    expect(commits).toBe(10)
     expect(() => file.lock()).toThrow(/SQLITE_IOERR_DELETE_NOENT/)
   })
 

@@ -33,6 +33,10 @@ it.each<readonly [string, () => unknown, string]>([
   ['a slip', sqlite({ readonly: true }), 'sqliteLedger: readonly is no option. Did you mean readOnly?'],
   ['a wait by half its name', sqlite({ busyTimeout: 5 }), 'Did you mean busyTimeoutMs?'],
   ['a wait by another name', sqlite({ timeout: 5 }), 'Did you mean busyTimeoutMs?'],
+  ['a wait longer than SQLite counts', sqlite({ busyTimeoutMs: 2 ** 31 }), 'from 0 to 2147483647'],
+  ['a wait that is over', sqlite({ busyTimeoutMs: -1 }), 'busyTimeoutMs is -1; expected'],
+  ['half a millisecond', sqlite({ busyTimeoutMs: 0.5 }), 'busyTimeoutMs is 0.5; expected'],
+  ['a log of no bytes', sqlite({ maxWalBytes: 0 }), 'maxWalBytes is 0; expected'],
   ['keys by another name', sqlite({ keyring: {} }), 'Did you mean keys?'],
   ['keys that are not keys', sqlite({ keys: 'keys.db' }), 'keys is a text; expected a keyring'],
   ['half a byte', sqlite({ maxWalBytes: 0.5 }), 'maxWalBytes is 0.5; expected a whole number'],
@@ -44,6 +48,13 @@ it.each<readonly [string, () => unknown, string]>([
 ])('a store refuses %s, and says nothing of its password', (_name, open, message) => {
   expect(open).toThrow(ConfigurationError)
   expect(open).toThrow(message)
+})
+
+it('a store takes the longest wait that SQLite counts, and the smallest log', async () => {
+  const longest = { busyTimeoutMs: 2 ** 31 - 1, maxWalBytes: 1 }
+  const store = sqliteLedger(join(folder, 'longest.db'), longest)
+  await expect(store.head(sampleRunId(1))).resolves.toBeUndefined()
+  await store.close()
 })
 
 it.each<readonly [string, () => Promise<unknown>, string]>([
