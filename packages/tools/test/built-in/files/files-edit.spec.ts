@@ -179,7 +179,7 @@ describe('an edit', () => {
     expect(box.read('a.txt')).toBe('123b')
   })
 
-  it.each(['ino', 'size', 'ctimeMs'] as const)(
+  it.each(['ino', 'size', 'mtimeMs', 'ctimeMs'] as const)(
     'is refused where another process changed the %s of the file',
     async (fact) => {
       const box = filled({ 'a.txt': 'one' })

@@ -82,10 +82,11 @@ function requireRoom({ maxFileBytes }: FolderRules, path: string, length: number
 
 /**
  * Whether a file is the one that was read: what another process wrote meanwhile must not be lost. The time of its last change
- * rises with each write, also where a program sets the time of the write back.
+ * rises with each write, also where a program sets the time of the write back; some file systems, such as FAT, keep only the latter.
  */
 function isUnchanged(read: Stats, now: Stats): boolean {
-  return now.ino === read.ino && now.size === read.size && now.ctimeMs === read.ctimeMs
+  const facts = ['ino', 'size', 'mtimeMs', 'ctimeMs'] as const
+  return facts.every((fact) => now[fact] === read[fact])
 }
 
 /** The texts with the line breaks of a file whose lines end with CR LF: a model is shown lines without them. */
