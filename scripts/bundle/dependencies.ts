@@ -13,10 +13,10 @@ const laidIn: ReadonlySet<string> = new Set(['@noble/hashes', 'commander', 'kyse
 
 /**
  * The parts of RxJS that are laid in: functions that make and change streams. Its classes, its errors, and what they share
- * stay outside, so that each is the one that users import.
+ * stay outside, so that each is the one that users import: `timeout` declares an error, too.
  */
 const laidInOfRxjs =
-  /^(?:firstValueFrom|lastValueFrom|(?:observable|operators|scheduled|symbol)\/\w+|util\/(?![A-Z]\w*Error$|errorContext$|reportUnhandledError$)\w+)$/
+  /^(?:firstValueFrom|lastValueFrom|(?:observable|operators|scheduled|symbol)\/(?!timeout$)\w+|util\/(?![A-Z]\w*Error$|errorContext$|reportUnhandledError$)\w+)$/
 
 /** The name of the package that an import names. */
 function packageNamed(specifier: string): string {
