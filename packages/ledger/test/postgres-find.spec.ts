@@ -31,7 +31,10 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
   it('finds events by the index of what it was asked for, however the plan is made', async () => {
     const schema = await filledSchema()
     const { batch, runsOfCall, placesAt, places } = searchTexts(schema)
-    const filters = [0, 2_000_000_000_000, 1, ['tool_progress'], 0, 10_000]
+    const filters = [0, 2_000_000_000_000, 1, ['tool_progress']]
+    const everySeq = [0, 10_000]
+    // Part of the table: for all of it, any index that holds places is as good.
+    const somePlaces = [100, 110]
     const wanted = {
       run: [/Index (Scan|Only Scan) (using|on) event_seq/, [run]],
       turn: [/Index (Scan|Only Scan) (using|on) event_turn/, [run]],
@@ -49,7 +52,8 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
       for (const mode of ['force_custom_plan', 'force_generic_plan']) {
         await client.query(`set plan_cache_mode = ${mode}`)
         for (const [by, [index, values]] of Object.entries(wanted)) {
-          const plan = await planOf(batch[by as keyof typeof batch], [...filters, ...values])
+          const bounds = by === 'place' ? somePlaces : everySeq
+          const plan = await planOf(batch[by as keyof typeof batch], [...filters, ...bounds, ...values])
           expect(plan, `${by} under ${mode}`).not.toMatch(/Seq Scan/)
           // Bodies are joined to what a page holds, never to all that was looked at.
           expect(plan.indexOf('payload_pkey'), `${by} under ${mode}`).toBeGreaterThan(plan.indexOf('Limit'))
