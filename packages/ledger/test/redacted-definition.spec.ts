@@ -1,4 +1,4 @@
-import type { AgentDefinition } from '@tallystick/core/vocabulary'
+import { type AgentDefinition, removedText } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
 import { redactedDefinition } from '../src/content/payload/redacted-message.ts'
 
@@ -30,6 +30,8 @@ it('a redacted definition keeps its facts, and no field that it did not have', (
   expect(left).toMatchObject({ ...facts, ...kept, modelSettings: { temperature: 0.5 } })
   expect(Object.keys(left).toSorted()).toEqual(Object.keys(whole).toSorted())
   expect(left).toMatchObject({
+    // Vendors take no other schema than that of an object for the input of a tool.
+    tools: [{ name: 'look', description: removedText, inputSchema: { type: 'object' } }],
     output: { maxRetries: 2, schema: {} },
     summarizer: { model: facts.model, maxOutputTokens: 9 },
   })
