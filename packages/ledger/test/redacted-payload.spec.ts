@@ -1,5 +1,11 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { eventSchemas, type EventOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import {
+  eventSchemas,
+  type EventOf,
+  type Json,
+  type JsonObject,
+  removedText,
+} from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
@@ -312,3 +318,18 @@ it('leaves of an input that was repaired how often, and not what', () => {
   expect(JSON.stringify(kept)).not.toContain('secret')
   expect(kept.calls[0]).toMatchObject({ input: {}, repairs: [expect.any(String), expect.any(String)] })
 })
+
+it.each(['assistant_message_finished', 'model_stream_failed'] as const)(
+  'leaves of a refusal in %s what the vendor advises, and not why',
+  (type) => {
+    const runId = sampleRunId(1)
+    const [event] = stamped(runId, [everyFact(runId)[type]]) as readonly [RuntimeEvent]
+    const advice = { leaveOut: true, askAnother: true }
+    const refused: object = { ...event, refusal: { ...advice, reason: 'secret' } }
+    expect(redactedPayload(refused as RuntimeEvent)).toMatchObject({
+      refusal: { ...advice, reason: removedText },
+    })
+    const accepted: object = { ...event, refusal: undefined }
+    expect(redactedPayload(accepted as RuntimeEvent)).not.toHaveProperty('refusal')
+  },
+)
