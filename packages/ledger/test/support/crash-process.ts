@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { continueProcess } from './continue-process.ts'
 import { stopping, type Fate } from './crash-boundaries.ts'
 import type { Store } from './crash-store.ts'
 
@@ -70,7 +71,7 @@ export function startProcess(task: ChildTask): CrashProcess {
   })
   return {
     stopped: Promise.race([hasStopped, ended]),
-    thaw: () => void child.kill('SIGCONT'),
+    thaw: () => continueProcess(child),
     ended,
   }
 }

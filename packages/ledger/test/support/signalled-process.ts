@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { continueProcess } from './continue-process.ts'
 
 const script = fileURLToPath(new URL('signalled-child.ts', import.meta.url))
 
@@ -58,7 +59,7 @@ export async function stoppedAt(
       last = JSON.parse(line)
       if (last !== 'stopped') continue
       await meanwhile()
-      child.kill('SIGCONT')
+      continueProcess(child)
     }
     const [status] = (await exit) as [number | null]
     if (status !== 0) throw new Error(`The process ended with ${status}.`)
