@@ -1,4 +1,5 @@
 import { writeSync } from 'node:fs'
+import { standStill } from './stopped-process.ts'
 
 /** What becomes of a process: it lives, or it dies or is stopped at its `at`-th boundary (from 1). */
 export type Fate =
@@ -6,7 +7,7 @@ export type Fate =
   | { readonly kind: 'kill'; readonly at: number }
   | { readonly kind: 'stop'; readonly at: number }
 
-/** What a process that is about to stop itself says on stdout, before the place. */
+/** What a process that is to be stopped says on stdout, before the place. */
 export const stopping = 'stopping at '
 
 /** Called at every place where a process can be cut off: on both sides of every commit and of every effect. */
@@ -25,8 +26,7 @@ export class Boundaries {
     this.crossed.push(place)
     if (this.#fate.kind === 'live' || this.#fate.at !== this.crossed.length) return
     if (this.#fate.kind === 'kill') process.kill(process.pid, 'SIGKILL')
-    // Written at once, so that the parent knows before this process stops.
     writeSync(1, `${stopping}${place}\n`)
-    process.kill(process.pid, 'SIGSTOP')
+    standStill()
   }
 }

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { continueProcess } from './continue-process.ts'
 import { stopping, type Fate } from './crash-boundaries.ts'
 import type { Store } from './crash-store.ts'
+import { continueProcess, stopProcess } from './stopped-process.ts'
 
 /** What a process is to do. */
 export interface ChildTask {
@@ -32,7 +32,7 @@ export interface ChildEnd {
 
 /** A process that plays a scenario. */
 export interface CrashProcess {
-  /** Resolves when it has stopped itself, with the place; with how it went, where it ended or was killed instead. */
+  /** Resolves when it is stopped, with the place; with how it went, where it ended or was killed instead. */
   readonly stopped: Promise<string | Ended>
   /** Lets a process that was stopped continue. */
   readonly thaw: () => void
@@ -50,7 +50,7 @@ const script = fileURLToPath(new URL('crash-child.ts', import.meta.url))
 /** Starts a process. */
 export function startProcess(task: ChildTask): CrashProcess {
   const child = spawn(process.execPath, [script, JSON.stringify(task)], {
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
     // The name of its connections: `untilGone` finds them by it.
     env: { ...process.env, PGAPPNAME: task.session },
   })
@@ -60,8 +60,12 @@ export function startProcess(task: ChildTask): CrashProcess {
     stop = resolve
   })
   createInterface({ input: child.stdout }).on('line', (line) => {
-    if (line.startsWith(stopping)) stop(line.slice(stopping.length))
-    else lastLine = line
+    if (!line.startsWith(stopping)) {
+      lastLine = line
+      return
+    }
+    stopProcess(child)
+    stop(line.slice(stopping.length))
   })
   child.stderr.on('data', (chunk: Buffer) => (complaint += chunk.toString()))
   const ended = once(child, 'close').then(([code, signal]: unknown[]): Ended => {

@@ -1,5 +1,5 @@
-// A process that works on a ledger file until it sends itself a signal: with SIGKILL, it is killed as by a crash before a
-// statement of SQLite is executed; with SIGSTOP, it stops before a transaction begins. Usage: signalled-child.ts <task> <path>
+// A process that works on a ledger file until a signal: with SIGKILL, it is killed as by a crash before a
+// statement of SQLite is executed; with SIGSTOP, it stands still, to be stopped, before a transaction begins. Usage: signalled-child.ts <task> <path>
 // <signal> <number> <run id>. The number is that of the statement, or the transaction, from the opening on. The process says on
 // stdout when it stops, and at its end how many there were.
 import { writeSync } from 'node:fs'
@@ -7,6 +7,7 @@ import type { RunId } from '@tallystick/core'
 import { redact } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Statement } from 'better-sqlite3'
+import { standStill } from './stopped-process.ts'
 
 const [task = '', path = '', signal = '', last = '', runId = ''] = process.argv.slice(2)
 
@@ -18,8 +19,9 @@ let executed = 0
 function count(source: string): void {
   if (signal === 'SIGSTOP' && !source.startsWith('begin')) return
   if (++executed !== Number(last)) return
-  if (signal === 'SIGSTOP') say('stopped')
-  process.kill(process.pid, signal)
+  if (signal === 'SIGKILL') process.kill(process.pid, signal)
+  say('stopped')
+  standStill()
 }
 
 /** Has a method counted before each call. */

@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { continueProcess } from './continue-process.ts'
+import { continueProcess, stopProcess } from './stopped-process.ts'
 
 const script = fileURLToPath(new URL('signalled-child.ts', import.meta.url))
 
@@ -50,7 +50,7 @@ export async function stoppedAt(
   meanwhile: () => Promise<void>,
 ): Promise<WorkDone> {
   const child = spawn(process.execPath, argsOf(work, 'SIGSTOP', transaction), {
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   })
   const exit = once(child, 'exit')
   try {
@@ -58,6 +58,7 @@ export async function stoppedAt(
     for await (const line of createInterface({ input: child.stdout })) {
       last = JSON.parse(line)
       if (last !== 'stopped') continue
+      stopProcess(child)
       await meanwhile()
       continueProcess(child)
     }
