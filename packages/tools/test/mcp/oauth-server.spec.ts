@@ -10,16 +10,8 @@ import { manualClock } from '@tallystick/core/testing'
 import { type McpManager, mcpTools, type OAuthOptions, oauthServer } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, tick } from './connected.ts'
+import { freePort } from './servers/http-servers.ts'
 import { type OAuthSite, oauthSite } from './servers/oauth-site.ts'
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** A user who agrees on each page at once. */
 const agrees = (url: string): void => void fetch(url)

@@ -1,25 +1,14 @@
 // When a user is asked for an authorization, and how often.
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type McpManager, oauthServer } from '@tallystick/tools/mcp'
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, said } from '../connected.ts'
+import { freePort } from '../servers/http-servers.ts'
 import { type OAuthSite, oauthSite } from '../servers/oauth-site.ts'
 import { scriptedServer } from '../servers/scripted-server.ts'
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** A site, a user who agrees at once on the pages that a test says, and how often the answer of that user was waited for. */
 async function signedIn(

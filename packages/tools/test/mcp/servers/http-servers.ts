@@ -138,7 +138,8 @@ async function startEverything(way: 'sse' | 'streamableHttp', port: number): Pro
   return kill
 }
 
-async function freePort(): Promise<number> {
+/** A port of loopback on which nothing listens. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
