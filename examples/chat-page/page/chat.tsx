@@ -1,6 +1,5 @@
 import { useChat } from '@ai-sdk/react'
 import {
-  DefaultChatTransport,
   getToolName,
   isToolUIPart,
   lastAssistantMessageIsCompleteWithApprovalResponses,
@@ -9,6 +8,7 @@ import {
 import { StrictMode, useEffect, useState, type FormEvent, type ReactElement } from 'react'
 import { createRoot } from 'react-dom/client'
 import { chatId, keepMessages, keptMessages, token } from './kept.ts'
+import { RunTransport } from './run-transport.ts'
 import { ToolCall } from './tool-call.tsx'
 
 interface Options {
@@ -20,12 +20,17 @@ interface Options {
 
 const options = JSON.parse(document.getElementById('options')?.textContent ?? '{}') as Options
 
-const transport = new DefaultChatTransport({
-  api: `/chat/${encodeURIComponent(options.agent)}`,
-  headers: { authorization: `Bearer ${token}` },
-})
-
 function Chat(): ReactElement {
+  // The page begins by asking for a run that is under way.
+  const [isAsking, setIsAsking] = useState(true)
+  const [transport] = useState(
+    () =>
+      new RunTransport({
+        api: `/chat/${encodeURIComponent(options.agent)}`,
+        headers: { authorization: `Bearer ${token}` },
+        onAsking: setIsAsking,
+      }),
+  )
   const { messages, status, error, sendMessage, stop, addToolApprovalResponse } = useChat({
     id: chatId,
     messages: keptMessages(),
@@ -37,9 +42,11 @@ function Chat(): ReactElement {
   useEffect(() => keepMessages(messages), [messages])
   const [text, setText] = useState(messages.length === 0 ? options.question : '')
   const isBusy = status === 'submitted' || status === 'streaming'
+  // Until the run is shown anew, the page shows what it kept: the replay of the run would undo an answer to that.
+  const isOutdated = isAsking || status === 'submitted'
   const send = (event: FormEvent): void => {
     event.preventDefault()
-    if (text.trim() === '' || isBusy) return
+    if (text.trim() === '' || isBusy || isAsking) return
     void sendMessage({ text })
     setText('')
   }
@@ -49,9 +56,14 @@ function Chat(): ReactElement {
         <h1>{options.title}</h1>
         <p>{options.note}</p>
       </header>
-      <ol aria-live="polite" aria-busy={isBusy}>
+      <ol aria-live="polite" aria-busy={isBusy || isAsking}>
         {messages.map((message) => (
-          <Message key={message.id} message={message} decide={addToolApprovalResponse} />
+          <Message
+            key={message.id}
+            message={message}
+            isOutdated={isOutdated}
+            decide={addToolApprovalResponse}
+          />
         ))}
       </ol>
       {error !== undefined && <p role="alert">{error.message}</p>}
@@ -67,7 +79,9 @@ function Chat(): ReactElement {
             Stop reading
           </button>
         ) : (
-          <button type="submit">Send</button>
+          <button type="submit" disabled={isAsking}>
+            Send
+          </button>
         )}
       </form>
     </>
@@ -76,13 +90,20 @@ function Chat(): ReactElement {
 
 type Decide = ReturnType<typeof useChat>['addToolApprovalResponse']
 
-function Message({ message, decide }: { message: UIMessage; decide: Decide }): ReactElement {
+interface MessageProps {
+  readonly message: UIMessage
+  readonly isOutdated: boolean
+  readonly decide: Decide
+}
+
+function Message({ message, isOutdated, decide }: MessageProps): ReactElement {
   return (
     <li className={message.role}>
       {message.parts.map((part, index) => {
         if (part.type === 'text') return <p key={index}>{part.text}</p>
         if (!isToolUIPart(part)) return null
-        return <ToolCall key={part.toolCallId} name={getToolName(part)} part={part} decide={decide} />
+        const call = { name: getToolName(part), part, isOutdated, decide }
+        return <ToolCall key={part.toolCallId} {...call} />
       })}
     </li>
   )

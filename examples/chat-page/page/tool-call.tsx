@@ -4,6 +4,8 @@ import type { ReactElement } from 'react'
 interface ToolCallProps {
   readonly name: string
   readonly part: ToolUIPart | DynamicToolUIPart
+  /** Whether the question may be out of date, so that nobody answers it now. */
+  readonly isOutdated: boolean
   readonly decide: (answer: { readonly id: string; readonly approved: boolean }) => unknown
 }
 
@@ -18,8 +20,9 @@ const said: Readonly<Record<string, string>> = {
 }
 
 /** One call of a tool: what it is given, how it is, what came back, and the question about it. */
-export function ToolCall({ name, part, decide }: ToolCallProps): ReactElement {
+export function ToolCall({ name, part, isOutdated, decide }: ToolCallProps): ReactElement {
   const { state } = part
+  const answer = (approved: boolean) => () => void decide({ id: part.approval?.id ?? '', approved })
   return (
     <section className="call" aria-label={name} data-state={state}>
       <h2>
@@ -30,10 +33,10 @@ export function ToolCall({ name, part, decide }: ToolCallProps): ReactElement {
       {state === 'output-error' && <pre>{part.errorText}</pre>}
       {state === 'approval-requested' && (
         <p>
-          <button type="button" onClick={() => void decide({ id: part.approval.id, approved: true })}>
+          <button type="button" disabled={isOutdated} onClick={answer(true)}>
             Approve
           </button>
-          <button type="button" onClick={() => void decide({ id: part.approval.id, approved: false })}>
+          <button type="button" disabled={isOutdated} onClick={answer(false)}>
             Deny
           </button>
         </p>

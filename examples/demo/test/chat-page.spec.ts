@@ -1,9 +1,66 @@
 // The page of `demo --serve`. In a browser where this machine has one: `apt-get install chromium`, or CHROMIUM=/path/to/it.
 // SCREENSHOT=docs/chat-page.png writes the picture of the README.
+import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { openBench } from './bench.ts'
 import { chromiumPath, openBrowser } from './browser.ts'
 import { startDemo } from './program.ts'
+
+/** A request of the page for a run that is under way, which comes to the server when the test says so. */
+interface HeldRequest {
+  readonly asked: Promise<void>
+  readonly letGo: () => void
+}
+
+/** Holds such requests of a page. */
+async function holdResumption(page: Page): Promise<HeldRequest> {
+  const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  await page.route('**/chat/*/*/stream', async (route) => {
+    asked.resolve()
+    await gate.promise
+    await route.continue()
+  })
+  return { asked: asked.promise, letGo: gate.resolve }
+}
+
+/** Lets a page have no more than the head of the answer to such a request; returns what lets it have the rest. */
+async function holdReplay(page: Page): Promise<() => Promise<void>> {
+  await page.addInitScript(() => {
+    const { fetch } = globalThis
+    const gate = Promise.withResolvers<void>()
+    Object.assign(globalThis, { replay: gate.resolve })
+    globalThis.fetch = async (...given: Parameters<typeof fetch>) => {
+      const response = await fetch(...given)
+      if (response.body === null || !response.url.endsWith('/stream')) return response
+      const held = new TransformStream<Uint8Array, Uint8Array>({
+        async transform(chunk, controller) {
+          await gate.promise
+          controller.enqueue(chunk)
+        },
+      })
+      return new Response(response.body.pipeThrough(held), response)
+    }
+  })
+  return () => page.evaluate(() => (globalThis as unknown as { readonly replay: () => void }).replay())
+}
+
+/** Approves the one call that a run of the demo asks about, as another client does, and resolves when the run has ended. */
+async function approveElsewhere(address: string): Promise<void> {
+  const { origin, hash } = new URL(address)
+  const headers = { authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get('token')}` }
+  const listed = await fetch(`${origin}/runs`, { headers })
+  const [run] = ((await listed.json()) as { readonly runs: readonly { readonly runId: string }[] }).runs
+  const path = `${origin}/runs/${run?.runId}`
+  const { pendingApprovals } = (await (await fetch(path, { headers })).json()) as {
+    readonly pendingApprovals: readonly { readonly toolCallId: string }[]
+  }
+  const body = JSON.stringify({ toolCallId: pendingApprovals[0]?.toolCallId })
+  const posted = { 'content-type': 'application/json', ...headers }
+  const approved = await fetch(`${path}/approve`, { method: 'POST', headers: posted, body })
+  expect(approved.ok).toBe(true)
+  // To its end: the run's.
+  await (await fetch(`${path}/events`, { headers: { accept: 'text/event-stream', ...headers } })).text()
+}
 
 describe('the page of the demo', () => {
   it('is there for everyone on this machine, and the agent for those with the token', async () => {
@@ -58,10 +115,64 @@ describe('the page of the demo', () => {
       expect(bench.orders()).toMatchObject([{ sku, quantity }])
       expect(await page.locator('li').count()).toBe(2)
 
-      const shown = await page.locator('ol').innerText()
+      const shown = await page.locator('ol[aria-busy=false]').innerText()
       await page.reload()
-      await page.getByText('Order 1 is placed').waitFor()
+      await page.locator('ol[aria-busy=false]').getByText('Order 1 is placed').waitFor()
       expect(await page.locator('ol').innerText()).toBe(shown)
+      expect(faults).toEqual([])
+    },
+  )
+
+  // Needs Chromium, as above.
+  it.skipIf(chromiumPath === undefined)('takes no decision until it shows the run as it is now', async () => {
+    await using bench = await openBench()
+    await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
+    await using browser = await openBrowser()
+    const { page, faults } = browser
+    await page.goto(await demo.firstLine)
+    await page.getByRole('button', { name: 'Send' }).click()
+    const approve = page.getByRole('button', { name: 'Approve' })
+    // Also kept by the tab, which writes after it shows.
+    await page.waitForFunction(() => sessionStorage.getItem('messages')?.includes('approval-requested'))
+
+    const [request, replay] = [await holdResumption(page), await holdReplay(page)]
+    await page.reload()
+    await request.asked
+    // The question is there, as the tab kept it.
+    expect(await approve.isDisabled()).toBe(true)
+    request.letGo()
+    await page.getByRole('button', { name: 'Stop reading' }).waitFor()
+    expect(await approve.isDisabled()).toBe(true)
+    await replay()
+    await approve.click()
+    await page.getByText('Order 1 is placed').waitFor()
+    expect(bench.orders()).toHaveLength(1)
+    expect(faults).toEqual([])
+  })
+
+  // Needs Chromium, as above.
+  it.skipIf(chromiumPath === undefined)(
+    'shows the end that its run came to while it was loaded anew',
+    async () => {
+      await using bench = await openBench()
+      await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
+      await using browser = await openBrowser()
+      const { page, faults } = browser
+      const address = await demo.firstLine
+      await page.goto(address)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByRole('button', { name: 'Approve' }).waitFor()
+
+      const request = await holdResumption(page)
+      await page.reload()
+      await request.asked
+      await approveElsewhere(address)
+      request.letGo()
+      const { sku, quantity } = bench.facts()
+      await page.getByText(`Order 1 is placed: ${quantity} of ${sku}.`).waitFor()
+      expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
+      expect(await page.locator('li').count()).toBe(2)
+      expect(bench.orders()).toHaveLength(1)
       expect(faults).toEqual([])
     },
   )
