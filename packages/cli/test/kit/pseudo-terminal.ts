@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { spawn } from '@lydell/node-pty'
 import xterm from '@xterm/headless'
+import { spawnAtTerminal } from './whole-output.ts'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
@@ -32,7 +32,10 @@ export function atTerminal(
   const size = { cols: 80, rows }
   const terminal = new xterm.Terminal({ ...size, allowProposedApi: true, scrollback: 1000 })
   const { FORCE_COLOR: _color, npm_lifecycle_event: _script, ...env } = process.env
-  const child = spawn(process.execPath, [main, ...words], { ...size, env: { ...env, PAGER: pager } })
+  const child = spawnAtTerminal(process.execPath, [main, ...words], {
+    ...size,
+    env: { ...env, PAGER: pager },
+  })
   const lines = (): readonly string[] => {
     const { active } = terminal.buffer
     return Array.from(
