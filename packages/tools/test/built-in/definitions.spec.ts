@@ -138,8 +138,9 @@ describe('what a model and the runtime read', () => {
 
   it('of any of them in the words of the application, where it gives some', () => {
     const own = { name: 'look_up', description: 'Looks up orders.' }
-    for (const tool of [httpFetch(own), sqlQuery({ ...own, path: 'shop.db' })])
-      expect(tool).toMatchObject(own)
+    expect(httpFetch(own)).toMatchObject(own)
+    expect(sqlQuery({ ...own, path: 'shop.db' })).toMatchObject(own)
+    expect(sqlQuery({ ...own, connectionString: 'postgres://shop.example/a' })).toMatchObject(own)
     expect(httpFetch({ approval: 'always' }).approval).toBe('always')
   })
 })
