@@ -145,6 +145,23 @@ describe('importEvents refuses, at its line,', () => {
 })
 
 describe('importEvents', () => {
+  it('takes a run whose parent is damaged in the ledger, and fails where the ledger cannot be read', async () => {
+    const [one, other] = [await linesFrom(1), await linesFrom(2)]
+    const child = from(one, idOf(other), 'child')
+    const imported = async (fault: Error): Promise<readonly RunId[]> => {
+      const ledger = memoryLedger()
+      const read: Ledger['read'] = (runId, range) => {
+        if (runId === idOf(other)) throw fault
+        return ledger.read(runId, range)
+      }
+      const texts = child.map((line) => JSON.stringify(line))
+      await importEvents({ ...ledger, read }, texts)
+      return await Array.fromAsync(ledger.runs(), ({ runId }) => runId)
+    }
+    expect(await imported(new LedgerDamagedError('Event 1 is damaged.'))).toEqual([idOf(one)])
+    await expect(imported(new TypeError('no database'))).rejects.toThrow('no database')
+  })
+
   it('makes thousands of take-overs again in a few commits, as the run had them', async () => {
     const recorded = await linesFrom(1)
     const runId = idOf(recorded)

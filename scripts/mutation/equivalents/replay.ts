@@ -14,4 +14,14 @@ export const replayEquivalents: readonly Equivalent[] = [
     ...{ operator: 'literal', original: '0', becomes: '1', occurrence },
     why: 'Each pattern is made with the flag by which every match has its indices.',
   })),
+  ...(
+    [
+      ['element', 'toSeq: 1', ''],
+      ['literal', '1', '2'],
+    ] as const
+  ).map(([operator, original, becomes]) => ({
+    path: 'packages/replay/src/regression/replay-regression.ts',
+    ...{ within: 'replayRegression', operator, original, becomes },
+    why: 'Only the first event is taken: the bound spares the ledger the others.',
+  })),
 ]
