@@ -60,14 +60,18 @@ describe('an agent of AG-UI', () => {
     agent.addMessage({ id: 'm1', role: 'user', content: 'First?' })
     expect(await outcomeOf(agent)).toMatchObject({ outcome: { type: 'success' }, result: { text: 'One.' } })
     agent.addMessage({ id: 'm2', role: 'user', content: [{ type: 'text', text: 'Second?' }] })
-    await agent.runAgent()
+    const started: unknown[] = []
+    await agent.runAgent({}, { onRunStartedEvent: ({ event }) => void started.push(event) })
     expect(agent.messages.map(({ role, content }) => [role, content])).toEqual([
       ['user', 'First?'],
       ['assistant', 'One.'],
       ['user', [{ type: 'text', text: 'Second?' }]],
       ['assistant', 'Two.'],
     ])
-    expect((await answerOf(await office.send('/runs?sessionId=t1')))['runs']).toHaveLength(2)
+    const { runs } = await answerOf(await office.send('/runs?sessionId=t1'))
+    expect(runs).toHaveLength(2)
+    const [, { runId: parentRunId }] = runs as [unknown, { readonly runId: string }]
+    expect(started).toMatchObject([{ threadId: 't1', parentRunId }])
   })
 
   it('is interrupted by a question, and continues with the answer', async () => {

@@ -43,6 +43,21 @@ describe('a request from a page of another origin', () => {
     expect((await office.send('/runs', 'boss', start, own)).status).toBe(201)
   })
 
+  it('is one by the host that the client asked for, whatever the server is called behind its proxy', async () => {
+    const office = await openOffice()
+    const statusOf = async (origin: string, host?: string): Promise<number> => {
+      const asked = { ...(host !== undefined && { host }), 'content-type': 'application/json' }
+      const headers = { ...asked, origin, authorization: 'Bearer boss' }
+      const request = { method: 'POST', body: JSON.stringify(start), headers }
+      const { status } = await office.server.fetch(new Request('http://inner.example/runs', request))
+      return status
+    }
+    expect(await statusOf('https://shop.example', 'shop.example')).toBe(201)
+    expect(await statusOf('http://inner.example', 'shop.example')).toBe(403)
+    expect(await statusOf('http://inner.example')).toBe(201)
+    expect(await statusOf('https://shop.example')).toBe(403)
+  })
+
   it('is not served as the form that a page may post without asking', async () => {
     const office = await openOffice()
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data', '']) {
