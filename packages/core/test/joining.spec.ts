@@ -130,6 +130,24 @@ describe('input that joins a run', () => {
     expect(await said(other)).toEqual(['First.', 'Second.'])
   })
 
+  it('of a run that waits, and whose inbox keeps it since its sender died, is answered once the run continues', async () => {
+    const { set, first, pendingApprovals, ledger, pay } = await waitingHere()
+    const message = { role: 'user', parts: [{ type: 'text', text: 'Second.' }] } as const
+    const command = { type: 'steer', message, receipt: 'kept' } as const
+    await ledger.put(first.id, { key: 'kept', command, at: set.clock.now() })
+    const other = stage({ tools: [pay], ledger, clock: set.clock, random: seededRandom(2) })
+    const again = { whenBusy: 'join', inputId: 'kept' } as const
+    const joining = other.runtime.session(session).run(other.agent, 'Second.', again)
+    let hasAnswer = false
+    void joining.catch(() => {}).finally(() => (hasAnswer = true))
+    await set.untilSettled(new Promise<void>((resolve) => void set.clock.schedule(5_000, resolve)))
+    expect(hasAnswer).toBe(false)
+    await set.untilSettled(first.approve(pendingApprovals[0]!, { by: 'ada' }))
+    expect((await set.untilSettled(joining)).id).toBe(first.id)
+    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'answered' })
+    expect(await said(set)).toEqual(['First.', 'Second.'])
+  })
+
   it('of a run that waits here and cannot be written is refused to its sender', async () => {
     const { set, strike } = await waitingHere()
     void strike(() => Promise.reject(new Error('no space left')))
