@@ -34,11 +34,12 @@ export function shortenedResult(content: readonly ResultPart[], showing: Showing
       continue
     }
     const { text } = part
-    const head = text.slice(0, Math.max(0, headEnd - place))
-    const tail = text.slice(Math.max(0, tailStart - place))
     const isCut = place + text.length > headEnd && place < tailStart
-    place += text.length
+    const head = text.slice(0, Math.max(0, headEnd - place))
+    // A text that is cut begins before this place.
+    const tail = text.slice(tailStart - place)
     const shortened = isCut ? `${head}${isNoted ? '' : note}${tail}` : text
+    place += text.length
     isNoted ||= isCut
     if (shortened !== '') shown.push({ ...part, text: shortened })
   }
