@@ -12,7 +12,7 @@ async function eventsOf(steps: readonly ScriptedStep[]): Promise<readonly Runtim
   return await Array.fromAsync(ledger.read(runId))
 }
 
-/** What the readers of a run are told of its steps: each type in a row once. */
+/** The types of the moves that these events give, each in a row once. */
 function typesOf(moves: RunMoves, events: readonly RuntimeEvent[]): readonly string[] {
   const types = events.flatMap((event) => moves.next(event).map(({ type }) => type))
   return types.filter((type, index) => type !== types[index - 1])
