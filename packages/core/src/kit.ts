@@ -44,7 +44,7 @@ export {
 } from './runtime/agent/guardrail.ts'
 export type { OutputMaskOptions, OutputTransformOptions } from './runtime/output/output-transform.ts'
 export type { OutputReader, OutputSchema } from './runtime/schema/output-schema.ts'
-export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
+export type { CommandAcknowledgement } from './runtime/commands/sent-commands.ts'
 export type { ShownApproval } from './runtime/commands/approval-decision.ts'
 export {
   type AgentTool,

@@ -1,6 +1,6 @@
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import type { DrivenRuns } from '../reading/follow-run.ts'
 import type { RunResult } from '../reading/run-result.ts'
 

@@ -5,7 +5,7 @@ import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import { unlessEnded } from '../../memory-ledger/append-rules.ts'
 import type { RelatedRun } from '../children/related-runs.ts'
 import { refusedAtEnd, refusedByDrain, unknownCall } from '../commands/closed-refusals.ts'
-import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import { changedInputRefusal } from '../drive/changed-input-check.ts'
 import type { DriveSession } from './drive-session.ts'
 import type { HeldRun } from './held-run.ts'
@@ -61,19 +61,18 @@ export class CommandDelivery {
     const { failure, session } = this.#recipient
     // A coordinator whose writer failed takes no run over again: resume makes a new handle for that.
     if (failure) return Promise.reject(failure.error)
-    const { acknowledgements, left } = this.#run
-    const acknowledgement = acknowledgements.send(key, () => this.#put(command, key))
+    const acknowledgement = this.#run.sent.send(command, key, () => this.#put(command, key))
     if (session === undefined) this.#recipient.awaitDecisions()
-    return acknowledgement.finally(() => left.delete(key))
+    return acknowledgement
   }
 
   async #put(command: OutsideCommand, key: string): Promise<void> {
-    const { runId, parts, acknowledgements, left } = this.#run
+    const { runId, parts, sent } = this.#run
     const { ledger, host } = parts
     await this.#recipient.created
-    if (!this.#recipient.session?.isWriter) await left.add(key, command)
+    if (!this.#recipient.session?.isWriter) await sent.leave(key)
     const isFresh = await unlessEnded(ledger.put(runId, { key, command, at: host.clock.now() }))
-    if (isFresh === undefined) return acknowledgements.acknowledge(key, refusedAtEnd(runId))
+    if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
     if (!isFresh) throw sentBefore(runId, key)
     this.#recipient.session?.wake()
   }

@@ -1,9 +1,19 @@
+import { audit } from '../../machine/laws/invariants.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
+import { caughtUp, changesOf } from '../../ports/changes-of.ts'
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { RunLoop } from '../drive/run-loop.ts'
+import { stateOf } from '../reading/load-state.ts'
 import { isPlaceTaken } from '../session/session.ts'
 import type { HeldRun } from './held-run.ts'
+
+/** How often the ledger is asked whether a process drives the run. */
+const pollIntervalMs = 1_000
+
+/** How long the writer of a run may leave a command in its inbox, where the ledger knows of it, and where it cannot. */
+const patienceMs = { known: 30_000, unknown: 5_000 } as const
 
 /** How a run begins. */
 export interface BegunRun {
@@ -65,16 +75,16 @@ export class DriveSession {
    * the moment in which that is so: a command that is sent later begins a session of its own.
    */
   async drive(begin: () => Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
-    const { acknowledgements } = this.#run
+    const { sent } = this.#run
     let state = await this.#unlessAborted(begin())
-    while (acknowledgements.hasPending && state.phase !== 'done' && !this.isDraining) {
+    while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
       // Until then the ledger names this process as the driver, and the command would be left to that one.
       await this.#tellLedger()
       this.#loop = new RunLoop(this.#run.drive)
       state = await this.#unlessAborted(this.awaitDecisions())
     }
     // In the inbox or not: no sender waits for an answer that this process will not give.
-    if (this.isDraining) await acknowledgements.allDelivered()
+    if (this.isDraining) await sent.allDelivered()
     onStopped(state)
     return state
   }
@@ -108,12 +118,54 @@ export class DriveSession {
 
   /** Leaves the commands that were sent to the process that drives the run; where none does, this one takes it over. */
   async awaitDecisions(): Promise<RunState> {
-    const { acknowledgements, left } = this.#run
-    await acknowledgements.allDelivered()
-    const state = (await left.decidedElsewhere(this)) ?? (await this.#loop.resume(false))
+    const { sent } = this.#run
+    await sent.allDelivered()
+    const state = (await this.#decidedElsewhere()) ?? (await this.#loop.resume(false))
     // The run may have ended by what it obeyed last, before this process came to take it over.
-    if (!this.isWriter) await left.acknowledgeTaken()
+    if (!this.isWriter) await sent.acknowledgeLeft()
     return state
+  }
+
+  /**
+   * Follows the run while another process drives it, for taking the run over would interrupt what that process has under
+   * way. Returns the state in which the run stopped with every command acknowledged; `undefined` where no process seems
+   * to drive the run, so that this one has to. Ends early where this process is drained.
+   */
+  async #decidedElsewhere(): Promise<RunState | undefined> {
+    const { runId, parts, sent, live } = this.#run
+    const { clock } = parts.host
+    let state = await stateOf(parts.ledger, runId)
+    if (state === undefined || !(await this.#isDrivenElsewhere(state))) return undefined
+    const begunAt = clock.now()
+    const poll = { clock, delayMs: () => pollIntervalMs }
+    const changes = changesOf(parts.ledger, runId, { after: state.seq, poll })
+    for await (const event of changes) {
+      if (event !== caughtUp) {
+        state = audit(state, event)
+        live.next(event)
+        continue
+      }
+      // After the events: the command that ended the run is acknowledged, too.
+      await sent.acknowledgeLeft()
+      const stops = state.phase === 'done' || (!sent.hasPending && isSuspended(state))
+      if (stops || this.isDrained) return state
+      const waitedMs = sent.hasPending ? clock.now() - begunAt : 0
+      if ((await this.#isLeftAlone(state, waitedMs)) && !changes.isWoken) return undefined
+    }
+    return state
+  }
+
+  /** Whether no process reads the commands in the inbox. */
+  async #isLeftAlone(state: RunState, waitedMs: number): Promise<boolean> {
+    const driven = await this.#isDrivenElsewhere(state)
+    return driven === false || waitedMs >= (driven === 'unknown' ? patienceMs.unknown : patienceMs.known)
+  }
+
+  /** A run that waits has nothing under way that a take-over could interrupt. */
+  async #isDrivenElsewhere(state: RunState): Promise<boolean | 'unknown'> {
+    if (state.phase === 'done') return false
+    const driven = await this.#run.parts.ledger.isDriven?.(state.runId)
+    return driven ?? (isSuspended(state) ? false : 'unknown')
   }
 
   /** Releases the run: tells the ledger at once, before any caller has the result. */

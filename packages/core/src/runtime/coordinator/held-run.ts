@@ -2,8 +2,7 @@ import { Subject } from 'rxjs'
 import type { Model } from '../../ports/model.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
-import { LeftCommands } from '../commands/left-commands.ts'
+import { SentCommands } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import type { Drive } from '../drive/drive.ts'
@@ -16,8 +15,7 @@ export class HeldRun {
   readonly runs: Coordinators
   /** Every event that this process reads or appends. */
   readonly live: Subject<RuntimeEvent> = new Subject<RuntimeEvent>()
-  readonly acknowledgements: CommandAcknowledgements = new CommandAcknowledgements()
-  readonly left: LeftCommands
+  readonly sent: SentCommands
   /** What the application gives the run from here on. */
   context: unknown
   /** The model that the application gives it. */
@@ -29,14 +27,12 @@ export class HeldRun {
     this.runId = runId
     this.parts = parts
     this.runs = runs
-    const { ledger, host } = parts
-    const { acknowledgements, live } = this
-    this.left = new LeftCommands({ runId, ledger, clock: host.clock, acknowledgements, live })
+    this.sent = new SentCommands(runId, parts.ledger)
   }
 
   /** What the run is driven with from here on: a loop keeps the context that it began with. */
   get drive(): Drive {
-    const { runId, parts, runs, acknowledgements, live, context, model } = this
+    const { runId, parts, runs, sent, live, context, model } = this
     const keepContext = (made: unknown): void => {
       this.context = made
     }
@@ -45,7 +41,7 @@ export class HeldRun {
       runId,
       parts,
       children: runs.children,
-      acknowledgements,
+      sent,
       live,
       context,
       model,

@@ -9,7 +9,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { RelatedRun } from '../children/related-runs.ts'
 import { answerTimeoutMs, ledgerSilent, refusedAtEnd, refusedByDrain } from '../commands/closed-refusals.ts'
-import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { untilStopped, type Waiting } from '../reading/follow-run.ts'
@@ -310,11 +310,11 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Releases the run that has stopped, and refuses the commands that come too late for it. */
   #onStopped(session: DriveSession, state: RunState): void {
-    const { acknowledgements } = this.#run
+    const { sent } = this.#run
     this.#isDone = state.phase === 'done'
     this.elsewhere.stoppedAt(this.#isDone || session.isDraining ? undefined : state)
-    if (this.#isDone) acknowledgements.refuseAll(refusedAtEnd(this.runId))
-    else if (session.isDraining) acknowledgements.refuseAll(refusedByDrain(this.runId))
+    if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
+    else if (session.isDraining) sent.refuseAll(refusedByDrain(this.runId))
     void this.#endSession(session)
     if (this.#isDone) this.#reportEnd(state)
   }
@@ -328,12 +328,12 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** This coordinator drives no more, and rejects all who wait for it. */
   async #onFailure(error: unknown): Promise<void> {
-    const { acknowledgements, runs } = this.#run
+    const { sent, runs } = this.#run
     this.#failure = { error }
     const released = this.#session && this.#endSession(this.#session)
     runs.failed(this.runId)
-    if (acknowledgements.hasPending) this.notice.markObserved()
-    acknowledgements.fail(error)
+    if (sent.hasPending) this.notice.markObserved()
+    sent.fail(error)
     this.notice.onFailure(error, () => this.live.error(error))
     await released
   }

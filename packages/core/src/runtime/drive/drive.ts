@@ -3,7 +3,7 @@ import type { Model } from '../../ports/model.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
-import type { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
+import type { SentCommands } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 
@@ -12,7 +12,7 @@ export interface Drive {
   readonly runId: RunId
   readonly parts: RuntimeParts
   readonly children: ChildRuns
-  readonly acknowledgements: CommandAcknowledgements
+  readonly sent: SentCommands
   /** Publishes every event once it is appended. */
   readonly live: Subject<RuntimeEvent>
   /** What the application gave this run. */

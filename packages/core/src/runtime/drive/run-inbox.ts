@@ -79,8 +79,8 @@ export class RunInbox {
 
   async read(writer: Writer): Promise<void> {
     this.#isUnread = false
-    const { runId, parts, acknowledgements } = this.#drive
-    const delivered = acknowledgements.deliveredKeys
+    const { runId, parts, sent } = this.#drive
+    const delivered = sent.deliveredKeys
     const entries = await parts.ledger.inbox(runId)
     const there = new Set(entries.map(({ key }) => key))
     const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
@@ -140,9 +140,9 @@ export class RunInbox {
 
   /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
   async #rejectLost(keys: readonly string[], { epoch }: Writer): Promise<void> {
-    const { parts, runId, acknowledgements } = this.#drive
+    const { parts, runId, sent } = this.#drive
     const taken = takenElsewhere(runId, keys)
-    for (const key of keys) acknowledgements.fail(taken, key)
+    for (const key of keys) sent.fail(taken, key)
     if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
   }
 
@@ -154,7 +154,7 @@ export class RunInbox {
 
   #refuse(key: string, refusal: Refusal): void {
     this.spend([...this.#spent, key])
-    this.#drive.acknowledgements.acknowledge(key, refusal)
+    this.#drive.sent.acknowledge(key, refusal)
   }
 }
 

@@ -190,7 +190,7 @@ export class RunLoop {
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
-    const { live, acknowledgements, hooks, context } = this.#drive
+    const { live, sent, hooks, context } = this.#drive
     let mail = this.#unrecordedResume.before(this.#mailbox.takePage())
     let batch = this.#decide(this.#state, mail, options)
     if (!options.draining && (await this.#isCheckedAtOnce(batch, effects))) {
@@ -212,7 +212,7 @@ export class RunLoop {
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
     mail.forEach(({ key }, index) => {
-      if (key !== undefined) acknowledgements.acknowledge(key, batch.refusals[index])
+      if (key !== undefined) sent.acknowledge(key, batch.refusals[index])
     })
     return { ...batch, state: this.#state ?? batch.state }
   }
@@ -276,7 +276,7 @@ export class RunLoop {
 
   /** Whether the run may stop: no command is on its way or waiting in the inbox. */
   async #mayStop(state: RunState): Promise<boolean> {
-    await this.#drive.acknowledgements.allDelivered()
+    await this.#drive.sent.allDelivered()
     await this.#readInbox(state)
     const isAsked = (): boolean => !this.#mailbox.empty || this.#inbox.isUnread
     await postEndedChildren(state, {

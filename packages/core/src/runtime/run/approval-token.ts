@@ -22,7 +22,7 @@ import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
 import { isSameSecret } from '../../vocabulary/values/is-same-secret.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { shownApproval } from '../commands/approval-decision.ts'
-import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import { defaultHost } from './host.ts'
 import type { InContext, Runtime } from './runtime.ts'
 

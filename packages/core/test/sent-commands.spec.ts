@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest'
+import { memoryLedger, type RunId } from '@tallystick/core'
 import type { Refusal } from '@tallystick/core/machine'
-import { CommandAcknowledgements } from '../src/runtime/commands/command-acknowledgement.ts'
+import type { OutsideCommand } from '@tallystick/core/vocabulary'
+import { testTool } from '@tallystick/core/testing'
+import { SentCommands } from '../src/runtime/commands/sent-commands.ts'
+import { stage } from './stage.ts'
 
 const refusal: Refusal = { code: 'run_finished', message: 'It is over.' }
+const runId = '01a1f640-bc00-7152-922e-53a50ae8dae1' as RunId
+const command: OutsideCommand = { type: 'cancel', reason: 'enough' }
 
 /** A delivery that a test ends. */
 function delivery() {
@@ -12,12 +18,12 @@ function delivery() {
 
 /** Commands that were sent under these keys; those of `delivered` are in the inbox. */
 async function sent(keys: readonly string[], delivered: readonly string[] = keys) {
-  const commands = new CommandAcknowledgements()
+  const commands = new SentCommands(runId, memoryLedger())
   const answers: string[] = []
   const deliveries = keys.map((key) => {
     const { deliver, resolve } = delivery()
     const note = (answer: unknown): number => answers.push(`${key} ${JSON.stringify(answer)}`)
-    commands.send(key, deliver).then(note, (error: Error) => note(error.message))
+    commands.send(command, key, deliver).then(note, (error: Error) => note(error.message))
     return { key, resolve }
   })
   for (const { key, resolve } of deliveries) if (delivered.includes(key)) resolve()
@@ -78,7 +84,7 @@ describe('commands that this process has sent', () => {
     commands.fail(new Error('disk full'))
     await settle()
     expect(answers).toEqual(['b "taken"', 'a "disk full"', 'c "disk full"'])
-    const failing = commands.send('d', () => Promise.reject(new Error('no inbox')))
+    const failing = commands.send(command, 'd', () => Promise.reject(new Error('no inbox')))
     await expect(failing).rejects.toThrow('no inbox')
     expect(commands.hasPending).toBe(false)
   })
@@ -91,7 +97,7 @@ describe('commands that this process has sent', () => {
     await settle()
     expect(isDelivered).toBe(false)
     const late = delivery()
-    commands.send('c', late.deliver).catch(() => {})
+    commands.send(command, 'c', late.deliver).catch(() => {})
     deliveries[1]!.resolve()
     await settle()
     expect(isDelivered).toBe(false)
@@ -99,5 +105,51 @@ describe('commands that this process has sent', () => {
     await settle()
     expect(isDelivered).toBe(true)
     await commands.allDelivered()
+  })
+})
+
+describe('commands that were left to another process', () => {
+  /** A run that waits for a person, and commands about it that another process decides with `decide`. */
+  async function left() {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }]
+    const { ledger, clock, runtime, start, untilSettled } = stage({ steps, tools: [pay] })
+    const run = start()
+    const { pendingApprovals } = await untilSettled(run.result)
+    const commands = new SentCommands(run.id, ledger)
+    const answers: [string, boolean][] = []
+    const codes: string[] = []
+    const send = (key: string, given: OutsideCommand, isLeft = true): void => {
+      const deliver = async (): Promise<void> => {
+        if (isLeft) await commands.leave(key)
+        await ledger.put(run.id, { key, command: given, at: clock.now() })
+      }
+      void commands.send(given, key, deliver).then((answer) => {
+        answers.push([key, answer.accepted])
+        if (!answer.accepted) codes.push(answer.code)
+      })
+    }
+    const decide = () => untilSettled(runtime.resume(run.id).result)
+    return { commands, answers, codes, send, decide, toolCallId: pendingApprovals[0]!.toolCallId }
+  }
+
+  it('are acknowledged by what that process has recorded, once they are out of the inbox', async () => {
+    const { commands, answers, codes, send, decide, toolCallId } = await left()
+    send('approval', { type: 'approve', toolCallId, by: 'ada' })
+    send('the same again', { type: 'approve', toolCallId, by: 'ada' })
+    send('not left', { type: 'cancel' }, false)
+    await commands.allDelivered()
+    await commands.acknowledgeLeft()
+    await settle()
+    expect(answers).toEqual([])
+    await decide()
+    await commands.acknowledgeLeft()
+    await settle()
+    expect(answers).toEqual([
+      ['approval', true],
+      ['the same again', false],
+    ])
+    expect(codes).toEqual(['not_awaiting_approval'])
+    expect(commands.deliveredKeys).toEqual(['not left'])
   })
 })
