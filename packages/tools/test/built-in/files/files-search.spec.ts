@@ -123,6 +123,14 @@ describe('search_files', () => {
     expect(found).toBe(`1 line with "NEEDLE" in 1 file.\na.txt\n  1: … ${'İ'.repeat(99)} needle`)
   })
 
+  it('finds a letter in each of its forms where case does not matter', async () => {
+    const call = caller(toolsOver(filled({ 'a.txt': 'οδυσσευς\nΟΔΥΣΣΕΥΣ\nΟδυσσέας\n' })))
+    for (const text of ['Οδυσσευς', 'ΟΔΥΣΣΕΥΣ', 'οδυσσευσ', 'ΔΥΣ']) {
+      const { text: found } = await call('search_files', { text, ignoreCase: true })
+      expect(found.split('\n').slice(2, 4)).toEqual(['  1: οδυσσευς', '  2: ΟΔΥΣΣΕΥΣ'])
+    }
+  })
+
   it('fills a result to the last byte, and says that it is full at the next one', async () => {
     const box = filled({ 'a.txt': 'x1\nx2\nx3\n' })
     const shown = 'a.txt\n  1: x1\n  2: x2\n  3: x3'

@@ -169,6 +169,7 @@ describe('a glob', () => {
     expect(globOf('a'.repeat(200))('a'.repeat(200))).toBe(true)
     expect(() => globOf('a'.repeat(201))).toThrow('is longer than 200 characters')
     expect([globOf('A*')('ab'), globOf('A*', { ignoreCase: true })('ab')]).toEqual([false, true])
+    expect(globOf('ΤΕΛΟΣ*', { ignoreCase: true })('τελοσΑ')).toBe(true)
   })
 })
 

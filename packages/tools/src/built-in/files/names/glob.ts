@@ -1,3 +1,5 @@
+import { foldCase } from '../../../content/fold-case.ts'
+
 /** Whether a path, such as `src/index.ts`, matches. Takes time in proportion to the path times the glob. */
 export type Glob = (path: string) => boolean
 
@@ -25,7 +27,7 @@ export function globOf(
   pattern: string,
   { ignoreCase = false }: { readonly ignoreCase?: boolean } = {},
 ): Glob {
-  const fold = (text: string): string => (ignoreCase ? text.normalize().toLowerCase() : text.normalize())
+  const fold = (text: string): string => (ignoreCase ? foldCase(text.normalize()) : text.normalize())
   const characters = Array.from(fold(pattern))
   if (characters.length > maxGlobCharacters) {
     throw new GlobError(`is longer than ${maxGlobCharacters} characters`)

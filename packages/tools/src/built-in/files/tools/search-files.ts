@@ -1,5 +1,6 @@
 import type { ToolContext } from '../../../execution/executor.ts'
 import { boundedText } from '../../../content/bounded-text.ts'
+import { foldCase } from '../../../content/fold-case.ts'
 import { ToolError } from '../../../execution/tool-error.ts'
 import { partsOf, pathText, quoted } from '../names/asked-path.ts'
 import type { Folder } from '../root/folder.ts'
@@ -118,7 +119,7 @@ interface ShownLine {
 
 function matchesIn(text: string, input: SearchFilesInput, count: number): readonly ShownLine[] {
   const { text: sought, ignoreCase = false, context = 0 } = input
-  const [where, what] = ignoreCase ? [folded(text), folded(sought)] : [text, sought]
+  const [where, what] = ignoreCase ? [foldCase(text), foldCase(sought)] : [text, sought]
   const numbers = new Set(linesWith(what, where, count))
   if (numbers.size === 0) return []
   const lines = linesOf(text)
@@ -135,15 +136,10 @@ function matchesIn(text: string, input: SearchFilesInput, count: number): readon
   return shown.map((line) => ({ ...line, text: aroundMatch(line.text, sought, ignoreCase) }))
 }
 
-/** A text without its case: what is found in it is at the same place in the text. Of all letters, İ alone becomes two. */
-function folded(text: string): string {
-  return text.replaceAll('İ', 'i').toLowerCase()
-}
-
 /** A line, or the part of a long one in which the text is. */
 function aroundMatch(line: string, sought: string, ignoreCase: boolean): string {
   if (line.length <= maxLineCharacters) return line
-  const [where, what] = ignoreCase ? [folded(line), folded(sought)] : [line, sought]
+  const [where, what] = ignoreCase ? [foldCase(line), foldCase(sought)] : [line, sought]
   const start = Math.max(0, placeOf(what, where) - maxLineCharacters / 3)
   const part = boundedText(line.slice(start), maxLineCharacters)
   return start === 0 ? part : `… ${part}`.toWellFormed()
