@@ -158,7 +158,7 @@ describe('a server at a URL', () => {
     await endingOf(echo!, { text: 'hi' })
     const { outcome, text } = await endingOf(echo!, { text: 'hi' })
     expect(outcome).toBe('failed')
-    expect(text).toContain('cannot be reached now. Nothing was run.')
+    expect(text).toContain('cannot be reached now (the connection was lost')
   })
 
   it('that streams without an end is cut off, and the call ends', async () => {

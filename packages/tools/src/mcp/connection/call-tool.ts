@@ -116,6 +116,7 @@ async function isToRepeat(
       connection.answered()
       return false
     case 'unsent':
+      connection.lost(opened)
       return false
     case 'unknown_session':
       connection.replace(opened)

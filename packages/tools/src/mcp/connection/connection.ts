@@ -31,6 +31,8 @@ export interface McpConnection {
   ready(signal: AbortSignal): Promise<OpenedClient>
   /** The client does not work any more: a new one is made, unless that has happened. */
   replace(lost: OpenedClient): void
+  /** The client does not reach the server any more: another one is made after a wait, unless that has happened. */
+  lost(client: OpenedClient): void
   /** A call was answered: the server works. */
   answered(): void
   /** Deadlines of calls in flight stand still while a hook answers a question. */
@@ -84,6 +86,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     start: () => begin(held, open),
     ready: (signal) => ready(held, signal),
     replace: (from) => lose(held, from, openNow),
+    lost: (from) => lose(held, from),
     answered() {
       held.losses = 0
     },

@@ -3,11 +3,18 @@ import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol
 /** Code of the error that stands for an answer that was lost. Of the range that the protocol leaves to implementations. */
 export const lostResponseCode = -32_098
 
+/** The requests of a transport that wait for their answers. */
+export interface OpenRequests {
+  readonly size: number
+  /** The handshake is over: what it asked is not waited for, though no listener of this transport has heard the answer. */
+  clear(): void
+}
+
 /**
  * Has each request end whose stream of events ended without the answer. The client library waits for such an answer until
  * the time of the request is over.
  */
-export function withLostResponses(transport: Transport): void {
+export function withLostResponses(transport: Transport): OpenRequests {
   const open = new Set<RequestId>()
   let why = ''
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a transport is no event target
@@ -31,4 +38,5 @@ export function withLostResponses(transport: Transport): void {
     }
     return send(message, { ...options, onRequestStreamEnd })
   }
+  return open
 }

@@ -6,6 +6,7 @@ import { cleanText } from '../text/clean-text.ts'
 import { boundedFetch } from '../transport/bounded-fetch.ts'
 import { childEnvironment } from '../options/child-environment.ts'
 import { renewedDiscovery } from '../transport/renewed-discovery.ts'
+import { watchingStreams } from '../transport/reopened-stream.ts'
 import { type StdioTransport, stdioTransport } from '../transport/stdio-transport.ts'
 import { withLostResponses } from './lost-response.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
@@ -127,8 +128,11 @@ async function openStreamable(
   { sdk, timers }: Pick<SharedParts, 'sdk' | 'timers'>,
   signal: AbortSignal,
 ): Promise<OpenedClient> {
-  const makeTransport = (): client.StreamableHTTPClientTransport =>
-    new sdk.StreamableHTTPClientTransport(new URL(server.options.url), httpOptions(server))
+  const makeTransport = (onGone: () => void): client.StreamableHTTPClientTransport =>
+    new sdk.StreamableHTTPClientTransport(new URL(server.options.url), {
+      ...httpOptions(server, onGone),
+      reconnectionScheduler: (reopen, delayMs) => timers.schedule(delayMs, reopen),
+    })
   const { client, transport } = await authorized(server, makeClient, { makeTransport, sdk }, signal)
   return {
     client,
@@ -159,8 +163,8 @@ async function openSse(
   sdk: typeof client,
   signal: AbortSignal,
 ): Promise<OpenedClient> {
-  const makeTransport = (): client.SSEClientTransport =>
-    new sdk.SSEClientTransport(new URL(server.options.url), httpOptions(server))
+  const makeTransport = (onGone: () => void): client.SSEClientTransport =>
+    new sdk.SSEClientTransport(new URL(server.options.url), httpOptions(server, onGone))
   const { client, transport } = await authorized(
     server,
     () => makeClient('legacy'),
@@ -176,7 +180,10 @@ async function openSse(
   }
 }
 
-function httpOptions({ options, secrets }: NamedHttpServer): client.StreamableHTTPClientTransportOptions {
+function httpOptions(
+  { options, secrets }: NamedHttpServer,
+  onGone: () => void,
+): client.StreamableHTTPClientTransportOptions {
   const { headers, authProvider, maxMessageBytes = defaultMaxMessageBytes } = options
   const bounded = boundedFetch(options.fetch ?? fetch, maxMessageBytes)
   const learning: client.FetchLike = (url, init) => {
@@ -186,7 +193,7 @@ function httpOptions({ options, secrets }: NamedHttpServer): client.StreamableHT
     return bounded(url, init)
   }
   return {
-    fetch: renewedDiscovery(learning, options.url, authProvider),
+    fetch: renewedDiscovery(watchingStreams(learning, options.url, onGone), options.url, authProvider),
     ...(headers !== undefined && { requestInit: { headers: { ...headers } } }),
     ...(authProvider !== undefined && { authProvider }),
   }
@@ -209,15 +216,19 @@ type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClie
 async function authorized<T extends AuthorizedTransport>(
   { askUser }: NamedServer,
   makeClient: MakeClient,
-  { makeTransport, sdk }: { readonly makeTransport: () => T; readonly sdk: typeof client },
+  { makeTransport, sdk }: { readonly makeTransport: (onGone: () => void) => T; readonly sdk: typeof client },
   signal: AbortSignal,
 ): Promise<{ readonly client: Client; readonly transport: T }> {
   for (let authorizations = 0; ; authorizations++) {
     const client = makeClient()
-    const transport = makeTransport()
-    withLostResponses(transport)
+    const transport = makeTransport(() => {
+      // A request that waits may still get its answer, and ends with its own stream.
+      if (requests.size === 0) void client.close().catch(() => {})
+    })
+    const requests = withLostResponses(transport)
     try {
       await connected(client, transport, signal)
+      requests.clear()
       return { client, transport }
     } catch (error) {
       // The client closes its transport only where it has found out the revision of the server.

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { McpManager } from '@tallystick/tools/mcp'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { connect, tick } from '../connected.ts'
-import { hello, scriptedServer } from '../servers/scripted-server.ts'
+import { connect, nextChange, tick } from '../connected.ts'
+import { changingServer, listed } from '../servers/changing-server.ts'
+import { hello, olderServer, scriptedServer } from '../servers/scripted-server.ts'
 import { shellServer } from '../servers/shell-server.ts'
 
 /** Of timers that are no waits between attempts: the time of a start, of a call, and of the end of a process. */
@@ -172,5 +173,70 @@ describe('a server at a URL', () => {
     expect(waited).toEqual([188, 375])
     expect(server.asked.filter((method) => method === 'initialize')).toHaveLength(4)
     expect(manager.servers).toMatchObject([{ state: 'ready', transport: 'http', faults: [] }])
+  })
+
+  it('given it cannot be reached at a call, then it is not ready any more, and is asked again after a wait', async () => {
+    const { timers, waited } = waits()
+    const server = await scriptedServer()
+    const manager = await connect({ own: { url: server.url } }, { timers, random: () => 0 })
+    await server.close()
+    // The connection that was kept open may break under the first call, which is in doubt then.
+    for (let call = 0; call < 2; call++) await manager.call('own', 'work', {}).catch(() => {})
+    expect(manager.servers).toMatchObject([{ state: 'reconnecting' }])
+    await until(manager, 'failed')
+    expect(waited).toEqual([188, 375, 750, 1500, 3000])
+    expect(manager.servers[0]?.faults[0]).toContain('fetch failed')
+  })
+
+  it('given its stream of events, when that ends and cannot be opened again, then no call is needed to see it', async () => {
+    const reopens: (() => void)[] = []
+    const schedule = (ms: number, callback: () => void): (() => void) => {
+      if (ms === 1_000) reopens.push(callback)
+      return () => {}
+    }
+    const server = await changingServer([[listed('one')], [listed('two')]])
+    const manager = await connect({ own: { url: server.url } }, { timers: { schedule } })
+    const changed = nextChange(manager)
+    await server.change()
+    await changed
+    await server.close()
+    expect(manager.servers).toMatchObject([{ state: 'ready' }])
+    while (manager.servers[0]?.state === 'ready') {
+      for (const reopen of reopens.splice(0)) reopen()
+      await tick()
+    }
+    expect(manager.servers).toMatchObject([{ state: 'reconnecting' }])
+  })
+
+  it('given its stream of events over the older way, when that cannot be opened again, then no call is needed either', async () => {
+    const server = await olderServer()
+    const manager = await connect(
+      { own: { url: server.url, type: 'sse' } },
+      { timers: waits({ isHeld: true }).timers },
+    )
+    expect(manager.servers).toMatchObject([{ state: 'ready', transport: 'sse' }])
+    await server.close()
+    await until(manager, 'reconnecting')
+  })
+
+  it('given its stream of events ends, when it answers that it has none any more, then it is ready still', async () => {
+    const reopens: (() => void)[] = []
+    const schedule = (ms: number, callback: () => void): (() => void) => {
+      if (ms === 1_000 || ms === 1_500) reopens.push(callback)
+      return () => {}
+    }
+    const server = await scriptedServer({
+      GET: ({ times, response }) => {
+        if (times > 1) return void response.writeHead(503).end()
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end(':\n\n')
+      },
+    })
+    const manager = await connect({ own: { url: server.url, era: 'legacy' } }, { timers: { schedule } })
+    while (server.asked.filter((method) => method === 'GET').length < 3) {
+      for (const reopen of reopens.splice(0)) reopen()
+      await tick()
+    }
+    await manager.call('own', 'work', {})
+    expect(manager.servers).toMatchObject([{ state: 'ready', faults: [] }])
   })
 })

@@ -57,6 +57,24 @@ export async function scriptedServer(script: Script = {}): Promise<ScriptedServe
   return Object.assign(server, { asked })
 }
 
+/** Serves no tool over the older way: answers come in the one stream of events, which clients open again after a millisecond. */
+export async function olderServer(): Promise<ServedUrl> {
+  let stream: ServerResponse | undefined
+  const answer = async (incoming: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (incoming.method === 'GET') {
+      stream = response.writeHead(200, { 'content-type': 'text/event-stream' })
+      stream.write('retry: 1\nevent: endpoint\ndata: /mcp\n\n')
+      return
+    }
+    const { id } = (await json(incoming)) as { id?: number }
+    response.writeHead(202).end()
+    if (id === undefined) return
+    const said = { jsonrpc: '2.0', id, result: { ...hello, capabilities: {} } }
+    stream?.write(`data: ${JSON.stringify(said)}\n\n`)
+  }
+  return await served((incoming, response) => void answer(incoming, response))
+}
+
 /** What it answers a handshake. */
 export const hello = {
   protocolVersion: '2025-11-25',
