@@ -197,6 +197,24 @@ export class PostgresRemovals {
 /** Events of a run, both ends included. */
 type Asked = { readonly runId: RunId; readonly fromSeq: number; readonly toSeq: number }
 
+/** The first line of a row of segments as it is written, and nothing else: all that fits it is JSON once its brackets are closed. */
+const writtenHeads = (() => {
+  const text = '"[^"\\\\[:cntrl:]]*"'
+  const field = `${text}:(?:${text}|0|[1-9][0-9]{0,15})`
+  const head = `(?:${text}|\\{${field}(?:,${field})*\\})`
+  return `^\\{(?:"key":${text},)?"heads":\\[${head}(?:,${head})*\\],"segments":\\[$`
+})()
+
+/**
+ * Whether a row of segments still holds one of the types `$1`. A row whose first line is not as it is written is found, so that
+ * it is refused. Postgres below 16 has no test whether a text is JSON.
+ */
+const holdsTypes = `(select case when line[1] ~ '${writtenHeads}' then exists (
+    select from jsonb_array_elements((line[1] || ']}')::jsonb -> 'heads') with ordinality as head (value, place)
+    where coalesce(head.value ->> 'type', split_part(head.value #>> '{}', ' ', 1)) = any ($1::text[])
+      and rtrim(line[head.place + 1], ',') is distinct from 'null') else true end
+  from string_to_array(encode(payload.body, 'escape'), chr(10)) as line)`
+
 function textsOf(schema: string) {
   const ofSeveral = `event.type = 'several' and event.first_seq is not null`
   const inRange = 'event.run_id = $1 and event.seq >= $2 and event.seq <= $3'
@@ -218,7 +236,7 @@ function textsOf(schema: string) {
     lastPayload: `select max(pos) as last from ${schema}.payload`,
     payloads: `select event.*, payload.salt, payload.body from ${schema}.payload join ${schema}.event using (pos)
       where payload.pos > $3 and payload.pos <= $5 and (event.at < $2 and event.type = any ($1::text[])
-        or event.at < $2 + ${maxPackedMs} and ${ofSeveral}) and exists (
+        or case when event.at < $2 + ${maxPackedMs} and ${ofSeveral} then ${holdsTypes} else false end) and exists (
         select from ${schema}.event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
       order by payload.pos limit $4`,
     listed: `select run_id as "runId", pos, head_seq as "headSeq", head_hash as "headHash", (
