@@ -40,7 +40,7 @@ export async function* findEvents(
       continue
     }
     if (first === undefined) return
-    for (const event of checkedEvents(first.head)) if (isAsked(asked, event)) yield event
+    for (const event of eventsOfRow(first.head)) if (isAsked(asked, event)) yield event
     if (!(await first.advance())) open.splice(open.indexOf(first), 1)
   }
 }
@@ -123,7 +123,7 @@ function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor)
 }
 
 /** The events of a row, checked against the link before it. Throws `LedgerDamagedError` where they are not as they were written. */
-export function checkedEvents(row: FoundRow): readonly RuntimeEvent[] {
+export function eventsOfRow(row: FoundRow): readonly RuntimeEvent[] {
   const events = eventsAfter(linkBefore(row), storedRow(row))
   if (events === undefined) throw missingEvent(row.run_id, row.seq)
   return events

@@ -4,7 +4,7 @@ import { type TailCursor, type TailedEvent } from '@tallystick/core/vocabulary'
 import { hexOf } from '../record/chain.ts'
 import { outOfOrder } from '../record/event-row.ts'
 import type { FoundRow } from './event-search.ts'
-import { checkedEvents } from './find-events.ts'
+import { eventsOfRow } from './find-events.ts'
 
 /** A place in the order of a tail: first by the transaction that wrote the event, then by `pos`. */
 export interface TailPlace {
@@ -86,7 +86,7 @@ export async function* tailEvents(store: TailedStore, after?: TailCursor): Async
 
 /** The events of a row; of the row of the cursor, those after the event that the cursor names. */
 function eventsDue(row: TailRow, { xid, pos, left }: TailStart): readonly RuntimeEvent[] {
-  const events = checkedEvents(row)
+  const events = eventsOfRow(row)
   return left > 0 && row.xid === xid && row.pos === pos ? events.slice(-left) : events
 }
 

@@ -11,7 +11,7 @@ import {
 import { isPlainRow } from '../../content/event/decoded-events.ts'
 import type { FoundRow } from '../../read/event-search.ts'
 import { severalType } from '../../record/several/several-form.ts'
-import { checkedEvents } from '../../read/find-events.ts'
+import { eventsOfRow } from '../../read/find-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import type { RunSummary } from './run-summary.ts'
@@ -180,7 +180,7 @@ class Ending {
 function eventsOf(row: FoundRow): readonly RuntimeEvent[] | undefined {
   if (!isPlainRow(row)) return undefined
   try {
-    return checkedEvents(row)
+    return eventsOfRow(row)
   } catch (error) {
     if (error instanceof TallystickError) return undefined
     throw error

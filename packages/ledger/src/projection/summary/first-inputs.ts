@@ -1,7 +1,7 @@
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { isPlain } from '../../content/event/stored-body.ts'
-import { checkedEvents } from '../../read/find-events.ts'
+import { eventsOfRow } from '../../read/find-events.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { firstInputRows } from './summary-rows.ts'
 
@@ -44,7 +44,7 @@ async function lookUp(
       const runId = row.run_id as RunId
       // What needs more than its own bytes to be read, a search brings along.
       if (row.first_seq !== null || row.body === null || !isPlain(row.body)) left.push(runId)
-      else for (const event of soundEvents(() => checkedEvents(row))) found.set(runId, event as Input)
+      else for (const event of soundEvents(() => eventsOfRow(row))) found.set(runId, event as Input)
     }
     return left
   } catch (error) {
