@@ -3,4 +3,4 @@ import { StdioServerTransport } from '@modelcontextprotocol/server/stdio'
 import { faultyServer } from './faulty-tools.ts'
 
 process.stderr.write(`started with ${process.env['API_TOKEN'] ?? 'no token'}\n`)
-await faultyServer().connect(new StdioServerTransport())
+await faultyServer((output, text) => void process[output].write(text)).connect(new StdioServerTransport())

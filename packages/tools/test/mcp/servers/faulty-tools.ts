@@ -12,8 +12,12 @@ interface Shown {
   readonly hidden: Set<string>
 }
 
+/** Writes to an output of the process of the server. */
+type Write = (output: 'stdout' | 'stderr', text: string) => void
+
 interface Served {
   readonly server: Server
+  readonly write: Write
   readonly context: ServerContext
   readonly shown: Shown
   readonly input: Readonly<Record<string, unknown>>
@@ -40,8 +44,8 @@ const answers: Readonly<Record<string, (served: Served) => Answer>> = {
     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
     return texts(String(child.pid))
   },
-  die: () => {
-    process.stderr.write('the disk is \u001b[31mfull\u001b[0m\n')
+  die: ({ write }) => {
+    write('stderr', 'the disk is \u001b[31mfull\u001b[0m\n')
     process.kill(process.pid, 'SIGKILL')
     return never()
   },
@@ -69,9 +73,9 @@ const answers: Readonly<Record<string, (served: Served) => Answer>> = {
     return texts('all steps done')
   },
   huge: ({ input }) => texts('x'.repeat(Number(input['length']))),
-  noisy: () => {
-    for (let line = 0; line < 2_000; line++) process.stderr.write(`line ${line} ${'-'.repeat(100)}\n`)
-    process.stdout.write('this is no message\n{"jsonrpc":"2.0"}\n')
+  noisy: ({ write }) => {
+    for (let line = 0; line < 2_000; line++) write('stderr', `line ${line} ${'-'.repeat(100)}\n`)
+    write('stdout', 'this is no message\n{"jsonrpc":"2.0"}\n')
     return texts('heard')
   },
   lie: () => ({ content: [{ type: 'text', text: 'warm' }], structuredContent: { degrees: 'warm' } }),
@@ -156,8 +160,8 @@ function listed({ description, hidden }: Shown): readonly Tool[] {
     }))
 }
 
-/** Makes a server of these tools. It lists two a page. */
-export function faultyServer(): Server {
+/** Makes a server of these tools, which lists two a page. One in the process of its test has no outputs to write to. */
+export function faultyServer(write: Write = () => {}): Server {
   const shown: Shown = { description: 'Says it again.', hidden: new Set(['none']) }
   const server = new Server(
     { name: 'faulty\u001b[31m', version: '1.0.0' },
@@ -172,7 +176,7 @@ export function faultyServer(): Server {
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const answer = answers[params.name]
     if (answer === undefined || shown.hidden.has(params.name)) throw new Error(`no tool ${params.name}`)
-    return await answer({ server, context, shown, input: params.arguments ?? {} })
+    return await answer({ server, write, context, shown, input: params.arguments ?? {} })
   })
   return server
 }
