@@ -30,7 +30,7 @@ describe('a text without its case', () => {
     expect(foldCase('İ')).toBe(foldCase('I'))
   })
 
-  it('does not depend on what stands around a letter', () => {
+  it('does not depend on the letters around a letter', () => {
     expect(foldCase('ΟΔΥΣΣΕΥΣ')).toBe(foldCase('οδυσσευς'))
     expect(foldCase('ΟΔΥΣΣΕΥΣ ΟΔΥΣΣΕΥΣΑ')).toBe('οδυσσευσ οδυσσευσα')
   })

@@ -39,6 +39,17 @@ const damagedBodies: Readonly<Record<string, string>> = {
   'no text': `${hexOf('{"heads":["tool_result')}ff00${hexOf('"],"segments":[')}${newLine}${hexOf(']}')}`,
 }
 
+/** A ledger whose last row of several events has another body is refused, though that names no type that is due. */
+async function refused(bed: RetentionRowBed, body: string): Promise<void> {
+  const ledger = await looked(bed)
+  const bytes = bed.bytes(body)
+  await bed.tamper(
+    `update @payload set body = ${bytes} where pos = (select max(pos) from @event where type = 'several')`,
+  )
+  expect(await rowsRead(ledger, ['assistant_reasoning_delta'])).toHaveLength(1)
+  await expect(applyRetention(ledger, { deltasMs: 0 }, { now: later })).rejects.toThrow(/damaged/i)
+}
+
 /** Which rows a rule of retention reads, on every store, by claim. */
 export const retentionRowCases: Readonly<Record<string, (bed: RetentionRowBed) => Promise<void>>> = {
   async 'rows of several events are read only for the types that they hold, and only as long as those are there'(
@@ -59,15 +70,7 @@ export const retentionRowCases: Readonly<Record<string, (bed: RetentionRowBed) =
   ...Object.fromEntries(
     Object.entries(damagedBodies).map(([what, body]) => [
       `a row whose body is ${what} is read, and the ledger is said to be damaged`,
-      async (bed: RetentionRowBed) => {
-        const ledger = await looked(bed)
-        const bytes = bed.bytes(body)
-        await bed.tamper(
-          `update @payload set body = ${bytes} where pos = (select max(pos) from @event where type = 'several')`,
-        )
-        expect(await rowsRead(ledger, ['assistant_reasoning_delta'])).toHaveLength(1)
-        await expect(applyRetention(ledger, { deltasMs: 0 }, { now: later })).rejects.toThrow(/damaged/i)
-      },
+      (bed: RetentionRowBed) => refused(bed, body),
     ]),
   ),
 }
