@@ -65,6 +65,19 @@ describe('an event that a memory ledger keeps', () => {
     expect(() => kept(data)).toThrow('cannot be stored')
   })
 
+  it('is the event itself also where a caller froze it with a getter: then the caller decides what it reads', () => {
+    let reads = 0
+    const [found, isSame] = kept(
+      frozen({
+        get count() {
+          return ++reads
+        },
+      }),
+    )
+    expect(isSame).toBe(true)
+    expect(() => Object.assign(found as object, { count: 0 })).toThrow(TypeError)
+  })
+
   it('is known again after a lost acknowledgement, whatever the order of its fields', async () => {
     const ledger = memoryLedger()
     const [first] = stamped(run, [start]) as readonly [RuntimeEvent]

@@ -4,9 +4,11 @@ import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
 import { storableDigests, storableText } from './append-rules.ts'
 
 /**
- * An event as a memory ledger keeps it: deeply frozen, so that no caller who holds it can change the record, and without the
- * messages of a history that it carries, which are kept once by their digest. A `ConfigurationError` for what JSON cannot
- * carry.
+ * An event as a memory ledger keeps it: deeply frozen, so that nothing can be written to the record, and without the messages
+ * of a history that it carries, which are kept once by their digest. A `ConfigurationError` for what JSON cannot carry.
+ *
+ * An event that a caller has frozen is kept itself, with a getter that it may have: the runtime makes none, and to look for
+ * one would make each append a tenth slower.
  */
 export function keptEvent(event: RuntimeEvent): RuntimeEvent {
   const kept = event.type === 'history_carried' ? withoutMessages(event) : event
