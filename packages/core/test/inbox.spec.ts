@@ -62,6 +62,16 @@ describe('the inbox', () => {
     expect(acknowledgement).toHaveProperty('message', expect.stringContaining('approve: by is missing'))
   })
 
+  it('takes a command once that is sent twice under a key at the same moment, and answers its first sender', async () => {
+    const { run, runtime, toolCallId, pay, untilSettled: settle } = await waiting()
+    const send = () => runtime.send(run.id, { type: 'approve', toolCallId, by: 'ada' }, { key: 'k' })
+    const [first, second] = await settle(Promise.allSettled([send(), send()]))
+    expect(first).toEqual({ status: 'fulfilled', value: { accepted: true } })
+    expect(second).toMatchObject({ status: 'rejected', reason: { code: 'ledger_conflict', kind: 'unique' } })
+    expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect(pay.runs).toHaveLength(1)
+  })
+
   it('is read for a command of this process, though the ledger gives no hint of it', async () => {
     const slow = testTool({ name: 'slow', run: () => new Promise(() => {}) })
     const ledger = { ...memoryLedger(), changes: () => NEVER }

@@ -89,6 +89,17 @@ describe('commands that this process has sent', () => {
     expect(commands.hasPending).toBe(false)
   })
 
+  it('wait under a key each: another one under the same key is rejected, and takes no answer from the first', async () => {
+    const { commands, answers } = await sent(['a'])
+    let deliveries = 0
+    const again = commands.send(command, 'a', async () => void deliveries++)
+    await expect(again).rejects.toMatchObject({ code: 'ledger_conflict', kind: 'unique' })
+    expect(deliveries).toBe(0)
+    commands.acknowledge('a', undefined)
+    await settle()
+    expect(answers).toEqual(['a {"accepted":true}'])
+  })
+
   it('are waited for until the last of them is in the inbox', async () => {
     const { commands, deliveries } = await sent(['a', 'b'], [])
     let isDelivered = false

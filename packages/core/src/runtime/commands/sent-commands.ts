@@ -1,5 +1,6 @@
 import { recordsInput, rulesOfCommand } from '../../machine/decide/outside-commands.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -33,12 +34,13 @@ export class SentCommands {
     this.#ledger = ledger
   }
 
-  /** Delivers a command into the inbox, and answers when a process has decided about it. */
+  /** Delivers a command into the inbox, and answers when a process has decided about it. Rejects for a key that waits already. */
   async send(
     command: OutsideCommand,
     key: string,
     deliver: () => Promise<void>,
   ): Promise<CommandAcknowledgement> {
+    if (this.#sent.has(key)) throw sentBefore(this.#runId, key)
     const { promise, resolve, reject } = Promise.withResolvers<CommandAcknowledgement>()
     const sent: SentCommand = { command, afterSeq: undefined, isDelivered: false, resolve, reject }
     this.#sent.set(key, sent)
@@ -117,6 +119,12 @@ export class SentCommands {
     }
     return false
   }
+}
+
+/** A command under a key that another command has had. */
+export function sentBefore(runId: RunId, key: string): LedgerConflictError {
+  const message = `Run ${runId} has had a command of the key ${key} before; send it again.`
+  return new LedgerConflictError('unique', message)
 }
 
 function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {

@@ -1,11 +1,10 @@
-import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import { runIdOfCall, type RunId } from '../../vocabulary/values/ids.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import { unlessEnded } from '../../memory-ledger/append-rules.ts'
 import type { RelatedRun } from '../children/related-runs.ts'
 import { refusedAtEnd, refusedByDrain, unknownCall } from '../commands/closed-refusals.ts'
-import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
+import { sentBefore, type CommandAcknowledgement } from '../commands/sent-commands.ts'
 import { changedInputRefusal } from '../drive/changed-input-check.ts'
 import type { DriveSession } from './drive-session.ts'
 import type { HeldRun } from './held-run.ts'
@@ -105,12 +104,6 @@ async function followed(acknowledgement: Promise<CommandAcknowledgement>, child:
   if (!(await acknowledgement).accepted) return
   await child.result
   await child.reported
-}
-
-/** A command of a key that another one has had. */
-function sentBefore(runId: RunId, key: string): LedgerConflictError {
-  const message = `Run ${runId} has had a command of the key ${key} before; send it again.`
-  return new LedgerConflictError('unique', message)
 }
 
 /** Work that a result waits for, each piece from the moment it is added until it ends, well or not. */
