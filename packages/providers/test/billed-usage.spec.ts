@@ -110,6 +110,11 @@ describe('what Anthropic bills', () => {
     const { contextTokens } = usageSignal({ input_tokens: input, output_tokens: 40 }, steps)
     expect(contextTokens).toBe(tokens)
   })
+
+  it('estimates without the tokens of a reply that nothing was said of', () => {
+    const { contextTokens } = usageSignal({ input_tokens: 3_000 }, { count: 2, firstPrompt: 1_000 })
+    expect(contextTokens).toBe(2_000)
+  })
 })
 
 describe('what a server of OpenAI’s kind bills', () => {

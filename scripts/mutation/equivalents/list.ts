@@ -3,6 +3,7 @@ import { builtInToolsEquivalents } from './built-in-tools.ts'
 import { cliEquivalents } from './cli.ts'
 import { ledgerEquivalents } from './ledger.ts'
 import { machineEquivalents } from './machine.ts'
+import { providersEquivalents } from './providers.ts'
 import { replayEquivalents } from './replay.ts'
 import { runtimeEquivalents } from './runtime.ts'
 import { sqliteEquivalents } from './sqlite.ts'
@@ -18,6 +19,7 @@ export const equivalents: readonly Equivalent[] = [
   ...toolsEquivalents,
   ...builtInToolsEquivalents,
   ...vocabularyEquivalents,
+  ...providersEquivalents,
   ...replayEquivalents,
   ...cliEquivalents,
 ]

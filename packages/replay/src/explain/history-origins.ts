@@ -74,12 +74,12 @@ function originsAfter(
   { event, seqs }: { readonly event: RuntimeEvent; readonly seqs: readonly number[] },
 ): { readonly origins: readonly MessageOrigin[]; readonly dropped: readonly MessageOrigin[] } {
   const { found, lost } = matched(before, messages, { wordForWord: event.type === 'agent_handed_off' })
-  const placeBefore = placesBefore(before, messages, event)
+  const changedFrom = originsByPlace(before, messages, event)
   const unclaimed = new Set(lost)
   const origins = messages.map((message, index): MessageOrigin => {
     const same = found.get(message)
     if (same) return same
-    const changed = before[placeBefore(index) ?? -1]
+    const changed = changedFrom(index)
     if (changed && unclaimed.delete(changed)) {
       return { ...changed, message, seqs: [...changed.seqs, event.seq] }
     }
@@ -120,16 +120,16 @@ export function matched(
   return { found, lost: [...left.values()] }
 }
 
-/** For a message that is new: which one of before was changed into it, by its place; `undefined` where none was. */
-function placesBefore(
+/** Of a message that is new, by its place: the one of before that was changed into it, or `undefined`. */
+function originsByPlace(
   before: readonly MessageOrigin[],
   messages: readonly Message[],
   event: RuntimeEvent,
-): (index: number) => number | undefined {
-  if (event.type === 'guardrail_tripped' && before.length === messages.length) return (index) => index
+): (index: number) => MessageOrigin | undefined {
+  if (event.type === 'guardrail_tripped' && before.length === messages.length) return (index) => before[index]
   if (event.type !== 'history_edited') return () => undefined
   const removed = new Set(event.edits.flatMap((edit) => (edit.message ? [] : [edit.index])))
-  const kept = before.map((_origin, index) => index).filter((index) => !removed.has(index))
+  const kept = before.filter((_origin, index) => !removed.has(index))
   return (index) => kept[index]
 }
 
