@@ -110,6 +110,29 @@ describe('verify on a sound ledger', () => {
   })
 })
 
+describe('verify on a list of runs that is damaged', () => {
+  it('finds a listed run that is not there, and one whose id is none, at their first event', async () => {
+    const sound = memoryLedger()
+    const runId = await recordRun(sound)
+    const listed = [runId, 'no id' as RunId]
+    const ledger: Ledger = {
+      ...sound,
+      async *runs() {
+        for await (const run of sound.runs()) for (const each of listed) yield { ...run, runId: each }
+      },
+      head: () => Promise.resolve(undefined),
+    }
+    const broken = [
+      { runId, seq: 1, what: 'run', expected: 'the run that is listed', found: 'none' },
+      { runId: listed[1], seq: 1, what: 'run_id', expected: 'a run id', found: '"no id"' },
+    ]
+    expect(await Array.fromAsync(verifyLedger(ledger))).toEqual([
+      ...broken.map((each) => ({ scope: 'run', runId: each.runId, ok: false, events: 0, broken: each })),
+      { scope: 'store', ok: false, runs: 2, brokenRuns: 2, droppedRuns: 0, events: 0 },
+    ])
+  })
+})
+
 describe('verify on events that break a law', () => {
   const runId = sampleRunId(1)
   const facts = everyFact(runId)
