@@ -56,6 +56,25 @@ describe('a mailbox', () => {
     mailbox.putBack([])
     expect(mailbox.empty).toBe(true)
   })
+
+  it('holds only pieces of a reply where it holds any, and nothing else with them', () => {
+    const mailbox = new Mailbox()
+    expect(mailbox.holdsOnlyPieces).toBe(false)
+    const message = { type: 'model_text', turn: 1, attempt: 1, part: 0, text: 'Hi' } as const
+    mailbox.post({ message })
+    expect(mailbox.holdsOnlyPieces).toBe(true)
+    mailbox.post(mailOf(0))
+    expect(mailbox.holdsOnlyPieces).toBe(false)
+    const page = mailbox.takePage()
+    expect(mailbox.holdsOnlyPieces).toBe(false)
+    mailbox.post({ message })
+    expect(mailbox.holdsOnlyPieces).toBe(true)
+    mailbox.putBack(page)
+    expect(mailbox.holdsOnlyPieces).toBe(false)
+    mailbox.takePage()
+    mailbox.putBack([{ message }])
+    expect(mailbox.holdsOnlyPieces).toBe(true)
+  })
 })
 
 /** Says a text in four pieces, with so many promise turns before each signal. */

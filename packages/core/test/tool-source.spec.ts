@@ -59,18 +59,21 @@ describe('a source of tools', () => {
     expect(sourced).toEqual([['one'], ['two', 'one'], undefined])
   })
 
-  it('has a call of a tool that is gone answered with the nearest names', async () => {
-    const source = { tools: [named('read_notes'), named('read_note')] }
+  it('has a call of a tool that is gone answered with the three nearest names', async () => {
+    const rest = ['read_node', 'read_not', 'read_note', 'red_notes'].map((name) => named(name))
+    const source = { tools: [named('read_notes'), ...rest] }
     const steps = [
       () => {
-        source.tools = [named('read_note')]
+        source.tools = rest
         return call('read_notes')
       },
       { text: 'Done.' },
     ] as unknown as ScriptedStep[]
     const { events } = await eventsOf(steps, source)
     expect(resultsIn(events)).toEqual([
-      expect.stringMatching(/^unknown_tool: There is no tool named read_notes.*read_note/),
+      expect.stringMatching(
+        /^unknown_tool: There is no tool named read_notes.* The nearest are read_note, red_notes, read_node\.$/,
+      ),
     ])
   })
 

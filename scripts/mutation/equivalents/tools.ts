@@ -216,6 +216,15 @@ export const toolsEquivalents: readonly Equivalent[] = [
     why: 'Every call has been stopped before, and every connection breaks right after: the library only forgets them earlier.',
   },
   {
+    path: 'packages/tools/src/mcp/transport/bounded-fetch.ts',
+    within: 'messageBound',
+    operator: 'literal',
+    original: '0',
+    becomes: '1',
+    occurrence: 2,
+    why: 'A message may have 1000 bytes at least, so that the longest of none never is too long.',
+  },
+  {
     path: 'packages/tools/src/mcp/options/known-secrets-of.ts',
     within: 'learn',
     operator: 'statement',

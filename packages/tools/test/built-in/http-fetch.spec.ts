@@ -265,11 +265,13 @@ describe('defining it', () => {
       /In origins of the tool http_fetch, "https:\/\/a.example\/api" is no origin/,
     ],
     ['headers for a host', { headers: { 'a.example': {} } }, /In headers .* is no origin/],
-    [
-      'a header of the connection',
-      { headers: { 'https://a.example': { Host: 'b' } } },
-      /header "Host" .* belongs to the connection/,
-    ],
+    ...['Host', 'connection', 'content-length', 'keep-alive', 'transfer-encoding', 'Upgrade'].map(
+      (name): [string, HttpFetchOptions, RegExp] => [
+        `the header ${name}`,
+        { headers: { 'https://a.example': { [name]: 'b' } } },
+        new RegExp(`header "${name}" .* belongs to the connection`),
+      ],
+    ),
     [
       'a header with a line break',
       { headers: { 'https://a.example': { key: 'a\r\nb: secret-2' } } },

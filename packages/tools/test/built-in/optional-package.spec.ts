@@ -57,6 +57,7 @@ describe('an optional package of a tool', () => {
   it.each<[string, string, (folder: string) => unknown]>([
     ['http_fetch', 'undici', () => httpFetch()],
     ['sql_query', 'better-sqlite3', () => sqlQuery({ path: 'shop.db' })],
+    ['sql_query', 'pg', () => sqlQuery({ connectionString: 'postgres://shop.example/a' })],
     ['sqliteMemory', 'better-sqlite3', (folder) => sqliteMemory(join(folder, 'memory.db')).close()],
   ])('is named when %s is made, where it is not installed', (tool, missing, makeIn) => {
     const folder = mkdtempSync(join(tmpdir(), 'tallystick-optional-'))

@@ -43,10 +43,7 @@ export function withDefaults(
     ...options,
     model: options.model ?? model,
     recording: { ...recording, ...omitUndefined({ ...options.recording }) },
-    modelSettings: mergedSettings(
-      modelSettings,
-      options.modelSettings && omitUndefined({ ...options.modelSettings }),
-    ),
+    modelSettings: mergedSettings(modelSettings, options.modelSettings),
   }
 }
 
