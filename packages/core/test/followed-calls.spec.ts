@@ -1,11 +1,26 @@
 import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { defineAgent } from '@tallystick/core'
+import { defineAgent, type Tool } from '@tallystick/core'
 import { given, manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
-import type { ToolSignal } from '@tallystick/core/vocabulary'
+import type { CallVerdict, Fact, Signal, ToolSignal } from '@tallystick/core/vocabulary'
 import type { CallStatus, ExecutingState } from '../src/machine/state/state.ts'
 import { Effects } from '../src/runtime/effects/effects.ts'
-import { executing } from './pages.ts'
+import { begun, called, collected, executing, replyFinished, requested } from './pages.ts'
+
+/** The effects of an agent with one tool, which post to this list. */
+function effectsWith(tool: Tool, posted: Signal[] = []): Effects {
+  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]), tools: [tool] })
+  return new Effects({
+    findAgent: () => agent,
+    findGivenModel: () => undefined,
+    host: { clock: manualClock(), random: () => 0, report: () => {} },
+    context: undefined,
+    children: undefined as never,
+    results: undefined,
+    post: (signal) => posted.push(signal),
+    onFault: () => {},
+  })
+}
 
 /** Effects of a turn with three calls, whose tools run until they are given up. */
 function followed() {
@@ -21,17 +36,7 @@ function followed() {
     ...testTool({ name: 'look' }),
     run: (call: { toolCallId: string }) => endless(call.toolCallId),
   }
-  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]), tools: [tool] })
-  const effects = new Effects({
-    findAgent: () => agent,
-    findGivenModel: () => undefined,
-    host: { clock: manualClock(), random: () => 0, report: () => {} },
-    context: undefined,
-    children: undefined as never,
-    results: undefined,
-    post: () => {},
-    onFault: () => {},
-  })
+  const effects = effectsWith(tool)
   const state = given(executing(['look', 'look', 'look'])).state as ExecutingState
   const follow = (...statuses: readonly CallStatus[]): readonly boolean[] => {
     const calls = state.calls.map((call, place) => {
@@ -63,5 +68,22 @@ describe('the effects of a turn with several calls', () => {
     follow('started', 'started', 'started')
     effects.stopAll()
     expect(follow('started', 'started', 'started')).toEqual([false, false, false])
+  })
+
+  it('report nothing once they are given up: a check that ends late', async () => {
+    const calls = [requested(1)]
+    const reply = [...begun(), called(), ...calls, replyFinished(calls)]
+    const checked = async (facts: readonly Fact[]): Promise<readonly string[]> => {
+      const posted: Signal[] = []
+      const { promise, resolve } = Promise.withResolvers<CallVerdict>()
+      const effects = effectsWith(testTool({ name: 'look', check: () => promise }), posted)
+      effects.follow(given(reply).state!)
+      effects.follow(given([...reply, ...facts]).state!)
+      resolve({ kind: 'run' })
+      for (let turn = 0; turn < 50; turn++) await Promise.resolve()
+      return posted.map(({ type }) => type)
+    }
+    expect(await checked([])).toEqual(['calls_checked'])
+    expect(await checked([collected(calls)])).toEqual([])
   })
 })

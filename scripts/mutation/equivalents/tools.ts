@@ -161,6 +161,14 @@ export const toolsEquivalents: readonly Equivalent[] = [
     path: 'packages/tools/src/built-in/http-fetch/markdown/markdown-of-html.ts',
     ...{ within, operator, original, becomes, occurrence, why },
   })),
+  {
+    path: 'packages/tools/src/built-in/http-fetch/markdown/markdown-of-html.ts',
+    within: '',
+    operator: 'literal',
+    original: '16_384',
+    becomes: '16385',
+    why: 'A page reads the same, whatever the length of the pieces that the parser gets.',
+  },
   ...(
     [
       ['#breaks', 'literal', '0', '1', 'Before the first line no break is written.'],
