@@ -111,7 +111,7 @@ describe('verify on a sound ledger', () => {
 })
 
 describe('verify on a list of runs that is damaged', () => {
-  it('finds a listed run that is not there, and one whose id is none, at their first event', async () => {
+  it('finds a listed run that is not there, and an id that no run can have, at their first event', async () => {
     const sound = memoryLedger()
     const runId = await recordRun(sound)
     const listed = [runId, 'no id' as RunId]
