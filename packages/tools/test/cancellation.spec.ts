@@ -180,3 +180,30 @@ describe('unsubscribing', () => {
     expect(seen).toEqual([{ type: 'tool_progressed', data: 0 }])
   })
 })
+
+describe('the signal of a call', () => {
+  it('is read with the same function in every context, so that the memory of a call goes with it', async () => {
+    const readers: unknown[] = []
+    const tool = toolOf((_input, context) => {
+      readers.push(Object.getOwnPropertyDescriptor(context, 'signal')?.get)
+      return 'ok'
+    })
+    await signalsOf(tool, {})
+    await signalsOf(tool, {})
+    expect(readers[0]).toBeTypeOf('function')
+    expect(readers[1]).toBe(readers[0])
+  })
+
+  it('is one, also in a copy of the context, an object made from it, and a proxy', async () => {
+    const signals: AbortSignal[] = []
+    const tool = toolOf((_input, context) => {
+      const made = Object.create(context) as ToolContext
+      for (const view of [context, { ...context }, made, new Proxy(context, {})]) signals.push(view.signal)
+      return 'ok'
+    })
+    await signalsOf(tool, {})
+    expect(signals[0]).toBeInstanceOf(AbortSignal)
+    expect(new Set(signals).size).toBe(1)
+    expect(signals).toHaveLength(4)
+  })
+})

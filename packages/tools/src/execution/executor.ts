@@ -6,7 +6,7 @@ import { copyOfInput } from '../input/input-copy.ts'
 import { explainIssues } from '../input/arguments.ts'
 import type { ReadSchema } from '../input/schema.ts'
 import { type Deferral, isDeferral } from './deferral.ts'
-import { LazyAbort } from './lazy-abort.ts'
+import { LazyAbort, withSignal } from './lazy-abort.ts'
 import { resultEnding, type ResultRules } from './result.ts'
 import { againAfter, type Again, type RetryOptions } from './retry.ts'
 import { cancellationOf, cancelledUnstarted, type Ending, failureOf, textEnding } from './outcome.ts'
@@ -117,11 +117,7 @@ class Execution<Input, Context> {
 
   #context(): ToolContext<Context> {
     const { runId, turn, toolCallId, attempt, idempotencyKey, context, messages = noMessages } = this.#call
-    const abort = this.#abort
-    return Object.freeze({
-      get signal() {
-        return abort.signal
-      },
+    const given = {
       progress: (data: Json) => {
         if (!this.#subscriber.closed)
           this.#subscriber.next({ type: 'tool_progressed', data: progressData(data) })
@@ -133,7 +129,8 @@ class Execution<Input, Context> {
       attempt,
       context,
       messages,
-    })
+    }
+    return Object.freeze(withSignal(given, this.#abort))
   }
 }
 

@@ -2,6 +2,7 @@ import { filter, map, type Observable } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { eventsOf, foldedOf, iterateEvents, type EventSource } from './event-source.ts'
+import { lateFields } from './late-fields.ts'
 import { lazily } from '../../vocabulary/values/schema.ts'
 import { shownEvent } from '../output/shown-event.ts'
 import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
@@ -55,17 +56,14 @@ export function streamsOf(
     ),
   )
   const textUpdates$ = lazily(() => textUpdatesOf(folded$()).pipe(filter(({ seq }) => seq > after)))
-  return {
-    events$,
-    get state$() {
-      return state$()
-    },
-    get text$() {
-      return text$()
-    },
-    get textUpdates$() {
-      return textUpdates$()
-    },
-    [Symbol.asyncIterator]: () => iterateEvents(events$, stopped(), after),
-  }
+  return withViews(
+    { events$, [Symbol.asyncIterator]: () => iterateEvents(events$, stopped(), after) },
+    { state$, text$, textUpdates$ },
+  )
 }
+
+const withViews = lateFields<Pick<RunStreams, 'state$' | 'text$' | 'textUpdates$'>>([
+  'state$',
+  'text$',
+  'textUpdates$',
+])

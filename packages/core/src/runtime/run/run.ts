@@ -20,6 +20,7 @@ import {
   type Question,
   type ShownApproval,
 } from '../commands/approval-decision.ts'
+import { lateFields } from '../reading/late-fields.ts'
 import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
 import type { EventSource } from '../reading/event-source.ts'
 
@@ -108,28 +109,24 @@ export function runOf<Output>(
       (event) => shown.event(event),
     )
   const all = after(0)
-  return {
-    id: coordinator.runId,
-    events$: all.events$,
-    get state$() {
-      return all.state$
-    },
-    get text$() {
-      return all.text$
-    },
-    get textUpdates$() {
-      return all.textUpdates$
-    },
-    [Symbol.asyncIterator]: () => all[Symbol.asyncIterator](),
-    after(seq) {
-      requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
-      return after(seq)
-    },
-    get result() {
+  const fields = {
+    state$: () => all.state$,
+    text$: () => all.text$,
+    textUpdates$: () => all.textUpdates$,
+    result() {
       // What a run of this agent answers, its schema has made.
       const result = coordinator.result as Promise<RunResult<Output>>
       shown.resultOf(result)
       return agent === undefined ? result : result.then((stopped) => requireRunOf(agent, stopped))
+    },
+  }
+  const handle: Omit<Run<Output>, keyof typeof fields> = {
+    id: coordinator.runId,
+    events$: all.events$,
+    [Symbol.asyncIterator]: () => all[Symbol.asyncIterator](),
+    after(seq) {
+      requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
+      return after(seq)
     },
     async approve(call, decision) {
       const fault = decisionFault('approve', call, decision)
@@ -166,4 +163,12 @@ export function runOf<Output>(
     },
     cancel: (reason) => coordinator.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
   }
+  return withLateFields(handle, fields) as Run<Output>
 }
+
+const withLateFields = lateFields<Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'result'>>([
+  'state$',
+  'text$',
+  'textUpdates$',
+  'result',
+])

@@ -1,7 +1,7 @@
 import { readCallInput } from '../../shared/reply/call-input.ts'
 import type { Json, ModelSignal } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
+import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { isMissingEnd, providerErrorOf } from '../client/failure.ts'
 import { asJson, asJsonObject, type WirePart } from '../client/wire.ts'
 import { type AiSdkWarning, warningOf, type WireWarning } from '../options/warning.ts'
@@ -54,13 +54,7 @@ export function startReply(given: ReplyContext): Reply {
 
 /** The reply as the call reads it. Only the part that finishes it ends it. */
 export function replyReader(context: ReplyContext): ReplyReader<WirePart> {
-  const reply = startReply(context)
-  return {
-    read: (part) => readPart(reply, part),
-    get finished() {
-      return reply.finished
-    },
-  }
+  return new RememberingReader(startReply(context), readPart)
 }
 
 /**

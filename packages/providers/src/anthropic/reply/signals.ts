@@ -8,7 +8,7 @@ import {
 import { failureText } from '../../shared/failure/failure-text.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
+import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { failureInStream } from '../client/failure.ts'
 import type { WireBlock, WireEvent, WireMessage } from '../client/wire.ts'
 import {
@@ -65,13 +65,7 @@ export function startReply(names: ToolNames): Reply {
 
 /** The reply as the call reads it. Only the terminal event ends it. */
 export function replyReader(names: ToolNames): ReplyReader {
-  const reply = startReply(names)
-  return {
-    read: (event) => readEvent(reply, event as WireEvent),
-    get finished() {
-      return reply.finished
-    },
-  }
+  return new RememberingReader(startReply(names), (reply, event) => readEvent(reply, event as WireEvent))
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
 import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
+import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { cutPrompt, wordlessReply } from '../client/failure.ts'
 import type { WireLine, WireRequest } from '../client/wire.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
@@ -31,13 +31,7 @@ export function startReply(names: ToolNames, body: WireRequest): Reply {
 
 /** The reply as the call reads it. Only the last line ends it. */
 export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<WireLine> {
-  const reply = startReply(names, body)
-  return {
-    read: (line) => readLine(reply, line),
-    get finished() {
-      return reply.finished
-    },
-  }
+  return new RememberingReader(startReply(names, body), readLine)
 }
 
 /**

@@ -4,7 +4,7 @@ import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
-import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
+import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
   opaqueOf,
@@ -64,14 +64,8 @@ function startReply(context: ReplyContext): Reply {
  */
 export function replyReader(context: ReplyContext): ReplyReader {
   const reply = startReply(context)
-  return {
-    read: (event) => readChunk(reply, event as WireChunk),
-    end: (ending) => finish(reply, ending),
-    finished: false,
-    get failure() {
-      return reply.failure
-    },
-  }
+  const reader = new RememberingReader(reply, (_, event) => readChunk(reply, event as WireChunk))
+  return Object.assign(reader, { end: (ending: StreamEnding) => finish(reply, ending) })
 }
 
 /**

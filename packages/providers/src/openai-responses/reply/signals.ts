@@ -1,7 +1,7 @@
 import type { JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
-import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
+import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { WireEvent, WireResponse } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { fail, finish } from './ending.ts'
@@ -19,16 +19,7 @@ import {
 
 /** The reply as the call reads it. Nothing but a terminal event ends it. */
 export function replyReader(context: ReplyContext): ReplyReader {
-  const reply = startReply(context)
-  return {
-    read: (event) => readEvent(reply, event as WireEvent),
-    get finished() {
-      return reply.finished
-    },
-    get failure() {
-      return reply.failure
-    },
-  }
+  return new RememberingReader(startReply(context), (reply, event) => readEvent(reply, event as WireEvent))
 }
 
 /**

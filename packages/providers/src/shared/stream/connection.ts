@@ -1,6 +1,6 @@
 import type { ResponseFacts } from './observed-response.ts'
 import type { SilenceWatch } from './silence-watch.ts'
-import { type StreamTail, streamTail } from './stream-tail.ts'
+import { StreamTail } from './stream-tail.ts'
 
 /** A timer cannot wait longer. */
 export const longestTimerMs: number = 2 ** 31 - 1
@@ -26,5 +26,5 @@ export interface Connection {
 
 /** A connection that nothing is known of yet. */
 export function newConnection(watch: SilenceWatch): Connection {
-  return { abort: new AbortController(), watch, facts: {}, tail: streamTail(), observed: false }
+  return { abort: new AbortController(), watch, facts: {}, tail: new StreamTail(), observed: false }
 }

@@ -17,3 +17,35 @@ export interface ReplyReader<Event = unknown> {
   /** Set where the reply says that it failed. */
   readonly failure?: ProviderError | undefined
 }
+
+/** What a reader asks of what it remembers of a reply. */
+interface ReadReply {
+  readonly finished?: boolean
+  readonly failure?: ProviderError | undefined
+}
+
+/**
+ * Reads a reply into the state that remembers it. A class, since V8 would keep a hidden class of its own for each object literal with
+ * a getter, and with it the whole reply, until the next full collection.
+ */
+export class RememberingReader<Reply extends ReadReply, Event = unknown> implements ReplyReader<Event> {
+  readonly #reply: Reply
+  readonly #read: (reply: Reply, event: Event) => Iterable<ModelSignal>
+
+  constructor(reply: Reply, read: (reply: Reply, event: Event) => Iterable<ModelSignal>) {
+    this.#reply = reply
+    this.#read = read
+  }
+
+  read(event: Event): Iterable<ModelSignal> {
+    return this.#read(this.#reply, event)
+  }
+
+  get finished(): boolean {
+    return this.#reply.finished ?? false
+  }
+
+  get failure(): ProviderError | undefined {
+    return this.#reply.failure
+  }
+}
