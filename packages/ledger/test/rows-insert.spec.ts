@@ -23,24 +23,28 @@ it.each<readonly [number, readonly number[]]>([
   [0, []],
   [1, [1]],
   [3, [3]],
-  [16, [16]],
-  [17, [16, 1]],
+  [4, [4]],
+  [5, [4, 1]],
+  [15, [8, 4, 3]],
   [48, [32, 16]],
-  [63, [32, 16, 15]],
+  [63, [32, 16, 8, 4, 3]],
   [64, [64]],
-  [213, [64, 64, 64, 16, 5]],
-])('%d rows are inserted in order, by statements of 64, 32, or up to 16 of them', (count, expected) => {
-  const database = new BetterSqlite3(':memory:')
-  onTestFinished(() => void database.close())
-  database.exec('create table pair (place integer primary key, one text, other text)')
-  const { connection, statements, prepared } = counting(database)
-  const pairs = new RowsInsert(connection, 'pair', ['one', 'other'])
-  const rows = Array.from({ length: count }, (_row, index) => [`one ${index}`, `other ${index}`])
-  pairs.run(rows.flat())
-  expect(statements).toEqual(expected)
-  expect(database.prepare('select one, other from pair order by place').raw().all()).toEqual(rows)
-  const before = prepared()
-  expect(before).toBe(new Set(expected).size)
-  pairs.run(rows.flat())
-  expect(prepared()).toBe(before)
-})
+  [213, [64, 64, 64, 16, 4, 1]],
+])(
+  '%d rows are inserted in order, by statements of up to 4 of them, or of a power of two up to 64',
+  (count, expected) => {
+    const database = new BetterSqlite3(':memory:')
+    onTestFinished(() => void database.close())
+    database.exec('create table pair (place integer primary key, one text, other text)')
+    const { connection, statements, prepared } = counting(database)
+    const pairs = new RowsInsert(connection, 'pair', ['one', 'other'])
+    const rows = Array.from({ length: count }, (_row, index) => [`one ${index}`, `other ${index}`])
+    pairs.run(rows.flat())
+    expect(statements).toEqual(expected)
+    expect(database.prepare('select one, other from pair order by place').raw().all()).toEqual(rows)
+    const before = prepared()
+    expect(before).toBe(new Set(expected).size)
+    pairs.run(rows.flat())
+    expect(prepared()).toBe(before)
+  },
+)

@@ -13,9 +13,11 @@ export function newSalt(): Uint8Array {
     randomFillSync(pool)
     next = 0
   }
-  const salt = Buffer.from(pool.subarray(next, next + saltBytes))
-  // What the pool still held could confirm a guess after the salt itself was removed.
-  pool.fill(0, next, next + saltBytes)
-  next += saltBytes
+  const salt = new Uint8Array(saltBytes)
+  for (let index = 0; index < saltBytes; index++, next++) {
+    salt[index] = pool[next] as number
+    // What the pool still held could confirm a guess after the salt itself was removed.
+    pool[next] = 0
+  }
   return salt
 }

@@ -36,5 +36,5 @@ export function withSegments(
   return severalBody(
     forged.map(({ head }) => head),
     forged.map(({ text }) => text),
-  ).bytes
+  )
 }

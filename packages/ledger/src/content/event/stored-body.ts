@@ -32,8 +32,6 @@ export interface StoredBody extends Elsewhere {
 /** What an event says, before it is laid into a row: text, unless it is sealed. */
 export interface WrittenBody extends Elsewhere {
   readonly written: string | Uint8Array
-  /** The bytes that it takes in a row of its own. */
-  readonly length: number
 }
 
 /** What a store keeps of an event beside its body. */
@@ -96,8 +94,7 @@ function written(
   sealer: Sealer | undefined,
 ): WrittenBody {
   const body = sealer ? sealed(events, Buffer.from(plain), sealer) : plain
-  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-  return { written: body, length, contents, history }
+  return { written: body, contents, history }
 }
 
 function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): WrittenBody {

@@ -6,12 +6,10 @@ import { factNumberOf, shortCallId } from '../../record/several/fact-number.ts'
 import { severalBody, type SegmentHead } from '../../record/several/several-form.ts'
 import type { StoredRow } from '../../record/stored-row.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
+import { fitsSegment, SegmentBytes } from './segment-bytes.ts'
 import { groupsOf, maxPackedMs } from './packed-deltas.ts'
 import { isSharedType } from './shared-types.ts'
 import { bytesOf, writtenBody, type StoredBody, type WrittenBody } from './stored-body.ts'
-
-/** What the segments of one row have at most, in bytes: a reader of one event reads them all. */
-const maxSegmentsBytes = 32 * 1024
 
 /** The events of a row, and all that a store keeps of what they say. */
 export type StorableRow = UnlinkedRow & StoredBody
@@ -35,16 +33,13 @@ interface Group {
 export function storableRows(events: readonly RuntimeEvent[], sealer?: Sealer): readonly StorableRow[] {
   const rows: Group[][] = []
   let row: Group[] = []
-  let bytes = 0
+  let bytes: SegmentBytes | undefined
   for (const grouped of groupsOf(events)) {
     const group = groupOf(grouped, sealer)
-    const { length } = group.body
-    if (bytes + length <= maxSegmentsBytes && isNextOf(row, group)) {
-      row.push(group)
-      bytes += length
-    } else {
+    if (bytes && isNextOf(row, group) && bytes.takes(group.body)) row.push(group)
+    else {
       row = [group]
-      bytes = length
+      bytes = new SegmentBytes(group.body)
       rows.push(row)
     }
   }
@@ -66,12 +61,13 @@ export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sea
   return row !== undefined && others.length === 0 && isStoredAs(stored, row)
 }
 
-function isShared(event: RuntimeEvent, { length, contents, history }: WrittenBody): boolean {
+function isShared(event: RuntimeEvent, body: WrittenBody): boolean {
+  const { contents, history } = body
   return (
     isSharedType(event.type) &&
     contents.length === 0 &&
     history === undefined &&
-    length <= maxSegmentsBytes &&
+    fitsSegment(body) &&
     isFoundByTurn(event) &&
     (factNumberOf(event) !== undefined || onceKeyOf(event) === undefined)
   )
@@ -103,7 +99,7 @@ function rowOf(groups: readonly Group[], sealer: Sealer | undefined): StorableRo
   const lastAt = events.at(-1)?.at ?? 0
   const heads = groups.map((group) => headOf(group, lastAt))
   const segments = groups.map(({ body }) => segmentOf(body))
-  return { events, ...severalBody(heads, segments, sealer?.id), contents: [] }
+  return { events, bytes: severalBody(heads, segments, sealer?.id), isSeveral: true, contents: [] }
 }
 
 /** A sealed body is bytes, and a text within the row. */

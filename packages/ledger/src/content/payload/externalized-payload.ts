@@ -19,10 +19,20 @@ export interface ExternalizedPayload {
   readonly large: readonly LargeText[]
 }
 
-/** Takes the large texts out of a body and leaves an empty text in place of each. */
+/** Takes the large texts out of a body and leaves an empty text in place of each. The body itself where it has none. */
 export function externalizedPayload(body: JsonObject): ExternalizedPayload {
   const large: LargeText[] = []
+  if (!mayHoldLarge(body)) return { body, large }
   return { body: externalized(body, [], large) as JsonObject, large }
+}
+
+/** Whether any text may be large, as far as its length tells: a code unit is at most three bytes of UTF-8. */
+function mayHoldLarge(value: Json): boolean {
+  if (typeof value === 'string') return 3 * value.length >= largeBytesMin
+  if (typeof value !== 'object' || value === null) return false
+  if (Array.isArray(value)) return value.some(mayHoldLarge)
+  for (const key of Object.keys(value)) if (mayHoldLarge((value as JsonObject)[key] as Json)) return true
+  return false
 }
 
 function externalized(value: Json, path: Path, large: LargeText[]): Json {

@@ -80,7 +80,7 @@ function linesCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined
 }
 
 /** The same of lines that are known already. */
-export function commitmentOfLines(salt: Uint8Array, lines: SegmentLines): Uint8Array {
+function commitmentOfLines(salt: Uint8Array, lines: SegmentLines): Uint8Array {
   const { heads, segments } = lines
   const commitment = Buffer.allocUnsafe(heads.length + digestBytes * segments.length)
   commitment.set(heads, 0)

@@ -54,30 +54,15 @@ const wholeTailBytes: Uint8Array = Buffer.from(wholeTail)
 const hexSalt = /^[0-9a-f]{32}$/
 const hexCommitment = /^[0-9a-f]{64}$/
 
-/** The bytes of a row's segments, and the lines in them. */
-export interface SeveralBody {
-  readonly bytes: Uint8Array
-  readonly lines: SegmentLines
-}
-
 /** Lays segments, each of them JSON without a line break, into one body. `keyId` names the key that they are sealed with. */
 export function severalBody(
   heads: readonly SegmentHead[],
   segments: readonly string[],
   keyId?: string,
-): SeveralBody {
+): Uint8Array {
   const key = keyId === undefined ? '' : `"key":${JSON.stringify(keyId)},`
   const head = `{${key}"heads":${JSON.stringify(heads.map(writtenHead))},"segments":[`
-  const bytes = Buffer.from(`${head}\n${segments.join(',\n')}\n${wholeTail}`)
-  const headEnd = Buffer.byteLength(head)
-  let start = headEnd + 1
-  const lines = segments.map((segment) => {
-    const end = start + Buffer.byteLength(segment)
-    const line = bytes.subarray(start, end)
-    start = end + 2
-    return line
-  })
-  return { bytes, lines: { heads: bytes.subarray(0, headEnd), segments: lines } }
+  return Buffer.from(`${head}\n${segments.join(',\n')}\n${wholeTail}`)
 }
 
 /** Most heads say a type, and perhaps a call: they are written as one text. */

@@ -52,8 +52,11 @@ export function prepareFor<Input extends object>(
 /** As many rows go into one statement as there are left, but no more than this. */
 const maxRowsPerStatement = 64
 
-/** Where more rows are left than this, the statement takes a power of two of them, so that few are prepared. */
-const maxRowsCounted = 16
+/**
+ * Where more rows are left than this, the statement takes a power of two of them, so that few are prepared: to prepare one takes
+ * as long as to run it for dozens of rows.
+ */
+const maxRowsCounted = 4
 
 /** Inserts any number of rows into a table with few statements, in their order. */
 export class RowsInsert {
