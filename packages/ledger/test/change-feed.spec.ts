@@ -16,6 +16,11 @@ function twoConnections(): readonly [Database, Database] {
   return connections
 }
 
+/** What a transaction of a connection finds: another number where another connection has committed. */
+function versionIn(database: Database): number {
+  return database.pragma('data_version', { simple: true }) as number
+}
+
 describe('a change feed', () => {
   it('looks for what others wrote only while it has a subscriber', () => {
     vi.useFakeTimers()
@@ -52,7 +57,7 @@ describe('a change feed', () => {
     subscriptions.forEach((subscription) => subscription.unsubscribe())
   })
 
-  it('looks at once where this ledger has appended, and waits for the next look where it wrote to an inbox', () => {
+  it('hints at once at what an append of this ledger found, and waits for the next look where it wrote to an inbox', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const [mine, theirs] = twoConnections()
@@ -63,6 +68,10 @@ describe('a change feed', () => {
     feed.notify(run, true)
     expect(received).toBe(0)
     feed.notify(run, false)
+    expect(received).toBe(0)
+    feed.found(versionIn(mine))
+    expect(received).toBe(1)
+    feed.found(versionIn(mine))
     expect(received).toBe(1)
     vi.advanceTimersByTime(intervalMs)
     expect(received).toBe(1)
@@ -75,6 +84,7 @@ describe('a change feed', () => {
     const looks = vi.spyOn(mine, 'prepare')
     onTestFinished(() => looks.mockRestore())
     feed.notify(run, false)
+    feed.found(1)
     expect(looks).not.toHaveBeenCalled()
     feed.of(run).subscribe().unsubscribe()
     expect(looks).toHaveBeenCalledTimes(1)
@@ -109,15 +119,18 @@ describe('a change feed', () => {
     ]
     mine.exec('insert into t values (1)')
     feed.notify(run, false)
+    feed.found(versionIn(mine))
     expect([all, inbox]).toEqual([1, 0])
     theirs.exec('insert into t values (2)')
     feed.notify(run, false)
+    feed.found(versionIn(mine))
     expect([all, inbox]).toEqual([3, 1])
     feed.notify(run)
     expect([all, inbox]).toEqual([4, 2])
     subscriptions.forEach((subscription) => subscription.unsubscribe())
     theirs.exec('insert into t values (3)')
     feed.notify(run, false)
+    feed.found(versionIn(mine))
     expect([all, inbox]).toEqual([4, 2])
   })
 

@@ -17,7 +17,8 @@ import { effort } from '../../../scripts/testing/effort.ts'
 
 /**
  * What one turn costs in SQLite, on any machine: 20 deltas of five characters, one tool call and its result. A change that
- * makes a turn cheaper, or dearer, changes a number here. The statement that reads `sqlite_sequence` reads the row of the run.
+ * makes a turn cheaper, or dearer, changes a number here. Where each append begins, `pragma data_version` tells whether other
+ * connections have changed what this one knows of the run.
  */
 const costs = {
   /** The model is faster than the disk: all its signals arrive before the ledger writes again. */
@@ -30,7 +31,7 @@ const costs = {
     'insert event': 2,
     'insert fact': 2,
     'insert payload': 2,
-    'select sqlite_sequence': 2,
+    'pragma data_version': 2,
     'update run': 2,
   },
   /** The model is slower than the disk, and no delta waits for others: the ledger is at rest before the next signal arrives. */
@@ -45,8 +46,8 @@ const costs = {
     'insert event': 26,
     'insert fact': 2,
     'insert payload': 26,
+    'pragma data_version': 26,
     'pragma synchronous': 2,
-    'select sqlite_sequence': 26,
     'select total_changes()': 2,
     'update run': 26,
   },

@@ -49,7 +49,34 @@ describe('works in one transaction', () => {
     const outcomes = transactions.transactAll('barrier', [add(1), failing(ending, full), add(3)])
     expect(outcomes.map(({ done }) => done)).toEqual([true, false, true])
     expect(outcomes[1]).toEqual({ done: false, error: full })
-    expect([numbers(), tries]).toEqual([[1, 3], 1])
+    // Once with the others, and once in a savepoint of its own.
+    expect([numbers(), tries]).toEqual([[1, 3], 2])
+  })
+
+  it('are each done once where none fails, and again where another one has failed', () => {
+    const { transactions, add, numbers } = opened()
+    let times = 0
+    const counted = (n: number) => (): string => {
+      times++
+      return add(n)()
+    }
+    transactions.transactAll('barrier', [counted(1), counted(2)])
+    expect([numbers(), times]).toEqual([[1, 2], 2])
+    transactions.transactAll('barrier', [counted(3), failing(add(4)), counted(5)])
+    expect([numbers(), times]).toEqual([[1, 2, 3, 5], 5])
+  })
+
+  it('are not done again where the commit itself fails', () => {
+    const { transactions, add, numbers, database } = opened()
+    database.exec('create table held (n integer references numbers (n) deferrable initially deferred)')
+    database.exec('create unique index numbers_n on numbers (n)')
+    let times = 0
+    const stray = (): void => {
+      times++
+      database.exec('insert into held values (9)')
+    }
+    expect(() => transactions.transactAll('barrier', [add(1), stray])).toThrow('FOREIGN KEY')
+    expect([numbers(), times]).toEqual([[], 1])
   })
 
   it('are not done where the hook before them throws', () => {

@@ -24,8 +24,14 @@ export class ChangeFeed {
   /** To be called for what this ledger wrote; `isInbox` says whether the inbox of the run may have changed. */
   notify(runId: RunId, isInbox: boolean = true): void {
     this.#hints.notify(runId, isInbox)
-    // A writer that appends is hinted at what others have put into its inbox without a wait for the next poll.
-    if (!isInbox && this.#listeners > 0 && this.#database.open) this.#poll()
+  }
+
+  /**
+   * To be called for each append, with the version of the data that it found: a writer that appends is hinted at what others
+   * have put into its inbox without a wait for the next poll.
+   */
+  found(version: number | undefined): void {
+    if (this.#listeners > 0) this.#compare(version)
   }
 
   /** Hints about a run, or about any where none is named; with `inbox`, only about inboxes as far as that is known. */
@@ -60,7 +66,10 @@ export class ChangeFeed {
   }
 
   #poll(): void {
-    const version = this.#version()
+    this.#compare(this.#version())
+  }
+
+  #compare(version: number | undefined): void {
     if (version === this.#seenVersion) return
     this.#seenVersion = version
     this.#hints.notifyAll()
@@ -72,7 +81,6 @@ export class ChangeFeed {
    */
   #version(): number | undefined {
     try {
-      // Prepared once: it is read after each append.
       this.#dataVersion ??= this.#database.prepare<[], number>('pragma data_version').pluck()
       return this.#dataVersion.get()
     } catch {

@@ -72,6 +72,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       })
       if (events.at(-1)?.type === 'run_finished') writer?.release(runId)
       feed.notify(runId, takesEntries(appendOptions))
+      feed.found(access.dataVersion)
       return head
     },
     async acquire(runId) {

@@ -29,8 +29,12 @@ export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => 
   }
 }
 
-function removeNow({ transactions, removals: store }: SqliteStore, removals: readonly Removal[]): number {
+function removeNow(
+  { transactions, removals: store, known }: SqliteStore,
+  removals: readonly Removal[],
+): number {
   const removed = transactions.transact('barrier', () => store.remove(removals))
+  known.forgetAll()
   store.settle()
   return removed
 }

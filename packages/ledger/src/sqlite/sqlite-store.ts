@@ -17,6 +17,7 @@ import { append, type SealedOptions } from './write/append.ts'
 import { auditQueries, type AuditQueries } from './rows/audit-queries.ts'
 import { Transactions, type AroundCommits } from './write/transactions.ts'
 import { GroupCommit } from './write/group-commit.ts'
+import { KnownHeads } from './write/known-heads.ts'
 import { SqliteLeases } from './write/leases.ts'
 import { ProjectionStatements } from './write/projection-statements.ts'
 import { listRuns } from './rows/list-runs.ts'
@@ -34,6 +35,7 @@ export class SqliteStore {
   readonly transactions: Transactions
   readonly group: GroupCommit
   readonly reads: ReadQueries
+  readonly known: KnownHeads = new KnownHeads()
   readonly #database: Database
   readonly #tables: Kysely<LedgerTables>
   #writes: WriteQueries | undefined
@@ -46,7 +48,7 @@ export class SqliteStore {
   constructor(database: Database, tables: Kysely<LedgerTables>, around?: AroundCommits) {
     this.#database = database
     this.#tables = tables
-    this.transactions = new Transactions(database, around)
+    this.transactions = new Transactions(database, around, this.known)
     this.group = new GroupCommit(this.transactions)
     this.reads = readQueries(database, tables)
   }

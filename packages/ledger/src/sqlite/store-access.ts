@@ -18,6 +18,8 @@ import type { LedgerTables } from './schema/tables.ts'
 export class StoreAccess {
   readonly #opened: OpenedDatabase
   readonly #store: Promise<SqliteStore>
+  /** The store, once it is open: to await it for each use would cost an append as much as a statement. */
+  #ready: SqliteStore | undefined
   readonly #readOnly: boolean
   readonly #decoding: DecodingSource
   /** What runs begin with. */
@@ -50,13 +52,16 @@ export class StoreAccess {
       admit: (durability) => void requireSameFor(durability, files),
       committed: (durability) => this.#log.committed(requireSameFor(durability, files)),
     })
-    // Every use of the ledger gets the error; there may be no use.
-    this.#store.catch(() => undefined)
+    this.#store.then(
+      (store) => (this.#ready = store),
+      // Every use of the ledger gets the error; there may be no use.
+      () => undefined,
+    )
   }
 
   async read<T>(work: (store: SqliteStore) => T): Promise<T> {
     this.requireOpen()
-    const store = await this.#store
+    const store = this.#ready ?? (await this.#store)
     if (store.group.turn) await store.group.turn
     this.requireOpen()
     return this.#speaking(() => work(store))
@@ -64,7 +69,7 @@ export class StoreAccess {
 
   async write<T>(work: (store: SqliteStore) => T | Promise<T>): Promise<T> {
     this.requireOpen()
-    const store = await this.#store
+    const store = this.#ready ?? (await this.#store)
     this.requireOpen()
     if (this.#readOnly) throw refusedReadOnly(this.#opened.path)
     try {
@@ -72,6 +77,11 @@ export class StoreAccess {
     } catch (error) {
       throw ledgerFailure(error, this.#opened.path)
     }
+  }
+
+  /** The version of the data that the last transaction began with. */
+  get dataVersion(): number | undefined {
+    return this.#ready?.transactions.version
   }
 
   /** Rows of events, each with what it needs to be read. */

@@ -54,15 +54,16 @@ export function countStatements(tally: Tally): void {
   database.close()
   /** Databases whose commits are not synced: that of the ledger, from time to time, and that of its writer's lock. */
   const unsynced = new Set<unknown>()
-  const count = (source: string, of: unknown): void => {
+  const count = (source: string, of: Pick<BetterSqlite3.Database, 'inTransaction'>): void => {
     const kind = kindOf(source)
     const isSynced = !unsynced.has(of)
     if (kind === 'pragma synchronous') {
       if (source.endsWith('= full')) unsynced.delete(of)
       else unsynced.add(of)
     }
-    // Other pragmas are read by timers of the wall clock, which look for other processes.
-    if (kind !== 'pragma') tally.add(kind === 'commit' ? `commit, ${isSynced ? 'synced' : 'unsynced'}` : kind)
+    // Outside of transactions, timers of the wall clock read pragmas, which look for other processes.
+    if (!kind.startsWith('pragma') || kind === 'pragma synchronous' || of.inTransaction)
+      tally.add(kind === 'commit' ? `commit, ${isSynced ? 'synced' : 'unsynced'}` : kind)
   }
   for (const method of ['run', 'get', 'all', 'iterate'] as const) {
     const original = prototype[method] as (this: Statement, ...values: unknown[]) => unknown
@@ -82,7 +83,7 @@ export function countStatements(tally: Tally): void {
 function kindOf(source: string): string {
   const text = source.trim().toLowerCase().replaceAll('"', '')
   const [verb = ''] = text.split(/\s/, 1)
-  if (verb === 'pragma') return text.startsWith('pragma synchronous =') ? 'pragma synchronous' : verb
+  if (verb === 'pragma') return text.startsWith('pragma synchronous =') ? 'pragma synchronous' : text
   if (text === 'select total_changes()') return text
   const table = /\b(?:from|into|update) (\w+)/.exec(text)?.[1]
   return table === undefined ? verb : `${verb} ${table}`

@@ -55,7 +55,7 @@ export class WriterLock {
     const isNew = !this.has(runId)
     this.register(runId, epoch)
     try {
-      await this.#lock.take(this.#patienceMs)
+      if (!this.#lock.isHeld) await this.#lock.take(this.#patienceMs)
       return await write()
     } catch (error) {
       if (isNew) this.release(runId, epoch)
@@ -90,6 +90,10 @@ class ProcessLock {
   constructor(path: string) {
     this.#path = path
     this.#file = new WriterFile(path)
+  }
+
+  get isHeld(): boolean {
+    return this.#isHeld
   }
 
   isDriven(runId: string): boolean | undefined {

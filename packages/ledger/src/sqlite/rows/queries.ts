@@ -24,7 +24,7 @@ export interface InboxQueries {
 export type MovedHead = Pick<RunTable, 'run_id' | 'head_seq' | 'head_hash' | 'epoch' | 'seal'>
 
 /** The row of a run, and the last place that was given to an event. */
-export type RunAndLastPlace = Selectable<RunTable> & { readonly last_place: number | null }
+type RunAndLastPlace = Selectable<RunTable> & { readonly last_place: number | null }
 
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {

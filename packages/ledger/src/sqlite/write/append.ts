@@ -18,14 +18,14 @@ import { factNumberOf } from '../../record/several/fact-number.ts'
 import { severalType } from '../../record/several/several-form.ts'
 import { linkRows, type LinkedRow } from '../../record/linked-row.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
-import { sessionOf } from '../../record/run-record.ts'
 import { isRunId } from '../../record/stored-ids.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
 import { isStored, storableRows, type StorableRow } from '../../content/event/stored-rows.ts'
 import { eventRows } from '../rows/event-batch.ts'
 import type { Write } from './group-commit.ts'
-import type { MovedHead, ReadQueries, RunAndLastPlace, WriteQueries } from '../rows/queries.ts'
-import { soundRow } from '../rows/run-row.ts'
+import type { KnownHeads } from './known-heads.ts'
+import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
+import { cellOf, soundRow } from '../rows/run-row.ts'
 import type { SqliteRemovals } from './removals.ts'
 import { sqliteCode } from '../schema/sqlite-failure.ts'
 
@@ -34,6 +34,7 @@ export interface AppendStore {
   readonly writes: WriteQueries
   readonly reads: ReadQueries
   readonly removals: SqliteRemovals
+  readonly known: KnownHeads
 }
 
 /** Events to append, and the rows that they make. */
@@ -63,8 +64,9 @@ export function append(store: AppendStore, batch: Omit<Batch, 'rows'>, options: 
 function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
   const { durability, consumedInboxKeys: takes = [], sealer } = options
   const { runId, expected, events } = batch
-  const run = runToAppendTo(store.writes, runId)
-  const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
+  const found = foundRun(store, runId)
+  const { run } = found
+  const head = run ? { seq: run.headSeq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
   const isLostAcknowledgement = isAppendedAlready(store, batch, head, sealer)
@@ -79,14 +81,22 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   // In front of the events: a trigger of the file lets a run end only with its inbox read.
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
   requireReadInbox(store, runId, events)
-  if (events.length > 0) writeEvents(store, batch, run)
+  if (events.length > 0) writeEvents(store, batch, found)
   return after
 }
 
-/** The row of a run, where there is one, with the last place of the file. */
-function runToAppendTo(writes: WriteQueries, runId: RunId): RunAndLastPlace | undefined {
+/** The row of a run, where there is one, and the place of the last event of the file as far as it is known. */
+interface FoundRun {
+  readonly run?: RunCell
+  readonly lastPlace: number | undefined
+}
+
+function foundRun({ writes, known }: AppendStore, runId: RunId): FoundRun {
+  const run = known.get(runId)
+  if (run) return { run, lastPlace: known.lastPlace }
   const row = isRunId(runId) ? writes.runAndLastPlace.get({ runId }) : undefined
-  return row && soundRow(row)
+  if (row === undefined) return { lastPlace: known.lastPlace }
+  return { run: cellOf(runId, soundRow(row)), lastPlace: row.last_place ?? 0 }
 }
 
 function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly RuntimeEvent[]): void {
@@ -130,12 +140,12 @@ function isAppendedAlready(
 }
 
 function writeEvents(
-  { writes, removals }: AppendStore,
+  { writes, removals, known }: AppendStore,
   { runId, expected, events, rows }: Batch,
-  run: RunAndLastPlace | undefined,
+  { run, lastPlace }: FoundRun,
 ): void {
-  const linked = linkRows(run?.head_hash ?? genesisHash, rows)
-  const lastPos = (run ? run.last_place : writes.lastPlace.get({})?.seq) ?? 0
+  const linked = linkRows(run?.headHash ?? genesisHash, rows)
+  const lastPos = lastPlace ?? writes.lastPlace.get({})?.seq ?? 0
   const firstPos = lastPos + 1
   const places = placesAfter(lastPos, rows)
   const runPos = run?.pos ?? firstPos
@@ -147,9 +157,11 @@ function writeEvents(
     epoch: expected.epoch,
     headSeq: expected.expectedSeq + events.length,
     headHash: linked.at(-1)?.hash ?? genesisHash,
+    session: run ? run.session : sessionPlaceOf(events),
   }
-  if (run) writes.moveHead.run(headRow({ ...cell, session: sessionOf(run) }))
-  else insertRun(writes, { ...cell, session: sessionPlaceOf(events) })
+  if (run) writes.moveHead.run(headRow(cell))
+  else insertRun(writes, cell)
+  known.wrote(cell, lastPos + events.length)
 }
 
 /** The place of each row after a place: each event takes one, and a row has that of its last event. */

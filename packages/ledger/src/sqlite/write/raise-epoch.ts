@@ -5,12 +5,13 @@ import type { Write } from './group-commit.ts'
 import { cellOf, runRow } from '../rows/run-row.ts'
 
 /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
-export function acquire({ reads, writes }: AppendStore, runId: RunId): Write<Head> {
+export function acquire({ reads, writes, known }: AppendStore, runId: RunId): Write<Head> {
   const work = (): Head => {
     const run = runRow(reads, runId)
     if (run === undefined) throw new RunNotFoundError(runId)
     const cell = { ...cellOf(runId, run), epoch: run.epoch + 1 }
     writes.moveHead.run(headRow(cell))
+    known.forget(runId)
     return { seq: cell.headSeq, epoch: cell.epoch }
   }
   return { durability: 'barrier', events: 0, bytes: 0, work }

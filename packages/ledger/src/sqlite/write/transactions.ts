@@ -14,6 +14,14 @@ export interface AroundCommits {
 
 const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
 
+/** What is remembered of a database between transactions. */
+export interface Remembered {
+  /** Called when a transaction has begun; `version` is another one where another connection has committed meanwhile. */
+  begun(version: number): void
+  /** Called when a transaction, or a part of one, was undone. */
+  undone(): void
+}
+
 /** What one of several works in a transaction came to. */
 export type Outcome<T> =
   | { readonly done: true; readonly value: T }
@@ -33,12 +41,16 @@ export class Transactions {
   readonly #undo: Statement
   readonly #rowsWritten: Statement<[], number>
   readonly #around: AroundCommits
+  readonly #remembered: Remembered | undefined
+  readonly #dataVersion: Statement<[], number>
+  #version: number | undefined
   #durability: Durability = 'barrier'
   #hasUnsynced = false
 
-  constructor(database: Database, around: AroundCommits = nothingAround) {
+  constructor(database: Database, around: AroundCommits = nothingAround, remembered?: Remembered) {
     this.#database = database
     this.#around = around
+    this.#remembered = remembered
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
@@ -46,6 +58,12 @@ export class Transactions {
     this.#release = database.prepare('release work')
     this.#undo = database.prepare('rollback to work')
     this.#rowsWritten = database.prepare<[], number>('select total_changes()').pluck()
+    this.#dataVersion = database.prepare<[], number>('pragma data_version').pluck()
+  }
+
+  /** The version of the data that the last transaction began with: another one where another connection has committed. */
+  get version(): number | undefined {
+    return this.#version
   }
 
   /** Whether there may be lazy commits that no barrier has hardened yet. */
@@ -60,6 +78,7 @@ export class Transactions {
     this.#begin.run()
     let result: T
     try {
+      this.#remember()
       // A commit that writes nothing syncs nothing: a barrier that did not write leaves what is lazy as it was.
       const mayHarden = durability === 'barrier' && this.#hasUnsynced
       const before = mayHarden ? this.#rowsWritten.get() : undefined
@@ -70,6 +89,7 @@ export class Transactions {
       else if (hardens) this.#hasUnsynced = false
     } catch (error) {
       if (this.#database.inTransaction) this.#rollback.run()
+      this.#remembered?.undone()
       throw error
     }
     this.#around.committed(durability)
@@ -78,9 +98,32 @@ export class Transactions {
 
   /**
    * Runs works in one transaction, in their order. The writes of one that throws are undone, and the others are
-   * committed. Throws if the commit fails: then none is committed.
+   * committed. Throws if the commit fails: then none is committed. A work may be done more than once, and only what it did
+   * last stays.
    */
   transactAll<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] {
+    return this.#allOf(durability, works) ?? this.#eachOf(durability, works)
+  }
+
+  /** Nearly always none throws: then no work needs a savepoint, for which SQLite copies each page before it changes it. */
+  #allOf<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] | undefined {
+    let hasFailed = false
+    try {
+      return this.transact(durability, () => {
+        try {
+          return works.map((work): Outcome<T> => ({ done: true, value: work() }))
+        } catch (error) {
+          hasFailed = true
+          throw error
+        }
+      })
+    } catch (error) {
+      if (hasFailed) return undefined
+      throw error
+    }
+  }
+
+  #eachOf<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] {
     const fatal = new Map<number, Outcome<T>>()
     for (;;) {
       try {
@@ -108,8 +151,17 @@ export class Transactions {
     } catch (error) {
       if (!this.#database.inTransaction) throw new TransactionLost(index, error)
       this.#undo.run()
+      this.#remembered?.undone()
       return { done: false, error }
     }
+  }
+
+  /** The version is read where the file is locked already: to read it alone would take and give back a lock. */
+  #remember(): void {
+    if (this.#remembered === undefined) return
+    const version = this.#dataVersion.get() as number
+    this.#version = version
+    this.#remembered.begun(version)
   }
 
   /** SQLite ignores the setting within a transaction, so it is made before. */
