@@ -6,7 +6,7 @@ import { responseRequest } from '../facade/response-request.ts'
 import { runAgentInput } from '../protocols/ag-ui.ts'
 import { chatBody } from '../protocols/ui-messages.ts'
 import { forkBody, resumeBody, startBody } from '../runs/bodies.ts'
-import { commandKinds, commandNames, type CommandName } from '../runs/sent-commands.ts'
+import { commandKinds, commandNames, type CommandName } from '../runs/command-kinds.ts'
 
 /** The body of a request: its name, its check, and an example that passes it. */
 interface DescribedBody {

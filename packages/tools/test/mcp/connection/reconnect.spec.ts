@@ -219,6 +219,34 @@ describe('a server at a URL', () => {
     await until(manager, 'reconnecting')
   })
 
+  it('given a call is under way, when its stream of events cannot be opened again, then the call gets its answer', async () => {
+    const reopens: (() => void)[] = []
+    const schedule = (ms: number, callback: () => void): (() => void) => {
+      if (ms === 1_000 || ms === 1_500) reopens.push(callback)
+      return () => {}
+    }
+    const called = Promise.withResolvers<() => void>()
+    const server = await scriptedServer({
+      GET: ({ times, response }) => {
+        if (times > 1) return void response.destroy()
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+        void called.promise.then(() => response.end())
+      },
+      'tools/call': ({ say }) => called.resolve(() => say({ result: { content: [] } })),
+    })
+    const manager = await connect({ own: { url: server.url, era: 'legacy' } }, { timers: { schedule } })
+    while (!server.asked.includes('GET')) await tick()
+    const call = manager.call('own', 'work', {})
+    const answer = await called.promise
+    while (server.asked.filter((method) => method === 'GET').length < 3) {
+      for (const reopen of reopens.splice(0)) reopen()
+      await tick()
+    }
+    answer()
+    expect(await call).toEqual([])
+    expect(manager.servers).toMatchObject([{ state: 'ready' }])
+  })
+
   it('given its stream of events ends, when it answers that it has none any more, then it is ready still', async () => {
     const reopens: (() => void)[] = []
     const schedule = (ms: number, callback: () => void): (() => void) => {

@@ -8,13 +8,13 @@ export interface Sender {
   readonly newId: () => string
 }
 
-/** A command as its sender completes it. */
-type SentCommand = (sender: Sender) => OutsideCommand
+/** A command that was read from a body, as its sender completes it. */
+type ReadCommand = (sender: Sender) => OutsideCommand
 
 /** A command that a caller sends: the check of its body, and the body as a command of a sender. */
 interface CommandKind {
   readonly body: z.ZodType
-  readonly read: z.ZodType<SentCommand>
+  readonly read: z.ZodType<ReadCommand>
 }
 
 function kindOf<Body>(
@@ -22,7 +22,7 @@ function kindOf<Body>(
   commandOf: (body: Body, sender: Sender) => OutsideCommand,
 ): CommandKind {
   const read = body.transform(
-    (given): SentCommand =>
+    (given): ReadCommand =>
       (sender) =>
         commandOf(given, sender),
   )
