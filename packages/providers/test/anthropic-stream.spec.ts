@@ -204,7 +204,7 @@ describe('silence', () => {
     const client = new Anthropic({
       apiKey: 'k',
       baseURL: server.url,
-      middleware: [async (asked, next) => observedResponse(await next(asked), () => passed())],
+      middleware: [async (asked, next) => observedResponse(await next(asked), { onBytes: () => passed() })],
     })
     const piece = () => new Promise<void>((resolve) => (passed = resolve))
     const first = piece()

@@ -9,6 +9,7 @@ import { forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
 import { type AnthropicCallOptions, type AnthropicMiddleware, officialClient } from './client/client.ts'
 import { failures, providerErrorOf } from './client/failure.ts'
+import { DeltaPacker } from './client/packed-deltas.ts'
 import { sdk } from './client/sdk.ts'
 import { api, provider, type WireThinking } from './client/wire.ts'
 import { takesSampling } from './options/api-version.ts'
@@ -74,7 +75,11 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
                   idleTimeoutMs: options.idleTimeoutMs,
                   connect: async (connection) => {
                     const { body, names, betas } = render(request, { now: context.clock.now(), warn })
-                    const asked = client.messages.create(body, callOptions(options, betas, connection))
+                    const packer = options.client === undefined ? new DeltaPacker() : undefined
+                    const asked = client.messages.create(
+                      body,
+                      callOptions(options, betas, connection, packer),
+                    )
                     return { events: await asked, reader: replyReader(names) }
                   },
                 }),
@@ -95,6 +100,7 @@ function callOptions(
   options: AnthropicOptions,
   betas: readonly string[],
   connection: Connection,
+  packer: DeltaPacker | undefined,
 ): AnthropicCallOptions {
   const observe: AnthropicMiddleware = async (request, next) => {
     const response = await next(request)
@@ -102,7 +108,11 @@ function callOptions(
     // Bedrock has a name of its own for it.
     connection.facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
     connection.facts.contentType = headers.get('content-type') ?? undefined
-    const observed = observedResponse(response, () => connection.watch.signOfLife())
+    const observed = observedResponse(response, {
+      onBytes: () => connection.watch.signOfLife(),
+      // A client of the user's own may have middleware, which is to see what the vendor sent.
+      ...(packer && { changed: (bytes) => packer.pack(bytes) }),
+    })
     connection.observed = observed !== response
     return observed
   }

@@ -75,14 +75,13 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   connection.observed = true
   const { tail } = connection
-  const observed = observedResponse(
-    response,
-    (bytes) => {
+  const observed = observedResponse(response, {
+    onBytes(bytes) {
       connection.watch.signOfLife()
       tail.saw(bytes)
     },
-    () => tail.ended(),
-  )
+    onEnd: () => tail.ended(),
+  })
   return Stream.fromSSEResponse(observed, connection.abort, call.client as StreamClient)
 }
 
