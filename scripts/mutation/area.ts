@@ -48,11 +48,12 @@ export const areas: readonly Area[] = [
 ]
 
 /** Sources that run in a process of their own, which reads them from disk: no test would see a fault in them. */
-const inOwnProcess: ReadonlySet<string> = new Set(
-  ['cells', 'run-statement', 'sqlite', 'statement-kind', 'statement-process', 'tables-text'].map(
+const inOwnProcess: ReadonlySet<string> = new Set([
+  ...['cells', 'run-statement', 'sqlite', 'statement-kind', 'statement-process', 'tables-text'].map(
     (name) => `packages/tools/src/built-in/sql-query/sqlite/${name}.ts`,
   ),
-)
+  'packages/cli/src/main.ts',
+])
 
 /** Sources that only tests on Postgres reach, which do not run for a mutant. */
 const onPostgresAlone: ReadonlySet<string> = new Set(
