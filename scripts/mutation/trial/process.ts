@@ -13,6 +13,8 @@ const send = (report: Report): void => void process.send?.(report)
 let trial: Trial = { tests: [] }
 let isLoaded = false
 let failure: Extract<Outcome, { readonly kind: 'failed' }> | undefined
+/** Whether vitest has ended the run before all tests had, as it does where one has failed. */
+let isInterrupted = false
 
 class InGivenOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -49,7 +51,8 @@ const reporter: Reporter = {
       send({ kind: 'took', test: module.moduleId, milliseconds: module.diagnostic().duration })
     }
   },
-  onTestRunEnd(modules, errors) {
+  onTestRunEnd(modules, errors, reason) {
+    isInterrupted ||= reason === 'interrupted'
     const [error] = errors
     const test = modules[0]?.moduleId ?? ''
     if (error) failure ??= { kind: 'failed', test, how: `outside of any test: ${firstLine(error.message)}` }
@@ -92,9 +95,21 @@ function vitestFor(isolate: boolean): Promise<Vitest> {
   return known
 }
 
+/** Vitest may end a run for a test that has failed, and lose the report of it: then nothing is known, and it runs again. */
 async function run(next: Trial): Promise<Outcome> {
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const outcome = await attempted(next)
+    if (outcome.kind !== 'passed' || !isInterrupted) return outcome
+  }
+  throw new Error(`The tests of a trial were interrupted ${maxAttempts} times, and none of them failed.`)
+}
+
+const maxAttempts = 5
+
+async function attempted(next: Trial): Promise<Outcome> {
   trial = next
   isLoaded = false
+  isInterrupted = false
   failure = undefined
   const isShared = (test: string): boolean => sharesProcess(relative(root, test))
   await runEach(trial.tests.filter(isShared), false)
