@@ -1,6 +1,9 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { viewLines } from '../src/verbs/transfer/export-formats.ts'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
 
@@ -47,6 +50,22 @@ describe('export in another format', () => {
     expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length)
     expect(spans[0]).toMatchObject({ kind: 3, startTimeUnixNano: expect.stringMatching(/^\d{19}$/) })
     expect(stdout).toContain('"service.name","value":{"stringValue":"tallystick"}')
+  })
+
+  it('prints five hundred spans in a request at most', async () => {
+    const [ledger, calls] = [memoryLedger(), 510]
+    const look = Array.from({ length: calls }, (_, n) => ({ name: 'look', input: { n } }))
+    const agent = defineAgent({
+      ...{ name: 'busy', instructions: 'Look.', tools: [testTool({ name: 'look' })] },
+      model: scriptedModel([{ toolCalls: look }, { text: 'Seen.' }]),
+      limits: { maxToolCalls: calls, maxToolCallsPerTurn: calls },
+    })
+    const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Look.').result
+    const requests = await Array.fromAsync(viewLines(ledger, 'otlp', { runId, withChildren: false }))
+    const counts = requests.map((request) => spansIn([json(request)]).length)
+    expect(counts).toEqual([500, expect.any(Number)])
+    expect(counts[1]).toBeGreaterThan(calls - 500)
+    expect(counts[1]).toBeLessThan(500)
   })
 
   it('names the service as the environment does', async () => {

@@ -88,6 +88,27 @@ describe('a transcript', () => {
   })
 })
 
+describe('a reply in the story of a run', () => {
+  it('has its text and its reasoning further in than its calls, and then what the model wrote instead', () => {
+    const call = { type: 'tool_call', toolCallId: callId, name: 'look', input: { at: 'tea' } }
+    const text = { type: 'text', text: 'Yes.\nTea.', citations: [{ url: 'https://a', title: 'A' }] }
+    const event = {
+      ...{ stopReason: 'tool_use', partial: true, parts: [{ type: 'reasoning', text: 'Hm.' }, text, call] },
+      written: [{ part: { type: 'text', text: 'Tea?' } }],
+    }
+    const at = { turn: 1, fromSeq: 7, toSeq: 7, at: 3_500, tookMs: 2_500 }
+    const view = { paint, state: {} as RunState, history: [], whole: false }
+    expect(storyText({ parts: [{ kind: 'reply', ...at, event } as never], calls: [] }, view)).toBe(
+      lines(
+        '<bold assistant> <dim (turn 1, event 7, 1970-01-01T00:00:03.500Z, took 2.5 s, tool_use, cut off)>',
+        ...['    <dim Hm.>', '    Yes.', '    Tea.', '    <cyan [1]> <dim A, https://a>'],
+        ...[`  <cyan ┌ request> look <dim ${callId}>`, '      {"at":"tea"}'],
+        ...['<dim     the model wrote: Tea?>', ''],
+      ),
+    )
+  })
+})
+
 describe('an attempt that failed', () => {
   const failed = (more: object): string => {
     const part = {

@@ -13,7 +13,7 @@ const send = (report: Report): void => void process.send?.(report)
 let trial: Trial = { tests: [] }
 let isLoaded = false
 let failure: Extract<Outcome, { readonly kind: 'failed' }> | undefined
-/** Whether vitest has ended the run before all tests had, as it does where one has failed. */
+/** Whether vitest has ended the run before the last test: it does so when one has failed. */
 let isInterrupted = false
 
 class InGivenOrder extends BaseSequencer {
