@@ -3,7 +3,6 @@ import { sampleRunId } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { agUiTable } from '../src/protocols/ag-ui-events.ts'
 import { approvalIdOf } from '../src/protocols/approval-id.ts'
-import type { RunWaits } from '../src/protocols/run-moves.ts'
 
 const runId = sampleRunId(1)
 
@@ -12,7 +11,7 @@ function interruptsOf(waits: object): unknown {
   const state = { runId } as unknown as RunState
   const [ended] = agUiTable({ threadId: 't1' }).run_waits({
     ...{ type: 'run_waits', state },
-    waits: { approvals: [], deferred: [], ...waits } as RunWaits,
+    waits: { approvals: [], deferred: [], ...waits },
   })
   expect(ended).toMatchObject({ type: 'RUN_FINISHED', threadId: 't1', runId, outcome: { type: 'interrupt' } })
   return (ended as { outcome: { interrupts: unknown } } | undefined)?.outcome.interrupts
