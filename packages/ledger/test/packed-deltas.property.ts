@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { decodedEvents } from '../src/content/event/decoded-events.ts'
-import { maxPackedMs } from '../src/content/event/packed-deltas.ts'
+import { groupsOf, maxPackedMs } from '../src/content/event/packed-deltas.ts'
 import { isStored, storableRows } from '../src/content/event/stored-rows.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { genesisHash } from '../src/record/chain.ts'
@@ -166,6 +167,48 @@ describe('the body of a row that holds several deltas', () => {
     expect(decodedEvents(withBody(body)).map(({ seq }) => seq)).toEqual([1, 2, 3])
     expect(() => decodedEvents({ ...withBody(body), type: 'cancel_requested' })).toThrow(
       'is damaged at seq 1',
+    )
+  })
+})
+
+describe('two neighbouring deltas', () => {
+  const changes = fc.dictionary(
+    fc.constantFrom(
+      'runId',
+      'epoch',
+      'v',
+      'turn',
+      'attempt',
+      'part',
+      'toolCallId',
+      'name',
+      'inboxKey',
+      'more',
+    ),
+    fc.oneof(fc.constant(undefined), fc.constantFrom<unknown>(1, 'x', 'absent')),
+    { maxKeys: 3 },
+  )
+  const changed = (event: object, by: Readonly<Record<string, unknown>>): object =>
+    Object.fromEntries(Object.entries({ ...event, ...by }).filter(([, value]) => value !== 'absent'))
+  const told = (event: object): unknown =>
+    Object.entries(event)
+      .filter(([name]) => name !== 'seq' && name !== 'text')
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+
+  it('are packed where all of their fields are the same, and nowhere else', () => {
+    const type = fc.constantFrom('assistant_text_delta' as const, 'tool_input_delta' as const)
+    fc.assert(
+      fc.property(type, changes, changes, fc.boolean(), (kind, before, after, isSame) => {
+        const [first, second] = stamped(runId, [facts[kind], facts[kind]])
+        const pair = [
+          changed(first as RuntimeEvent, before),
+          changed({ ...second, at: first?.at }, isSame ? before : after),
+        ]
+        const [left, right] = pair.map(told)
+        const isEqual = isDeepStrictEqual(left, right)
+        expect(groupsOf(pair as RuntimeEvent[])).toHaveLength(isEqual ? 1 : 2)
+      }),
+      { numRuns: tries(1_000) },
     )
   })
 })
