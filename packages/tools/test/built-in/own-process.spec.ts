@@ -105,18 +105,28 @@ describe('the process of a statement', () => {
     expect([error instanceof ToolError, child.kill.mock.calls.length, timers.count]).toEqual([true, 1, 0])
   })
 
-  it.each([
-    ['does not come up in time', [], maxStartMs],
-    ['does not finish in time', [running], request.timeoutMs],
-  ])('that %s is killed, and the statement ends when it is gone', async (_, events, delayMs) => {
+  it.each<[string, readonly (readonly [string, unknown?])[], number, object]>([
+    ['does not come up in time', [], maxStartMs, { kind: 'not_started', why: expect.any(String) as string }],
+    ['does not finish in time', [running], request.timeoutMs, { kind: 'timed_out' }],
+  ])('that %s is killed, and the statement ends when it is gone', async (_, events, delayMs, reply) => {
     const { after, child, timers } = started()
     await after(...events)
     expect(timers.count).toBe(1)
     await timers.fire(delayMs)
+    await after()
     expect(child.kill.mock.calls).toEqual([['SIGKILL']])
     expect(await after(answered)).toEqual([])
-    expect(await after(...gone)).toEqual([{ kind: 'timed_out' }])
+    expect(await after(...gone)).toEqual([reply])
     expect(timers.count).toBe(0)
+  })
+
+  it('that has answered while this one was busy is in time: its words are read before its limit ends it', async () => {
+    const { after, child, timers } = started()
+    await timers.fire(maxStartMs)
+    expect(await after(running)).toEqual([])
+    await timers.fire(request.timeoutMs)
+    expect(await after(answered)).toEqual([rows])
+    expect([child.kill.mock.calls, timers.count]).toEqual([[], 0])
   })
 
   it('is killed where the call is cancelled, and the statement ends with the reason when it is gone', async () => {

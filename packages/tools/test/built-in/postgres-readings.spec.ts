@@ -56,9 +56,9 @@ describe('the tool for Postgres', () => {
     })
   })
 
-  it('given a limit for statements, when its server hangs, then it has time to connect and to stop twice beside that', () => {
+  it('given a limit for statements, when its server hangs, then a call has time to wait for another one, each with time to connect and to stop', () => {
     const tool = sqlQuery({ connectionString: 'postgres://shop.example/a', timeoutMs: 700 })
-    expect(tool.timeoutMs).toBe(2 * 10_000 + 2 * 3_000 + 2 * 700)
+    expect(tool.timeoutMs).toBe(2 * (10_000 + 2 * 3_000 + 700))
   })
 })
 

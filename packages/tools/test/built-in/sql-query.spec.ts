@@ -28,7 +28,8 @@ async function answer(sql: string, parameters?: unknown, chosen: Tool = tool): P
 /** How a statement ends: in a process of its own in a thorough run, as the tool runs it, and in this one in a quick run. */
 const ending: (sql: string) => Promise<unknown> = effort({
   quick: async (sql: string): Promise<unknown> => {
-    const ended = runStatement({ path, sql, parameters: [], maxRows: 1, maxBytes: 500, timeoutMs: 1_000 })
+    const request = { path, sql, parameters: [], maxRows: 1, maxBytes: 500, timeoutMs: 1_000 }
+    const ended = runStatement(request, () => {})
     return ended.kind === 'failed' ? `failed: ${ended.message}` : ended
   },
   thorough: answer,

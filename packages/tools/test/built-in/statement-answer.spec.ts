@@ -40,6 +40,14 @@ describe('the answer to a statement', () => {
     })
   })
 
+  it('is an error that says that a statement did not run, and that the same call may succeed', () => {
+    expect(errorOf({ kind: 'not_started', why: 'it was late' })).toMatchObject({
+      ...{ name: 'ToolError', outcome: 'failed', retryable: true },
+      message:
+        'The statement did not run: it was late. The statement is not the cause: make the same call again, or continue without it.',
+    })
+  })
+
   it('is an error that names the memory of a statement that needed too much', () => {
     const error = errorOf({ kind: 'out_of_memory' })
     expect(error).toMatchObject({ name: 'ToolError', message: expect.stringContaining('too much memory') })

@@ -1,7 +1,7 @@
 import type { Agent, Headers, Response } from 'undici'
 import { boundedText } from '../../content/bounded-text.ts'
 import { ToolError } from '../../execution/tool-error.ts'
-import type { Timers } from '../timers.ts'
+import { scheduleLimit, type Timers } from '../timers.ts'
 import { decoded, isPage, isShown, pageType, readBytes, textWithin } from './body.ts'
 import { failureOf } from './failure.ts'
 import { guardedAgent } from './guarded-agent.ts'
@@ -51,9 +51,9 @@ const maxHeaderCharacters = 1_000
 const maxPageBytes = 2_000_000
 
 /**
- * Sends a request, follows redirects, and reads as much of the answer as may be shown. Throws `ToolError`, with the
- * outcome `timed_out` at its time limit; rejects with the signal's reason when that aborts. Every connection is closed
- * when it settles.
+ * Sends a request, follows redirects, and reads as much of the answer as may be shown. Throws `ToolError`, at its time limit
+ * with the outcome `timed_out` unless nothing was sent; rejects with the signal's reason when that aborts. Every connection
+ * is closed when it settles.
  */
 export async function exchange(
   request: HttpRequest,
@@ -62,11 +62,15 @@ export async function exchange(
 ): Promise<HttpAnswer> {
   let agent: Agent | undefined
   const deadline = new AbortController()
-  const cancelTimer = rules.timers.schedule(rules.timeoutMs, () => deadline.abort())
+  const cancelTimer = scheduleLimit(rules.timers, rules.timeoutMs, () => deadline.abort())
   const either = AbortSignal.any([signal, deadline.signal])
+  const way = { wasReached: false, isConnecting: false }
   try {
     const undici = await undiciPackage.load(rules.tool)
-    const dispatcher = guardedAgent(undici, rules.reach, rules.timeoutMs)
+    const dispatcher = guardedAgent(undici, rules.reach, rules.timeoutMs, (isConnecting) => {
+      way.isConnecting = isConnecting
+      way.wasReached ||= !isConnecting
+    })
     agent = dispatcher
     const { response, url } = await follow(request, rules, {
       headersOf: (known) => new undici.Headers(known),
@@ -76,19 +80,31 @@ export async function exchange(
     return await answerOf(response, { url, raw: request.raw }, rules)
   } catch (error) {
     if (signal.aborted) throw signal.reason
-    if (deadline.signal.aborted) {
-      throw new ToolError(
-        `There was no whole answer within ${rules.timeoutMs} ms. Try again later, or ask for less.`,
-        {
-          outcome: 'timed_out',
-        },
-      )
-    }
+    if (deadline.signal.aborted) throw lateError(rules, way)
     throw failureOf(error, (text) => masked(text, rules.headers))
   } finally {
     cancelTimer()
     await agent?.destroy()
   }
+}
+
+/** What a model reads at the time limit: what was late, and whether anything was sent. */
+function lateError(
+  { timeoutMs }: Exchange,
+  { wasReached, isConnecting }: { readonly wasReached: boolean; readonly isConnecting: boolean },
+): ToolError {
+  if (!wasReached) {
+    return new ToolError(
+      `There was no connection to the server within ${timeoutMs} ms. Nothing was sent. Try again later.`,
+      { retryable: true },
+    )
+  }
+  return new ToolError(
+    isConnecting
+      ? `There was no connection within ${timeoutMs} ms to where the answer redirects. Try again later.`
+      : `There was no whole answer within ${timeoutMs} ms. Try again later, or ask for less.`,
+    { outcome: 'timed_out' },
+  )
 }
 
 /** One request of an exchange: the first, or the one that a redirect leads to. */

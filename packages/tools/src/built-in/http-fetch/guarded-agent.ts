@@ -12,14 +12,21 @@ interface Undici {
 /**
  * Opens connections only to what may be reached. The check is in the connector because there every request ends up,
  * redirects and literal addresses included, and because what was checked is then what is connected to: a name that
- * answers differently a moment later changes nothing.
+ * answers differently a moment later changes nothing. Calls `onConnecting` with true when a
+ * connection is begun, and with false when it is there.
  */
-export function guardedAgent(undici: Undici, policy: ReachPolicy, connectMs: number): Agent {
+export function guardedAgent(
+  undici: Undici,
+  policy: ReachPolicy,
+  connectMs: number,
+  onConnecting: (isConnecting: boolean) => void,
+): Agent {
   return new undici.Agent({
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
     connect({ hostname, port, ...options }, callback) {
+      onConnecting(true)
       const asked = {
         host: hostname.replaceAll(/^\[|\]$/g, ''),
         port: Number(port) || (options.protocol === 'https:' ? 443 : 80),
@@ -31,7 +38,10 @@ export function guardedAgent(undici: Undici, policy: ReachPolicy, connectMs: num
             allowH2: false,
             lookup: lookupOf(target.addresses),
           })
-          connect({ ...options, hostname: target.host, port: String(target.port) }, callback)
+          connect({ ...options, hostname: target.host, port: String(target.port) }, (...made) => {
+            if (made[0] === null) onConnecting(false)
+            callback(...made)
+          })
         },
         (error: Error) => callback(error, null),
       )

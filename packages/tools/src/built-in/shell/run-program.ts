@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Json } from '@tallystick/core/vocabulary'
-import type { Timers } from '../timers.ts'
+import { scheduleLimit, type Timers } from '../timers.ts'
 import { processGuard } from '../../execution/process-guard.ts'
 import { type KeptOutput, keptOutput } from './kept-output.ts'
 import { endHolders, outputEndsOf } from './left-group.ts'
@@ -157,7 +157,7 @@ function stopper(
     cancel = timers.schedule(graceMs, () => signalGroup(group, 'SIGKILL'))
   }
   const abort = (): void => stop('aborted')
-  cancel = timers.schedule(timeoutMs, () => stop('timed_out'))
+  cancel = scheduleLimit(timers, timeoutMs, () => stop('timed_out'))
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()
   return {

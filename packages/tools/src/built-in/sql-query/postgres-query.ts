@@ -3,7 +3,7 @@ import { requireOptions } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../definition/define-tool.ts'
 import { ToolError } from '../../execution/tool-error.ts'
-import { hostTimers } from '../timers.ts'
+import { hostTimers, scheduleLimit } from '../timers.ts'
 import type { ParameterValue } from './answer/statement.ts'
 import { toolAnswer } from './answer/tool-answer.ts'
 import { ConnectionGate } from './postgres/connection-gate.ts'
@@ -20,21 +20,30 @@ export function postgresQuery(options: PostgresQueryOptions): Tool {
   assertReadable(name, connectionString)
   pgPackage.require(name)
   const gate = new ConnectionGate(maxConnections)
+  /** How long a call with a connection takes at most, and how long one waits for a connection. */
+  const maxCallMs = maxConnectMs + 2 * maxStopMs + bounds.timeoutMs
+  const crowded = `no connection was free for it within ${maxCallMs} ms, since other calls used all of them`
   return defineTool({
     name,
     description: options.description ?? descriptionOf(bounds.maxRows),
     input,
     effect: 'read',
-    // The statement's own limit is reached first; this one is for a server that hangs, or too many calls.
-    timeoutMs: 2 * maxConnectMs + 2 * maxStopMs + 2 * bounds.timeoutMs,
+    // The limits of its parts are reached first; this one is for a host that hangs.
+    timeoutMs: 2 * maxCallMs,
     async execute(given, { signal }) {
       // The schema has been checked.
       const { sql, parameters = [] } = given as { sql: string; parameters?: readonly ParameterValue[] }
       if (sql.includes('\0')) throw new ToolError('The statement holds a NUL character. Nothing was run.')
       const driver = await pgPackage.load(name)
       const place = { driver, connectionString, isTrusted: options.allowPowerfulRole ?? false }
-      const leave = await gate.enter(signal)
-      if (leave === undefined) throw signal.reason
+      const late = new AbortController()
+      const cancelTimer = scheduleLimit(timers, maxCallMs, () => late.abort())
+      const leave = await gate.enter(AbortSignal.any([signal, late.signal]))
+      cancelTimer()
+      if (leave === undefined) {
+        signal.throwIfAborted()
+        return toolAnswer({ kind: 'not_started', why: crowded }, bounds)
+      }
       try {
         const request = { ...bounds, sql, parameters }
         return toolAnswer(await runOverConnection(place, request, signal, timers), bounds)

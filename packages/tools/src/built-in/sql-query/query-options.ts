@@ -11,7 +11,7 @@ export interface QueryOptions {
   readonly maxRows?: number | undefined
   /** Bytes of JSON shown of one result. Default 50 000. */
   readonly maxBytes?: number | undefined
-  /** Milliseconds that one statement may run. Default 5 000. */
+  /** Milliseconds that one statement may run, from its own start. Default 5 000. */
   readonly timeoutMs?: number | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
   readonly timers?: Timers | undefined

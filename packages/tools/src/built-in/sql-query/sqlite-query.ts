@@ -13,6 +13,9 @@ import { requireNativeInterface } from './sqlite/native-interface.ts'
 import { maxStartMs } from './sqlite/own-process.ts'
 import type { StatementRequest } from './sqlite/protocol.ts'
 
+/** How long a process that was killed may take until it is gone. */
+const maxEndMs = 5_000
+
 /** A tool that queries a SQLite file. */
 export function sqliteQuery(options: SqliteQueryOptions): Tool {
   requireOptions('sqlQuery', sqliteQueryOptions, options)
@@ -26,8 +29,8 @@ export function sqliteQuery(options: SqliteQueryOptions): Tool {
     description: options.description ?? descriptionOf(bounds.maxRows),
     input,
     effect: 'read',
-    // The statement's own limit is reached first; this one is for a host that hangs.
-    timeoutMs: maxStartMs + bounds.timeoutMs + 1_000,
+    // The statement's own limits are reached first; this one is for a host that hangs.
+    timeoutMs: maxStartMs + bounds.timeoutMs + maxEndMs,
     async execute(given, { signal }) {
       // The schema has been checked.
       const { sql, parameters = [] } = given as {

@@ -78,6 +78,8 @@ async function attempts(
 ): Promise<CallToolResult> {
   for (let repeats = 0; ; repeats++) {
     const opened = await connected(connection, signal)
+    // The time of the call is the server's; that of the start is over.
+    deadline.progress()
     tried.wasSent = true
     try {
       const result = await send(call, opened, { connection, shared, deadline }, signal)

@@ -24,16 +24,20 @@ async function ask<Answer>(
   const deadline = callDeadline(shared.timers, timeoutMs, maxTotalMs)
   const { signal } = deadline
   connection.deadlines.add(deadline)
+  let isConnected = false
   try {
     const { client } = await connection.ready(signal).catch(() => {
       signal.throwIfAborted()
       throw unreachable(name, connection.faults())
     })
+    isConnected = true
+    deadline.progress()
     return await request(client, { signal, timeout: noTimeoutMs })
   } catch (error) {
     if (error instanceof ToolError) throw error
     if (signal.aborted) {
-      throw new ToolError(`The MCP server ${name} did not answer in time.`, { outcome: 'timed_out' })
+      const why = isConnected ? '' : ' There was no connection to it.'
+      throw new ToolError(`The MCP server ${name} did not answer in time.${why}`, { outcome: 'timed_out' })
     }
     throw failureError(callFailureOf(error, shared), connection.server, connection.faults())
   } finally {

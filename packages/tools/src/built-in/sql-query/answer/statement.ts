@@ -29,4 +29,9 @@ export type StatementEnding =
   | { readonly kind: 'out_of_memory' }
 
 /** How a statement ended, as the process that asked knows it. */
-export type StatementReply = StatementEnding | { readonly kind: 'timed_out' }
+export type StatementReply =
+  | StatementEnding
+  /** It ran, and had not finished in its time. */
+  | { readonly kind: 'timed_out' }
+  /** It never ran: what it needs was not ready in time. `why` is a clause for the model. */
+  | { readonly kind: 'not_started'; readonly why: string }

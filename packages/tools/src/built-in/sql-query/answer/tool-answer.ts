@@ -6,6 +6,12 @@ import type { Cut, RowsEnding, StatementBounds, StatementReply } from './stateme
 export function toolAnswer(reply: StatementReply, bounds: StatementBounds): Json {
   if (reply.kind === 'rows') return shown(reply, bounds)
   if (reply.kind === 'failed') throw new ToolError(failureText(reply))
+  if (reply.kind === 'not_started') {
+    throw new ToolError(
+      `The statement did not run: ${reply.why}. The statement is not the cause: make the same call again, or continue without it.`,
+      { retryable: true },
+    )
+  }
   if (reply.kind === 'timed_out') {
     throw new ToolError(
       `The statement was stopped: it had not finished after ${bounds.timeoutMs} ms. ` +

@@ -1,16 +1,17 @@
 import type * as pg from 'pg'
 import type { Duplex } from 'node:stream'
-import type { Timers } from '../../timers.ts'
+import { scheduleLimit, type Timers } from '../../timers.ts'
 import type { StatementReply } from '../answer/statement.ts'
 import { postgresFailure } from './postgres-failure.ts'
 import { postgresTables } from './postgres-tables.ts'
 import { type PostgresRequest, runInPostgres } from './run-in-postgres.ts'
 import { valueJson } from './value-json.ts'
 
-/** How long it may take to connect. */
+/** How long it may take to connect, and to begin the transaction of the statement. */
 export const maxConnectMs = 10_000
 /** How long a server may take to stop what it was asked to stop. */
 export const maxStopMs = 3_000
+const noTimeoutMs = 0
 /** Bytes that a server may send for one statement, beside twice what may be shown: rows come whole, however large. */
 const maxReceivedBytes = 16 * 1024 * 1024
 
@@ -40,11 +41,17 @@ export async function runOverConnection(
   timers: Timers,
 ): Promise<StatementReply> {
   signal.throwIfAborted()
-  const client = newClient(place, maxConnectMs)
+  // The timer below ends it: that of the client tells a late server from a lost one by nothing.
+  const client = newClient(place, noTimeoutMs)
   const stopped = Promise.withResolvers<StatementReply>()
   const stop = (reply: StatementReply) => (): void => stopped.resolve(reply)
   const abort = (): void => stopped.reject(signal.reason as Error)
-  let cancelTimer = timers.schedule(maxConnectMs, stop({ kind: 'failed', message: unreached }))
+  let hasStarted = false
+  let cancelTimer = scheduleLimit(
+    timers,
+    maxConnectMs,
+    stop(notStarted(`the database was not ready for it within ${maxConnectMs} ms`)),
+  )
   signal.addEventListener('abort', abort)
   stopped.promise.catch(() => {})
 
@@ -52,12 +59,15 @@ export async function runOverConnection(
   const work = async (): Promise<StatementReply> => {
     try {
       await client.connect()
-      cancelTimer()
-      cancelTimer = timers.schedule(request.timeoutMs, stop({ kind: 'timed_out' }))
       limitReceived(client, maxReceivedBytes + 2 * request.maxBytes, stop(tooMuch))
-      return await runInPostgres(client, request, place.isTrusted)
+      return await runInPostgres(client, request, place.isTrusted, () => {
+        hasStarted = true
+        cancelTimer()
+        cancelTimer = scheduleLimit(timers, request.timeoutMs, stop({ kind: 'timed_out' }))
+      })
     } catch (error) {
       const { reply, asksForTables } = postgresFailure(error)
+      if (reply.kind === 'timed_out' && !hasStarted) return notStarted('the database was too slow to begin')
       if (reply.kind !== 'failed' || !asksForTables) return reply
       const schema = await postgresTables(client)
       return { ...reply, ...(schema !== undefined && { schema }) }
@@ -77,7 +87,7 @@ export async function runOverConnection(
   }
 }
 
-const unreached = `The database was not reached within ${maxConnectMs} ms.`
+const notStarted = (why: string): StatementReply => ({ kind: 'not_started', why })
 const tooMuch: StatementReply = {
   kind: 'failed',
   message:

@@ -26,11 +26,13 @@ const fetchGrowth = 8
 /**
  * Runs one statement in a transaction that only reads, which its end of the connection undoes. A cursor takes nothing but
  * one SELECT, WITH or VALUES that changes nothing: Postgres judges that, by its own grammar. Rejects with what Postgres says.
+ * Calls `onStart` when only the statement is left.
  */
 export async function runInPostgres(
   client: ClientBase,
   request: PostgresRequest,
   isTrusted: boolean,
+  onStart: () => void,
 ): Promise<StatementEnding> {
   if (!(await begins(client, request, isTrusted))) {
     return {
@@ -39,6 +41,7 @@ export async function runInPostgres(
         'The role that this tool connects as may do more than read: it is a superuser, or may read or write files of the server, run programs there, or end the work of others, all of which a SELECT can do. Nothing was run.',
     }
   }
+  onStart()
   const explained = explainedOf(request.sql)
   const values = [...request.parameters]
   if (explained !== undefined) {

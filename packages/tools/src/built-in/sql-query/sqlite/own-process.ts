@@ -1,11 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { ToolError } from '../../../execution/tool-error.ts'
-import type { Timers } from '../../timers.ts'
+import { scheduleLimit, type Timers } from '../../timers.ts'
 import type { StatementReply } from '../answer/statement.ts'
 import type { StatementMessage, StatementRequest } from './protocol.ts'
 
-/** How long a process may take until it runs its statement. */
-export const maxStartMs = 10_000
+/** How long a process may take until it runs its statement: on a machine with much to do many seconds. */
+export const maxStartMs = 30_000
 
 /** A process that runs statements, one at a time. It ends with this process, however that ends. */
 export interface StatementProcess {
@@ -63,7 +63,9 @@ export function startProcess(): StatementProcess {
     if (signal.aborted) return Promise.reject(signal.reason as Error)
     const { promise, resolve, reject } = Promise.withResolvers<StatementReply>()
     let isRunning = false
-    let cancelTimer = timers.schedule(maxStartMs, () => killed(() => resolve({ kind: 'timed_out' })))
+    const limitTo = (limitMs: number, reply: StatementReply): (() => void) =>
+      scheduleLimit(timers, limitMs, () => killed(() => resolve(reply)))
+    let cancelTimer = limitTo(maxStartMs, notStarted)
     let settle = (): void =>
       reject(
         isRunning
@@ -89,7 +91,7 @@ export function startProcess(): StatementProcess {
       if (message.kind === 'running') {
         isRunning = true
         cancelTimer()
-        cancelTimer = timers.schedule(request.timeoutMs, () => killed(() => resolve({ kind: 'timed_out' })))
+        cancelTimer = limitTo(request.timeoutMs, { kind: 'timed_out' })
       } else if (message.isSpent) killed(() => resolve(message.ending))
       else {
         leave()
@@ -107,6 +109,11 @@ export function startProcess(): StatementProcess {
     return promise
   }
   return { run, kill, keepHost, gone, isUsable: () => isUsable }
+}
+
+const notStarted: StatementReply = {
+  kind: 'not_started',
+  why: `the process for it was not ready within ${maxStartMs} ms, as on a machine with too much to do`,
 }
 
 function start(): ChildProcess {

@@ -7,7 +7,7 @@ export interface StatementRequest extends StatementBounds {
   readonly parameters: readonly ParameterValue[] | Readonly<Record<string, ParameterValue>>
 }
 
-/** What the process of a statement says: that the statement runs now, then how it ended. */
+/** What the process of a statement says: that the statement runs now, which none does that is refused, then how it ended. */
 export type StatementMessage =
   | { readonly kind: 'running' }
   | {

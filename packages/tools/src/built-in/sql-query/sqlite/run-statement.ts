@@ -6,13 +6,17 @@ import { type Database, openReadOnly, type Statement } from './sqlite.ts'
 import { onlyReads, refusalOf } from './statement-kind.ts'
 import { tablesText } from './tables-text.ts'
 
-/** Runs one statement to its end. What is wrong with it, or with the file, is a reply. */
-export function runStatement(request: StatementRequest): StatementEnding {
+/**
+ * Runs one statement to its end. What is wrong with it, or with the file, is a reply. Calls `onStart` when all that it needs
+ * is loaded and open, and only the statement is left.
+ */
+export function runStatement(request: StatementRequest, onStart: () => void): StatementEnding {
   const refusal = refusalOf(request.sql)
   if (refusal !== undefined) return { kind: 'failed', message: refusal }
   let database: Database | undefined
   try {
     database = openReadOnly(request.path, request.timeoutMs)
+    onStart()
     const statement = database.prepare(request.sql)
     if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
     return read(statement, request)

@@ -19,8 +19,8 @@ if (isMainThread) {
   // Only this thread loads it, so that the process comes up sooner.
   const { runStatement } = await import('./run-statement.ts')
   parentPort?.on('message', (request: StatementRequest) => {
-    say({ kind: 'running' })
-    say({ kind: 'ended', ending: runStatement(request), isSpent: false })
+    const ending = runStatement(request, () => say({ kind: 'running' }))
+    say({ kind: 'ended', ending, isSpent: false })
   })
 }
 
