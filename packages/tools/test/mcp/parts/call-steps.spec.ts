@@ -167,6 +167,24 @@ describe('the time of a call', () => {
     expect(asked[0]?.options.signal?.aborted).toBe(true)
   })
 
+  it('begins when there is a connection', async () => {
+    const asked: sdk.RequestOptions[] = []
+    const callTool = (_params: object, options: sdk.RequestOptions): Promise<unknown> => {
+      asked.push(options)
+      return never
+    }
+    const connecting = Promise.withResolvers<OpenedClient>()
+    const { ending, clock } = stage({ ready: () => connecting.promise })
+    await ending()
+    clock.advance(59_999)
+    connecting.resolve({ client: { getServerCapabilities: () => ({}), callTool } } as unknown as OpenedClient)
+    await ending()
+    clock.advance(59_999)
+    expect(asked[0]?.signal?.aborted).toBe(false)
+    clock.advance(1)
+    expect(asked[0]?.signal?.aborted).toBe(true)
+  })
+
   /** A client library that ends a request when its signal aborts. */
   const ending = async (moment: 'late' | 'cancelled', more: Stage = {}) => {
     let fail = (_error: Error): void => {}

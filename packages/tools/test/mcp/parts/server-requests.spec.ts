@@ -184,6 +184,39 @@ describe('a request to a server', () => {
     expect([connection.deadlines.size, timers.pending]).toEqual([0, 0])
   })
 
+  it('has its time from when there is a connection, and says where there was none', async () => {
+    const connecting = Promise.withResolvers<never>()
+    const ready = (signal: AbortSignal): Promise<never> => {
+      signal.addEventListener('abort', () => connecting.reject(signal.reason))
+      return connecting.promise
+    }
+    const late = await connected(never, { ready })
+    const ending = promptsOf(late.connection, late.shared)
+    late.timers.advance(60_000)
+    await expect(ending).rejects.toMatchObject({
+      outcome: 'timed_out',
+      message: 'The MCP server shop did not answer in time. There was no connection to it.',
+    })
+    const slow = await connected(never)
+    const { ready: open } = slow.connection
+    const opening = Promise.withResolvers<void>()
+    const ended: unknown[] = []
+    const connection = {
+      ...slow.connection,
+      ready: (signal: AbortSignal) => opening.promise.then(() => open(signal)),
+    }
+    promptsOf(connection, slow.shared).catch((error: unknown) => void ended.push(error))
+    slow.timers.advance(59_999)
+    opening.resolve()
+    await tick()
+    slow.timers.advance(59_999)
+    await tick()
+    expect(ended).toEqual([])
+    slow.timers.advance(1)
+    await tick()
+    expect(ended).toMatchObject([{ message: 'The MCP server shop did not answer in time.' }])
+  })
+
   it('ends with what the server says, and leaves no timer', async () => {
     const { connection, shared, timers } = await connected({
       'prompts/list': () => Promise.reject(new Error(`no ${secret}`)),
