@@ -198,13 +198,13 @@ describe('a request to a server', () => {
       message: 'The MCP server shop did not answer in time. There was no connection to it.',
     })
     const slow = await connected(never)
-    const { ready: open } = slow.connection
     const opening = Promise.withResolvers<void>()
     const ended: unknown[] = []
-    const connection = {
-      ...slow.connection,
-      ready: (signal: AbortSignal) => opening.promise.then(() => open(signal)),
+    const readyLate = async (signal: AbortSignal) => {
+      await opening.promise
+      return await slow.connection.ready(signal)
     }
+    const connection = { ...slow.connection, ready: readyLate }
     promptsOf(connection, slow.shared).catch((error: unknown) => void ended.push(error))
     slow.timers.advance(59_999)
     opening.resolve()
