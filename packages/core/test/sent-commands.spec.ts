@@ -163,4 +163,27 @@ describe('commands that were left to another process', () => {
     expect(codes).toEqual(['not_awaiting_approval'])
     expect(commands.deliveredKeys).toEqual(['not left'])
   })
+
+  it('are accepted where the same input is on record, under whichever key it came', async () => {
+    const { commands, answers, send, decide } = await left()
+    const message = { role: 'user', parts: [{ type: 'text', text: 'Hurry.' }] } as const
+    send('first', { type: 'steer', message, receipt: 'r' })
+    send('again', { type: 'steer', message, receipt: 'r' })
+    await commands.allDelivered()
+    await decide()
+    await commands.acknowledgeLeft()
+    await settle()
+    expect(answers).toEqual([
+      ['first', true],
+      ['again', true],
+    ])
+  })
+
+  it('are refused where they left the inbox of a run of which nothing is on record', async () => {
+    const commands = new SentCommands(runId, memoryLedger())
+    const answer = commands.send(command, 'a', () => commands.leave('a'))
+    await commands.allDelivered()
+    await commands.acknowledgeLeft()
+    expect(await answer).toMatchObject({ accepted: false, code: 'already_cancelled' })
+  })
 })
