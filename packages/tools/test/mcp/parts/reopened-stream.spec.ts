@@ -33,10 +33,12 @@ describe('a server with a stream of events', () => {
     expect(gone()).toBe(2)
   })
 
-  it('is there where it answers, whatever it answers', async () => {
-    const { asked, gone } = watched(200, 503, 404)
+  it('is there as long as it answers, whatever it answers', async () => {
+    const { asked, gone } = watched(200, 503, 404, 0)
     expect([await asked(), await asked(), await asked()]).toEqual([200, 503, 404])
     expect(gone()).toBe(0)
+    await asked()
+    expect(gone()).toBe(1)
   })
 
   it('is not gone where a stream was never open', async () => {
