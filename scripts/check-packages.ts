@@ -88,6 +88,25 @@ const rxjsProgram = `
   await run.result
 `
 
+/** A program that fails unless core runs the code of zod when a schema needs it, and no sooner. */
+const zodProgram = `
+  import { defineAgent } from '@tallystick/core'
+  import '@tallystick/core/vocabulary'
+  const demandRun = (isRun, when) => {
+    if ('__zod_globalRegistry' in globalThis !== isRun) throw new Error((isRun ? 'No zod runs ' : 'zod runs ') + when)
+  }
+  demandRun(false, 'at the import')
+  const model = { provider: 'none', api: 'none', modelId: 'none', stream: () => undefined }
+  const agent = { name: 'silent', instructions: 'Say nothing.', model }
+  defineAgent(agent)
+  demandRun(false, 'for an agent whose options fit')
+  defineAgent({ ...agent, output: { type: 'object' } })
+  demandRun(true, 'for a JSON Schema')
+  const { userPartSchema } = await import('@tallystick/core/schemas')
+  if (!userPartSchema.safeParse({ type: 'text', text: 'Hello.' }).success) throw new Error('A part is refused.')
+  if (userPartSchema.safeParse({ type: 'text' }).success) throw new Error('A part without its text is taken.')
+`
+
 /** A program that fails unless a model and a tool whose packages are not installed name them at once, as no bundle can. */
 const missingProgram = `
   import { registerHooks } from 'node:module'
@@ -151,6 +170,7 @@ try {
     '-e',
     source,
   ]
+  demand('zod runs where it is needed', consumer, run(zodProgram))
   demand('packages that are not installed are missed', consumer, run(missingProgram))
   demand('a statement runs in a process of its own', consumer, run(processProgram))
   demandNoNode(consumer)

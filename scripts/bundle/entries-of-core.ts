@@ -2,8 +2,10 @@
 
 /** The entries by what they load, the lightest first. */
 const entries: Readonly<Record<string, () => Promise<Exports>>> = {
+  '@tallystick/core/errors': () => import('../../packages/core/src/vocabulary/errors.ts'),
   '@tallystick/core/vocabulary': () => import('../../packages/core/src/vocabulary.ts'),
   '@tallystick/core/machine': () => import('../../packages/core/src/machine.ts'),
+  '@tallystick/core/schemas': () => import('../../packages/core/src/schemas.ts'),
   '@tallystick/core/store-kit': () => import('../../packages/core/src/store-kit.ts'),
   '@tallystick/core/kit': () => import('../../packages/core/src/kit.ts'),
   '@tallystick/core': () => import('../../packages/core/src/index.ts'),

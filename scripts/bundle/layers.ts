@@ -8,8 +8,11 @@ import { rolldown, type InputOptions } from 'rolldown'
  * modules, or all of a folder, with what they import and no file before it holds, so that files import only those before them.
  */
 const layers: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
-  // Without zod and RxJS; with zod; with RxJS, what stores, tools and adapters take; the runtime.
+  // What tells errors apart; zod, which runs later; without it and RxJS; without RxJS; with it, what stores, tools and adapters
+  // take; the runtime.
   '@tallystick/core': {
+    errors: ['vocabulary/errors'],
+    'layer-zod': ['vocabulary/zod/zod-parts'],
     'layer-machine': ['machine'],
     'layer-vocabulary': ['vocabulary'],
     'layer-kit': ['store-kit', 'kit'],

@@ -41,7 +41,7 @@ describe('arrows', () => {
   ])('finds %s against them', (_, line, folder) => {
     const [found, ...more] = said(arrows, machine, `const above = 1\n${line}`)
     expect(more).toEqual([])
-    expect(found).toMatch(`2 error machine/fold may not import ${folder}; it may import vocabulary/values,`)
+    expect(found).toMatch(`2 error machine/fold may not import ${folder}; it may import vocabulary/zod,`)
   })
 
   it.each([

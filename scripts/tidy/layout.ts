@@ -47,6 +47,7 @@ export const adapterFamilies: ReadonlyMap<string, readonly string[]> = Map.group
  */
 export const foldersOf: Readonly<Record<string, readonly string[]>> = {
   core: [
+    'vocabulary/zod',
     'vocabulary/values',
     'vocabulary/secrets',
     'vocabulary/billing',

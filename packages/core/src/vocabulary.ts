@@ -77,7 +77,6 @@ export {
   type OutsideCommand,
   type ResumeCommand,
   type StartCommand,
-  outsideCommandSchema,
 } from './vocabulary/events/command.ts'
 export {
   causeOf,
@@ -87,7 +86,6 @@ export {
   usualCause,
 } from './vocabulary/events/event-traits.ts'
 export { type IdFault, idFaultOf } from './vocabulary/events/event-ids.ts'
-export { eventSchemas } from './vocabulary/events/event-schemas.ts'
 export {
   type CallEventType,
   type CallPlan,
@@ -173,7 +171,6 @@ export {
   stopReasons,
   textOf,
 } from './vocabulary/model/content.ts'
-export { resultPartSchema, userPartSchema } from './vocabulary/model/content-schema.ts'
 export { type FailureClass, type ModelFailure, failureClasses } from './vocabulary/model/failure.ts'
 export type { ModelRequest } from './vocabulary/model/model-request.ts'
 export {

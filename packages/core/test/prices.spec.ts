@@ -9,7 +9,8 @@ import {
   type Prices,
   type Usage,
 } from '@tallystick/core'
-import { costOf, eventSchemas, type Price } from '@tallystick/core/vocabulary'
+import { eventSchemas } from '@tallystick/core/schemas'
+import { costOf, type Price } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/core/testing'
 import { searchesCost } from '../src/vocabulary/billing/price.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'

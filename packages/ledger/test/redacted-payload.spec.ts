@@ -1,11 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import {
-  eventSchemas,
-  type EventOf,
-  type Json,
-  type JsonObject,
-  removedText,
-} from '@tallystick/core/vocabulary'
+import { type EventOf, type Json, type JsonObject, removedText } from '@tallystick/core/vocabulary'
+import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'

@@ -3,8 +3,6 @@ import {
   forkWrites,
   limitNames,
   onLimits,
-  resultPartSchema,
-  userPartSchema,
   type ForkWrites,
   type JsonObject,
   type LimitName,
@@ -12,6 +10,7 @@ import {
   type ResultPart,
   type UserPart,
 } from '@tallystick/core/vocabulary'
+import { resultPartSchema, userPartSchema } from '@tallystick/core/schemas'
 
 /** What a user says: a text, or parts of a message. */
 export type Input = string | readonly UserPart[]

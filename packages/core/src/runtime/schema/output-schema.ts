@@ -1,11 +1,11 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import * as z from 'zod'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { isThenable } from '../../vocabulary/options/option.ts'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { isJson, type Json, type JsonObject } from '../../vocabulary/values/json.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
+import { zod } from '../../vocabulary/zod/zod.ts'
 
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
@@ -78,7 +78,7 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
   }
   requireKeyword(subject, schema)
   try {
-    return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
+    return zod().fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(

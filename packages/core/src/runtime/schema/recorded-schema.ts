@@ -1,5 +1,6 @@
-import * as z from 'zod'
+import type * as z from 'zod'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import { zod } from '../../vocabulary/zod/zod.ts'
 
 const maxIssues = 8
 
@@ -11,7 +12,9 @@ const maxIssues = 8
 export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
   let parsed: ReturnType<z.ZodType['safeParse']>
   try {
-    parsed = z.fromJSONSchema(usable(schema) as JsonObject).safeParse(input)
+    parsed = zod()
+      .fromJSONSchema(usable(schema) as JsonObject)
+      .safeParse(input)
   } catch {
     return undefined
   }

@@ -1,14 +1,13 @@
-import * as z from 'zod'
 import {
   amount,
   exactly,
   jsonObject,
-  lazily,
   listOf,
   objectOf,
   optional,
   ordinal,
   type Schema,
+  schemaOf,
   text,
   variantOf,
   wordOf,
@@ -22,6 +21,7 @@ import type { AgentDefinition } from '../agent/agent-definition.ts'
 import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from '../signals/event-parts.ts'
 import { resultPart, userMessage } from '../model/content-schema.ts'
 import { childTotals } from './event-parts-schema.ts'
+import { zod } from '../zod/zod.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
 export interface StartCommand extends RunGiven {
@@ -106,7 +106,10 @@ export type Command = StartCommand | ResumeCommand | OutsideCommand
 export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
 
 /** Who decides, for the record: never empty. */
-const name: Schema<string> = lazily(() => z.string().regex(/\S/, 'names no person'))
+const name: Schema<string> = schemaOf(
+  () => zod().string().regex(/\S/, 'names no person'),
+  () => (value) => typeof value === 'string' && /\S/.test(value),
+)
 
 /** What may lie in a run's inbox, where any process can put it. */
 export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>({
@@ -157,6 +160,3 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>(
     by: name,
   }),
 })
-
-/** The same, for users. */
-export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(outsideCommand)

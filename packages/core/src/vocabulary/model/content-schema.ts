@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import {
   count,
   exactly,
@@ -159,7 +158,7 @@ export const resultPart: Schema<ResultPart> = variantOf<ResultPart>({
   file: filePart,
 })
 /** A part of what a user says. */
-const userPart: Schema<UserPart> = variantOf<UserPart>({
+export const userPart: Schema<UserPart> = variantOf<UserPart>({
   text: textPart,
   image: imagePart,
   file: filePart,
@@ -188,7 +187,3 @@ export const message: Schema<Message> = discriminatedBy<Message>('role', [
   assistantMessage,
   toolResultsMessage,
 ])
-
-/** A part of a tool result, and of what a user says. */
-export const resultPartSchema: z.ZodType<ResultPart> = z.lazy(resultPart)
-export const userPartSchema: z.ZodType<UserPart> = z.lazy(userPart)

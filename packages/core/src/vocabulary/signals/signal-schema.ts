@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import {
   amount,
   anyOf,
@@ -8,11 +7,11 @@ import {
   flag,
   json,
   jsonObject,
-  lazily,
   listOf,
   objectOf,
   optional,
   type Schema,
+  schemaOf,
   storable,
   text,
   variantOf,
@@ -22,6 +21,8 @@ import { providerState } from '../model/provider-state.ts'
 import { refusal } from '../model/refusal-schema.ts'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from '../model/content-schema.ts'
 import { reportedUsage } from '../billing/billing-schema.ts'
+import { isListOf } from '../values/quick-check.ts'
+import { zod } from '../zod/zod.ts'
 import type {
   CallVerdict,
   ModelSignal,
@@ -135,10 +136,15 @@ export const verdictSchema: Schema<CallVerdict> = anyOf<CallVerdict>(
   }),
 )
 
+const isTexts = isListOf(text)
+
 /** What a tool may make of an input that does not fit. */
 export const repairedInputSchema: Schema<RepairedInput> = objectOf<RepairedInput>({
   input: storable(jsonObject),
-  repairs: lazily(() => z.array(text()).min(1)),
+  repairs: schemaOf(
+    () => zod().array(text()).min(1),
+    () => (value) => isTexts(value) && (value as readonly string[]).length > 0,
+  ),
   isGuess: optional(flag),
 })
 

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import type * as z from 'zod'
 import { isJson, type Json, type JsonObject } from './json.ts'
 import {
   isAmountWithin,
@@ -15,6 +15,7 @@ import {
   type QuickCheck,
   type QuickSchema,
 } from './quick-check.ts'
+import { zod } from '../zod/zod.ts'
 
 /**
  * Builds a schema when it is first asked for. A process checks few of the shapes that there are, and most take long to build.
@@ -46,7 +47,7 @@ export function lazily<Built>(build: () => Built): () => Built {
 }
 
 /** A schema and its quick check, which may accept fewer values: both are built once, when they are first asked for. */
-function schemaOf<T>(build: () => z.ZodType<T>, quick: () => QuickCheck): Schema<T> {
+export function schemaOf<T>(build: () => z.ZodType<T>, quick: () => QuickCheck): Schema<T> {
   return Object.assign(lazily(build), { quick: lazily(quick) })
 }
 
@@ -55,7 +56,7 @@ export function objectOf<T extends object>(shape: ShapeOf<T>): Schema<T> {
   return schemaOf(
     () => {
       const fields = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
-      return z.looseObject(Object.fromEntries(fields)) as unknown as z.ZodType<T>
+      return zod().looseObject(Object.fromEntries(fields)) as unknown as z.ZodType<T>
     },
     () => isObjectOf(shape as Readonly<Record<string, QuickSchema>>),
   )
@@ -74,7 +75,7 @@ export function discriminatedBy<T>(field: string & keyof T, variants: readonly S
     () => {
       const schemas = variants.map((variant) => variant()) as unknown
       const options = schemas as Parameters<typeof z.discriminatedUnion>[1]
-      return z.discriminatedUnion(field, options) as unknown as z.ZodType<T>
+      return zod().discriminatedUnion(field, options) as unknown as z.ZodType<T>
     },
     // Each demands another word in the field, so no more than one takes a value.
     () => isAnyOf(variants),
@@ -84,21 +85,21 @@ export function discriminatedBy<T>(field: string & keyof T, variants: readonly S
 /** A value that one of these takes. */
 export function anyOf<T>(...schemas: readonly Schema<T>[]): Schema<T> {
   return schemaOf(
-    () => z.union(schemas.map((schema) => schema())),
+    () => zod().union(schemas.map((schema) => schema())),
     () => isAnyOf(schemas),
   )
 }
 
 /** A field that may be missing, but not `undefined`. */
 export function optional<T>(schema: Schema<T>): OptionalSchema<T> {
-  const field = lazily(() => z.exactOptional(schema()))
+  const field = lazily(() => zod().exactOptional(schema()))
   return Object.assign(field, { quick: () => quickCheckOf(schema), isOptional: true } as const)
 }
 
 /** A list of these. */
 export function listOf<T>(schema: Schema<T>): Schema<T[]> {
   return schemaOf(
-    () => z.array(schema()),
+    () => zod().array(schema()),
     () => isListOf(schema),
   )
 }
@@ -106,7 +107,7 @@ export function listOf<T>(schema: Schema<T>): Schema<T[]> {
 /** An object with these values under any names. */
 export function recordOf<T>(schema: Schema<T>): Schema<Record<string, T>> {
   return schemaOf(
-    () => z.record(text(), schema()),
+    () => zod().record(text(), schema()),
     () => isRecordOf(schema),
   )
 }
@@ -114,7 +115,7 @@ export function recordOf<T>(schema: Schema<T>): Schema<Record<string, T>> {
 /** One of these words. */
 export function wordOf<const Words extends readonly string[]>(words: Words): Schema<Words[number]> {
   return schemaOf(
-    () => z.enum(words) as unknown as z.ZodType<Words[number]>,
+    () => zod().enum(words) as unknown as z.ZodType<Words[number]>,
     () => isOneOf(words),
   )
 }
@@ -122,7 +123,7 @@ export function wordOf<const Words extends readonly string[]>(words: Words): Sch
 /** This value. */
 export function exactly<const Value extends string | boolean>(value: Value): Schema<Value> {
   return schemaOf(
-    () => z.literal(value) as unknown as z.ZodType<Value>,
+    () => zod().literal(value) as unknown as z.ZodType<Value>,
     () => isOneOf([value]),
   )
 }
@@ -130,7 +131,7 @@ export function exactly<const Value extends string | boolean>(value: Value): Sch
 /** A value that a function knows; `expected` says of others what was expected. */
 export function valueWhere<T>(isValid: (value: unknown) => boolean, expected: string): Schema<T> {
   return schemaOf(
-    () => z.custom<T>(isValid, `Invalid input: expected ${expected}`),
+    () => zod().custom<T>(isValid, `Invalid input: expected ${expected}`),
     () => isValid,
   )
 }
@@ -161,38 +162,38 @@ export function bothOf<T>(first: Schema<Partial<T>>, second: Schema<unknown>): S
 /** Finite numbers within bounds, both included. */
 export function amountWithin(min: number, max: number = Infinity): Schema<number> {
   return schemaOf(
-    () => (max === Infinity ? z.number().min(min) : z.number().min(min).max(max)),
+    () => (max === Infinity ? zod().number().min(min) : zod().number().min(min).max(max)),
     () => isAmountWithin(min, max),
   )
 }
 
 /** Plain values. */
 export const text: Schema<string> = schemaOf(
-  () => z.string(),
+  () => zod().string(),
   () => isText,
 )
 export const flag: Schema<boolean> = schemaOf(
-  () => z.boolean(),
+  () => zod().boolean(),
   () => isFlag,
 )
 /** Finite, as JSON has them. */
 export const amount: Schema<number> = schemaOf(
-  () => z.number(),
+  () => zod().number(),
   () => isAmountWithin(-Infinity, Infinity),
 )
 /** Any whole number. */
 export const whole: Schema<number> = schemaOf(
-  () => z.int(),
+  () => zod().int(),
   () => isWholeFrom(-Infinity),
 )
 /** From 1: numbers in a row, such as attempts. */
 export const ordinal: Schema<number> = schemaOf(
-  () => z.int().positive(),
+  () => zod().int().positive(),
   () => isWholeFrom(1),
 )
 /** From 0: places in a reply, and counts. */
 export const count: Schema<number> = schemaOf(
-  () => z.int().nonnegative(),
+  () => zod().int().nonnegative(),
   () => isWholeFrom(0),
 )
 
