@@ -1,6 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
-import { createInterface } from 'node:readline'
-
 /** A stream of a process that text is read from. */
 export type InputStream = NodeJS.ReadableStream & {
   readonly isTTY?: boolean
@@ -17,8 +14,11 @@ export async function askLine(
   output: NodeJS.WritableStream,
   question: string,
 ): Promise<string | undefined> {
+  // Few programs ask, and all begin sooner without it.
+  const readline = import('node:readline')
   await forgetTyped(input)
   if (input.readableEnded === true) return undefined
+  const { createInterface } = await readline
   return await new Promise((resolve) => {
     const terminal = createInterface({ input, output, terminal: true, historySize: 0 })
     terminal.once('SIGINT', () => terminal.close())
@@ -43,7 +43,7 @@ async function forgetTyped(input: InputStream): Promise<void> {
   const forget = (): void => void (quiet = 0)
   input.on('data', forget)
   input.resume()
-  while (quiet++ < quietTurns) await setImmediate()
+  while (quiet++ < quietTurns) await new Promise((resolve) => setImmediate(resolve))
   input.off('data', forget)
   input.pause()
   if (input.readableEnded === true) input.setRawMode?.(false)
