@@ -4,8 +4,13 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import { tries } from '../../../scripts/testing/effort.ts'
+import { outsideCommand } from '../src/vocabulary/events/command.ts'
 import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/vocabulary/events/event-schema.ts'
-import { modelSignalSchema, toolSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
+import {
+  modelSignalSchema,
+  repairedInputSchema,
+  toolSignalSchema,
+} from '../src/vocabulary/signals/signal-schema.ts'
 import { quickCheckOf } from '../src/vocabulary/values/quick-check.ts'
 import {
   anyOf,
@@ -160,6 +165,20 @@ describe('the quick check of a schema', () => {
     expect(saidOf(toolSignalSchema, { ...ended, content: [{ ...ended.content[0], more: 1n }] })).toEqual(
       refused,
     )
+  })
+
+  it('takes a decision of a person who is named, and a repair of which a word is said', () => {
+    const approved = (by: unknown) => saidOf(outsideCommand, { type: 'approve', toolCallId: 'c', by })
+    expect([approved('mara'), approved(' m')]).toEqual([
+      [true, true],
+      [true, true],
+    ])
+    for (const by of ['', ' \n', 7, undefined]) expect(approved(by)).toEqual([false, false])
+    const repaired = (repairs: unknown) => saidOf(repairedInputSchema, { input: { at: 1 }, repairs })
+    expect(repaired(['a comma'])).toEqual([true, true])
+    for (const repairs of [[], [1], ['a comma', 1], 'a', undefined]) {
+      expect(repaired(repairs)).toEqual([false, false])
+    }
   })
 
   it('takes nothing where only zod can tell, and the others of a list of variants all the same', () => {
