@@ -110,12 +110,13 @@ function segmentCommitment(salt: Uint8Array | string, line: Uint8Array): string 
  * gives four of them. One of them tells nothing of the others, and nothing of the salt of the row.
  */
 class SegmentSalts {
-  readonly #bytes = Buffer.alloc(1 + saltBytes + 1, saltTag)
+  readonly #bytes = new Uint8Array(1 + saltBytes + 1)
   /** As a text of bytes. */
   #digest = ''
   #block = -1
 
   constructor(salt: Uint8Array) {
+    this.#bytes[0] = saltTag
     this.#bytes.set(salt, 1)
   }
 

@@ -108,12 +108,12 @@ function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly
  * copy.
  */
 function take(
-  { writes, removals }: AppendStore,
+  store: AppendStore,
   taken: { readonly runId: RunId; readonly key: string; readonly takenSeq: number },
   isSealed: boolean,
 ): void {
-  writes.take.run(taken)
-  if (isSealed) removals.blank(taken.runId, taken.key)
+  store.writes.take.run(taken)
+  if (isSealed) store.removals.blank(taken.runId, taken.key)
 }
 
 function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace): boolean {
@@ -140,17 +140,18 @@ function isAppendedAlready(
 }
 
 function writeEvents(
-  { writes, removals, known }: AppendStore,
+  store: AppendStore,
   { runId, expected, events, rows }: Batch,
   { run, lastPlace }: FoundRun,
 ): void {
+  const { writes, known } = store
   const linked = linkRows(run?.headHash ?? genesisHash, rows)
   const lastPos = lastPlace ?? writes.lastPlace.get({})?.seq ?? 0
   const firstPos = lastPos + 1
   const places = placesAfter(lastPos, rows)
   const runPos = run?.pos ?? firstPos
   insertRows(writes, { linked, places, runPos })
-  keepElsewhere(removals, rows, places)
+  keepElsewhere(store, rows, places)
   const cell = {
     runId,
     pos: runPos,
@@ -170,16 +171,12 @@ function placesAfter(lastPos: number, rows: Batch['rows']): readonly number[] {
   return rows.map(({ events }) => (pos += events.length))
 }
 
-/** What bodies refer to. */
-function keepElsewhere(
-  removals: SqliteRemovals,
-  rows: readonly StorableRow[],
-  places: readonly number[],
-): void {
+/** What bodies refer to. Most refer to nothing, and what writes that is prepared when it is first needed. */
+function keepElsewhere(store: AppendStore, rows: readonly StorableRow[], places: readonly number[]): void {
   for (const [index, { contents, history }] of rows.entries()) {
     const pos = places[index] as number
-    removals.keepContents(pos, contents)
-    if (history) removals.histories.keep(pos, history)
+    if (contents.length > 0) store.removals.keepContents(pos, contents)
+    if (history) store.removals.histories.keep(pos, history)
   }
 }
 

@@ -37,7 +37,7 @@ export class KnownHeads implements Remembered {
     this.#lastPlace = lastPlace
     this.#cells.delete(cell.runId)
     // The bytes of a hash share memory with others, which would stay with them.
-    this.#cells.set(cell.runId, { ...cell, headHash: Uint8Array.from(cell.headHash) })
+    this.#cells.set(cell.runId, { ...cell, headHash: new Uint8Array(cell.headHash) })
     if (this.#cells.size <= maxRuns) return
     const [oldest] = this.#cells.keys()
     if (oldest !== undefined) this.#cells.delete(oldest)
