@@ -36,7 +36,8 @@ export class RunKeys {
   async sealerFor(runId: RunId, events: readonly RuntimeEvent[]): Promise<Sealer | undefined> {
     const [first] = events
     if (first?.type === 'run_started') return await this.#begin(runId, first)
-    const id = this.#known.get(runId) ?? (await this.#find(runId))
+    const known = this.#known.get(runId)
+    const id = known === undefined ? await this.#find(runId) : known
     if (id === null) return undefined
     const bytes = await this.#keyring?.key(id)
     if (bytes === undefined) throw this.#unavailable(runId)
