@@ -50,6 +50,14 @@ it('writes events of one type that differ in the names of their fields, or in th
   }
 })
 
+it('writes events of one type that differ in the name of their first field alone', () => {
+  const fields = new BodyFields()
+  for (const name of ['alpha', 'beta', 'alpha']) {
+    const event = { [name]: 1, ...eventWith({}) } as unknown as RuntimeEvent
+    expect(fields.textOf(event)).toBe(expectedText(event))
+  }
+})
+
 it('writes events of more types than it keeps', () => {
   const fields = new BodyFields()
   for (let ordinal = 0; ordinal < 300; ordinal++) {

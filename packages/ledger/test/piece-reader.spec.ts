@@ -45,10 +45,11 @@ function apart(...sizes: readonly number[]) {
     chain: () => Promise.reject(new Error('nothing comes before')),
   })
   /** Reads pieces one after the other; returns which of them the store was asked for. */
-  return async (...names: readonly number[]): Promise<readonly string[]> => {
+  const read = async (...names: readonly number[]): Promise<readonly string[]> => {
     for (const name of names) await reader.pieces([`${name}`])
     return asked.splice(0)
   }
+  return { reader, read }
 }
 
 describe('pieces of histories', () => {
@@ -71,8 +72,34 @@ describe('pieces of histories', () => {
     expect(asked()).toEqual(['2', 'chain 1'])
   })
 
+  it('are the same ones as long as they are remembered, also where all that comes before is read', async () => {
+    const stored = (name: string, before: string | null): HistoryPiece => ({
+      name,
+      before,
+      body: new Uint8Array(1),
+    })
+    const reader = new PieceReader({
+      piece: async (name) => stored(name, name === '1' ? null : `${Number(name) - 1}`),
+      chain: async (name) =>
+        Array.from({ length: Number(name) }, (_, index) => stored(`${index + 1}`, `${index}`)),
+    })
+    const first = await reader.pieces(['1'])
+    const all = await reader.pieces(['3'])
+    expect([...all.keys()].toSorted()).toEqual(['1', '2', '3'])
+    expect(all.get('1')).toBe(first.get('1'))
+    expect((await reader.pieces(['3'])).get('2')).toBe(all.get('2'))
+  })
+
+  it('that were forgotten take no room', async () => {
+    const { read, reader } = apart(8 * mebibyte, 8 * mebibyte)
+    for (const _again of [1, 2, 3]) {
+      expect(await read(1, 2, 1, 2)).toEqual(['1', '2'])
+      reader.forget()
+    }
+  })
+
   it('are remembered up to 16 MiB, those that were read last', async () => {
-    const read = apart(8 * mebibyte, 8 * mebibyte, 1, 8 * mebibyte)
+    const { read } = apart(8 * mebibyte, 8 * mebibyte, 1, 8 * mebibyte)
     expect(await read(1, 2, 1, 2)).toEqual(['1', '2'])
     // The first was read last.
     expect(await read(1, 3, 1, 3, 2)).toEqual(['3', '2'])
@@ -81,7 +108,7 @@ describe('pieces of histories', () => {
   })
 
   it('that are larger than that are not remembered, and nothing else is lost by much', async () => {
-    const read = apart(17 * mebibyte, mebibyte)
+    const { read } = apart(17 * mebibyte, mebibyte)
     expect(await read(1, 1)).toEqual(['1', '1'])
     expect(await read(2, 2)).toEqual(['2'])
   })

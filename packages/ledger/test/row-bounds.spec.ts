@@ -192,6 +192,31 @@ describe('neighbouring events of a turn', () => {
     expect(shapeOf(events(started, fact))).toEqual(isShared ? [[1, 1]] : [[1], [1]])
   })
 
+  it('are those that come in every turn: each other type has rows of its own', () => {
+    const shared = Object.values(facts)
+      .filter(
+        ({ type }) =>
+          shapeOf(events({ ...facts[type], toolCallId: sampleCallId(runId) } as Fact, started)).length === 1,
+      )
+      .map(({ type }) => type)
+    expect(shared.toSorted()).toEqual([
+      ...[
+        'assistant_message_finished',
+        'assistant_reasoning_delta',
+        'assistant_started',
+        'assistant_text_delta',
+      ],
+      ...[
+        'model_call_started',
+        'tool_input_delta',
+        'tool_progress',
+        'tool_request_ready',
+        'tool_requests_collected',
+      ],
+      ...['tool_result', 'tool_results_injected', 'tool_started', 'usage_updated'],
+    ])
+  })
+
   it('that are about a call of another run share no row where they state no fact either', () => {
     const said = { ...facts.tool_request_ready, toolCallId: sampleCallId(otherId) }
     expect(shapeOf(events(started, said, usage))).toEqual([[1], [1], [1]])

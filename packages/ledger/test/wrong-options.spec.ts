@@ -27,6 +27,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const sqlite = (options: unknown) => () => sqliteLedger(join(folder, 'runs.db'), options as never)
 const postgres = (options: unknown) => () => postgresLedger(options as never)
+const keyOf = () => Promise.reject(new Error('not asked'))
 const connectionString = 'postgres://me@localhost/runs'
 
 it.each<readonly [string, () => unknown, string]>([
@@ -39,6 +40,13 @@ it.each<readonly [string, () => unknown, string]>([
   ['a log of no bytes', sqlite({ maxWalBytes: 0 }), 'maxWalBytes is 0; expected'],
   ['keys by another name', sqlite({ keyring: {} }), 'Did you mean keys?'],
   ['keys that are not keys', sqlite({ keys: 'keys.db' }), 'keys is a text; expected a keyring'],
+  ['keys that cannot be destroyed', sqlite({ keys: { keyOf, key: keyOf } }), 'expected a keyring'],
+  ['keys that cannot be made', sqlite({ keys: { key: keyOf, destroy: keyOf } }), 'expected a keyring'],
+  ['keys that cannot be read', sqlite({ keys: { keyOf, key: 'k1', destroy: keyOf } }), 'expected a keyring'],
+  ['pieces that wait for more than a second', sqlite({ deltaDelayMs: 1_001 }), 'from 0 to 1000'],
+  ['pieces that have waited', sqlite({ deltaDelayMs: -1 }), 'deltaDelayMs is -1; expected'],
+  ['pieces that wait for half a millisecond', sqlite({ deltaDelayMs: 0.5 }), 'deltaDelayMs is 0.5; expected'],
+  ['a text as a delay', sqlite({ deltaDelayMs: '5' }), 'deltaDelayMs is a text; expected'],
   ['half a byte', sqlite({ maxWalBytes: 0.5 }), 'maxWalBytes is 0.5; expected a whole number'],
   ['yes for true', sqlite({ oneWriter: 'yes' }), 'oneWriter is a text; expected true or false'],
   ['a connection by another name', postgres({ url: connectionString }), 'Did you mean connectionString?'],
@@ -54,6 +62,19 @@ it('a store takes the longest wait that SQLite counts, and the smallest log', as
   const longest = { busyTimeoutMs: 2 ** 31 - 1, maxWalBytes: 1 }
   const store = sqliteLedger(join(folder, 'longest.db'), longest)
   await expect(store.head(sampleRunId(1))).resolves.toBeUndefined()
+  await store.close()
+})
+
+it.each([
+  [undefined, 20],
+  [0, 0],
+  [1_000, 1_000],
+])('a store given a delay of %s lets pieces of a reply wait for %i ms', async (given, deltaDelayMs) => {
+  const store = sqliteLedger(
+    join(folder, `delay-${given}.db`),
+    given === undefined ? {} : { deltaDelayMs: given },
+  )
+  expect(store.deltaDelayMs).toBe(deltaDelayMs)
   await store.close()
 })
 
