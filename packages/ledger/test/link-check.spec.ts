@@ -79,6 +79,23 @@ describe('a stored event', () => {
       expected: `tool_result ${event.toolCallId}`,
       found: 'none',
     })
+    const [usage] = stamped(runId, [everyFact(runId).usage_updated]) as readonly [RuntimeEvent]
+    expect(contentFault(stored({ onceKey: 'a fact' }), usage)).toEqual({
+      what: 'once_key',
+      expected: 'none',
+      found: 'a fact',
+    })
+    expect(contentFault(stored({ onceKey: undefined }), usage)).toBeUndefined()
+  })
+
+  it.each([
+    ['its run is none', { runId: 'no run' }, 'run_id', 'a run id', String.raw`"run \"one\""`],
+    ['its call is none', { toolCallId: 'no call' }, 'tool_call_id', 'a tool call id', '"no call"'],
+  ])('is at fault where %s, though its chain holds', (_which, change, what, expected, found) => {
+    const named = { ...event, ...change } as RuntimeEvent
+    const { bodyCommit } = stored()
+    const row = stored({ ...change, hash: linkHash(genesisHash, named, bodyCommit) })
+    expect(linkFault(genesis, row)).toEqual({ what, expected, found })
   })
 
   it('keeps to its envelope whatever its body claims', () => {
