@@ -89,7 +89,7 @@ describe('a stored event', () => {
   })
 
   it.each([
-    ['its run is none', { runId: 'no run' }, 'run_id', 'a run id', String.raw`"run \"one\""`],
+    ['its run is none', { runId: 'no run' }, 'run_id', 'a run id', '"no run"'],
     ['its call is none', { toolCallId: 'no call' }, 'tool_call_id', 'a tool call id', '"no call"'],
   ])('is at fault where %s, though its chain holds', (_which, change, what, expected, found) => {
     const named = { ...event, ...change } as RuntimeEvent

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { ConfigurationError } from '@tallystick/core'
@@ -38,6 +38,26 @@ describe('opening what is no ledger', () => {
     expect(refusals(path)).toEqual(twice(/no SQLite database/))
   })
 
+  it('takes the smallest database there is for one, and nothing smaller', async () => {
+    const path = temporaryFile()
+    withRaw(path, (database) => {
+      database.pragma('page_size = 512')
+      database.exec('create table t (a); drop table t; vacuum')
+    })
+    const smallest = readFileSync(path)
+    expect(smallest.length).toBe(512)
+    writeFileSync(path, smallest.subarray(0, 511))
+    expect(refusals(path)).toEqual(twice(/is no SQLite database, and no Tallystick ledger/))
+    writeFileSync(path, smallest)
+    await sqliteLedger(path).close()
+  })
+
+  it.skipIf(process.platform === 'win32')('refuses what is neither a file nor a folder', () => {
+    expect(String(refusalOf(() => sqliteLedger('/dev/null')))).toBe(
+      'LedgerUnavailableError: /dev/null is no regular file, and a ledger is one file. Name the file.',
+    )
+  })
+
   it.each(['delete', 'wal'])('refuses a database of something else in journal mode %s', (mode) => {
     const path = temporaryFile()
     withRaw(path, (database) => {
@@ -74,7 +94,7 @@ describe('opening what is no ledger', () => {
   it('refuses a folder', () => {
     const folder = join(temporaryFolder(), 'runs.db')
     mkdirSync(folder)
-    expect(refusals(folder, [])).toEqual(twice(/a folder/))
+    expect(refusals(folder, [])).toEqual(twice(/is a folder, and a ledger is one file/))
     expect(readdirSync(folder)).toEqual([])
   })
 
@@ -90,7 +110,7 @@ describe('opening what is no ledger', () => {
     expect(readdirSync(folder)).toEqual(['file'])
   })
 
-  it.each(['', '  ', ':memory:'])('refuses %j, which names no file', (path) => {
+  it.each(['', '  ', ':memory:', ' :memory: '])('refuses %j, which names no file', (path) => {
     expect(refusalOf(() => sqliteLedger(path))).toBeInstanceOf(ConfigurationError)
   })
 })

@@ -1,0 +1,78 @@
+import { LedgerConflictError, LedgerDamagedError, LedgerUnavailableError } from '@tallystick/core'
+import BetterSqlite3 from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { ledgerFailure, sqliteCode } from '../src/sqlite/schema/sqlite-failure.ts'
+
+const path = '/runs.db'
+const failed = (code: string): Error => new BetterSqlite3.SqliteError('it failed', code)
+
+describe('a failure of SQLite', () => {
+  it.each([
+    'SQLITE_CORRUPT',
+    'SQLITE_CORRUPT_INDEX',
+    'SQLITE_NOTADB',
+    'SQLITE_IOERR_SHORT_READ',
+    'SQLITE_IOERR_CORRUPTFS',
+    'SQLITE_IOERR_DATA',
+    'SQLITE_FORMAT',
+    'SQLITE_ERROR',
+    'SQLITE_CONSTRAINT_TRIGGER',
+  ])('is damage where its code is %s', (code) => {
+    const cause = failed(code)
+    const error = ledgerFailure(cause, path)
+    expect(error).toBeInstanceOf(LedgerDamagedError)
+    expect(error.message).toBe(
+      'The ledger /runs.db is damaged: it failed. What it says cannot be trusted. Run verify on it, and restore a copy.',
+    )
+    expect(error.cause).toBe(cause)
+  })
+
+  it.each([
+    ['SQLITE_BUSY', 'Another process has held it for too long. Stop that process, or raise busyTimeoutMs.'],
+    ['SQLITE_BUSY_SNAPSHOT', 'Another process has held it for too long.'],
+    ['SQLITE_FULL', 'The disk is full. Make room, then resume the run.'],
+    ['SQLITE_READONLY_DIRECTORY', 'It was left in the middle of work and its folder cannot be written. Copy'],
+    ['SQLITE_READONLY', 'It cannot be written. Open it with readOnly, or allow writing.'],
+    ['SQLITE_READONLY_DBMOVED', 'It cannot be written. Open it with readOnly, or allow writing.'],
+    ['SQLITE_CANTOPEN', 'It cannot be opened. Look at its path and permissions.'],
+    ['SQLITE_PERM', 'It cannot be opened. Look at its path and permissions.'],
+    ['SQLITE_AUTH', 'It cannot be opened. Look at its path and permissions.'],
+    ['SQLITE_IOERR_WRITE', 'The disk reports an error. Look at the disk, then resume the run.'],
+    ['SQLITE_ERROR_SNAPSHOT', 'Nothing was written.'],
+    ['SQLITE_NOMEM', 'Nothing was written.'],
+  ])('is a ledger that is not available where its code is %s, and says what to do', (code, remedy) => {
+    const cause = failed(code)
+    const error = ledgerFailure(cause, path)
+    expect(error).toBeInstanceOf(LedgerUnavailableError)
+    expect(error.message).toContain(`The ledger /runs.db is not available: it failed (${code}). ${remedy}`)
+    expect(error.cause).toBe(cause)
+  })
+
+  it('has a code only where SQLite has thrown it', () => {
+    expect(sqliteCode(failed('SQLITE_BUSY'))).toBe('SQLITE_BUSY')
+    const named = (name: string, code?: unknown): Error =>
+      Object.assign(new Error('it failed'), { name, ...(code !== undefined && { code }) })
+    expect(sqliteCode(named('Error', 'SQLITE_BUSY'))).toBeUndefined()
+    expect(sqliteCode(named('SqliteError'))).toBeUndefined()
+    expect(sqliteCode(named('SqliteError', 5))).toBeUndefined()
+    expect(sqliteCode({ name: 'SqliteError', code: 'SQLITE_BUSY' })).toBeUndefined()
+    expect(sqliteCode(undefined)).toBeUndefined()
+  })
+})
+
+describe('anything else that is thrown', () => {
+  it('passes where it is an error of Tallystick', () => {
+    const error = new LedgerConflictError('seq', 'a reason')
+    expect(ledgerFailure(error, path)).toBe(error)
+  })
+
+  it.each<readonly [unknown, string]>([
+    [new Error('no entry'), 'no entry'],
+    ['a text', 'a text'],
+    [undefined, 'undefined'],
+  ])('makes the ledger unavailable, and is named: %s', (thrown, reason) => {
+    const error = ledgerFailure(thrown, path)
+    expect(error).toBeInstanceOf(LedgerUnavailableError)
+    expect(error.message).toBe(`The ledger /runs.db is not available: ${reason}. Nothing was written.`)
+  })
+})
