@@ -28,7 +28,7 @@ const [usage, progress] = stamped(runId, [
 ]).map((event): RuntimeEvent => ({ ...event, turn: 1 })) as [RuntimeEvent, RuntimeEvent]
 
 function rowOf(
-  { seq, type, at, toolCallId = null }: RuntimeEvent,
+  { seq, type, at, toolCallId }: RuntimeEvent,
   body: Uint8Array | null,
   first_seq: number | null = null,
 ): EventRow {
@@ -42,7 +42,7 @@ function rowOf(
       type,
       v: 1,
       turn: 1,
-      tool_call_id: toolCallId,
+      tool_call_id: toolCallId ?? null,
       at,
     },
     ...{ once_key: null, body_commit: digest, hash: digest, salt: body && salt, body },
@@ -162,7 +162,7 @@ describe('what rows need beside their bytes', () => {
 describe('what a row says', () => {
   it('is damage where a content of it is another one, or has changed', async () => {
     const { bytes, contents } = storedBody(progress)
-    const [{ digest: name }] = contents as [{ digest: string }]
+    const name = contents[0]?.digest ?? ''
     const read = async (content?: Uint8Array): Promise<readonly RuntimeEvent[]> => {
       const { source } = sourceOf({ contents: async () => new Map(content && [[name, content]]) })
       const [row] = await withDecodingContext([rowOf(progress, bytes)], source)
@@ -196,7 +196,7 @@ describe('what a run begins with', () => {
     return event as RuntimeEvent
   }
 
-  it('is kept apart from one message on, and is in the body where it is none', () => {
+  it('is kept apart from one message on, and is in the body where there is no message', () => {
     for (const sealing of [undefined, sealer]) {
       expect(storedBody(carried(0), sealing).history).toBeUndefined()
       expect(storedBody(carried(1), sealing).history).toMatchObject({ length: 1 })

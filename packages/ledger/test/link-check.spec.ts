@@ -89,13 +89,13 @@ describe('a stored event', () => {
   })
 
   it.each([
-    ['its run is none', { runId: 'no run' }, 'run_id', 'a run id', '"no run"'],
-    ['its call is none', { toolCallId: 'no call' }, 'tool_call_id', 'a tool call id', '"no call"'],
-  ])('is at fault where %s, though its chain holds', (_which, change, what, expected, found) => {
+    [{ runId: 'no run' }, { what: 'run_id', expected: 'a run id', found: '"no run"' }],
+    [{ toolCallId: 'no call' }, { what: 'tool_call_id', expected: 'a tool call id', found: '"no call"' }],
+  ])('is at fault where it is of %j, though its chain holds', (change, fault) => {
     const named = { ...event, ...change } as RuntimeEvent
     const { bodyCommit } = stored()
     const row = stored({ ...change, hash: linkHash(genesisHash, named, bodyCommit) })
-    expect(linkFault(genesis, row)).toEqual({ what, expected, found })
+    expect(linkFault(genesis, row)).toEqual(fault)
   })
 
   it('keeps to its envelope whatever its body claims', () => {

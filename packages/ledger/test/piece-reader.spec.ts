@@ -92,7 +92,7 @@ describe('pieces of histories', () => {
 
   it('that were forgotten take no room', async () => {
     const { read, reader } = apart(8 * mebibyte, 8 * mebibyte)
-    for (const _again of [1, 2, 3]) {
+    for (let times = 0; times < 3; times++) {
       expect(await read(1, 2, 1, 2)).toEqual(['1', '2'])
       reader.forget()
     }

@@ -83,7 +83,7 @@ describe('neighbouring deltas', () => {
     expect(groupsOf(said)).toEqual([said])
   })
 
-  it('are not packed where the text is none, nor with what comes after it', () => {
+  it('are not packed where there is no text, nor with what comes after it', () => {
     const said = events(delta, { ...delta, ...({ text: ['a'] } as object) }, delta)
     expect(groupsOf(said)).toEqual(said.map((event) => [event]))
   })

@@ -23,7 +23,7 @@ const openedWith = (tail: string, ...lines: readonly string[]): Uint8Array =>
   bytes(`{"heads":["a","b"],"segments":[\n${lines.join(',\n')}\n${tail}`)
 
 describe('a row of segments', () => {
-  it('is told by its type, and by its first event', () => {
+  it('has its type, and says which event is its first', () => {
     expect(holdsSegments({ type: severalType, first_seq: 1 })).toBe(true)
     expect(holdsSegments({ type: severalType, first_seq: null })).toBe(false)
     expect(holdsSegments({ type: 'assistant_text_delta', first_seq: 1 })).toBe(false)

@@ -52,6 +52,7 @@ describe('opening what is no ledger', () => {
     await sqliteLedger(path).close()
   })
 
+  // Windows has no such file.
   it.skipIf(process.platform === 'win32')('refuses what is neither a file nor a folder', () => {
     expect(String(refusalOf(() => sqliteLedger('/dev/null')))).toBe(
       'LedgerUnavailableError: /dev/null is no regular file, and a ledger is one file. Name the file.',
