@@ -111,7 +111,7 @@ interface PackedBody {
 
 /** The canonical text of packed deltas. `same` is that of what they have alike. */
 export function packedText(events: readonly RuntimeEvent[], same: string): string {
-  const lastAt = events.at(-1)?.at ?? 0
+  const { at: lastAt } = events.at(-1) as RuntimeEvent
   const isOneTime = events[0]?.at === lastAt
   const earlier = isOneTime ? '' : `"earlier":${JSON.stringify(events.map(({ at }) => lastAt - at))},`
   return `{${earlier}"same":${same},"text":${JSON.stringify(events.map(textOf))}}`

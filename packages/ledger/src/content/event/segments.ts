@@ -125,8 +125,7 @@ function requireHead(written: unknown): SegmentHead {
   if (head?.['type'] === undefined) throw notHeld()
   for (const name in head) {
     if (!Object.hasOwn(headFields, name)) throw notHeld()
-    const field = head[name]
-    if (field !== undefined && !headFields[name as keyof SegmentHead](field)) throw notHeld()
+    if (!headFields[name as keyof SegmentHead](head[name])) throw notHeld()
   }
   return head as unknown as SegmentHead
 }

@@ -188,7 +188,7 @@ export function keyIdOf(body: Uint8Array): string | undefined {
 
 /** A body that was decoded as far as the key reaches. */
 export type DecodedBody =
-  | { readonly text: string; readonly sealed: boolean }
+  | { readonly text: string }
   /** The key is gone: what is left are the facts. */
   | { readonly kept: JsonObject }
 
@@ -201,11 +201,11 @@ export function decodedBody(
   body: Uint8Array,
   sealer: Sealer | undefined,
 ): DecodedBody {
-  if (body[0] === openBrace || body[0] === openBracket) return { text: textOf(body), sealed: false }
+  if (body[0] === openBrace || body[0] === openBracket) return { text: textOf(body) }
   if (body[0] !== sealedForm) throw new Error('a form that is not known')
   const { readable, rest } = readableOf(body)
   if (sealer === undefined) return { kept: readable.kept }
-  return { text: textOf(sealer.open(rest, Buffer.from(envelopeText(envelope)))), sealed: true }
+  return { text: textOf(sealer.open(rest, Buffer.from(envelopeText(envelope)))) }
 }
 
 /** What a decoded body refers to. */
@@ -221,9 +221,9 @@ export interface ExternalizedParts {
   history(name: string): readonly Message[]
 }
 
-/** The body as it was said. */
+/** The body as it was said. `sealer` is that of a sealed body, whose contents are sealed, too. */
 export function restoredBody(
-  { text, sealed: isSealed }: Extract<DecodedBody, { readonly text: string }>,
+  { text }: Extract<DecodedBody, { readonly text: string }>,
   elsewhere: ExternalizedParts,
   sealer: Sealer | undefined,
 ): JsonObject {
@@ -233,7 +233,7 @@ export function restoredBody(
     const stored = elsewhere.content(digest)
     if (stored === undefined) throw new Error(`no content ${digest}`)
     if (digestOf(stored) !== digest) throw new Error(`the content ${digest} has changed`)
-    putBack(body, path, textOf(isSealed && sealer ? sealer.open(stored, contentPlace) : stored))
+    putBack(body, path, textOf(sealer ? sealer.open(stored, contentPlace) : stored))
   }
   return history === undefined ? body : { ...body, messages: elsewhere.history(history) as unknown as Json }
 }

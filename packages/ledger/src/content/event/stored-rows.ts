@@ -96,7 +96,7 @@ function rowOf(groups: readonly Group[], sealer: Sealer | undefined): StorableRo
     return { events: only.events, bytes: bytesOf(written), contents, history }
   }
   const events = groups.flatMap((group) => group.events)
-  const lastAt = events.at(-1)?.at ?? 0
+  const { at: lastAt } = events.at(-1) as RuntimeEvent
   const heads = groups.map((group) => headOf(group, lastAt))
   const segments = groups.map(({ body }) => segmentOf(body))
   return { events, bytes: severalBody(heads, segments, sealer?.id), isSeveral: true, contents: [] }
