@@ -28,6 +28,10 @@ it('a store prepares its statements when they are first needed, and never again'
     store.firstRow(runId)
     expect(store.search.rowAt(ordinal)).toBeDefined()
     expect(store.removals.batch(0)).toEqual([])
+    expect(await store.leases.take(runId, 'me', 1_000)).toBe(true)
+    await store.leases.renew('me', 2_000)
+    await store.leases.giveBack(runId, 'me')
+    expect(store.leases.expired()).toEqual([])
     expect(store.projections).toBe(store.projections)
     expect(store.audits).toBe(store.audits)
     return prepare.mock.calls.length

@@ -1,5 +1,6 @@
-import type { RunId, RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { LedgerConflictError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import type { Fact } from '@tallystick/core/vocabulary'
 import BetterSqlite3 from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -97,5 +98,65 @@ describe('an append to a SQLite store', () => {
     })
     const other = stamped(run, [facts.cancel_requested], { afterSeq: 2 })
     await expect(store.append(run, { expectedSeq: 2, epoch: 1 }, other, lazy)).rejects.toThrow('of a column')
+  })
+
+  it('names the fact that is stated again, and none beside it, in rows of their own or with others', async () => {
+    const store = await opened()
+    const call = (ordinal: number): object => ({ toolCallId: sampleCallId(run, ordinal) })
+    const result = (ordinal: number): Fact => ({ ...facts.tool_result, ...call(ordinal) }) as Fact
+    // A large one has a row of its own.
+    const large = (ordinal: number): Fact =>
+      ({ ...result(ordinal), content: [{ type: 'text', text: 'x'.repeat(20_000) }] }) as Fact
+    const events = (afterSeq: number, ...said: readonly Fact[]): readonly RuntimeEvent[] =>
+      stamped(run, said, { afterSeq }).map((event) => ({ ...event, turn: 1 }))
+    const usage = facts.usage_updated
+    await store.append(run, atStart, [...started(run), ...events(1, large(1), usage, result(2))], lazy)
+    const again = (...said: readonly Fact[]): Promise<unknown> =>
+      store.append(run, { expectedSeq: 4, epoch: 1 }, events(4, ...said), lazy)
+    const named = (ordinal: number): string =>
+      `has tool_result ${sampleCallId(run, ordinal)} on record already`
+    await expect(again(usage, result(3), large(1))).rejects.toThrow(named(1))
+    await expect(again(large(4), usage, result(2))).rejects.toThrow(named(2))
+    await expect(again(large(1), usage, result(2))).rejects.toThrow(named(2))
+    await expect(again(usage, result(3), result(3))).rejects.toThrow(named(3))
+    expect(await again(usage, result(3), large(4))).toEqual({ seq: 7, epoch: 1 })
+  })
+
+  it('of no event is refused to a writer that was relieved, wherever it thinks the run ends', async () => {
+    const store = await opened()
+    await store.append(run, atStart, started(run), lazy)
+    await store.acquire(run)
+    for (const expectedSeq of [0, 1]) {
+      await expect(store.append(run, { expectedSeq, epoch: 1 }, [], lazy)).rejects.toThrow(
+        LedgerConflictError,
+      )
+    }
+  })
+
+  it('counts places from 1, one for each event, and a run has that of its first', async () => {
+    const store = await opened()
+    const delta = facts.assistant_text_delta
+    await store.append(
+      run,
+      atStart,
+      [...started(run), ...stamped(run, [delta, delta], { afterSeq: 1 })],
+      lazy,
+    )
+    const other = sampleRunId(2)
+    await store.append(other, atStart, started(other), lazy)
+    const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
+    await store.append(run, { expectedSeq: 3, epoch: 1 }, next, lazy)
+    const places = [run, other].map((runId) =>
+      [...store.reads.events.iterate({ runId, fromSeq: 1, toSeq: 9 })].map(({ pos, seq }) => [pos, seq]),
+    )
+    expect(places).toEqual([
+      [
+        [1, 1],
+        [3, 3],
+        [5, 4],
+      ],
+      [[4, 1]],
+    ])
+    expect([run, other].map((runId) => store.reads.run.get({ runId })?.pos)).toEqual([1, 4])
   })
 })

@@ -55,6 +55,18 @@ describe('a ledger file whose ids were forged, with a chain that verifies', () =
     await ledger.close()
   })
 
+  it('leases and lists as expired no run under such a text', async () => {
+    const { path, runIds } = await planted()
+    tamper(path, (database) => database.exec(`insert into lease select run_id, 'another', epoch, 1 from run`))
+    const ledger = sqliteLedger(path)
+    for (const text of plantable) expect(await ledger.leases?.take(text as RunId, 'me', 1_000)).toBe(false)
+    // The two runs have ended.
+    expect(await ledger.leases?.expired()).toEqual([])
+    expect(await ledger.leases?.take(runIds[0] as RunId, 'me', 60_000)).toBe(true)
+    expect(await ledger.leases?.take(runIds[0] as RunId, 'another', 60_000)).toBe(false)
+    await ledger.close()
+  })
+
   it('is found by verify, which names each such text so that nothing in it can act', async () => {
     const { path, runIds } = await planted()
     const { runs, store } = await allVerified(path)
