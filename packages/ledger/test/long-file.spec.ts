@@ -1,7 +1,10 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
-import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import {
+  projectionDatabaseOf,
+  type ProjectionDatabase,
+} from '../src/projection/tables/projection-database.ts'
 import { removableStoreOf } from '../src/removal/removable-store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -18,8 +21,8 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
   const two = stamped(last, [alone, everyFact(last).run_finished])
   await ledger.append(last, { expectedSeq: 0, epoch: 1 }, two, { durability: 'lazy' })
 
-  const database = projectionDatabaseOf(ledger)
-  expect(await Promise.all(['', '4096', '8192'].map((after) => database?.changedRuns(after)))).toEqual([
+  const database = projectionDatabaseOf(ledger) as ProjectionDatabase
+  expect(await Promise.all(['', '4096', '8192'].map((after) => database.changedRuns(after)))).toEqual([
     { runIds: [long], cursor: '4096', isLast: false },
     { runIds: [long], cursor: '8192', isLast: false },
     { runIds: [last], cursor: '8194', isLast: true },

@@ -103,7 +103,7 @@ describe('an append to a SQLite store', () => {
   it('names the fact that is stated again, and none beside it, in rows of their own or with others', async () => {
     const store = await opened()
     const call = (ordinal: number): object => ({ toolCallId: sampleCallId(run, ordinal) })
-    const result = (ordinal: number): Fact => ({ ...facts.tool_result, ...call(ordinal) }) as Fact
+    const result = (ordinal: number): Fact => ({ ...facts.tool_result, ...call(ordinal) })
     // A large one has a row of its own.
     const large = (ordinal: number): Fact =>
       ({ ...result(ordinal), content: [{ type: 'text', text: 'x'.repeat(20_000) }] }) as Fact
