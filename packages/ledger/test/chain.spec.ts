@@ -95,6 +95,14 @@ describe('the chain of hashes', () => {
         const parts = [Buffer.of(1), genesisHash, Buffer.from(envelopeText(named)), salt]
         const digest = createHash('sha256').update(Buffer.concat(parts)).digest('hex')
         expect(hexOf(linkHash(genesisHash, named, salt))).toBe(digest)
+        const cell = { runId, pos: 1, headSeq: 2, headHash: salt, epoch: 3 }
+        const session = { sessionId: long.toString(), sessionPlace: 1 }
+        const row = canonicalJson({ ...cell, headHash: hexOf(salt), ...session })
+        expect(hexOf(rowDigest({ ...cell, session }))).toBe(
+          createHash('sha256')
+            .update(Buffer.concat([Buffer.of(2), Buffer.from(row)]))
+            .digest('hex'),
+        )
       }),
     )
   })

@@ -57,6 +57,19 @@ describe('neighbouring deltas', () => {
     expect(groupsOf(events(delta, late(5), late(-1))).map(({ length }) => length)).toEqual([2, 1])
   })
 
+  it.each(['assistant_text_delta', 'assistant_reasoning_delta', 'tool_input_delta'] as const)(
+    'are packed where they are of type %s',
+    (type) => {
+      const said = events(facts[type], facts[type])
+      expect(groupsOf(said)).toEqual([said])
+    },
+  )
+
+  it('of other types are not packed, though they have a text', () => {
+    const said = events(...[1, 2].map((): Fact => ({ ...facts.usage_updated, ...({ text: 'a' } as object) })))
+    expect(groupsOf(said)).toEqual(said.map((event) => [event]))
+  })
+
   it('are packed 256 at most', () => {
     expect(groupsOf(events(...Array<Fact>(257).fill(delta))).map(({ length }) => length)).toEqual([256, 1])
   })

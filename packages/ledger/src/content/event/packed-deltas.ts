@@ -159,10 +159,10 @@ function isListOf(value: unknown, count: number, isItem: (item: unknown) => bool
 }
 
 function isWait(value: unknown): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= maxPackedMs
+  return Number.isSafeInteger(value) && (value as number) <= maxPackedMs
 }
 
-/** Searches by time build on it: no event of a row was recorded after the last one. */
+/** Searches by time build on it: no event of a row was recorded after the last one. What falls to 0 is nowhere less. */
 function isFalling(earlier: readonly number[]): boolean {
   return (
     earlier.at(-1) === 0 &&
