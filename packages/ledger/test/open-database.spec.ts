@@ -62,6 +62,38 @@ describe('a ledger file that is opened to read, or for many writers', () => {
   )
 })
 
+describe('a ledger file whose rows hold several events, or more than a read takes at once', () => {
+  it('is read from any event of its first row', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    onTestFinished(() => ledger.close())
+    const { assistant_started, usage_updated } = everyFact(run)
+    const shared = stamped(run, [assistant_started, usage_updated, usage_updated])
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, shared, { durability: 'lazy' })
+    for (const fromSeq of [1, 2, 3, 4]) {
+      expect(await Array.fromAsync(ledger.read(run, { fromSeq }))).toEqual(shared.slice(fromSeq - 1))
+    }
+  })
+
+  it('is read, found and followed row by row', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    onTestFinished(() => ledger.close())
+    const mebibyte = { ...everyFact(run).tool_progress, data: Array<string>(80_000).fill('said again') }
+    const events = [...start, ...stamped(run, [mebibyte, mebibyte], { afterSeq: 1 })]
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    const seqsOf = (found: readonly { readonly seq: number }[]): readonly number[] =>
+      found.map(({ seq }) => seq)
+    expect(seqsOf(await Array.fromAsync(ledger.read(run)))).toEqual([1, 2, 3])
+    for (const query of [{}, { runId: run }, { turn: 0 }, { types: ['tool_progress'] as const }]) {
+      const all = await Array.fromAsync(ledger.find({}))
+      const due = all.filter(
+        ({ type, turn }) => (query.types?.includes(type as never) ?? true) && turn === (query.turn ?? turn),
+      )
+      expect(seqsOf(await Array.fromAsync(ledger.find(query)))).toEqual(seqsOf(due))
+    }
+    expect((await Array.fromAsync(ledger.tail())).map(({ event }) => event.seq)).toEqual([1, 2, 3])
+  })
+})
+
 describe('a tail of a ledger file', () => {
   it('ends where the file ended when it began, also where it held nothing', async () => {
     const path = temporaryFile()

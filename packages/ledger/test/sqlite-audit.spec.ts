@@ -77,6 +77,7 @@ const history = `update history set body = x'00' where before is null`
 describe('the audit of a ledger file as a whole', () => {
   it('finds nothing in a sound one', async () => {
     expect(await faultAfter()).toBeUndefined()
+    expect(await audited(emptyLedgerFile(), (source) => source.fault())).toBeUndefined()
   })
 
   it.each<readonly [string, readonly string[], Fault]>([
