@@ -57,7 +57,7 @@ function groupOf(events: readonly RuntimeEvent[], sealer: Sealer | undefined): G
  * as the row holds.
  */
 export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sealer?: Sealer): boolean {
-  const [row, ...others] = events.length > 0 ? storableRows(events, sealer) : []
+  const [row, ...others] = storableRows(events, sealer)
   return row !== undefined && others.length === 0 && isStoredAs(stored, row)
 }
 
