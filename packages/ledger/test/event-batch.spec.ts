@@ -1,9 +1,11 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import type { RunFilter } from '@tallystick/core/vocabulary'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import type { EventRange } from '../src/read/checked-events.ts'
 import { eventBatch, eventRows } from '../src/sqlite/rows/event-batch.ts'
+import { listRuns } from '../src/sqlite/rows/list-runs.ts'
 import type { ReadQueries } from '../src/sqlite/rows/queries.ts'
 import type { JoinedRow } from '../src/sqlite/rows/row-bytes.ts'
 import { soundRow } from '../src/sqlite/rows/run-row.ts'
@@ -127,6 +129,48 @@ describe('the row of a run', () => {
     expect(() => [...store.runs()]).toThrow(LedgerDamagedError)
     page.reverse()
     expect([...store.runs()]).toHaveLength(2)
+  })
+})
+
+describe('a list of runs', () => {
+  it('is asked for 256 rows at a time, and for no more than are left to list', () => {
+    const asked: unknown[] = []
+    const reads = {
+      runs: {
+        all: ({ beforePos, limit }: { readonly beforePos: number; readonly limit: number }) => {
+          asked.push([beforePos, limit])
+          const rows = Math.min(limit, Math.max(0, Math.min(beforePos, 301) - 1))
+          return Array.from({ length: rows }, (_, index) => ({
+            ...{ run_id: sampleRunId(1), pos: Math.min(beforePos, 301) - 1 - index, head_seq: 1, epoch: 1 },
+            ...{
+              head_hash: new Uint8Array(32),
+              seal: new Uint8Array(32),
+              session_id: null,
+              session_place: null,
+            },
+          }))
+        },
+      },
+    } as unknown as ReadQueries
+    const listed = (filter: RunFilter): number => [...listRuns(reads, filter)].length
+    const newest = Number.MAX_SAFE_INTEGER
+    expect([listed({}), asked.splice(0)]).toEqual([
+      300,
+      [
+        [newest, 256],
+        [45, 256],
+      ],
+    ])
+    expect([listed({ limit: 260 }), asked.splice(0)]).toEqual([
+      260,
+      [
+        [newest, 256],
+        [45, 4],
+      ],
+    ])
+    expect([listed({ limit: 1.5 }), asked.splice(0)]).toEqual([2, [[newest, 2]]])
+    expect([listed({ limit: 0 }), asked.splice(0)]).toEqual([0, []])
+    expect([listed({ limit: 256 }), asked.splice(0)]).toEqual([256, [[newest, 256]]])
   })
 })
 
