@@ -1,9 +1,11 @@
 import type { Equivalent } from '../equivalent.ts'
 import { builtInToolsEquivalents } from './built-in-tools.ts'
 import { cliEquivalents } from './cli.ts'
+import { contentEquivalents } from './content.ts'
 import { ledgerEquivalents } from './ledger.ts'
 import { machineEquivalents } from './machine.ts'
 import { providersEquivalents } from './providers.ts'
+import { recordEquivalents } from './record.ts'
 import { replayEquivalents } from './replay.ts'
 import { runtimeEquivalents } from './runtime.ts'
 import { sqliteEquivalents } from './sqlite.ts'
@@ -15,6 +17,8 @@ export const equivalents: readonly Equivalent[] = [
   ...machineEquivalents,
   ...runtimeEquivalents,
   ...ledgerEquivalents,
+  ...contentEquivalents,
+  ...recordEquivalents,
   ...sqliteEquivalents,
   ...toolsEquivalents,
   ...builtInToolsEquivalents,

@@ -141,4 +141,28 @@ export const vocabularyEquivalents: readonly Equivalent[] = [
     becomes: '2',
     why: 'The first row may be longer than the name: what is beyond its end is never read.',
   },
+  {
+    path: 'packages/core/src/vocabulary/values/quick-check.ts',
+    within: 'isAmountWithin',
+    operator: 'statement',
+    original: 'if (min === -Infinity && max === Infinity) return Number.isFinite',
+    becomes: ';',
+    why: 'A shorter way for numbers without a bound, which lie within infinite ones.',
+  },
+  {
+    path: 'packages/core/src/vocabulary/values/quick-check.ts',
+    within: 'isAmountWithin',
+    operator: 'arithmetic',
+    original: '-Infinity',
+    becomes: 'Infinity',
+    why: 'A shorter way for numbers without a bound, which lie within infinite ones.',
+  },
+  {
+    path: 'packages/core/src/vocabulary/values/quick-check.ts',
+    within: 'isOneOf',
+    operator: 'statement',
+    original: 'if (values.length === 1) return (value) => value === only',
+    becomes: ';',
+    why: 'A shorter way for one value: a set of one holds the same.',
+  },
 ]
