@@ -1,9 +1,10 @@
-import type { Message } from '@tallystick/core'
+import type { Message, RuntimeEvent } from '@tallystick/core'
 import { emptyHistoryDigest, historyDigests } from '@tallystick/core/machine'
-import { sampleMessage } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { canonicalJson, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { createHash } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
+import { storedBody } from '../src/content/event/stored-body.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import {
   externalizedPayload,
@@ -28,6 +29,10 @@ const hex = (of: Uint8Array): string => Buffer.from(of).toString('hex')
 
 describe('sealed bytes', () => {
   it('are the same ones in every release: a store holds them for years', () => {
+    const [event] = stamped(sampleRunId(1), [everyFact(sampleRunId(1)).cancel_requested])
+    expect(hex(storedBody(event as RuntimeEvent, sealer).bytes)).toBe(
+      '01000000357b226b657074223a7b226279223a22616461222c22726561736f6e223a225b72656d6f7665645d227d2c226b6579223a226b31227dfff1c4038d3292e7ac6d093e52d92babb363ab2c775b5505779c1a5684e6b502418b4a181882c6d8c5b9da72cb1330d0a56a879507050d0bc31b3a',
+    )
     expect(sealer.id).toBe('k1')
     expect(hex(sealer.seal(bytes('said'), bytes('place')))).toBe(
       '26fb9b2657419c261be507e657ef637b0d2c9bf9222a2a7106be1667d8b5e09d',

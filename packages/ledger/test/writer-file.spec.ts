@@ -1,8 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
 import { LedgerUnavailableError } from '@tallystick/core'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { WriterFile } from '../src/sqlite/connection/writer-file.ts'
+import { filesBeside } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 /** Does something before each commit of a statement until the test ends. */
@@ -46,6 +47,20 @@ describe('the file beside a ledger that says who writes it', () => {
     expect(() => file.lock()).toThrow(LedgerUnavailableError)
     expect(commits).toBe(10)
     expect(() => file.lock()).toThrow(/SQLITE_IOERR_DELETE_NOENT/)
+  })
+
+  it('is left as it is by one who only reads the name, also where its process died while it signed', () => {
+    const file = fileOfLedger()
+    const left = temporaryFile()
+    writeFileSync(left, '')
+    beforeCommits(({ name }) => {
+      for (const end of ['', '-journal']) copyFileSync(name + end, `${left}-writer${end}`)
+    })
+    expect(file.lock()).toBe(true)
+    const before = filesBeside(left)
+    expect(Object.keys(before).toSorted()).toEqual(['runs.db', 'runs.db-writer', 'runs.db-writer-journal'])
+    expect(new WriterFile(left).writer()).toBeUndefined()
+    expect(filesBeside(left)).toEqual(before)
   })
 
   it('is made anew where another process removes it while it is signed', () => {
