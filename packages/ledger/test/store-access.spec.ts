@@ -1,7 +1,9 @@
+import { readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { LedgerDamagedError } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { withRaw } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -37,3 +39,36 @@ it('a ledger that could not be brought up to date says so until it is closed, an
   await ledger.close()
   for (const use of uses) await expect(use()).rejects.toThrow(/ was closed, so it can neither be read/)
 })
+
+it('a ledger that is closed claims no file any more, whatever is asked of it', async () => {
+  const path = emptyLedgerFile()
+  const ledger = sqliteLedger(path)
+  const runId = sampleRunId(1)
+  const start = stamped(runId, [everyFact(runId).run_started])
+  await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+  await Promise.all([ledger.close(), ledger.close()])
+  await ledger.close()
+  const files = readdirSync(dirname(path))
+  expect(files).toEqual(['runs.db'])
+  const closed = / was closed, so it can neither be read nor written/
+  const next = { expectedSeq: 1, epoch: 1 }
+  await expect(ledger.append(runId, next, [], { durability: 'lazy' })).rejects.toThrow(closed)
+  await expect(ledger.acquire(runId)).rejects.toThrow(closed)
+  expect(readdirSync(dirname(path))).toEqual(files)
+})
+
+it.each([
+  [undefined, 250],
+  [7, 7],
+])(
+  'a ledger given the interval %s looks for what others wrote each %i ms, while it is asked to',
+  async (given, due) => {
+    const every = vi.spyOn(globalThis, 'setInterval')
+    onTestFinished(() => every.mockRestore())
+    const ledger = sqliteLedger(emptyLedgerFile(), given === undefined ? {} : { pollIntervalMs: given })
+    onTestFinished(() => ledger.close())
+    expect(every).not.toHaveBeenCalled()
+    ledger.changes?.(sampleRunId(1)).subscribe().unsubscribe()
+    expect(every.mock.calls.map(([, ms]) => ms)).toEqual([due])
+  },
+)
