@@ -34,7 +34,7 @@ it('a ledger that could not be brought up to date says so until it is closed, an
       durability: 'lazy',
     })
   const entry = { key: 'k', command: { type: 'cancel', by: 'me' }, at: 1 } as const
-  const uses = [() => ledger.head(runId), () => ledger.put(runId, entry as never), append]
+  const uses = [() => ledger.head(runId), () => ledger.put(runId, entry), append]
   for (const use of uses) await expect(use()).rejects.toThrow(LedgerDamagedError)
   await ledger.close()
   for (const use of uses) await expect(use()).rejects.toThrow(/ was closed, so it can neither be read/)
