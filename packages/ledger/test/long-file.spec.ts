@@ -1,18 +1,29 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3 from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
 import { expect, it, onTestFinished } from 'vitest'
 import {
   projectionDatabaseOf,
   type ProjectionDatabase,
 } from '../src/projection/tables/projection-database.ts'
+import {
+  everyEvent,
+  type AskedEvents,
+  type SearchedRun,
+  type SearchSource,
+} from '../src/read/event-search.ts'
 import { removableStoreOf } from '../src/removal/removable-store.ts'
+import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
+import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [long, last] = [sampleRunId(1), sampleRunId(2)]
 
-it('a ledger file is read 4096 rows at a time by projections, and searched 8192 places at a time for what may go', async () => {
+it('a ledger file is read 4096 rows at a time by projections, and searched 8192 places at a time', async () => {
   const rows = 8_192
-  const ledger = sqliteLedger(emptyLedgerFile())
+  const path = emptyLedgerFile()
+  const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   const { run_started: start, cancel_requested: cancel, run_finished: end } = everyFact(long)
   const facts = [start, ...Array.from({ length: rows - 2 }, () => cancel), end]
@@ -40,5 +51,37 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
     [[rows], rows],
     [[rows], rows + 1],
     [[rows, rows + 2], undefined],
+  ])
+
+  const connection = new BetterSqlite3(path, { readonly: true })
+  onTestFinished(() => void connection.close())
+  const { search } = new SqliteStore(
+    connection,
+    new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database: connection }) }),
+  )
+  const [run] = search.runs({ ...everyEvent, runId: long }) as readonly [SearchedRun]
+  expect(run).toEqual({ runId: long, pos: 1, headSeq: rows })
+  const batch = (
+    asked: AskedEvents,
+    source: SearchSource,
+    after = { pos: 0, seq: 0 },
+  ): readonly unknown[] => {
+    const { rows: found, next } = search.batch(asked, source, after)
+    return [found.length, next?.pos, next?.seq]
+  }
+  const place = { by: 'place', fromPos: 0, toPos: rows + 2 } as const
+  // Full, or with all that may be looked at looked at.
+  expect(batch(everyEvent, place)).toEqual([256, 256, 256])
+  expect(batch(everyEvent, { by: 'run', run })).toEqual([256, 256, 256])
+  const rare = { ...everyEvent, types: ['usage_updated'] as const }
+  expect(batch(rare, place)).toEqual([0, rows, 0])
+  expect(batch(rare, place, { pos: 1, seq: 1 })).toEqual([0, rows + 1, 1])
+  expect(batch(rare, place, { pos: 2, seq: 2 })).toEqual([0, undefined, undefined])
+  expect(batch(rare, { by: 'run', run: { ...run, headSeq: rows + 1 } })).toEqual([0, 0, rows])
+  expect(batch(rare, { by: 'run', run })).toEqual([0, undefined, undefined])
+  expect(batch(rare, { by: 'turn', run: { ...run, headSeq: rows + 1 }, turn: 7 })).toEqual([
+    0,
+    undefined,
+    undefined,
   ])
 })
