@@ -1,8 +1,10 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { sqliteKeyring, sqliteLedger, type SqliteKeyring } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { filesOpen, listsFilesOpen } from './support/files-open.ts'
+import { withRaw } from './support/raw-database.ts'
 import { refusalOf } from './support/refusal.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
@@ -62,6 +64,41 @@ describe('sqliteKeyring', () => {
     expect(refusal).toBeInstanceOf(ConfigurationError)
     expect(refusal.message).toContain(`${text} is no SQLite database`)
     expect(readFileSync(text, 'utf8')).toBe('x'.repeat(5_000))
+  })
+
+  it('leaves no byte of a key that it destroyed, and has no log in which one would live on', async () => {
+    const path = temporaryFile('keys.db')
+    withRaw(path, (database) => void database.pragma('journal_mode = wal'))
+    const keys = opened(path)
+    const [ada, bob] = [await keys.keyOf('ada'), await keys.keyOf('bob')]
+    const holds = (bytes: Uint8Array): boolean => readFileSync(path).includes(bytes)
+    expect(readdirSync(dirname(path))).toEqual(['keys.db'])
+    expect([holds(ada.bytes), holds(bob.bytes)]).toEqual([true, true])
+    await keys.destroy('ada')
+    expect([holds(ada.bytes), holds(bob.bytes)]).toEqual([false, true])
+    expect(holds(Buffer.from(ada.id))).toBe(false)
+  })
+
+  it('answers what is wrong with its file later, by its name', async () => {
+    const path = temporaryFile('keys.db')
+    const keys = opened(path)
+    withRaw(path, (database) => database.exec('drop table subject_key'))
+    await expect(keys.keyOf('ada')).rejects.toThrow(`The ledger ${path} is damaged: no such table`)
+    await expect(keys.key('k1')).rejects.toThrow(`The ledger ${path} is damaged: no such table`)
+  })
+
+  // Only Linux lists them.
+  it.skipIf(!listsFilesOpen)('keeps no file open that it refuses, or that was closed', async () => {
+    const path = temporaryFile('keys.db')
+    const keys = sqliteKeyring(path)
+    expect(filesOpen(path)).toBe(1)
+    keys.close()
+    expect(filesOpen(path)).toBe(0)
+    await sqliteLedger(`${path}-ledger`).close()
+    refusalOf(() => sqliteKeyring(`${path}-ledger`))
+    writeFileSync(`${path}-text`, 'x'.repeat(5_000))
+    refusalOf(() => sqliteKeyring(`${path}-text`))
+    expect(filesOpen(path)).toBe(0)
   })
 
   it('leaves a ledger as it is', async () => {

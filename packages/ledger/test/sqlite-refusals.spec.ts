@@ -5,6 +5,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import { filesOpen, listsFilesOpen } from './support/files-open.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
 import { refusalOf } from './support/refusal.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
@@ -113,5 +114,29 @@ describe('opening what is no ledger', () => {
 
   it.each(['', '  ', ':memory:', ' :memory: '])('refuses %j, which names no file', (path) => {
     expect(refusalOf(() => sqliteLedger(path))).toBeInstanceOf(ConfigurationError)
+  })
+
+  // Only Linux lists them.
+  it.skipIf(!listsFilesOpen)('keeps no file open', async () => {
+    const path = temporaryFile()
+    let made = 0
+    const refused = async (make: (name: string) => unknown): Promise<void> => {
+      const name = `${path}-${++made}`
+      await make(name)
+      refusalOf(() => sqliteLedger(name))
+      refusalOf(() => sqliteLedger(name, { readOnly: true }))
+    }
+    await refused((name) => writeFileSync(name, 'x'.repeat(5_000)))
+    await refused((name) => withRaw(name, (database) => database.exec('create table customer (name text)')))
+    await refused(async (name) => {
+      await sqliteLedger(name).close()
+      withRaw(name, (database) => database.pragma('user_version = 99'))
+    })
+    expect(filesOpen(path)).toBe(0)
+    const ledger = sqliteLedger(path)
+    await Array.fromAsync(ledger.runs())
+    expect(filesOpen(path)).toBeGreaterThan(0)
+    await ledger.close()
+    expect(filesOpen(path)).toBe(0)
   })
 })

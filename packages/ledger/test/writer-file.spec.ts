@@ -1,18 +1,10 @@
-import fs, {
-  chownSync,
-  copyFileSync,
-  existsSync,
-  readdirSync,
-  readlinkSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import fs, { chownSync, copyFileSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import { LedgerUnavailableError } from '@tallystick/core'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { WriterFile } from '../src/sqlite/connection/writer-file.ts'
+import { filesOpen, listsFilesOpen } from './support/files-open.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -37,17 +29,6 @@ function afterCommits(work: (database: Database) => void): void {
     return result
   }
   onTestFinished(() => void (prototype.exec = exec))
-}
-
-/** How often this process has a file open. */
-function openFiles(path: string): number {
-  return readdirSync('/proc/self/fd').filter((each) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${each}`).startsWith(path)
-    } catch {
-      return false
-    }
-  }).length
 }
 
 interface Asked {
@@ -204,7 +185,7 @@ describe('the file beside a ledger that says who writes it', () => {
   })
 
   // Only Linux lists them, and only the administrator may give a file away.
-  it.skipIf(process.platform !== 'linux' || process.getuid?.() !== 0)(
+  it.skipIf(!listsFilesOpen || process.getuid?.() !== 0)(
     'belongs to the owner of the ledger, and is kept open by none who has closed it',
     () => {
       const file = fileOfLedger()
@@ -212,15 +193,15 @@ describe('the file beside a ledger that says who writes it', () => {
       expect(file.lock()).toBe(true)
       expect(statSync(file.path)).toMatchObject({ uid: 1234, gid: 4321 })
       file.close()
-      const before = openFiles(file.path)
+      const before = filesOpen(file.path)
       for (const ask of [() => file.writer(), () => file.isLocked(), () => file.remove(), () => file.close()])
         ask()
-      expect([before, openFiles(file.path)]).toEqual([0, 0])
+      expect([before, filesOpen(file.path)]).toEqual([0, 0])
       writeFileSync(file.path, 'x'.repeat(4_000))
       expect(() => file.lock()).toThrow(LedgerUnavailableError)
       expect(() => file.writer()).toThrow(LedgerUnavailableError)
       file.remove()
-      expect(openFiles(file.path)).toBe(0)
+      expect(filesOpen(file.path)).toBe(0)
     },
   )
 })
