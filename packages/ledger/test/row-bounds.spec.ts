@@ -3,7 +3,7 @@ import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/
 import { toolCallIdOf, type Fact } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { groupsOf, unpackedEvents } from '../src/content/event/packed-deltas.ts'
-import { writtenBody } from '../src/content/event/stored-body.ts'
+import { storedBody } from '../src/content/event/stored-body.ts'
 import { isStored, storableRows } from '../src/content/event/stored-rows.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
@@ -32,8 +32,8 @@ function events(...said: readonly (Fact | Said)[]): readonly RuntimeEvent[] {
 
 /** For each row how many events each of its segments holds. */
 function shapeOf(appended: readonly RuntimeEvent[]): readonly (readonly number[])[] {
-  return storableRows(appended).map(({ bytes, lines, events: held }) => {
-    if (lines === undefined) return [held.length]
+  return storableRows(appended).map(({ bytes, isSeveral, events: held }) => {
+    if (isSeveral === undefined) return [held.length]
     const { heads } = JSON.parse(Buffer.from(bytes).toString()) as { readonly heads: readonly unknown[] }
     return heads.map((head) => (headFrom(head)?.['events'] as number | undefined) ?? 1)
   })
@@ -169,11 +169,11 @@ describe('neighbouring events of a turn', () => {
 
   it('share a row up to 32 KiB of what they say, to the byte', () => {
     const sized = (bytes: number): Fact => {
-      const empty = writtenBody(events({ ...delta, text: '' })).length
+      const empty = storedBody(events({ ...delta, text: '' })[0] as RuntimeEvent).bytes.length
       return { ...delta, text: 'x'.repeat(bytes - empty) }
     }
     const other = { ...sized(12_000), type: 'assistant_reasoning_delta' } as Fact
-    expect(writtenBody(events(sized(12_000))).length).toBe(12_000)
+    expect(storedBody(events(sized(12_000))[0] as RuntimeEvent).bytes.length).toBe(12_000)
     expect(shapeOf(events(sized(12_000), other, sized(8_768)))).toEqual([[1, 1, 1]])
     expect(shapeOf(events(sized(12_000), other, sized(8_769)))).toEqual([[1, 1], [1]])
     // The bytes of a row count from its own first event.

@@ -27,14 +27,6 @@ export const contentEquivalents: readonly Equivalent[] = [
     why: 'The values were found alike: one that is not undefined is a field of both.',
   },
   {
-    path: 'packages/ledger/src/content/event/stored-rows.ts',
-    within: 'storableRows',
-    operator: 'literal',
-    original: '0',
-    becomes: '1',
-    why: 'The first group begins a row, and sets the count.',
-  },
-  {
     path: 'packages/ledger/src/content/event/segments.ts',
     within: 'requireHead',
     operator: 'statement',

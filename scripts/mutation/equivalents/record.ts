@@ -119,7 +119,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     path: 'packages/ledger/src/record/salts.ts',
     within: 'newSalt',
     operator: 'statement',
-    original: 'pool.fill(0, next, next + saltBytes)',
+    original: 'pool[next] = 0',
     becomes: ';',
     why: 'It takes a salt out of the memory of the process, which no caller can look into.',
   },
@@ -129,7 +129,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     operator: 'literal',
     original: '0',
     becomes: '1',
-    occurrence: 1,
+    occurrence: 2,
     why: 'It takes a salt out of the memory of the process, which no caller can look into.',
   },
 ]

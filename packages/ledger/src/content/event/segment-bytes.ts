@@ -35,11 +35,6 @@ export class SegmentBytes {
   }
 }
 
-/** Whether a body may be a segment, as far as its bytes go. */
-export function fitsSegment(body: WrittenBody): boolean {
-  return mostBytesOf(body) <= maxSegmentsBytes || bytesIn(body) <= maxSegmentsBytes
-}
-
 function bytesIn({ written }: WrittenBody): number {
   return typeof written === 'string' ? Buffer.byteLength(written) : written.length
 }

@@ -6,7 +6,7 @@ import { factNumberOf, shortCallId } from '../../record/several/fact-number.ts'
 import { severalBody, type SegmentHead } from '../../record/several/several-form.ts'
 import type { StoredRow } from '../../record/stored-row.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
-import { fitsSegment, SegmentBytes } from './segment-bytes.ts'
+import { SegmentBytes } from './segment-bytes.ts'
 import { groupsOf, maxPackedMs } from './packed-deltas.ts'
 import { isSharedType } from './shared-types.ts'
 import { bytesOf, writtenBody, type StoredBody, type WrittenBody } from './stored-body.ts'
@@ -61,13 +61,10 @@ export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sea
   return row !== undefined && others.length === 0 && isStoredAs(stored, row)
 }
 
-function isShared(event: RuntimeEvent, body: WrittenBody): boolean {
-  const { contents, history } = body
+function isShared(event: RuntimeEvent, { contents }: WrittenBody): boolean {
   return (
     isSharedType(event.type) &&
     contents.length === 0 &&
-    history === undefined &&
-    fitsSegment(body) &&
     isFoundByTurn(event) &&
     (factNumberOf(event) !== undefined || onceKeyOf(event) === undefined)
   )
