@@ -71,7 +71,7 @@ describe('sqliteKeyring', () => {
     withRaw(path, (database) => void database.pragma('journal_mode = wal'))
     const keys = opened(path)
     const [ada, bob] = [await keys.keyOf('ada'), await keys.keyOf('bob')]
-    const holds = (bytes: Uint8Array): boolean => readFileSync(path).includes(bytes)
+    const holds = (bytes: Uint8Array): boolean => readFileSync(path).includes(Buffer.from(bytes))
     expect(readdirSync(dirname(path))).toEqual(['keys.db'])
     expect([holds(ada.bytes), holds(bob.bytes)]).toEqual([true, true])
     await keys.destroy('ada')
