@@ -74,6 +74,24 @@ describe('a ledger file whose rows hold several events, or more than a read take
     }
   })
 
+  it('is searched by turn, wherever one turn ends and the next begins', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    onTestFinished(() => ledger.close())
+    const length = 9
+    for (let first = 1; first <= length; first++) {
+      const runId = sampleRunId(first)
+      const { run_started: begun, cancel_requested: cancel } = everyFact(runId)
+      const { sessionId: _session, sessionPlace: _place, ...alone } = begun
+      const facts = [alone, ...Array.from({ length: length - 1 }, () => cancel)]
+      const events = stamped(runId, facts).map((event) => ({ ...event, turn: event.seq <= first ? 1 : 3 }))
+      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+      for (const turn of [0, 1, 2, 3, 4]) {
+        const found = await Array.fromAsync(ledger.find({ runId, turn }))
+        expect([first, turn, found]).toEqual([first, turn, events.filter((event) => event.turn === turn)])
+      }
+    }
+  })
+
   it('is read, found and followed row by row', async () => {
     const ledger = sqliteLedger(temporaryFile())
     onTestFinished(() => ledger.close())

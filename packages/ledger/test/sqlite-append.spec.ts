@@ -100,6 +100,16 @@ describe('an append to a SQLite store', () => {
     await expect(store.append(run, { expectedSeq: 2, epoch: 1 }, other, lazy)).rejects.toThrow('of a column')
   })
 
+  it('passes on what else fails where a run begins', async () => {
+    const store = await opened()
+    const insert = vi.spyOn(store.writes.insertRun, 'run').mockImplementation(() => {
+      throw new BetterSqlite3.SqliteError('database or disk is full', 'SQLITE_FULL')
+    })
+    await expect(store.append(run, atStart, started(run), lazy)).rejects.toThrow('database or disk is full')
+    insert.mockRestore()
+    expect(await store.append(run, atStart, started(run), lazy)).toEqual({ seq: 1, epoch: 1 })
+  })
+
   it('names the fact that is stated again, and none beside it, in rows of their own or with others', async () => {
     const store = await opened()
     const call = (ordinal: number): object => ({ toolCallId: sampleCallId(run, ordinal) })

@@ -1,8 +1,9 @@
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { hostileTexts } from '@tallystick/core/testing'
+import { hostileTexts, sampleRunId } from '@tallystick/core/testing'
 import { exportEvents, foldTo, runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
+import { BadRunIdsError, namedRun, quotedId, RunIdSieve, untilBadIds } from '../src/record/stored-ids.ts'
 import { tamper } from './support/raw-database.ts'
 import { forgeRun, type ForgedEvent } from './support/forged-ledger.ts'
 import { allVerified, recorded } from './support/recorded.ts'
@@ -34,6 +35,51 @@ async function planted(): Promise<{ readonly path: string; readonly runIds: read
   })
   return { path, runIds: [otherId, runId] }
 }
+
+describe('an id in a message', () => {
+  it('is JSON of printable ASCII, cut after eighty characters', () => {
+    expect(quotedId('a "b" \\')).toBe(String.raw`"a \"b\" \\"`)
+    expect(quotedId('é\u0007\n🧾\u007f')).toBe(String.raw`"\u00e9\u0007\n\ud83e\uddfe\u007f"`)
+    expect(quotedId('x'.repeat(80))).toBe(`"${'x'.repeat(80)}"`)
+    expect(quotedId('x'.repeat(81))).toBe(`"${'x'.repeat(80)}"`)
+    expect([quotedId(7), quotedId(null), quotedId(undefined)]).toEqual(['"7"', '"null"', '"undefined"'])
+    expect([namedRun(sampleRunId(1)), namedRun('a b')]).toEqual([sampleRunId(1), '"a b"'])
+  })
+
+  it('is named with twenty others at most, and how many more there are', () => {
+    const found = (count: number): readonly string[] =>
+      Array.from({ length: count }, (_, index) => `id ${index}`)
+    const named = (count: number): string => found(count).map(quotedId).join(', ')
+    const message = (count: number): string => new BadRunIdsError(found(count)).message
+    expect(message(1)).toContain('under ids that are no run ids: "id 0". The runtime writes no such rows')
+    expect(message(20)).toContain(`no run ids: ${named(20)}. The runtime`)
+    expect(message(21)).toContain(`no run ids: ${named(20)} and 1 more. The runtime`)
+    expect(message(25)).toContain(`no run ids: ${named(20)} and 5 more. The runtime`)
+    expect(new BadRunIdsError(found(25)).found).toEqual(found(25))
+  })
+
+  it('is left out of a list, which then fails with those that were left out; what else fails a list passes', async () => {
+    const sieve = new RunIdSieve()
+    const [good, bad] = [sampleRunId(1), 'a b']
+    expect([good, bad, good].map((id) => sieve.keeps(id))).toEqual([true, false, true])
+    expect(() => sieve.end()).toThrow(new BadRunIdsError([bad]).message)
+    expect(new RunIdSieve().end()).toBeUndefined()
+    const until = async (end: () => void): Promise<unknown> => {
+      const seen: unknown[] = []
+      async function* list(): AsyncGenerator<string> {
+        yield good
+        end()
+      }
+      return [await untilBadIds(list(), (run) => seen.push(run)), seen]
+    }
+    expect(await until(() => undefined)).toEqual([{}, [good]])
+    expect(await until(() => sieve.end())).toEqual([{ error: expect.any(BadRunIdsError) as unknown }, [good]])
+    const other = (): never => {
+      throw new LedgerDamagedError('another')
+    }
+    await expect(until(other)).rejects.toThrow('another')
+  })
+})
 
 describe('a ledger file whose ids were forged, with a chain that verifies', () => {
   it('lists its runs, and never a text that is no run id, whatever it is', async () => {
