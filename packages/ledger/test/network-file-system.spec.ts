@@ -26,7 +26,7 @@ describe('a folder on another machine', () => {
     Object.defineProperty(process, 'platform', platform)
   })
 
-  it('is told from a local one where the host can tell', () => {
+  it('is named by its file system where the host knows it', () => {
     expect(networkFileSystem('/runs')).toBe('NFS')
     expect(vi.mocked(fs.statfsSync)).toHaveBeenCalledWith('/runs')
     type = () => 0xef53
