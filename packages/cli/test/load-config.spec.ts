@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { importConfig } from '../src/config/load-config.ts'
-import { tallystickFrom, type Ending } from './kit/tallystick.ts'
+import { tallystick, tallystickFrom, type Ending } from './kit/tallystick.ts'
 
 const raw = fileURLToPath(new URL('../../tools/test/mcp/servers/raw-server.ts', import.meta.url))
 const [core, testing] = ['@tallystick/core', '@tallystick/core/testing'].map((name) =>
@@ -82,7 +82,12 @@ describe('a configuration that cannot be loaded', () => {
     const { folder } = configured('')
     const path = join(folder, 'own.config.unknown')
     writeFileSync(path, 'export default {}')
-    await expect(importConfig(path)).rejects.toThrow('it is TypeScript, which Node')
+    // By the program itself: Vite, which loads the tests of a mutant, knows every kind of file.
+    const ending = await tallystick('run', join(folder, 'runs.db'), 'Go.', '--config', path)
+    expect(ending).toMatchObject({ code: 2, stdout: '' })
+    expect(ending.stderr).toContain(
+      `${path} cannot be imported, so no agent is known: it is TypeScript, which Node`,
+    )
   })
 
   it.each([
