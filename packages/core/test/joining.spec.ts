@@ -1,3 +1,4 @@
+import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
   LedgerConflictError,
@@ -44,10 +45,23 @@ async function runIds(ledger: Ledger): Promise<readonly RunId[]> {
   return (await Array.fromAsync(ledger.runs({ sessionId: session }))).map(({ runId }) => runId)
 }
 
+/** A ledger that counts who watches the changes of runs in it. */
+function watched(): { readonly ledger: Ledger; readonly watchers: () => number } {
+  const ledger = memoryLedger()
+  let watchers = 0
+  const changes: Ledger['changes'] = (runId) =>
+    new Observable((subscriber) => {
+      watchers++
+      subscriber.add(() => void watchers--)
+      subscriber.add(ledger.changes(runId).subscribe(subscriber))
+    })
+  return { ledger: { ...ledger, changes }, watchers: () => watchers }
+}
+
 /** A run of this process that waits for a person, and what happens right before its next append. */
 async function waitingHere() {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
-  const ledger = memoryLedger()
+  const { ledger, watchers } = watched()
   let before: (() => Promise<void>) | undefined
   const view: Ledger = {
     ...ledger,
@@ -66,7 +80,7 @@ async function waitingHere() {
   const set = stage({ tools: [pay], steps, ledger: view })
   const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
   const { pendingApprovals } = await set.untilSettled(first.result)
-  return { set, first, pendingApprovals, ledger, strike, pay }
+  return { set, first, pendingApprovals, ledger, strike, pay, watchers }
 }
 
 describe('input that joins a run', () => {
@@ -114,21 +128,31 @@ describe('input that joins a run', () => {
     expect(await said(set)).toEqual(['First.', 'Second.'])
   })
 
-  it('of a run that waits here and that another process takes over in that moment is taken in by that one', async () => {
-    const { set, first, pendingApprovals, ledger, strike, pay } = await waitingHere()
-    const struck = strike(async () => void (await ledger.acquire(first.id)))
-    const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
-    await struck
-    while ((await ledger.inbox(first.id)).length === 0) await Promise.resolve()
-    const other = stage({
-      ...{ tools: [pay], steps: [{ text: 'Two.' }], ledger, clock: set.clock, random: seededRandom(2) },
-    })
-    const taken = other.runtime.resume(first.id)
-    await set.untilSettled(taken.approve(pendingApprovals[0]!, { by: 'ada' }))
-    expect((await set.untilSettled(joining)).id).toBe(first.id)
-    await set.untilSettled(taken.result)
-    expect(await said(other)).toEqual(['First.', 'Second.'])
-  })
+  it.each([
+    ['its epoch', undefined],
+    ['its seq', new LedgerConflictError('seq', 'Another writer has appended.')],
+  ])(
+    'of a run that waits here and that another process takes over in that moment is taken in by that one, refused by %s',
+    async (_, refusal) => {
+      const { set, first, pendingApprovals, ledger, strike, pay } = await waitingHere()
+      const struck = strike(async () => {
+        await ledger.acquire(first.id)
+        // A store may look at the seq before it looks at the epoch.
+        if (refusal) throw refusal
+      })
+      const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
+      await struck
+      while ((await ledger.inbox(first.id)).length === 0) await Promise.resolve()
+      const other = stage({
+        ...{ tools: [pay], steps: [{ text: 'Two.' }], ledger, clock: set.clock, random: seededRandom(2) },
+      })
+      const taken = other.runtime.resume(first.id)
+      await set.untilSettled(taken.approve(pendingApprovals[0]!, { by: 'ada' }))
+      expect((await set.untilSettled(joining)).id).toBe(first.id)
+      await set.untilSettled(taken.result)
+      expect(await said(other)).toEqual(['First.', 'Second.'])
+    },
+  )
 
   it('of a run that waits, and whose inbox keeps it since its sender died, is answered once the run continues', async () => {
     const { set, first, pendingApprovals, ledger, pay } = await waitingHere()
@@ -153,6 +177,58 @@ describe('input that joins a run', () => {
     void strike(() => Promise.reject(new Error('no space left')))
     const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
     await expect(set.untilSettled(joining)).rejects.toThrow('no space left')
+  })
+
+  it('of an id that a waiting run has taken is not sent again, and begins no run where that one shows it', async () => {
+    const { set, first, pendingApprovals, watchers } = await waitingHere()
+    const again = { whenBusy: 'join', inputId: 'once' } as const
+    for (let time = 1; time <= 2; time++) {
+      const joining = set.runtime.session(session).run(set.agent, 'Second.', again)
+      expect((await set.untilSettled(joining)).id).toBe(first.id)
+    }
+    await set.untilSettled(first.approve(pendingApprovals[0]!, { by: 'ada' }))
+    expect(await set.untilSettled(first.result)).toMatchObject({ reason: 'answered' })
+    await set.untilSettled(set.runtime.idle())
+    expect(await said(set)).toEqual(['First.', 'Second.'])
+    expect(await runIds(set.ledger)).toEqual([first.id])
+    expect(watchers()).toBe(0)
+  })
+
+  it('of a run that ends in that moment begins the next run of the session', async () => {
+    const { set, first, open } = await underWay()
+    const put: Ledger['put'] = async (runId, entry) => {
+      open()
+      await first.result
+      return await set.ledger.put(runId, entry)
+    }
+    const other = stage({
+      ...{ ledger: { ...set.ledger, put }, clock: set.clock, random: seededRandom(2) },
+      steps: [{ text: 'Two.' }],
+    })
+    const joining = other.runtime.session(session).run(other.agent, 'Second.', { whenBusy: 'join' })
+    const joined = await other.untilSettled(joining)
+    expect(joined.id).not.toBe(first.id)
+    expect(await other.untilSettled(joined.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+    expect(await said(other)).toEqual(['First.', 'Second.'])
+  })
+
+  it('is watched no longer once its run has shown it, or cannot be written', async () => {
+    const { ledger, watchers } = watched()
+    const { set, first, open } = await underWay({ ledger, steps: [{ text: 'Both.' }] })
+    const joining = set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' })
+    await takenIn(set, first.id)
+    open()
+    expect((await set.untilSettled(joining)).id).toBe(first.id)
+    await set.untilSettled(first.result)
+    await set.untilSettled(set.runtime.idle())
+    expect(watchers()).toBe(0)
+    const waiting = await waitingHere()
+    const { runtime, agent } = waiting.set
+    await waiting.set.untilSettled(runtime.session(session).run(agent, 'Second.', { whenBusy: 'join' }))
+    void waiting.strike(() => Promise.reject(new Error('no space left')))
+    const approved = waiting.first.approve(waiting.pendingApprovals[0]!, { by: 'ada' })
+    await expect(waiting.set.untilSettled(approved)).rejects.toThrow('no space left')
+    expect(waiting.watchers()).toBe(0)
   })
 
   it('is reported where the next run cannot begin with it: no caller waits for that', async () => {
