@@ -1,6 +1,5 @@
-import { Subject } from 'rxjs'
+import { LiveEvents } from '../reading/event-source.ts'
 import type { Model } from '../../ports/model.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { SentCommands } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'
@@ -14,7 +13,7 @@ export class HeldRun {
   readonly parts: RuntimeParts
   readonly runs: Coordinators
   /** Every event that this process reads or appends. */
-  readonly live: Subject<RuntimeEvent> = new Subject<RuntimeEvent>()
+  readonly live: LiveEvents = new LiveEvents()
   readonly sent: SentCommands
   /** What the application gives the run from here on. */
   context: unknown

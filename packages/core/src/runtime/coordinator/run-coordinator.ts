@@ -1,4 +1,4 @@
-import type { Subject } from 'rxjs'
+import type { LiveEvents } from '../reading/event-source.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
@@ -30,7 +30,7 @@ import { HeldRun } from './held-run.ts'
  */
 export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   readonly runId: RunId
-  readonly live: Subject<RuntimeEvent>
+  readonly live: LiveEvents
   readonly notice: FailureNotice
   /** How the run continues in other processes after it stopped here. */
   readonly elsewhere: StoppedElsewhere

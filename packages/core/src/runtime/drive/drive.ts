@@ -1,6 +1,5 @@
-import type { Subject } from 'rxjs'
+import type { LiveEvents } from '../reading/event-source.ts'
 import type { Model } from '../../ports/model.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
 import type { SentCommands } from '../commands/sent-commands.ts'
@@ -14,7 +13,7 @@ export interface Drive {
   readonly children: ChildRuns
   readonly sent: SentCommands
   /** Publishes every event once it is appended. */
-  readonly live: Subject<RuntimeEvent>
+  readonly live: LiveEvents
   /** What the application gave this run. */
   readonly context: unknown
   /** Keeps a context for what this process does with the run from here on. */

@@ -1,4 +1,4 @@
-import { filter, scan, type Observable, type Subject } from 'rxjs'
+import { filter, Observable, scan, type Subscriber } from 'rxjs'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { evolve } from '../../machine/fold/evolve.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -8,11 +8,43 @@ import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
 import { Wakeup } from '../../ports/wakeup.ts'
 
+/**
+ * The events of a run from now on, for all that follow it in this process. As a `Subject`, but for what that makes for each event: a
+ * reply has thousands of pieces.
+ */
+export class LiveEvents extends Observable<RuntimeEvent> {
+  #readers: readonly Subscriber<RuntimeEvent>[] = []
+  #failure: { readonly error: unknown } | undefined
+
+  constructor() {
+    super((reader) => {
+      if (this.#failure) return reader.error(this.#failure.error)
+      // An event that is under way reaches those that were there when it came.
+      this.#readers = [...this.#readers, reader]
+      return () => {
+        this.#readers = this.#readers.filter((other) => other !== reader)
+      }
+    })
+  }
+
+  next(event: RuntimeEvent): void {
+    if (this.#failure) return
+    for (const reader of this.#readers) reader.next(event)
+  }
+
+  /** No event follows: all that follow the run get the error, and so do those that come later. */
+  error(error: unknown): void {
+    if (this.#failure) return
+    this.#failure = { error }
+    for (const reader of this.#readers) reader.error(error)
+  }
+}
+
 /** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
 export interface EventSource {
   readonly runId: RunId
   readonly ledger: Ledger
-  readonly live: Subject<RuntimeEvent>
+  readonly live: LiveEvents
   /** Gets the errors that are not of the run itself. */
   readonly errorListener: ErrorListener
   /** Keeps the coordinator of the run in memory until the returned function is called, since it publishes the events. */

@@ -1,7 +1,6 @@
-import type { Subject } from 'rxjs'
+import type { LiveEvents } from './event-source.ts'
 import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { untilStopped, type Waiting } from './follow-run.ts'
 
@@ -9,11 +8,11 @@ import { untilStopped, type Waiting } from './follow-run.ts'
 export class StoppedElsewhere {
   readonly #runId: RunId
   readonly #waiting: Waiting
-  readonly #live: Subject<RuntimeEvent>
+  readonly #live: LiveEvents
   #from: RunState | undefined
   #refreshing: Promise<RunState> | undefined
 
-  constructor(runId: RunId, waiting: Waiting, live: Subject<RuntimeEvent>) {
+  constructor(runId: RunId, waiting: Waiting, live: LiveEvents) {
     this.#runId = runId
     this.#waiting = waiting
     this.#live = live
