@@ -91,6 +91,24 @@ describe('neighbouring deltas', () => {
     expect(groupsOf(said)).toEqual([[said[0]], [said[1]]])
   })
 
+  const input = { ...facts.tool_input_delta, toolCallId: sampleCallId(runId) }
+  const ofReply = ['runId', 'epoch', 'v', 'turn', 'attempt', 'part'] as const
+
+  it.each<readonly [string, Fact]>([
+    ...ofReply.map((name) => [name, delta] as const),
+    ...[...ofReply, 'toolCallId', 'name'].map((name) => [name, input] as const),
+  ])('are not packed where another field is in the place of %s, or its value is another', (name, fact) => {
+    const both = events(fact, fact)
+    expect(groupsOf(both)).toEqual([both])
+    const replaced = both.map((event, index) => {
+      const { [name]: _gone, ...left } = event as unknown as Record<string, unknown>
+      return { ...left, other: index } as unknown as RuntimeEvent
+    })
+    expect(groupsOf(replaced)).toEqual(replaced.map((event) => [event]))
+    const others = both.map((event, index): RuntimeEvent => ({ ...event, [name]: index + 7 }))
+    expect(groupsOf(others)).toEqual(others.map((event) => [event]))
+  })
+
   it('are packed where a field that both have is undefined in both', () => {
     const said = events(...[1, 2].map((): Fact => ({ ...delta, ...({ written: undefined } as object) })))
     expect(groupsOf(said)).toEqual([said])
