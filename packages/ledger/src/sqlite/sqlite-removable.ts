@@ -33,8 +33,11 @@ function removeNow(
   { transactions, removals: store, known }: SqliteStore,
   removals: readonly Removal[],
 ): number {
-  const removed = transactions.transact('barrier', () => store.remove(removals))
-  known.forgetAll()
+  const removed = transactions.transact('barrier', () => {
+    // First: a commit that cannot be acknowledged has removed what was to go.
+    known.forgetAll()
+    return store.remove(removals)
+  })
   store.settle()
   return removed
 }
