@@ -1,10 +1,10 @@
 import { filter, firstValueFrom, NEVER, Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunState } from '@tallystick/core'
-import { manualClock, sampleMessage, untilSettled } from '@tallystick/core/testing'
+import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/core/testing'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { Mailbox, QUIET_TURNS, type Mail } from '../src/runtime/drive/mailbox.ts'
+import { Mailbox, QUIET_TURNS, type Mail, type MailKind } from '../src/runtime/drive/mailbox.ts'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const mailOf = (receipt: number): Mail => ({
@@ -57,23 +57,36 @@ describe('a mailbox', () => {
     expect(mailbox.empty).toBe(true)
   })
 
-  it('holds only pieces of a reply where it holds any, and nothing else with them', () => {
+  it('holds only one kind where it holds any of it, and nothing else with it', () => {
     const mailbox = new Mailbox()
-    expect(mailbox.holdsOnlyPieces).toBe(false)
-    const message = { type: 'model_text', turn: 1, attempt: 1, part: 0, text: 'Hi' } as const
-    mailbox.post({ message })
-    expect(mailbox.holdsOnlyPieces).toBe(true)
+    const held = (): readonly MailKind[] =>
+      (['piece', 'ending', 'other'] as const).filter((kind) => mailbox.holdsOnly(kind))
+    expect(held()).toEqual([])
+    const piece = { type: 'model_text', turn: 1, attempt: 1, part: 0, text: 'Hi' } as const
+    mailbox.post({ message: piece })
+    expect(held()).toEqual(['piece'])
     mailbox.post(mailOf(0))
-    expect(mailbox.holdsOnlyPieces).toBe(false)
+    expect(held()).toEqual([])
     const page = mailbox.takePage()
-    expect(mailbox.holdsOnlyPieces).toBe(false)
-    mailbox.post({ message })
-    expect(mailbox.holdsOnlyPieces).toBe(true)
+    expect(held()).toEqual([])
+    mailbox.post({ message: piece })
+    expect(held()).toEqual(['piece'])
     mailbox.putBack(page)
-    expect(mailbox.holdsOnlyPieces).toBe(false)
+    expect(held()).toEqual([])
     mailbox.takePage()
-    mailbox.putBack([{ message }])
-    expect(mailbox.holdsOnlyPieces).toBe(true)
+    mailbox.putBack([{ message: piece }])
+    expect(held()).toEqual(['piece'])
+    mailbox.takePage()
+    const ofCall = {
+      toolCallId: sampleCallId(sampleRunId(1)),
+      attempt: 1,
+      outcome: 'success',
+      content: [],
+    } as const
+    mailbox.post({ message: { type: 'tool_ended', ...ofCall, durationMs: 1 } })
+    expect(held()).toEqual(['ending'])
+    mailbox.post({ message: piece })
+    expect(held()).toEqual([])
   })
 })
 

@@ -9,6 +9,9 @@ export interface Mail {
   readonly key?: string
 }
 
+/** What the writer tells mail apart by: a piece of a reply, the ending of a call, anything else. */
+export type MailKind = 'piece' | 'ending' | 'other'
+
 /** The most messages of one page. */
 const MAX_PAGE = 2_000
 
@@ -25,8 +28,8 @@ export const QUIET_TURNS = 12
 export class Mailbox {
   readonly #pages: Mail[][] = []
   readonly #wakeup = new Wakeup()
-  /** How many messages are no piece of a reply. */
-  #others = 0
+  /** How many messages of each kind are there. */
+  readonly #counts: Record<MailKind, number> = { piece: 0, ending: 0, other: 0 }
   /** How many messages were posted so far. */
   #posted = 0
   #listeners: (() => void)[] = []
@@ -36,7 +39,7 @@ export class Mailbox {
     const last = this.#pages.at(-1)
     if (last && last.length < MAX_PAGE) last.push(mail)
     else this.#pages.push([mail])
-    if (!isPiece(mail.message)) this.#others++
+    this.#counts[kindOf(mail)]++
     this.#posted++
     this.wake()
   }
@@ -58,14 +61,14 @@ export class Mailbox {
   putBack(mail: readonly Mail[]): void {
     const page = [...mail, ...this.#pages.splice(0).flat()]
     if (page.length > 0) this.#pages.push(page)
-    this.#others += othersIn(mail)
+    for (const each of mail) this.#counts[kindOf(each)]++
   }
 
   /** Takes one page. Where more is there, the writer does not wait before it takes that too. */
   takePage(): readonly Mail[] {
     if (this.empty && this.#fault) throw this.#fault.error
     const page = this.#pages.shift() ?? []
-    this.#others -= othersIn(page)
+    for (const mail of page) this.#counts[kindOf(mail)]--
     if (!this.empty || this.#fault) this.#wakeup.wake()
     return page
   }
@@ -96,12 +99,14 @@ export class Mailbox {
     return this.#pages.length === 0
   }
 
-  /** Whether there are pieces of a reply, and nothing else. */
-  get holdsOnlyPieces(): boolean {
-    return !this.empty && this.#others === 0
+  /** Whether there is mail of a kind, and no other. */
+  holdsOnly(kind: MailKind): boolean {
+    const { piece, ending, other } = this.#counts
+    return !this.empty && this.#counts[kind] === piece + ending + other
   }
 }
 
-function othersIn(mail: readonly Mail[]): number {
-  return mail.reduce((count, { message }) => (isPiece(message) ? count : count + 1), 0)
+function kindOf({ message }: Mail): MailKind {
+  if (isPiece(message)) return 'piece'
+  return message.type === 'tool_ended' ? 'ending' : 'other'
 }

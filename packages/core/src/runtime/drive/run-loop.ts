@@ -1,11 +1,11 @@
 import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import { advance, type AdvanceOptions, type EventBatch, type WaitingAction } from '../../machine/advance.ts'
-import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import { durabilityOf } from '../../machine/durability.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
+import { steadyClock, type SteadyClock } from '../../ports/steady-clock.ts'
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { emptyHead, isUnreadInbox } from '../../memory-ledger/append-rules.ts'
@@ -16,18 +16,15 @@ import { recordedResults } from '../fork/recorded-results.ts'
 import { drivingAgent, drivingRules, givenModelOf, requireDrivable, withFoundContext } from './drivable.ts'
 import type { Drive } from './drive.ts'
 import { Mailbox, promiseTurn, type Mail } from './mailbox.ts'
+import { Pace } from './pace.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
-import { steadyClock, type SteadyClock } from './steady-clock.ts'
 import { ToolsOfTurn } from './tools-of-turn.ts'
 import { TurnPreparation } from './turn-preparation.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 import { raiseEpoch, requireLast, requireOwnEpoch } from './writer-epoch.ts'
 
 type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
-
-/** A ledger that asks for more, in milliseconds, gets this. */
-const MAX_DELTA_DELAY_MS = 1_000
 
 /** So often the promises of a process get their turn before a check counts as one that waits for something. */
 const PROMISE_TURNS = 64
@@ -48,8 +45,7 @@ export class RunLoop {
   isWriter = false
   #state: RunState | undefined
   #timer: Cancel | undefined
-  /** When pieces of a reply may next be appended by themselves. */
-  #deltasFrom = -Infinity
+  readonly #pace = new Pace()
   /** When what is in flight is given up; a time once the loop is being drained. */
   #drainUntil = Infinity
   /** Whether child runs that are under way are taken over, too. */
@@ -205,7 +201,7 @@ export class RunLoop {
       this.#unrecordedResume.recorded()
       const agentBefore = this.#state?.agent ?? batch.state.agent
       this.#state = batch.state
-      this.#paceDeltas(batch.events)
+      this.#pace.appended(batch, this.#clock, this.#drive.parts.ledger.deltaDelayMs)
       for (const event of batch.events) live.next(event)
       if (hooks.length > 0)
         await callHooks(batch.events, agentBefore, { hooks, host: this.#drive.parts.host, context })
@@ -233,13 +229,6 @@ export class RunLoop {
     if (action.kind !== 'wait' || !isFinished || !effects.startPureCheck(state)) return false
     for (let turn = 0; turn < PROMISE_TURNS && this.#mailbox.empty; turn++) await promiseTurn
     return !this.#mailbox.empty
-  }
-
-  /** After an append of pieces alone, those that follow wait for others; after anything else, the next one does not. */
-  #paceDeltas(appended: readonly RuntimeEvent[]): void {
-    const { deltaDelayMs = 0 } = this.#drive.parts.ledger
-    const isPaced = deltaDelayMs > 0 && appended.every(({ type }) => eventTraits[type].retention === 'deltas')
-    this.#deltasFrom = isPaced ? this.#clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS) : -Infinity
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
@@ -297,22 +286,29 @@ export class RunLoop {
     else this.#timer?.()
     await this.#mailbox.arrival()
     await this.#mailbox.quiet()
-    const until = Math.min(this.#deltasFrom, wakeAt ?? Infinity)
+    const until = Math.min(this.#pace.until, wakeAt ?? Infinity)
     if (!this.#mayWaitForMore(until)) return
-    this.#wakeAt(until)
+    const alarm = this.#wakeAt(until)
     do await this.#mailbox.arrival()
-    while (this.#mayWaitForMore(until))
+    while (!alarm.hasRung && this.#mayWaitForMore(until))
   }
 
-  /** Whether pieces of a reply, and nothing else, have arrived before a time. */
+  /** Whether what may wait, and nothing else, has arrived before a time. */
   #mayWaitForMore(until: number): boolean {
-    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#mailbox.holdsOnlyPieces
+    const isUndisturbed =
+      !this.#inbox.isUnread && !this.isDraining && this.#mailbox.holdsOnly(this.#pace.kind)
     return isUndisturbed && this.#clock.now() < until
   }
 
-  #wakeAt(time: number): void {
+  /** Sets the timer. The answer tells whether it has rung: it rings once, and may before the clock shows its time. */
+  #wakeAt(time: number): { readonly hasRung: boolean } {
+    const alarm = { hasRung: false }
     this.#timer?.()
-    this.#timer = this.#clock.schedule(time - this.#clock.now(), () => this.#mailbox.wake())
+    this.#timer = this.#clock.schedule(time - this.#clock.now(), () => {
+      alarm.hasRung = true
+      this.#mailbox.wake()
+    })
+    return alarm
   }
 
   #stamp(): Stamp {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../ports/clock.ts'
+import type { Clock } from './clock.ts'
 
 /** A run's clock: that of the host, but for its jumps. */
 export interface SteadyClock extends Clock {

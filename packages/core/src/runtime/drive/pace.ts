@@ -1,0 +1,48 @@
+import { eventTraits } from '../../vocabulary/events/event-traits.ts'
+import type { EventBatch } from '../../machine/advance.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import { summaryOf } from '../../machine/state/turn-calls.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { MailKind } from './mailbox.ts'
+
+/** A ledger that asks for more, in milliseconds, gets this. */
+const MAX_DELTA_DELAY_MS = 1_000
+
+/** How long the ending of one of many calls may wait for others, in milliseconds. */
+const ENDING_DELAY_MS = 1
+
+/** So many calls that run at once are many. */
+const MANY_CALLS = 32
+
+/**
+ * What may wait for more of its kind, and until when, so that one append records both: pieces of a reply after others,
+ * where the ledger asks for it, and endings of calls after others, as long as many calls run.
+ */
+export class Pace {
+  /** What may wait. */
+  kind: MailKind = 'piece'
+  /** Until when; a time that has passed where nothing may. */
+  until: number = -Infinity
+
+  /** Takes what was appended: what follows it waits only where it is of the same kind. */
+  appended({ events, state }: EventBatch, clock: Pick<Clock, 'now'>, deltaDelayMs = 0): void {
+    this.until = -Infinity
+    if (deltaDelayMs > 0 && events.every(({ type }) => eventTraits[type].retention === 'deltas'))
+      this.#wait('piece', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
+    else if (events.every(({ type }) => type === 'tool_result') && awaitsManyCalls(state))
+      // From when it was decided: what came while a slow store wrote it has waited for others already.
+      this.#wait('ending', state.at + ENDING_DELAY_MS)
+  }
+
+  #wait(kind: MailKind, until: number): void {
+    this.kind = kind
+    this.until = until
+  }
+}
+
+/** Whether nothing follows from an ending but its record: many calls run, and none of the others waits for anything. */
+function awaitsManyCalls(state: RunState): boolean {
+  if (state.phase !== 'executing') return false
+  const { started, settled } = summaryOf(state.calls).counts
+  return started >= MANY_CALLS && started + settled === state.calls.length
+}
