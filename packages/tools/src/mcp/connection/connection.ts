@@ -31,7 +31,10 @@ export interface McpConnection {
   ready(signal: AbortSignal): Promise<OpenedClient>
   /** The client does not work any more: a new one is made, unless that has happened. */
   replace(lost: OpenedClient): void
-  /** The client does not reach the server any more: another one is made after a wait, unless that has happened. */
+  /**
+   * The client does not reach the server any more: another one is made after a wait, unless that has happened. What the server
+   * was asked before may still be answered.
+   */
   lost(client: OpenedClient): void
   /** A call was answered: the server works. */
   answered(): void
@@ -86,7 +89,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     start: () => begin(held, open),
     ready: (signal) => ready(held, signal),
     replace: (from) => lose(held, from, openNow),
-    lost: (from) => lose(held, from),
+    lost: (from) => lose(held, from, openAgain, closeOnceIdle),
     answered() {
       held.losses = 0
     },
@@ -171,14 +174,25 @@ async function open(held: Held): Promise<void> {
   }
 }
 
-function lose(held: Held, from: OpenedClient, work = openAgain): void {
+function lose(
+  held: Held,
+  from: OpenedClient,
+  work = openAgain,
+  end: typeof closeOnceIdle = (client) => client.close(),
+): void {
   if (held.opened !== from) return
   held.opened = undefined
   held.losses++
   held.fault = `the connection was lost: ${faultText(held, new Error(from.whyLost()))}`
-  const farewell = from.close().catch(() => {})
+  const farewell = end(from, held.closing.signal).catch(() => {})
   held.farewell = held.farewell.then(() => farewell)
   void begin(held, work)
+}
+
+/** Closes a client when it has the answers that it waits for, or when the signal aborts. */
+async function closeOnceIdle(client: OpenedClient, signal: AbortSignal): Promise<void> {
+  await resultOrAborted(client.idle(), signal).catch(() => {})
+  await client.close()
 }
 
 /** Tries at once: the server is there, and only the connection cannot be used any more. */

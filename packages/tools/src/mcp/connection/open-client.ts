@@ -32,6 +32,8 @@ export interface OpenedClient {
   readonly authorize?: () => Promise<void>
   /** Closes the connection; resolves when nothing of it is left. */
   close(): Promise<void>
+  /** Resolves when no request waits for its answer. */
+  idle(): Promise<void>
 }
 
 /** Makes a client that is not connected yet; `legacy` where the transport is older than the new revision. */
@@ -79,6 +81,8 @@ async function openProcess(
     kind: 'stdio',
     whyLost: () => `its process ended (${transport.process.exit()})${stderrText(transport, secrets)}`,
     close: () => transport.close(),
+    // What a process was asked ends with it.
+    idle: () => Promise.resolve(),
   }
 }
 
@@ -133,7 +137,7 @@ async function openStreamable(
       ...httpOptions(server, onGone),
       reconnectionScheduler: (reopen, delayMs) => timers.schedule(delayMs, reopen),
     })
-  const { client, transport } = await authorized(server, makeClient, { makeTransport, sdk }, signal)
+  const { client, transport, idle } = await authorized(server, makeClient, { makeTransport, sdk }, signal)
   return {
     client,
     kind: 'http',
@@ -143,6 +147,7 @@ async function openStreamable(
       await farewell(transport, timers)
       await client.close()
     },
+    idle,
   }
 }
 
@@ -165,7 +170,7 @@ async function openSse(
 ): Promise<OpenedClient> {
   const makeTransport = (onGone: () => void): client.SSEClientTransport =>
     new sdk.SSEClientTransport(new URL(server.options.url), httpOptions(server, onGone))
-  const { client, transport } = await authorized(
+  const { client, transport, idle } = await authorized(
     server,
     () => makeClient('legacy'),
     { makeTransport, sdk },
@@ -177,6 +182,7 @@ async function openSse(
     whyLost: () => 'its stream of events ended',
     ...authorizing(transport, server),
     close: () => client.close(),
+    idle,
   }
 }
 
@@ -212,13 +218,17 @@ function authorizing(
 
 type AuthorizedTransport = client.StreamableHTTPClientTransport | client.SSEClientTransport
 
+interface AuthorizedClient<T> extends Pick<OpenedClient, 'client' | 'idle'> {
+  readonly transport: T
+}
+
 /** Connects, and where the server sends the user to an authorization page, again with what comes back from there. */
 async function authorized<T extends AuthorizedTransport>(
   { askUser }: NamedServer,
   makeClient: MakeClient,
   { makeTransport, sdk }: { readonly makeTransport: (onGone: () => void) => T; readonly sdk: typeof client },
   signal: AbortSignal,
-): Promise<{ readonly client: Client; readonly transport: T }> {
+): Promise<AuthorizedClient<T>> {
   for (let authorizations = 0; ; authorizations++) {
     const client = makeClient()
     const transport = makeTransport(() => {
@@ -229,7 +239,7 @@ async function authorized<T extends AuthorizedTransport>(
     try {
       await connected(client, transport, signal)
       requests.clear()
-      return { client, transport }
+      return { client, transport, idle: () => requests.idle() }
     } catch (error) {
       // The client closes its transport only where it has found out the revision of the server.
       await Promise.allSettled([client.close(), transport.close()])

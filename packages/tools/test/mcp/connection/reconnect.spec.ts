@@ -267,4 +267,23 @@ describe('a server at a URL', () => {
     await manager.call('own', 'work', {})
     expect(manager.servers).toMatchObject([{ state: 'ready', faults: [] }])
   })
+
+  it('given a call is under way, when the server takes no other connection, then the next call fails, and this one gets its answer', async () => {
+    const called = Promise.withResolvers<() => void>()
+    const server = await scriptedServer({
+      'tools/call': ({ say }) => called.resolve(() => say({ result: { content: [] } })),
+    })
+    const { timers } = waits()
+    const own = { url: server.url, era: 'legacy' } as const
+    const manager = await connect({ own }, { timers })
+    const call = manager.call('own', 'work', {})
+    const answer = await called.promise
+    server.refuse()
+    // The connection that was kept open may break under the first of them, which is in doubt then.
+    for (let more = 0; more < 2; more++) await manager.call('own', 'work', {}).catch(() => {})
+    expect(manager.servers).toMatchObject([{ state: 'reconnecting' }])
+    await until(manager, 'failed')
+    answer()
+    expect(await call).toEqual([])
+  })
 })

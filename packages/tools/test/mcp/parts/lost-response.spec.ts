@@ -2,17 +2,22 @@
 import type { JSONRPCMessage, Transport, TransportSendOptions } from '@modelcontextprotocol/client'
 import { describe, expect, it } from 'vitest'
 import { lostResponseCode, withLostResponses } from '../../../src/mcp/connection/lost-response.ts'
+import { tick } from '../connected.ts'
 
 /** A transport that hears of lost responses, and what a client sends and hears through it. */
 function prepared() {
   const sent: { message: unknown; options: TransportSendOptions | undefined }[] = []
   const heard: JSONRPCMessage[] = []
+  let fault: Error | undefined
   const transport: Transport = {
     start: async () => {},
     close: async () => {},
-    send: async (message, options) => void sent.push({ message, options }),
+    async send(message, options) {
+      sent.push({ message, options })
+      if (fault) throw fault
+    },
   }
-  withLostResponses(transport)
+  const open = withLostResponses(transport)
   const { onmessage } = transport
   // A client has the listener before it hear each message first.
   const hears: Transport['onmessage'] = (message) => {
@@ -21,7 +26,8 @@ function prepared() {
   }
   Object.assign(transport, { onmessage: hears })
   const end = (index: number): void => sent[index]?.options?.onRequestStreamEnd?.()
-  return { transport, sent, heard, end }
+  const breaks = (error: Error): void => void (fault = error)
+  return { transport, sent, heard, end, open, breaks }
 }
 
 const request = (id: number): JSONRPCMessage => ({ jsonrpc: '2.0', id, method: 'tools/call' })
@@ -52,6 +58,42 @@ describe('a request whose stream ends', () => {
     transport.onmessage?.({ jsonrpc: '2.0', id: 1, result: {} })
     end(0)
     expect(heard).toHaveLength(1)
+  })
+})
+
+describe('a request that waits', () => {
+  it('given it cannot be sent, then it waits no more, and its end is not heard', async () => {
+    const { transport, heard, end, open, breaks } = prepared()
+    breaks(new Error('refused'))
+    await expect(transport.send(request(1))).rejects.toThrow('refused')
+    expect(open.size).toBe(0)
+    end(0)
+    expect(heard).toEqual([])
+  })
+
+  it('given it is taken back by a notification or its signal, then it waits no more', async () => {
+    const { transport, open } = prepared()
+    const given = new AbortController()
+    await transport.send(request(1), { requestSignal: given.signal })
+    await transport.send(request(2))
+    await transport.send({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } })
+    expect(open.size).toBe(1)
+    given.abort()
+    expect(open.size).toBe(0)
+  })
+
+  it('given others wait too, when the last one has its answer, then none waits', async () => {
+    const { transport, open } = prepared()
+    await open.idle()
+    await Promise.all([transport.send(request(1)), transport.send(request(2))])
+    const ended: number[] = []
+    const idle = Promise.all([open.idle(), open.idle()]).then(() => ended.push(open.size))
+    transport.onmessage?.({ jsonrpc: '2.0', id: 2, result: {} })
+    await tick()
+    expect(ended).toEqual([])
+    transport.onmessage?.({ jsonrpc: '2.0', id: 1, result: {} })
+    await idle
+    expect(ended).toEqual([0])
   })
 })
 

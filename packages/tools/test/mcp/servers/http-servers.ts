@@ -23,6 +23,8 @@ export interface ServedUrl {
   lastHeaders(): IncomingMessage['headers']
   /** Breaks every connection, as a lost network does. */
   breakConnections(): void
+  /** Takes no connection any more; what is under way continues. */
+  refuse(): void
   /** Forgets all sessions, as a server that was started again. */
   forget(): void
   /** Ends the server. */
@@ -54,6 +56,7 @@ export async function served(listener: RequestListener, forget = (): void => {})
     requests,
     lastHeaders: () => headers,
     breakConnections: () => server.closeAllConnections(),
+    refuse: () => void server.close(),
     forget,
     close,
   }
