@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { definitionInRun } from '../src/vocabulary/agent/definition-in-run.ts'
 import { KnownModels } from '../src/runtime/definition/known-models.ts'
-import { scriptedModel } from '@tallystick/core/testing'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { stage } from './stage.ts'
 
 const ref = (modelId: string) => ({ provider: 'p', api: 'a', modelId })
 const own = ref('own')
@@ -73,5 +74,25 @@ describe('the models that a runtime knows', () => {
     expect(known.find(named('b'))).toBe(third)
     expect(['m', 'f', 's'].map((name) => known.find(named(name)))).toEqual([main, fallback, summing])
     expect(known.find(named('none'))).toBeUndefined()
+  })
+})
+
+describe('a run that was given a model', () => {
+  it('is driven to its end with that one, though another is given to its resume meanwhile', async () => {
+    let open = (): void => {}
+    const until = new Promise<void>((resolve) => (open = resolve))
+    const call = { toolCalls: [{ name: 'look', input: {} }] }
+    const [given, other] = [
+      scriptedModel([{ ...call, until }, { text: 'Seen.' }], 'given'),
+      scriptedModel([{ text: 'Other.' }], 'other'),
+    ]
+    const { runtime, agent, untilSettled } = stage({ tools: [testTool({ name: 'look' })] })
+    const run = runtime.run(agent, 'Look.', { model: given })
+    await new Promise((resolve) => run.events$.subscribe(resolve))
+    const resumed = runtime.resume(run.id, { model: other }).result.catch((error: unknown) => error)
+    open()
+    expect(await untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Seen.' })
+    await untilSettled(resumed)
+    expect([given, other].map(({ requests }) => requests.length)).toEqual([2, 0])
   })
 })

@@ -11,6 +11,14 @@ export const runtimeEquivalents: readonly Equivalent[] = [
     why: 'It only spares looking at the events: without hooks none is called.',
   },
   {
+    path: 'packages/core/src/runtime/drive/drivable.ts',
+    within: 'givenModelOf',
+    operator: 'logical',
+    original: 'model && sameModel(model, ref)',
+    becomes: '(model)',
+    why: 'A run is driven with no other model than it was given: another one is refused before.',
+  },
+  {
     path: 'packages/core/src/runtime/children/child-runs.ts',
     within: 'callAwaitingChild',
     operator: 'method',
