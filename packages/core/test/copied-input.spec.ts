@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Model } from '@tallystick/core'
 import type { Json, JsonObject, ModelSignal, ToolSignal } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
+import { messageOf } from '../src/runtime/session/input-message.ts'
 import { ofType, stage } from './stage.ts'
 
 const text = (said: string): { type: 'text'; text: string }[] => [{ type: 'text', text: said }]
@@ -30,6 +31,14 @@ describe('what is handed over is copied once: what its giver does with it afterw
     await set.untilSettled(approved)
     await set.untilSettled(run.result)
     expect(pay.runs.map((started) => started.input)).toEqual([{ euros: 1 }])
+  })
+
+  it('input, in the moment in which it is given', () => {
+    const parts = text('Pay 1 euro.')
+    const message = messageOf(parts)
+    parts[0]!.text = 'Pay 1000 euros.'
+    expect(message).toEqual({ role: 'user', parts: text('Pay 1 euro.') })
+    expect(Object.isFrozen(message.parts)).toBe(true)
   })
 
   it('a conversation whose fields answer something else each time that they are read: what was checked is what is recorded', async () => {

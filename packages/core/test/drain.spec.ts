@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError, LedgerConflictError, memoryLedger, type Ledger } from '@tallystick/core'
-import { testTool } from '@tallystick/core/testing'
+import { seededRandom, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
 /** A run that waits for a person. */
@@ -105,6 +105,28 @@ describe('a runtime that has been drained', () => {
     const other = stage({ ledger: set.ledger, clock: set.clock, steps: steps.slice(1), tools: [look] })
     expect(await other.untilSettled(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })
     expect([checks, look.runs.length]).toEqual([1, 1])
+  })
+
+  it('gives up a run whose place in its session another process took in that moment, as it does any other', async () => {
+    const sessionId = 'chat'
+    const one = stage({ steps: [{ text: 'One.' }] })
+    let drained: Promise<unknown> | undefined
+    const append: Ledger['append'] = async (...given) => {
+      if (drained === undefined) {
+        drained = two.runtime.drain(0)
+        await one.runtime.run(one.agent, 'First.', { sessionId }).result
+      }
+      return await one.ledger.append(...given)
+    }
+    const two = stage({
+      ...{ ledger: { ...one.ledger, append }, clock: one.clock, random: seededRandom(2) },
+      ...{ tools: [testTool({ name: 'look' })] },
+      steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Two.' }],
+    })
+    const run = two.runtime.run(two.agent, 'Second.', { sessionId, whenBusy: 'wait' })
+    expect(await two.untilSettled(run.result)).toMatchObject({ status: 'interrupted' })
+    expect(await two.untilSettled(drained ?? Promise.resolve())).toMatchObject([{ status: 'interrupted' }])
+    expect(two.model.requests.length).toBeLessThan(2)
   })
 
   it('waits for every run, also when the writer of one fails', async () => {

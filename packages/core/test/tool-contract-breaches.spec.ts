@@ -205,6 +205,11 @@ describe('the check of a call', () => {
       outcome: 'denied',
       says: 'The check of this call failed, so it was not run: its verdict is not',
     },
+    'answers with a function that looks like a verdict': {
+      check: () => Object.assign(() => {}, { kind: 'run' }),
+      outcome: 'denied',
+      says: 'The check of this call failed, so it was not run: its verdict is not',
+    },
     'refuses with an outcome that would say that it ran': {
       check: () => ({ kind: 'refuse', outcome: 'success', text: 'It did.' }),
       outcome: 'denied',

@@ -224,6 +224,14 @@ export const toolsEquivalents: readonly Equivalent[] = [
     why: 'Every call has been stopped before, and every connection breaks right after: the library only forgets them earlier.',
   },
   {
+    path: 'packages/tools/src/mcp/transport/server-process.ts',
+    within: 'spawned',
+    operator: 'element',
+    original: ", 'pipe'",
+    becomes: '',
+    why: 'Node makes a pipe of each of the three for which nothing else is said.',
+  },
+  {
     path: 'packages/tools/src/mcp/transport/bounded-fetch.ts',
     within: 'messageBound',
     operator: 'literal',

@@ -100,8 +100,8 @@ export class DriveSession {
       try {
         return await this.#loop.start(command, asked?.())
       } catch (error) {
+        // The same loop begins again: it knows whether it was drained meanwhile.
         if (!again || !isPlaceTaken(error) || (await parts.ledger.head(runId))) throw error
-        this.#loop = new RunLoop(this.#run.drive)
       }
     }
   }

@@ -23,7 +23,7 @@ export function isShown(contentType: string | null, shown: readonly string[]): b
 
 /** Whether a media type is that of a page. */
 export function isPage(contentType: string | null): boolean {
-  return isShown(contentType ?? '', ['text/html', 'application/xhtml+xml'])
+  return isShown(contentType, ['text/html', 'application/xhtml+xml'])
 }
 
 /** The content type of a page with the character set that it names itself, where its server names none. */

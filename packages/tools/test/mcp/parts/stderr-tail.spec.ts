@@ -17,6 +17,7 @@ describe('the end of what a server wrote to its standard error', () => {
 
   it('given a chunk that is longer than 8 kB, then its last lines are kept, and none that has lost its beginning', () => {
     expect(kept(`${'x'.repeat(10_000)}\none\ntwo`)).toBe('one\ntwo')
+    expect(kept(`${'x'.repeat(10_000)}\none\ntwo`, '')).toBe('one\ntwo')
     expect(kept('before', `${'x'.repeat(10_000)}\none\n`, 'two')).toBe('one\ntwo')
   })
 
