@@ -32,7 +32,7 @@ describe('a subscriber of an isolated source', () => {
     expect([seen, heard]).toEqual([[1, 2], [['threw', fault]]])
   })
 
-  it('that throws leaves nothing subscribed to the source, alone or behind operators', () => {
+  it('that throws leaves nothing subscribed to the source, alone or after operators', () => {
     const { source, heard, values } = isolated()
     values.subscribe(throwing)
     values.pipe(map((value) => value + 1)).subscribe(throwing)
@@ -62,7 +62,7 @@ describe('a subscriber of an isolated source', () => {
     expect([seen, heard]).toEqual([[1], [['threw', fault]]])
   })
 
-  it('hears of a failure where it asks for it, and the listener does where it does not', () => {
+  it('hears of a failure if it asks for it; otherwise the listener gets it', () => {
     const { source, heard, values } = isolated()
     const errors: unknown[] = []
     values.subscribe({ error: (error) => errors.push(error) })
