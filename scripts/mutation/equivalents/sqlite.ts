@@ -159,4 +159,12 @@ export const sqliteEquivalents: readonly Equivalent[] = [
     becomes: '1',
     why: 'A search by place does not look at the number of an event.',
   },
+  {
+    path: 'packages/ledger/src/sqlite/write/append.ts',
+    within: 'foundRun',
+    operator: 'literal',
+    original: '0',
+    becomes: '1',
+    why: 'Where there is the row of a run, places were given to its events.',
+  },
 ]
