@@ -74,6 +74,15 @@ describe('the endings of many calls', () => {
     expect(await crowded.end(1)).toEqual([1, 1])
   })
 
+  it('wait no longer than until all calls have ended, also where no time passes', async () => {
+    const { set, running, end } = await calls(40)
+    await end(1)
+    expect(await end(38)).toEqual([1])
+    expect(await end(1)).toEqual([1, 39])
+    expect(await set.untilSettled(running.result)).toMatchObject({ reason: 'answered' })
+    checkedRun(await set.eventsOf(running))
+  })
+
   it('wait no longer than for a command, and for a drain', async () => {
     const cancelled = await calls(40)
     await cancelled.end(1)

@@ -99,10 +99,11 @@ export class Mailbox {
     return this.#pages.length === 0
   }
 
-  /** Whether there is mail of a kind, and no other. */
-  holdsOnly(kind: MailKind): boolean {
+  /** Whether there is mail of a kind, less than a number, and no other. */
+  holdsOnly(kind: MailKind, below: number = Infinity): boolean {
     const { piece, ending, other } = this.#counts
-    return !this.empty && this.#counts[kind] === piece + ending + other
+    const count = this.#counts[kind]
+    return !this.empty && count === piece + ending + other && count < below
   }
 }
 

@@ -23,26 +23,29 @@ export class Pace {
   kind: MailKind = 'piece'
   /** Until when; a time that has passed where nothing may. */
   until: number = -Infinity
+  /** How much of it is all that can come, so that nothing is left to wait for. */
+  most: number = Infinity
 
   /** Takes what was appended: what follows it waits only where it is of the same kind. */
   appended({ events, state }: EventBatch, clock: Pick<Clock, 'now'>, deltaDelayMs = 0): void {
     this.until = -Infinity
     if (deltaDelayMs > 0 && events.every(({ type }) => eventTraits[type].retention === 'deltas'))
-      this.#wait('piece', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
-    else if (events.every(({ type }) => type === 'tool_result') && awaitsManyCalls(state))
-      // From when it was decided: what came while a slow store wrote it has waited for others already.
-      this.#wait('ending', state.at + ENDING_DELAY_MS)
+      return this.#wait('piece', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
+    const running = events.every(({ type }) => type === 'tool_result') ? runningAlone(state) : 0
+    // From when it was decided: what came while a slow store wrote it has waited for others already.
+    if (running >= MANY_CALLS) this.#wait('ending', state.at + ENDING_DELAY_MS, running)
   }
 
-  #wait(kind: MailKind, until: number): void {
+  #wait(kind: MailKind, until: number, most = Infinity): void {
     this.kind = kind
     this.until = until
+    this.most = most
   }
 }
 
-/** Whether nothing follows from an ending but its record: many calls run, and none of the others waits for anything. */
-function awaitsManyCalls(state: RunState): boolean {
-  if (state.phase !== 'executing') return false
+/** How many calls run where none of the others waits for anything: nothing follows from an ending but its record. */
+function runningAlone(state: RunState): number {
+  if (state.phase !== 'executing') return 0
   const { started, settled } = summaryOf(state.calls).counts
-  return started >= MANY_CALLS && started + settled === state.calls.length
+  return started + settled === state.calls.length ? started : 0
 }

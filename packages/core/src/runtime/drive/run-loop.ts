@@ -295,8 +295,8 @@ export class RunLoop {
 
   /** Whether what may wait, and nothing else, has arrived before a time. */
   #mayWaitForMore(until: number): boolean {
-    const isUndisturbed =
-      !this.#inbox.isUnread && !this.isDraining && this.#mailbox.holdsOnly(this.#pace.kind)
+    const { kind, most } = this.#pace
+    const isUndisturbed = !this.#inbox.isUnread && !this.isDraining && this.#mailbox.holdsOnly(kind, most)
     return isUndisturbed && this.#clock.now() < until
   }
 
