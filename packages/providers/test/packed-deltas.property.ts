@@ -111,4 +111,18 @@ describe('packed deltas', () => {
     expect(recordsIn(`${ping}${a}${b}${ping}${a}${b}${a}`)).toBe(4)
     expect(recordsIn(`${a}${ping}${b}`)).toBe(3)
   })
+
+  it('pass as they are in a piece that no network sends, such as a whole body of many megabytes', () => {
+    const piece = (length: number): Uint8Array =>
+      new TextEncoder().encode(
+        record({
+          type: 'content_block_delta',
+          index: 0,
+          delta: { type: 'text_delta', text: 'x'.repeat(length) },
+        }) + record({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'end' } }),
+      )
+    const [large, small] = [piece(16_000_000), piece(1_000_000)]
+    expect(new DeltaPacker().pack(large)).toBe(large)
+    expect(new DeltaPacker().pack(small)).not.toBe(small)
+  })
 })

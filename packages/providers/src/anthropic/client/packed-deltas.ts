@@ -9,6 +9,9 @@ const deltaRecord =
   // oxlint-disable-next-line no-control-regex -- JSON has none of them in a text
   /event: content_block_delta\ndata: \{"type":"content_block_delta","index":(?:0|[1-9]\d{0,8}),"delta":\{"type":"[a-z_]{1,40}","[a-z_]{1,40}":"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"\} *\}\n\n/y
 
+/** Pieces of a network are far smaller, and a regular expression has no room for a text of many megabytes. */
+const maxPieceBytes = 1024 * 1024
+
 const [newline, space, comma, opening, closing] = [0x0a, 0x20, 0x2c, 0x5b, 0x5d]
 /** Every byte is one character, at its place. */
 const bytesAsText = new TextDecoder('latin1')
@@ -25,7 +28,7 @@ export class DeltaPacker {
   pack(piece: Uint8Array): Uint8Array {
     const begins = this.#isBetween
     this.#isBetween = piece.at(-1) === newline && piece.at(-2) === newline
-    if (piece.length < 4 * head.length) return piece
+    if (piece.length < 4 * head.length || piece.length > maxPieceBytes) return piece
     const text = bytesAsText.decode(piece)
     let packed: Uint8Array | undefined
     for (let at = begins ? 0 : afterRecord(text, 0); at < text.length;) {
