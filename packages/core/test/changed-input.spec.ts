@@ -1,4 +1,4 @@
-import { textOf, type AgentOptions, type RunResult } from '@tallystick/core'
+import { createRuntime, textOf, type AgentOptions, type RunResult } from '@tallystick/core'
 import { inputFaultOf, type GuardedCall, type PolicyCall, type PolicyVerdict } from '@tallystick/core/kit'
 import { changedInputText } from '@tallystick/core/machine'
 import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/core/testing'
@@ -186,6 +186,28 @@ describe('a changed input that does not fit', () => {
     expect(inputFaultOf(schema, { amount: 'all' })).toMatch(/^amount: /)
     expect(inputFaultOf(schema, { amount: 1, sum: 2 })).toContain('sum')
     expect(inputFaultOf({ $ref: 'https://example.com/schema' }, {})).toBeUndefined()
+  })
+
+  it('is refused by the schema of the agent itself where its source had a tool of that name before', async () => {
+    const payOf = (type: string) => ({
+      ...testTool({ name: 'pay', check: () => ({ kind: 'ask' }) }),
+      inputSchema: { type: 'object', properties: { amount: { type } } },
+    })
+    const { ledger, clock, ...first } = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: { amount: 1 } }] }],
+      toolSource: { tools: [payOf('number')] },
+    })
+    const { runId, pendingApprovals } = await first.play()
+    const later = stage({ ledger, clock, tools: [payOf('string')] })
+    await later.untilSettled(later.runtime.resume(runId).result)
+    // This process has no agent: it goes by the record.
+    const other = createRuntime({ ledger, host: { clock } })
+    const { toolCallId } = pendingApprovals[0]!
+    const approval = { type: 'approve', toolCallId, by: 'ada', input: { amount: 2 } } as const
+    expect(await later.untilSettled(other.send(runId, approval))).toMatchObject({
+      ...{ accepted: false, code: 'invalid_input' },
+      message: expect.stringContaining('amount: Invalid input: expected string') as string,
+    })
   })
 
   it('is judged without patterns of strangers, and a property may be called as one', () => {

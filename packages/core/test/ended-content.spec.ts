@@ -16,6 +16,10 @@ interface Member {
   readonly content?: Content
   /** The policy of its agent. */
   readonly agent?: Content
+  /** The policy of its agent in the code that took it over. */
+  readonly resumed?: Content
+  /** The policy of the agent that took over its conversation. */
+  readonly handedTo?: Content
   readonly isOpen?: boolean
 }
 
@@ -28,7 +32,7 @@ const line = (each: { root?: Member; child?: Member; grandchild?: Member } = {})
   ])
 
 function eventsOf(runId: RunId, { parent, relation = 'child', asks, ...member }: Member) {
-  const { run_started, tool_started, run_finished } = everyFact(runId)
+  const { run_started, run_resumed, agent_handed_off, tool_started, run_finished } = everyFact(runId)
   const {
     parent: _parent,
     recording: _recording,
@@ -37,14 +41,19 @@ function eventsOf(runId: RunId, { parent, relation = 'child', asks, ...member }:
     ...start
   } = run_started
   const { recording: _policy, ...policy } = start.definition.policy ?? { limits: {} }
-  const { agent, content, isOpen } = member
-  const recording = agent && { recording: { content: agent } }
+  const { agent, resumed, handedTo, content, isOpen } = member
+  const definitionOf = (own?: Content) => ({
+    ...start.definition,
+    policy: { ...policy, ...(own && { recording: { content: own } }) },
+  })
   return stamped(runId, [
     {
-      ...{ ...start, definition: { ...start.definition, policy: { ...policy, ...recording } } },
+      ...{ ...start, definition: definitionOf(agent) },
       ...(parent && { parent: { runId: parent, seq: 1, relation } }),
       ...(content && { recording: { content } }),
     },
+    ...(resumed ? [{ ...run_resumed, definition: definitionOf(resumed) }] : []),
+    ...(handedTo ? [{ ...agent_handed_off, definition: definitionOf(handedTo) }] : []),
     ...(asks ? [{ ...tool_started, child: asks }] : []),
     ...(isOpen ? [] : [run_finished]),
   ])
@@ -84,6 +93,15 @@ describe('the end of a run', () => {
 
   it.each<readonly [string, Member, readonly Content[], readonly RunId[]]>([
     ['its agent', { agent: 'digests' }, [], [grandchild, child, root]],
+    ['its agent as a resume found it', { resumed: 'digests' }, ['digests'], [grandchild, child, root]],
+    ['an agent that it was handed to', { handedTo: 'digests' }, ['digests'], [grandchild, child, root]],
+    [
+      'any agent in it',
+      { agent: 'digests', resumed: 'full', handedTo: 'full' },
+      [],
+      [grandchild, child, root],
+    ],
+    ['the run over later agents', { content: 'full', resumed: 'digests', handedTo: 'digests' }, [], []],
     ['the run over its agent', { agent: 'digests', content: 'full' }, ['digests'], []],
     ['none of its own', {}, ['digests'], []],
     ['none', { content: 'full' }, ['full'], []],
