@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { createRuntime } from '@tallystick/core'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openShop, shopConfig, type Shop } from './kit/shop.ts'
+import { openShop, shopAgent, shopConfig, type Shop } from './kit/shop.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
 /** A process that drives a run of the shop's ledger until the test ends. */
@@ -60,5 +62,22 @@ describe('beside a process that drives runs of the ledger', () => {
     await driver(shop)
     const { toolCallId } = pendingApprovals[0]!
     expect(await tallystickHere('approve', shop.ledgerPath, runId, toolCallId)).toMatchObject({ code: 0 })
+  })
+
+  it('a command that the library sends to a run that no process drives stays in its inbox, as the error says', async () => {
+    await using shop = await openShop()
+    const { runId, pendingApprovals } = await shop.start()
+    const { end } = await driver(shop)
+    const ledger = sqliteLedger(shop.ledgerPath, { busyTimeoutMs: 1 })
+    onTestFinished(() => ledger.close())
+    const { toolCallId } = pendingApprovals[0]!
+    const command = { type: 'approve', toolCallId, by: 'ann' } as const
+    const sent = createRuntime({ ledger, agents: [shopAgent()] }).send(runId, command)
+    await expect(sent).rejects.toThrow(/what runtime\.send\(\) sent lies there already/)
+    expect(await ledger.inbox(runId)).toMatchObject([{ command }])
+    await end()
+    const { text } = await createRuntime({ ledger, agents: [shopAgent()] }).resume(runId).result
+    expect(text).toContain('Payment: 5 USD paid')
+    expect(await ledger.inbox(runId)).toEqual([])
   })
 })

@@ -140,7 +140,8 @@ export interface TailedEvent {
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
  *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
  *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
- * - `close` releases files and connections; lazy appends are durable after it.
+ * - `close` releases files and connections; lazy appends are durable after it. It stops no run: close a ledger when its
+ *   runtimes drive none (`runtime.idle()`), or a call that is under way will be in doubt.
  */
 export interface Ledger {
   readonly deltaDelayMs?: number

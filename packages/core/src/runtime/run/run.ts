@@ -53,6 +53,8 @@ export interface Run<Output = unknown> extends RunStreams {
    * the question that a result or `events$` of this handle has shown last, or the first start of the call if the
    * handle has shown none. If the call waits for an answer about another start or input by then, the decision is
    * refused as `not_awaiting_approval`: a late duplicate decides nothing.
+   *
+   * The acknowledgement comes before the call has run. Await `result`, or `runtime.idle()`, before you close the ledger.
    */
   approve(
     call: string | ShownApproval,

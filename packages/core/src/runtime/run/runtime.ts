@@ -226,7 +226,9 @@ export interface Runtime {
    * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
    * runtime takes the run over. `resume` would interrupt what the other process has under way. A command that the run
    * does not allow is refused, and one that is incomplete is refused as `malformed`, before anything is sent. Rejects
-   * with `RunNotFoundError` for an unknown run.
+   * with `RunNotFoundError` for an unknown run. Rejects with `LedgerUnavailableError` where no process drives the run
+   * and another one writes the SQLite file: the command is in the run's inbox by then, and the process that drives the
+   * run next decides about it. `ledger.put` puts a command there and waits for no decision.
    */
   send(
     runId: string,

@@ -177,9 +177,10 @@ function occupied(path: string, writer: Writer | undefined): LedgerUnavailableEr
     ? `process ${writer.pid} on ${writer.host}, since ${new Date(writer.since).toISOString()}`
     : 'another process, which has not said who it is'
   return new LedgerUnavailableError(
-    `The ledger ${path} is being written by ${who}. One process at a time drives the runs of a file, so nothing was ` +
-      'written. Let it end, or its runs stop; or give the run a command (approve, deny, cancel, steer), which ' +
-      'goes through the inbox beside it. Where several processes have to drive runs, open the ledger with ' +
-      'oneWriter: false, which is slower, or keep it in postgresLedger().',
+    `The ledger ${path} is being written by ${who}. One process at a time drives the runs of a file, so this one ` +
+      'recorded no event. Let the other one end, or its runs stop. A command (approve, deny, cancel, steer) only has ' +
+      'to lie in the inbox of its run: what runtime.send() sent lies there already, and ledger.put() or the command ' +
+      'line puts one there. The process that drives the run, now or next, decides about it. Where several processes ' +
+      'have to drive runs, open the ledger with oneWriter: false, which is slower, or keep it in postgresLedger().',
   )
 }
