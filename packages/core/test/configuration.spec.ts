@@ -74,17 +74,17 @@ describe('defineAgent', () => {
     ],
     'with a limit below nothing': [
       { limits: { maxTurns: -1 } },
-      'defineAgent (agent): limits.maxTurns is -1; expected a finite number of at least 0',
+      'defineAgent (agent): limits.maxTurns is -1; expected a whole number of at least 0',
     ],
     'with a limit that is no number': [
       { limits: { maxTotalTokens: '9' } },
-      'limits.maxTotalTokens is a text; expected a finite number',
+      'limits.maxTotalTokens is a text; expected a whole number',
     ],
     'with a value that is not a limit': [{ limits: { maxToolCalls: Number.NaN } }, 'is NaN'],
     'with a limit without end': [{ limits: { maxTurns: Infinity } }, 'is Infinity'],
     'with room for no tool at all': [
       { limits: { maxConcurrency: 0 } },
-      'limits.maxConcurrency is 0; expected a finite number of at least 1',
+      'limits.maxConcurrency is 0; expected a whole number of at least 1',
     ],
     'with a wrong limit for one tool': [
       { limits: { maxCallsByTool: { look: -1 } } },
@@ -96,6 +96,13 @@ describe('defineAgent', () => {
     ],
     'with a retry policy without end': [{ retry: { maxAttempts: Number.NaN } }, 'retry.maxAttempts is NaN'],
     'with a value that is not a wait': [{ retry: { baseMs: -1 } }, 'retry.baseMs is -1'],
+    'with half an attempt': [{ retry: { maxAttempts: 1.5 } }, 'retry.maxAttempts is 1.5; expected a whole'],
+    'with half a repair': [{ maxOutputRepairs: 1.5 }, 'maxOutputRepairs is 1.5; expected a whole number'],
+    'with half a token': [{ maxOutputTokens: 100.5 }, 'maxOutputTokens is 100.5; expected a whole number'],
+    'with half a message kept': [
+      { compaction: { maxContextTokens: 10, keepMessages: 1.5 } },
+      'compaction.keepMessages is 1.5; expected a whole number',
+    ],
     'with no room for an answer': [{ maxOutputTokens: 0 }, 'maxOutputTokens is 0'],
   }
 

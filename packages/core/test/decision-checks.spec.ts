@@ -14,7 +14,7 @@ describe('a decision about a call', () => {
   it.each<readonly ['approve' | 'deny', unknown, unknown]>([
     ['approve', toolCallId, by],
     ['approve', shown, by],
-    ['approve', { ...shown, runId: 'r', name: 'pay', input: {}, reason: 'dear' }, by],
+    ['approve', { ...shown, runId: sampleRunId(1), name: 'pay', input: {}, reason: 'dear' }, by],
     ['approve', toolCallId, { ...by, via: 'prompt', attempt: 1, inputDigest: 'd', input: { a: 1 } }],
     ['deny', shown, { ...by, reason: '' }],
     ['deny', shown, { ...by, via: 'prompt', attempt: 2, inputDigest: 'd', reason: 'no' }],
@@ -29,6 +29,7 @@ describe('a decision about a call', () => {
     ['approve', { ...shown, attempt: 1.5 }, by, 'the approval.attempt is 1.5'],
     ['approve', { ...shown, attempt: undefined }, by, 'the approval.attempt is missing'],
     ['approve', { ...shown, inputDigest: '' }, by, 'the approval.inputDigest is an empty text'],
+    ['approve', { ...shown, runId: sampleRunId(2) }, by, 'the approval.runId is not the run of its'],
     ['approve', { toolCallId }, by, 'the approval.attempt is missing'],
     ['approve', toolCallId, {}, 'by is missing'],
     ['approve', toolCallId, { ...by, attempt: 0 }, 'attempt is 0'],
@@ -49,7 +50,12 @@ describe('a decision about a call', () => {
 describe('a limit that is raised', () => {
   it('is a limit, to a number, by a person', () => {
     expect(raiseFault('maxTurns', 0, 'ada')).toBeUndefined()
-    expect(raiseFault('maxTurns', 2.5, 'ada')).toBeUndefined()
+    expect(raiseFault('maxCostUsd', 2.5, 'ada')).toBeUndefined()
+    expect(raiseFault('maxDurationMs', 2.5, 'ada')).toBeUndefined()
+    expect(raiseFault('maxTurns', 2.5, 'ada')).toMatchObject({ path: 'maxTurns' })
+    expect(raiseFault('maxTurns', 5, { by: 'ada' })?.what).toBe(
+      "is an object; expected the name of who raises it, such as raiseLimit('maxTurns', 40, 'ada')",
+    )
     expect(raiseFault('sky', 1, 'ada')).toMatchObject({ path: 'the limit' })
     expect(raiseFault('maxTurns', -1, 'ada')).toMatchObject({ path: 'maxTurns' })
     expect(raiseFault('maxTurns', 1, '')).toMatchObject({ path: 'by' })

@@ -53,6 +53,15 @@ describe('the least and the most that a number may be', () => {
     )
   })
 
+  it.each<readonly [boolean, readonly (keyof Limits)[]]>([
+    [true, ['maxCostUsd', 'maxDurationMs', 'maxApprovalMs', 'graceMs']],
+    [false, ['maxTurns', 'maxToolCalls', 'maxToolCallsPerTurn', 'maxRepeats', 'maxConcurrency']],
+    [false, ['maxTotalTokens', 'maxTotalInputTokens', 'maxTotalOutputTokens']],
+  ])('that may be a fraction: %s for %j', (mayBe, names) => {
+    for (const name of names) expect([name, takes(someLimits, { [name]: 1.5 })]).toEqual([name, mayBe])
+    expect(takes(someLimits, { maxCallsByTool: { look: 1.5 } })).toBe(false)
+  })
+
   it('of the calls of one tool may be zero, and nothing but a policy follows at a limit', () => {
     expect(takes(someLimits, { maxCallsByTool: { look: 0 } })).toBe(true)
     expect(says(someLimits, { maxCallsByTool: { look: -1 } })).toContain('x.maxCallsByTool.look is -1')

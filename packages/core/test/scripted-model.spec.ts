@@ -16,6 +16,8 @@ it.each<readonly [string, unknown, string]>([
     'steps[0].toolCalls is an object; expected a list',
   ],
   ['a call without input', [{ toolCalls: [{ name: 'x' }] }], 'steps[0].toolCalls[0].input is missing'],
+  ['usage that is unnamed', [{ usage: { input: 5 } }], 'Did you mean steps[0].usage.inputTokens?'],
+  ['usage in words', [{ usage: { inputTokens: '5' } }], 'steps[0].usage.inputTokens is a text'],
   ['an unknown failure', [{ fail: 'rate_limit' }], "Did you mean 'rate_limited'?"],
 ])('a scripted model refuses %s', (_name, steps, message) => {
   expect(() => scriptedModel(steps as never)).toThrow(message)

@@ -175,6 +175,15 @@ describe('commands', () => {
     expect(await why(handle.approve('c', { by: 'm', inputs: {} } as never))).toMatch('Did you mean input?')
     expect(await why(handle.deny(undefined as never, { by: 'm', reason: '' }))).toMatch('the tool call id')
     expect(await why(handle.raiseLimit('maxTurn' as never, 3, 'm'))).toMatch("Did you mean 'maxTurns'?")
+    const more = handle as unknown as Record<'steer' | 'queue', (...given: unknown[]) => Promise<object>>
+    expect(await why(more.steer('x', 5))).toBe(
+      'steer: what follows the input is 5; expected nothing: it takes no options. Nothing was sent.',
+    )
+    expect(await why(more.queue('x', { foo: 1 }))).toMatch('queue: what follows the input is an object')
+    const { suspended } = set.runtime as unknown as { suspended: (given: unknown) => unknown }
+    expect(() => suspended({ status: 'x' })).toThrow(
+      'suspended: what it was given is an object; expected nothing',
+    )
     // Nothing of it reached the ledger.
     expect(await set.ledger.inbox(handle.id)).toEqual([])
     await expect(set.runtime.drain('now' as never)).rejects.toThrow('drain: graceMs is a text')

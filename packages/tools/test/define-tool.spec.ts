@@ -184,6 +184,12 @@ describe('defineTool', () => {
       { input: { type: 'object', patternProperties: { '(': {}, '[': {} } } },
       /"\(" is no regular expression/,
     ],
+    [
+      'properties that are a number',
+      { input: { type: 'object', properties: 5 } },
+      /properties are no object/,
+    ],
+    ['properties that are a list', { input: { type: 'object', properties: [] } }, /properties are no object/],
     ['a list as a schema', { input: [{ type: 'object' }] }, /is no schema/],
     ['no schema at all', { input: null }, /is no schema|is null/],
     [

@@ -1,4 +1,5 @@
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions, type OptionCheck } from '@tallystick/core/kit'
 import { type CallContext, type CallVerdict, type ToolEffect } from '@tallystick/core/vocabulary'
 
 /** Which call a policy judges, and of which tool. */
@@ -34,56 +35,98 @@ export function judge<Input, Context>(
   input: Input,
   context: ApprovalContext<Context>,
 ): CallVerdict | Promise<CallVerdict> {
-  // What a policy throws is the caller's own affair, and may hold what a model must not see.
-  const failed = (): CallVerdict => failedPolicy(context.tool)
+  const failed = (error: unknown): CallVerdict => failedPolicy(context.tool, error)
   try {
     const answer = ask(policy, input, context)
-    const verdictOf = (given: unknown): CallVerdict => verdictOfAnswer(given) ?? failed()
+    const verdictOf = (given: unknown): CallVerdict => {
+      const unusable = unusableAnswer(policyAnswer, given, 'its answer')
+      return unusable ? failed(unusable) : verdictOfAnswer(given)
+    }
     return option.isThenable(answer) ? answer.then(verdictOf, failed) : verdictOf(answer)
-  } catch {
-    return failed()
+  } catch (error) {
+    return failed(error)
   }
 }
 
-function verdictOfAnswer(answer: unknown): CallVerdict | undefined {
-  if (answer === false) return { kind: 'run' }
-  if (answer === true || answer === '') return { kind: 'ask' }
-  return typeof answer === 'string' ? { kind: 'ask', reason: answer } : undefined
+/** Says of an answer what is wrong with it, in words that hold none of its content. */
+class UnusableAnswer extends TypeError {
+  override readonly name = 'UnusableAnswer'
 }
 
-function failedPolicy(tool: string): CallVerdict {
+const policyAnswer: OptionCheck = option.valueThat(
+  'true, false or a text',
+  (value) => typeof value === 'boolean' || typeof value === 'string',
+)
+
+function unusableAnswer(check: OptionCheck, answer: unknown, path: string): UnusableAnswer | undefined {
+  const fault = check(answer, path)
+  return fault && new UnusableAnswer(`${fault.path} ${fault.what}`)
+}
+
+function requireAnswer(check: OptionCheck, answer: unknown, path: string): void {
+  const unusable = unusableAnswer(check, answer, path)
+  if (unusable) throw unusable
+}
+
+function verdictOfAnswer(answer: unknown): CallVerdict {
+  if (answer === false) return { kind: 'run' }
+  return typeof answer === 'string' && answer !== '' ? { kind: 'ask', reason: answer } : { kind: 'ask' }
+}
+
+function failedPolicy(tool: string, error: unknown): CallVerdict {
+  // What else a policy throws is the caller's own affair, and may hold what a model must not see.
+  const cause = error instanceof UnusableAnswer ? ` (${error.message})` : ''
   const text =
-    `Nothing was run: the approval policy of ${tool} failed, so it is unknown whether this call is allowed. ` +
+    `Nothing was run: the approval policy of ${tool} failed${cause}, so it is unknown whether this call is allowed. ` +
     'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
   return { kind: 'refuse', outcome: 'denied', text }
 }
 
-/** Asks for approval when the predicate holds for the input: `whenInput(({ amount }) => amount > 100, 'over 100')`. */
+/**
+ * Asks for approval when the predicate holds for the input: `whenInput(({ amount }) => amount > 100, 'over 100')`. A
+ * predicate that answers neither true nor false refuses the call.
+ */
 export function whenInput<Input>(
   predicate: (input: Input) => boolean | Promise<boolean>,
   reason?: string,
 ): ApprovalFunction<Input> {
-  return async (input) => ((await predicate(input)) ? (reason ?? true) : false)
+  requireOptions('whenInput', option.anyFunction, predicate, 'the predicate')
+  requireOptions('whenInput', option.maybe(option.anyText), reason, 'the reason')
+  return async (input) => {
+    const holds = await predicate(input)
+    requireAnswer(option.trueOrFalse, holds, 'the answer of the predicate of whenInput')
+    return holds ? (reason ?? true) : false
+  }
 }
 
-/** Asks for approval when any of the policies does, with the reasons of all that do. */
+/** Asks for approval when any of the policies does, with the reasons of all that do. Takes at least one. */
 export function anyOf<Input, Context>(
   ...policies: readonly ApprovalPolicy<Input, Context>[]
 ): ApprovalFunction<Input, Context> {
+  requirePolicies('anyOf', policies)
   return async (input, context) => {
     const answers = await askEach(policies, input, context)
     return answers.some((answer) => answer !== false) && reasonsOf(answers)
   }
 }
 
-/** Asks for approval when all of the policies do, with their reasons. Without policies it never asks. */
+/** Asks for approval when all of the policies do, with their reasons. Takes at least one. */
 export function allOf<Input, Context>(
   ...policies: readonly ApprovalPolicy<Input, Context>[]
 ): ApprovalFunction<Input, Context> {
+  requirePolicies('allOf', policies)
   return async (input, context) => {
     const answers = await askEach(policies, input, context)
-    return answers.length > 0 && answers.every((answer) => answer !== false) && reasonsOf(answers)
+    return answers.every((answer) => answer !== false) && reasonsOf(answers)
   }
+}
+
+function requirePolicies(subject: string, policies: readonly unknown[]): void {
+  requireOptions(subject, option.listOf(approvalPolicy), policies, 'policies')
+  if (policies.length > 0) return
+  throw new ConfigurationError(
+    `${subject}: it was given no policy, so no call would be asked about. Give at least one, or the policy 'never'.`,
+  )
 }
 
 function ask<Input, Context>(
@@ -102,9 +145,8 @@ async function askEach<Input, Context>(
 ): Promise<readonly ApprovalAnswer[]> {
   const answers: ApprovalAnswer[] = []
   for (const policy of policies) {
-    const answer: unknown = await ask(policy, input, context)
-    if (typeof answer !== 'boolean' && typeof answer !== 'string')
-      throw new TypeError('A policy gave no answer')
+    const answer = await ask(policy, input, context)
+    requireAnswer(policyAnswer, answer, 'the answer of one of its policies')
     answers.push(answer)
   }
   return answers

@@ -1,5 +1,6 @@
 import { dereference, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
 import { ConfigurationError } from '@tallystick/core'
+import { option } from '@tallystick/core/kit'
 import { type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import type { InputIssue, Parse } from './input-issue.ts'
 
@@ -48,6 +49,8 @@ function assertSound(toolName: string, schema: Schema): void {
     new ConfigurationError(
       `The JSON Schema of the tool ${toolName} cannot be checked against: ${detail}. Correct it.`,
     )
+  const unfit = option.maybe(option.anyObject)(schema.properties, 'its properties')
+  if (unfit) throw broken('its properties are no object of schemas by name')
   const known = dereference(schema)
   for (const part of Object.values(known)) {
     if (typeof part === 'boolean') continue

@@ -154,7 +154,7 @@ const turnChange = fields<TurnChange>({
   messages: maybe(listOf(anyObject)),
   modelSettings: maybe(anyObject),
   parallelToolCalls: maybe(trueOrFalse),
-  maxOutputTokens: maybe(numberFrom(1)),
+  maxOutputTokens: maybe(numberFrom(1, { whole: true })),
   outputSchema: maybe(anyObject),
   providerState: maybe(anyObject),
 })

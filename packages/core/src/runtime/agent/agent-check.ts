@@ -36,7 +36,7 @@ import {
 
 const compaction = fields<CompactionOptions>({
   maxContextTokens: numberFrom(0),
-  keepMessages: numberFrom(0),
+  keepMessages: numberFrom(0, { whole: true }),
   summarize: maybe(functionOr(calledModel)),
   instructions: maybe(anyText),
 })
@@ -83,7 +83,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     toolSource: maybe(valueThat('an object whose tools are a list', hasTools)),
     limits: maybe(someLimits),
     parallelToolCalls: maybe(trueOrFalse),
-    maxOutputTokens: maybe(numberFrom(1)),
+    maxOutputTokens: maybe(numberFrom(1, { whole: true })),
     modelSettings: maybe(someSettings),
     retry: maybe(retryPolicy),
     timeouts: maybe(timeouts),
@@ -94,7 +94,7 @@ const agentOptions = fields<AgentOptions<unknown>>(
     guardrails: maybe(listOf(guardrail)),
     handoffs: maybe(functionOr(handoffList)),
     output: maybe(schema),
-    maxOutputRepairs: maybe(numberFrom(0)),
+    maxOutputRepairs: maybe(numberFrom(0, { whole: true })),
     stopWhen: maybe(plainFunction),
     prepareTurn: maybe(anyFunction),
     compaction: maybe(compaction),

@@ -5,6 +5,7 @@ import {
   leastResultChars,
   limitNames,
   onLimits,
+  type LimitName,
   type Limits,
   type RetryPolicy,
 } from '../../vocabulary/limits/limits.ts'
@@ -103,12 +104,23 @@ function limitFault(tool: Tool): string | undefined {
   return limited && `cannot be used: ${limited.path} ${limited.what}`
 }
 
+const count = numberFrom(0, { whole: true })
+
+/** What each limit that can be met may be: turns and calls are whole, dollars and milliseconds may be fractions. */
+export const limitChecks: { readonly [L in LimitName]: OptionCheck } = {
+  ...forEveryLimit(count),
+  maxCostUsd: numberFrom(0),
+  maxDurationMs: numberFrom(0),
+}
+
 /** Maxima of a run. */
 export const someLimits: OptionCheck = fields<Limits>(
   {
-    ...forEveryLimit(maybe(numberFrom(0))),
-    maxCallsByTool: maybe(recordOf(numberFrom(0))),
-    maxConcurrency: maybe(numberFrom(1)),
+    ...forEveryLimit(maybe(count)),
+    maxCostUsd: maybe(limitChecks.maxCostUsd),
+    maxDurationMs: maybe(limitChecks.maxDurationMs),
+    maxCallsByTool: maybe(recordOf(count)),
+    maxConcurrency: maybe(numberFrom(1, { whole: true })),
     maxApprovalMs: maybe(longTime),
     graceMs: maybe(numberFrom(0)),
     onLimit: maybe(oneOf(onLimits)),
@@ -130,7 +142,7 @@ export const limitName: OptionCheck = oneOf(limitNames)
 /** Waits and attempts of a model call: a retry without end would look like a run that hangs. */
 export const retryPolicy: OptionCheck = fields<Partial<RetryPolicy>>(
   {
-    maxAttempts: maybe(numberFrom(1)),
+    maxAttempts: maybe(numberFrom(1, { whole: true })),
     baseMs: maybe(numberFrom(0)),
     capMs: maybe(numberFrom(0)),
     maxRetryAfterMs: maybe(numberFrom(0)),

@@ -5,12 +5,15 @@ import {
   filledText,
   maybe,
   numberFrom,
+  valueThat,
   type OptionCheck,
   type OptionFault,
 } from '../../vocabulary/options/option.ts'
-import { limitName } from '../agent/part-check.ts'
+import { limitChecks, limitName } from '../agent/part-check.ts'
 import type { PendingApproval } from '../../machine/laws/tally.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { LimitName } from '../../vocabulary/limits/limits.ts'
+import { runIdOfCall } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
@@ -90,6 +93,18 @@ export const shownApproval: OptionCheck = fields<ShownApproval & Partial<Pending
   reason: maybe(anyText),
 })
 
+/** The id of a call says which run asked: an approval that names another run was put together wrongly. */
+function otherRun(call: unknown): OptionFault | undefined {
+  const { toolCallId, runId } = Object(call) as Partial<PendingApproval>
+  if (toolCallId === undefined || runId === undefined) return undefined
+  const asking = runIdOfCall(toolCallId)
+  if (asking === undefined || asking === runId) return undefined
+  return {
+    path: 'the approval.runId',
+    what: 'is not the run of its toolCallId; give the approval as it was shown',
+  }
+}
+
 /** Returns what is wrong with a decision that a caller gave; `undefined` where nothing is. */
 export function decisionFault(
   kind: 'approve' | 'deny',
@@ -98,10 +113,17 @@ export function decisionFault(
 ): OptionFault | undefined {
   const fault =
     typeof call === 'object' ? shownApproval(call, 'the approval') : filledText(call, 'the tool call id')
-  return fault ?? (kind === 'approve' ? approval : denial)(decision, '')
+  return fault ?? otherRun(call) ?? (kind === 'approve' ? approval : denial)(decision, '')
 }
+
+const person = valueThat(
+  "the name of who raises it, such as raiseLimit('maxTurns', 40, 'ada')",
+  (value) => filledText(value, '') === undefined,
+)
 
 /** Returns what is wrong with a limit that a caller raises; `undefined` where nothing is. */
 export function raiseFault(limit: unknown, max: unknown, by: unknown): OptionFault | undefined {
-  return limitName(limit, 'the limit') ?? numberFrom(0)(max, String(limit)) ?? filledText(by, 'by')
+  return (
+    limitName(limit, 'the limit') ?? limitChecks[limit as LimitName](max, String(limit)) ?? person(by, 'by')
+  )
 }

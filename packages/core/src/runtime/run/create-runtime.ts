@@ -4,6 +4,7 @@ import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ForkOptions } from '../fork/fork.ts'
+import { noOptions } from '../commands/no-options.ts'
 import { suspendedRuns } from '../reading/listed-runs.ts'
 import { digestOfHost } from './host.ts'
 import {
@@ -55,7 +56,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         .coordinatorFor(runId, own)
         .send({ type: 'settle', toolCallId, ...settledResult(result) })
     },
-    suspended: () => suspendedRuns(ledger),
+    suspended(...given: readonly unknown[]) {
+      requireOptions('suspended', noOptions, given[0])
+      return suspendedRuns(ledger)
+    },
     interrupted(own = {}) {
       requireInterruptedOptions(own)
       return runs.interrupted(own)

@@ -11,6 +11,7 @@ import { messageOf } from '../session/input-message.ts'
 import { reachableAgents } from '../definition/registered-agents.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
+import { noOptions } from '../commands/no-options.ts'
 import { stepsOf, type RunStep } from './run-steps.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import {
@@ -122,6 +123,15 @@ export function runOf<Output>(
       return agent === undefined ? result : result.then((stopped) => requireRunOf(agent, stopped))
     },
   }
+  const send = (
+    type: 'steer' | 'queue',
+    [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
+  ): Promise<CommandAcknowledgement> => {
+    const message = messageOf(input)
+    const fault = noOptions(more[0], 'what follows the input')
+    if (fault) return Promise.resolve(malformed(type, fault))
+    return coordinator.send({ type, message, receipt: coordinator.newInputId() })
+  }
   const handle: Omit<Run<Output>, keyof typeof fields> = {
     id: coordinator.runId,
     events$: all.events$,
@@ -154,10 +164,8 @@ export function runOf<Output>(
       })
     },
     steps: () => stepsOf(source.ledger, coordinator.runId),
-    steer: (input) =>
-      coordinator.send({ type: 'steer', message: messageOf(input), receipt: coordinator.newInputId() }),
-    queue: (input) =>
-      coordinator.send({ type: 'queue', message: messageOf(input), receipt: coordinator.newInputId() }),
+    steer: (...given) => send('steer', given),
+    queue: (...given) => send('queue', given),
     async raiseLimit(limit, max, by) {
       const fault = raiseFault(limit, max, by)
       if (fault) return malformed('raiseLimit', fault)

@@ -92,12 +92,28 @@ const call = fields<ScriptedCall>(
   { toolName: 'name', args: 'input', arguments: 'input' },
 )
 
+// Any number: a script may play a provider whose report is no count.
+const tokens = maybe(valueThat('a number', (value) => typeof value === 'number'))
+
+const scriptedUsage = fields<Usage>(
+  {
+    inputTokens: tokens,
+    outputTokens: tokens,
+    cacheReadTokens: tokens,
+    cacheWriteTokens: tokens,
+    cacheWriteLongTokens: tokens,
+    reasoningTokens: tokens,
+    webSearches: tokens,
+  },
+  { input: 'inputTokens', output: 'outputTokens' },
+)
+
 const scriptedReply = fields<ScriptedReply>(
   {
     reasoning: maybe(anyText),
     text: maybe(anyText),
     toolCalls: maybe(listOf(call)),
-    usage: maybe(anyObject),
+    usage: maybe(scriptedUsage),
     stopReason: maybe(oneOf(stopReasons)),
     refusal: maybe(anyObject),
     fail: maybe(oneOf(failureClasses)),

@@ -1,0 +1,7 @@
+import { valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+
+/** Where no options are taken: what is given would be passed over in silence. */
+export const noOptions: OptionCheck = valueThat(
+  'nothing: it takes no options',
+  (value) => value === undefined,
+)
