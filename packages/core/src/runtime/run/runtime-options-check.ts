@@ -43,20 +43,27 @@ import type { PastEdits, PastOptions } from '../session/session-past.ts'
 const anyValue: OptionCheck = () => undefined
 
 /** What has these functions, such as a ledger. */
-function having(expected: string, ...names: readonly string[]): OptionCheck {
+export function having(expected: string, ...names: readonly string[]): OptionCheck {
   return valueThat(expected, (value) => {
     const parts = Object(value) as { readonly [name: string]: unknown }
     return names.every((name) => typeof parts[name] === 'function')
   })
 }
 
-const ledger = having('a ledger, such as memoryLedger() or sqliteLedger(path)', 'append', 'read', 'acquire')
+/** A store that runs can be written to and read from. */
+export const someLedger: OptionCheck = having(
+  'a ledger, such as memoryLedger() or sqliteLedger(path)',
+  ...['append', 'read', 'acquire'],
+)
 const clock = having('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
 
+/** What models cost. */
+export const somePrices: OptionCheck = functionOr(recordOf(modelPrice))
+
 const runtimeOptions = fields<RuntimeOptions>({
-  ledger,
+  ledger: someLedger,
   agents: maybe(listOf(definedAgent)),
-  prices: maybe(functionOr(recordOf(modelPrice))),
+  prices: maybe(somePrices),
   models: maybe(listOf(calledModel)),
   model: maybe(calledModel),
   modelSettings: maybe(someSettings),

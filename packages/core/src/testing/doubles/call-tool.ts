@@ -4,6 +4,17 @@ import { textOf, type Outcome, type ResultPart } from '../../vocabulary/model/co
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import { isUnfit, repairedBy } from '../../runtime/effects/input-repair.ts'
 import type { CallVerdict, ToolSignal } from '../../vocabulary/signals/signal.ts'
+import { offeredTool } from '../../runtime/agent/part-check.ts'
+import { having } from '../../runtime/run/runtime-options-check.ts'
+import {
+  anyFunction,
+  anyObject,
+  fields,
+  filledText,
+  maybe,
+  numberFrom,
+} from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { sampleCallId, sampleRunId } from '../samples/sample-ids.ts'
 
 /** What a tool made of one call. */
@@ -28,6 +39,20 @@ type Lent<Context> = undefined extends Context
   ? [run?: Partial<Omit<ToolRun<Context>, 'input'>>]
   : [run: Partial<Omit<ToolRun<Context>, 'input' | 'context'>> & { readonly context: Context }]
 
+const lentParts = fields<Partial<Omit<ToolRun, 'input'>>>(
+  {
+    runId: maybe(filledText),
+    turn: maybe(numberFrom(1, { whole: true })),
+    toolCallId: maybe(filledText),
+    context: maybe(() => undefined),
+    attempt: maybe(numberFrom(1, { whole: true })),
+    idempotencyKey: maybe(filledText),
+    cancelled$: maybe(having('an observable that emits a reason', 'subscribe')),
+    messages: maybe(anyFunction),
+  },
+  { signal: 'cancelled$', abortSignal: 'cancelled$' },
+)
+
 /**
  * Makes one call of a tool, without an agent, a model or a ledger, as a runtime makes it: it checks the input first,
  * and runs nothing if the input is refused. `run` replaces what a runtime gives the call, such as `context`,
@@ -40,6 +65,9 @@ export async function callTool<Context>(
   asked: JsonObject,
   ...[run = {}]: Lent<Context>
 ): Promise<CalledTool> {
+  requireOptions('callTool', offeredTool, tool, 'the tool')
+  requireOptions('callTool', anyObject, asked, 'the input')
+  requireOptions('callTool', lentParts, run)
   const runId = run.runId ?? sampleRunId(1)
   const context = {
     turn: 1,

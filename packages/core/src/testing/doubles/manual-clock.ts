@@ -1,4 +1,7 @@
 import type { Cancel, Clock } from '../../ports/clock.ts'
+import { isThenable, numberFrom, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { having } from '../../runtime/run/runtime-options-check.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 
 /** A clock that stops until a test advances it. */
 export interface ManualClock extends Clock {
@@ -19,6 +22,7 @@ interface Timer {
 
 /** Makes a clock that shows `startMs`, in milliseconds since 1970 UTC. */
 export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
+  requireOptions('manualClock', numberFrom(0), startMs, 'startMs')
   let now = startMs
   let uses = 0
   const timers = new Set<Timer>()
@@ -47,7 +51,10 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
       timers.add(timer)
       return () => void timers.delete(timer)
     },
-    advance: (ms) => advanceTo(now + ms),
+    advance(ms) {
+      requireOptions('advance of manualClock', numberFrom(0), ms, 'ms')
+      advanceTo(now + ms)
+    },
     advanceToNext() {
       const timer = next()
       if (timer) advanceTo(timer.at)
@@ -80,6 +87,14 @@ export function tickingClock(startMs?: number): ManualClock {
   }
 }
 
+/** A clock that a test can move. */
+export const steeredClock: OptionCheck = having(
+  'a clock made with manualClock()',
+  ...['now', 'schedule', 'advance', 'advanceToNext'],
+)
+
+const aPromise = valueThat('a promise', isThenable)
+
 /** After so many turns of the promise queue without a reading of the clock, the code counts as waiting. */
 const QUIET_TURNS = 20_000
 
@@ -106,6 +121,8 @@ export async function untilSettled<T>(
   promise: Promise<T>,
   outside: () => Promise<unknown> | undefined = () => undefined,
 ): Promise<T> {
+  requireOptions('untilSettled', steeredClock, clock, 'the clock')
+  requireOptions('untilSettled', aPromise, promise, 'the promise')
   const watched = { settled: false }
   const done = (): void => {
     watched.settled = true

@@ -1,10 +1,26 @@
 import { Observable } from 'rxjs'
+import { retryPolicy } from '../../runtime/agent/part-check.ts'
+import {
+  anyFunction,
+  fields,
+  filledText,
+  maybe,
+  milliseconds,
+  oneOf,
+  plainFunction,
+} from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Tool, ToolRun } from '../../ports/tool.ts'
 import type { Outcome } from '../../vocabulary/model/content.ts'
 import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import type { CallVerdict, Reconciliation, Retryable } from '../../vocabulary/signals/signal.ts'
-import type { Recovery, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+import {
+  recoveries,
+  toolEffects,
+  type Recovery,
+  type ToolEffect,
+} from '../../vocabulary/model/tool-definition.ts'
 
 /** What a test tool is called, declares and does. It is a read that answers its input where nothing is said. */
 export interface TestToolOptions {
@@ -34,8 +50,24 @@ export interface TestTool extends Tool {
   readonly runs: readonly ToolRun[]
 }
 
+const testToolOptions = fields<TestToolOptions>(
+  {
+    name: filledText,
+    effect: maybe(oneOf(toolEffects)),
+    recovery: maybe(oneOf(recoveries)),
+    timeoutMs: maybe(milliseconds),
+    retry: maybe(retryPolicy),
+    retryAfterMs: maybe(plainFunction),
+    check: maybe(anyFunction),
+    run: maybe(anyFunction),
+    reconcile: maybe(anyFunction),
+  },
+  { execute: 'run', approval: 'check' },
+)
+
 /** Makes a tool that keeps what it was run with. */
 export function testTool(options: TestToolOptions): TestTool {
+  requireOptions('testTool', testToolOptions, options)
   const { name, effect = 'read', timeoutMs, retry, reconcile } = options
   const runs: ToolRun[] = []
   const body = options.run ?? (({ input }) => JSON.stringify(input))

@@ -11,7 +11,9 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import { costOf, searchesCost } from '../../vocabulary/billing/price.ts'
 import type { Limits } from '../../vocabulary/limits/limits.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
-import type { Violation } from './checkers.ts'
+import { listOf } from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { recordedEvents, type Violation } from './checkers.ts'
 
 /** Sums of dollars are rounded. */
 const ROUNDING = 1e-9
@@ -31,6 +33,7 @@ export interface BudgetViolation extends Violation {
  * passes a limit alone: nothing may be granted after that. Empty means: nothing found.
  */
 export function checkBudgets(runs: readonly (readonly RuntimeEvent[])[]): readonly BudgetViolation[] {
+  requireOptions('checkBudgets', listOf(recordedEvents), runs, 'runs')
   const books = new Map<RunId, Book>()
   for (const events of runs) {
     const [first] = events

@@ -1,4 +1,6 @@
 import { digestOf } from '../../vocabulary/values/digest.ts'
+import { listOf, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { textOf, type Message } from '../../vocabulary/model/content.ts'
 import type { ChildTotals, EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
@@ -10,11 +12,27 @@ export interface Violation {
   readonly what: string
 }
 
+/** Events as a ledger holds them: of anything else no law speaks, and a judge of it finds nothing. */
+export const recordedEvents: OptionCheck = listOf(
+  valueThat('an event of a ledger, with its type and seq', (value) => {
+    const { type, seq } = Object(value) as { readonly [name: string]: unknown }
+    return typeof type === 'string' && typeof seq === 'number'
+  }),
+)
+
+const transcript = listOf(
+  valueThat(
+    'a message, with its role',
+    (value) => typeof (Object(value) as { readonly role?: unknown }).role === 'string',
+  ),
+)
+
 /**
  * Judges a run's events by the laws, without the machine: written from the laws alone, so that a fault of the machine
  * cannot hide in its own judge. Empty means: nothing found.
  */
 export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[] {
+  requireOptions('checkLaws', recordedEvents, events, 'events')
   return [
     ...everyRequestHasOneResult(events),
     ...noResultWithoutRequest(events),
@@ -270,6 +288,7 @@ function unexplainedStart(
  * them, in request order; no result is anywhere else; no call id twice. Empty means: acceptable.
  */
 export function checkTranscript(messages: readonly Message[]): readonly string[] {
+  requireOptions('checkTranscript', transcript, messages, 'messages')
   const found: string[] = []
   const seen = new Set<string>()
   messages.forEach((message, index) => {

@@ -1,6 +1,9 @@
 import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import { someLedger } from '../../runtime/run/runtime-options-check.ts'
+import { fields, maybe, numberFrom, trueOrFalse, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 
 /** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */
@@ -8,6 +11,12 @@ export interface CrashPoint {
   readonly append: number
   readonly stored: boolean
 }
+
+/** A point that a process reaches: one that it does not would leave a test green, and no process dead. */
+export const crashPoint: OptionCheck = fields<CrashPoint>(
+  { append: numberFrom(1, { whole: true }), stored: trueOrFalse },
+  { at: 'append', atAppend: 'append', lost: 'stored' },
+)
 
 /** What a dead process's ledger answers. */
 export class SimulatedCrash extends Error {
@@ -28,6 +37,8 @@ export interface MortalLedger extends Ledger {
 
 /** A process's view of a ledger, which dies at `crash`; without one it lives for ever. */
 export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
+  requireOptions('mortalLedger', someLedger, ledger, 'the ledger')
+  requireOptions('mortalLedger', maybe(crashPoint), crash, 'the crash')
   let dead = false
   let appends = 0
   const durable: RuntimeEvent[] = []

@@ -1,7 +1,12 @@
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { valueThat } from '../../vocabulary/options/option.ts'
 import type { Random } from '../../ports/clock.ts'
+
+const aSeed = valueThat('a finite number', Number.isFinite)
 
 /** Random numbers that are the same for the same seed (mulberry32). For tests: predictable by design. */
 export function seededRandom(seed: number): Random {
+  requireOptions('seededRandom', aSeed, seed, 'the seed')
   let state = seed >>> 0
   return () => {
     state = (state + 0x6d2b79f5) >>> 0

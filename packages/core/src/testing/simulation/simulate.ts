@@ -10,6 +10,7 @@ import { createRuntime } from '../../runtime/run/create-runtime.ts'
 import type { Prices } from '../../runtime/agent/price-check.ts'
 import type { RunResult } from '../../runtime/reading/run-result.ts'
 import type { Run } from '../../runtime/run/run.ts'
+import { requireDecision, requireSimulation } from './simulation-check.ts'
 import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
 import { untilSettled, type ManualClock } from '../doubles/manual-clock.ts'
 
@@ -72,6 +73,7 @@ const FOLLOWING_TURNS = 1_000
 
 /** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
 export async function simulate(simulation: Simulation): Promise<Simulated> {
+  requireSimulation(simulation)
   const { ledger, clock, crashes = [] } = simulation
   let runId = simulation.resume
   let processes = 0
@@ -201,6 +203,7 @@ function answer(
 ): void {
   for (const approval of pending) {
     const decision = decide(approval)
+    requireDecision(decision)
     if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
     const sent = decision.approve
       ? run.approve(approval, {
