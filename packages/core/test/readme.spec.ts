@@ -8,7 +8,7 @@ import { limitNames } from '@tallystick/core/vocabulary'
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 
 const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, example = '']) => example)
-const printed = ['done answered Hello.\n', '4\nAt ten. 3\n']
+const printed = ['done answered Hello.\n', '4\nAt ten. 3\n', '26 crashes 20 cancels\n']
 
 it.each(printed.map((output, index) => [examples[index] ?? '', output]))(
   'an example in the README runs unchanged: %#',

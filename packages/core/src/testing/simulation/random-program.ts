@@ -60,7 +60,10 @@ const guardrailPlan: fc.Arbitrary<GuardrailPlan> = fc.record({
   ),
 })
 
-/** Any program: every kind of trouble, in any order. Needs fast-check. */
+/**
+ * Any program: every kind of trouble, in any order; `playProgram` plays it. Needs fast-check: `npm install --save-dev
+ * fast-check`.
+ */
 export const randomProgram: fc.Arbitrary<Program> = fc.record({
   steps: fc.array(step, { maxLength: 5 }),
   limits: fc.record(
