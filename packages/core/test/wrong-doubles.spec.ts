@@ -6,25 +6,22 @@ import * as testing from '@tallystick/core/testing'
 const { checkBudgets, checkLaws, checkTranscript, manualClock, mortalLedger, scriptedModel } = testing
 const { callTool, seededRandom, simulate, testTool, untilSettled } = testing
 
-const call = { toolCalls: [{ name: 'pay', input: { usd: 5 } }] }
-const paying = (): ReturnType<typeof testTool> =>
+const paying = (): testing.TestTool =>
   testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+const step: testing.ScriptedStep = ({ messages }) =>
+  messages.at(-1)?.role === 'tool' ? { text: 'Paid.' } : { toolCalls: [{ name: 'pay', input: { usd: 5 } }] }
 const simulated = (more: object): Promise<testing.Simulated> =>
   simulate({
     ...{ ledger: memoryLedger(), clock: manualClock(), random: seededRandom(1), input: 'Go.' },
     agentOf: () =>
       defineAgent({
         ...{ name: 'agent', instructions: 'Pay.', tools: [paying()] },
-        model: scriptedModel(
-          [({ messages }) => (messages.at(-1)?.role === 'tool' ? { text: 'Paid.' } : call)].flatMap(
-            (step) => [step, step, step],
-          ),
-        ),
+        model: scriptedModel([step, step, step]),
       }),
     ...more,
   })
 
-const simulations: readonly (readonly [string, object | undefined, string])[] = [
+const simulations: readonly (readonly [string, object, string])[] = [
   ['crashes by another name', { crash: [{ append: 3 }] }, 'crash is no option. Did you mean crashes?'],
   ['a place that is a text', { crashes: [{ append: '3', stored: true }] }, 'crashes[0].append is a text'],
   ['a place that is no number', { crashes: [{ append: NaN, stored: true }] }, 'crashes[0].append is NaN'],
@@ -46,9 +43,9 @@ const simulations: readonly (readonly [string, object | undefined, string])[] = 
 
 describe('a simulation is refused', () => {
   it.each(simulations)('with %s', async (_name, more, message) => {
-    const refused = expect(simulated(more ?? {})).rejects
+    const refused = expect(simulated(more)).rejects
     await refused.toThrow(ConfigurationError)
-    await expect(simulated(more ?? {})).rejects.toThrow(message)
+    await expect(simulated(more)).rejects.toThrow(message)
   })
 
   it('of nothing', async () => {
