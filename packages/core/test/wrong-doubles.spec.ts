@@ -43,8 +43,7 @@ const simulations: readonly (readonly [string, object, string])[] = [
 
 describe('a simulation is refused', () => {
   it.each(simulations)('with %s', async (_name, more, message) => {
-    const refused = expect(simulated(more)).rejects
-    await refused.toThrow(ConfigurationError)
+    await expect(simulated(more)).rejects.toThrow(ConfigurationError)
     await expect(simulated(more)).rejects.toThrow(message)
   })
 

@@ -16,7 +16,7 @@ import {
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { steeredClock } from '../doubles/manual-clock.ts'
 import { crashPoint } from './faults.ts'
-import type { SimulatedDecision, Simulation } from './simulate.ts'
+import type { SimulatedDecision, Simulation } from './simulation-plan.ts'
 
 const seq = numberFrom(1, { whole: true })
 

@@ -1,0 +1,45 @@
+import type { PendingApproval } from '../../machine/laws/tally.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { Agent } from '../../runtime/agent/agent.ts'
+import type { Prices } from '../../runtime/agent/price-check.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { ManualClock } from '../doubles/manual-clock.ts'
+import type { CrashPoint, MortalLedger } from './faults.ts'
+
+/** What a person answers to an approval, and how many milliseconds later. */
+export type SimulatedDecision = { readonly afterMs?: number } & (
+  | { readonly approve: true; readonly input?: JsonObject }
+  | { readonly approve: false; readonly reason: string }
+)
+
+/** A run, and what is to happen to it. */
+export interface Simulation {
+  /** Outlives every process. Fresh, or holding the run that `resume` names. */
+  readonly ledger: Ledger
+  readonly clock: ManualClock
+  /** What the ledger waits for outside of this process, if it does; see `untilSettled`. */
+  readonly outside?: () => Promise<unknown> | undefined
+  /** Randomness of the runtime, from 0 to 1. */
+  readonly random: () => number
+  /** The agent as each process makes it; it gets its process's view of the ledger. */
+  readonly agentOf: (ledger: MortalLedger) => Agent<unknown>
+  readonly input: string
+  readonly prices?: Prices
+  /** Takes this run up instead of starting one. */
+  readonly resume?: RunId
+  /** Where the first, the second … process dies. Those after the last live. */
+  readonly crashes?: readonly CrashPoint[]
+  /** The session that the run is in. */
+  readonly sessionId?: string
+  /** Whom the run is about. */
+  readonly subject?: string
+  /** Cancels when the event of this number is seen. */
+  readonly cancelAtSeq?: number
+  /** Drains the process that sees the event of this number, once; the next process resumes the run. */
+  readonly drainAtSeq?: number
+  /** Says something when the event of this number is seen. */
+  readonly inputs?: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
+  /** Answers approvals; approves everything where not given. */
+  readonly decide?: (pending: PendingApproval) => SimulatedDecision
+}
