@@ -17,6 +17,7 @@ export {
   takesEntries,
   unreadInbox,
 } from './memory-ledger/append-rules.ts'
+export { requireEventQuery, requireRead, requireRunFilter, requireTextId } from './ports/read-options.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
 export { ChangeHints } from './memory-ledger/change-hints.ts'
 export {

@@ -256,6 +256,10 @@ const faults: Readonly<Record<string, Fault>> = {
       yield* all.slice(from, from + limit)
     },
   }),
+  'takes any limit for none': (sound) => ({
+    runs: ({ limit, ...filter } = {}) =>
+      sound.runs(limit !== undefined && Number.isSafeInteger(limit) ? { ...filter, limit } : filter),
+  }),
   ...searchFaults(),
   ...tailFaults,
   'calls every key new': (sound) => ({ put: async (runId, entry) => (await sound.put(runId, entry), true) }),

@@ -131,7 +131,7 @@ describe('a search in SQLite', () => {
       ['run_finished'],
       ['run_started', 'tool_result', 'assistant_text_delta', 'run_finished'],
     ] as const
-    for (const turn of [undefined, -1, 0, 1, 2, 5, 9, 10, 99]) {
+    for (const turn of [undefined, 0, 1, 2, 5, 9, 10, 99]) {
       for (const types of typesAsked) {
         const query = { runId, ...(turn !== undefined && { turn }), ...(types && { types }) }
         const due = all.filter(

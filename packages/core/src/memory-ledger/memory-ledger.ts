@@ -6,6 +6,7 @@ import { DrivenRuns } from './driven-runs.ts'
 import { ChangeHints } from './change-hints.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
+import { requireEventQuery, requireRead, requireRunFilter } from '../ports/read-options.ts'
 
 /**
  * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
@@ -45,15 +46,18 @@ export function memoryLedger(): Ledger {
       return openStore().run(runId)?.head
     },
     async *read(runId, range) {
+      requireRead(runId, range)
       yield* openStore().run(runId)?.read(range?.fromSeq, range?.toSeq) ?? []
     },
     async *find(query = {}) {
+      requireEventQuery(query)
       for (const event of openStore().find(query)) {
         openStore()
         yield event
       }
     },
     async *runs(runFilter = {}) {
+      requireRunFilter(runFilter)
       for (const { record } of openStore().listed(runFilter)) yield record
     },
     async put(runId, entry) {

@@ -1,4 +1,5 @@
 import { appendCases } from './contract-writes/append-cases.ts'
+import { askedCases } from './contract-reads/asked-cases.ts'
 import { changeCases } from './contract-reads/change-cases.ts'
 import { closeCases } from './contract-writes/close-cases.ts'
 import { contentCases } from './contract-writes/content-cases.ts'
@@ -47,6 +48,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...listCases,
   ...findCases,
   ...searchCases,
+  ...askedCases,
   ...tailCases,
   ...contentCases,
   ...inboxCases,

@@ -1,5 +1,5 @@
 import { RunNotFoundError, type RunId } from '@tallystick/core'
-import { endedBefore, requireInboxKey, storableText } from '@tallystick/core/store-kit'
+import { endedBefore, requireInboxKey, requireRunFilter, storableText } from '@tallystick/core/store-kit'
 import { type Head, type InboxEntry, type RunFilter, type RunRecord } from '@tallystick/core/vocabulary'
 import {
   DummyDriver,
@@ -120,6 +120,7 @@ export class PostgresStore {
   }
 
   async *runs(filter: RunFilter = {}): AsyncGenerator<RunRecord> {
+    requireRunFilter(filter)
     let { limit: left = Infinity } = filter
     if (filter.sessionId !== undefined && !isStorable(filter.sessionId)) return
     let before = await this.#startOf(filter)

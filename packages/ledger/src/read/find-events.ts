@@ -1,4 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
+import { requireEventQuery } from '@tallystick/core/store-kit'
 import type { EventQuery } from '@tallystick/core/vocabulary'
 import { eventsAfter, missingEvent } from './checked-events.ts'
 import { outOfOrder, storedRow } from '../record/event-row.ts'
@@ -25,6 +26,7 @@ export async function* findEvents(
   store: SearchedStore,
   query: EventQuery = {},
 ): AsyncGenerator<RuntimeEvent> {
+  requireEventQuery(query)
   const asked = askedEvents(query)
   // A store that is closed refuses this query as any other.
   if (asked === undefined) return void (await store.places({ ...nothingAsked }))

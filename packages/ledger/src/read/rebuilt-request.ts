@@ -1,5 +1,5 @@
 import { type ModelRequest, type RunState } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
 import {
   callsInParallel,
   currentModel,
@@ -22,8 +22,14 @@ export interface RebuiltRequest {
   readonly requestDigest?: string
 }
 
+const runState = option.valueThat(
+  'the state of a run, such as await foldTo(ledger, runId, seq)',
+  (value) => typeof value === 'object' && value !== null && 'phase' in value && 'definition' in value,
+)
+
 /** The model request of a state, whatever the state: with `foldTo`, that of any event of a run. Pure, without any call. */
 export function rebuiltRequest(state: RunState): RebuiltRequest {
+  requireOptions('rebuiltRequest', runState, state, 'the state')
   if (state.phase === 'streaming') {
     const { model, requestDigest } = state.attempt
     return { model, requestDigest, request: modelRequest(state) }

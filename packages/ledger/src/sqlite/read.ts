@@ -1,4 +1,5 @@
 import type { RunId, RuntimeEvent } from '@tallystick/core'
+import { requireRead } from '@tallystick/core/store-kit'
 import {
   checkedEvents,
   missingEvent,
@@ -24,7 +25,10 @@ export function readEvents(
 ): AsyncGenerator<RuntimeEvent> {
   // No generator around the other one: it would cost each event three more turns of the queue.
   return checkedEvents({
-    begin: () => access.read((store) => begun(store, runId, range)),
+    async begin() {
+      requireRead(runId, range)
+      return access.read((store) => begun(store, runId, range))
+    },
     batches: (present) => eventBatches(access, present),
     requireOpen: () => access.requireOpen(),
   })

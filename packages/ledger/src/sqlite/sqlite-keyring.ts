@@ -22,7 +22,7 @@ export interface SqliteKeyring extends Keyring {
  * Throws `ConfigurationError` if the file holds something else, and `LedgerUnavailableError` if it cannot be opened.
  */
 export function sqliteKeyring(path: string): SqliteKeyring {
-  requireFilePath(path)
+  requireFilePath(path, 'sqliteKeyring')
   requireNativeInterface('sqliteKeyring')
   const database = opened(path)
   const make = database.prepare(

@@ -1,4 +1,6 @@
 import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { requireTextId } from '@tallystick/core/store-kit'
+import { requireLedger } from '../read/require-ledger.ts'
 import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
 import { projectionAuditOf } from './projection-audit.ts'
 import { EventWalk } from './event-walk.ts'
@@ -20,6 +22,8 @@ import type { RunVerdict, StoreVerdict } from './verdict.ts'
  * and with `LedgerUnavailableError` if it cannot be read at all.
  */
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
+  requireLedger('verifyRun', ledger)
+  requireTextId('verifyRun', runId)
   const source = auditSourceOf(ledger)
   await source?.forget()
   return await verdictOn(ledger, source, runId)
@@ -76,6 +80,7 @@ async function inboxFault(
 
 /** Verifies every run, the newest first, and last the store around them: its verdict closes the sequence. */
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
+  requireLedger('verifyLedger', ledger)
   const source = auditSourceOf(ledger)
   await source?.forget()
   const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }

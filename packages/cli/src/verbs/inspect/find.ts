@@ -96,11 +96,13 @@ function finderOf(
   { tool, outcome, input = [], text, session, since, until }: FindOptions,
   now: number,
 ): EventFinder {
+  const [fromAt, toAt] = [since && momentAt(since, now), until && momentAt(until, now)]
+  if (fromAt !== undefined && toAt !== undefined && fromAt > toAt) {
+    throw new CommandError('usage', '--until is before --since, so nothing could be found. Turn them round.')
+  }
   return {
     call: { inputs: input, ...omitUndefined({ tool, outcome }) },
-    ...omitUndefined({ text, sessionId: session }),
-    ...(since && { fromAt: momentAt(since, now) }),
-    ...(until && { toAt: momentAt(until, now) }),
+    ...omitUndefined({ text, sessionId: session, fromAt, toAt }),
   }
 }
 

@@ -1,6 +1,7 @@
 import { digestTextsByDefault } from '../../vocabulary/digest-texts-with.ts'
 import { outsideCommand, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { requireTextId } from '../../ports/read-options.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ForkOptions } from '../fork/fork.ts'
@@ -11,6 +12,7 @@ import {
   requireForkOptions,
   requireInterruptedOptions,
   requireResumeOptions,
+  requireSettling,
   requireSendOptions,
   requireRunOptions,
   requireRuntimeOptions,
@@ -34,6 +36,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     session: (id) => runtimeSession(id, ledger, runs),
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
+      requireTextId('resume', runId)
       requireResumeOptions('resume', own)
       const coordinator = coordinators.coordinatorFor(runId, own)
       coordinator.drive({ takeOver: true })
@@ -44,6 +47,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return runs.handle<Output>(runs.fork(source, own))
     },
     async send(runId, command, own = {}) {
+      requireTextId('send', runId)
       requireSendOptions(own)
       const { key, context } = own
       const fault = faultOf(outsideCommand, command)
@@ -51,6 +55,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return await coordinators.coordinatorFor(runId, { context }).send(command, key)
     },
     async settle(runId, toolCallId, result, own = {}) {
+      requireSettling(runId, toolCallId, result)
       requireResumeOptions('settle', own)
       return await coordinators
         .coordinatorFor(runId, own)

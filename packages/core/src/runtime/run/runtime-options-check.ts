@@ -243,6 +243,23 @@ export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown
   requireOptions(verb, resumeOptions, options)
 }
 
+const failure = fields<{ readonly failed: string }>({ failed: anyText })
+
+const settledResult: OptionCheck = (value, path) => {
+  if (typeof value === 'string') return undefined
+  if (Array.isArray(value)) return listOf(anyObject)(value, path)
+  const fault = anyObject(value, path)
+  if (fault === undefined) return failure(value, path)
+  return valueThat('a text, a list of parts, or { failed: text }', () => false)(value, path)
+}
+
+/** Refuses what names no run or call, and what is no result of one. */
+export function requireSettling(runId: unknown, toolCallId: unknown, result: unknown): void {
+  requireOptions('settle', anyText, runId, 'the run id')
+  requireOptions('settle', anyText, toolCallId, 'the tool call id')
+  requireOptions('settle', settledResult, result, 'the result')
+}
+
 const sendOptions = fields<InContext<SendOptions>>({ key: maybe(filledText), context: maybe(anyValue) })
 
 /** Refuses options with which no command could be sent. */

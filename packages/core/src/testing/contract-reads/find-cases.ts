@@ -168,9 +168,7 @@ export const findCases: readonly LedgerContractCase[] = [
         { types: [] },
         { types: [], runId: first },
         { turn: 7 },
-        { turn: 1.5 },
         { fromAt: timeOf(99) },
-        { fromAt: timeOf(5), toAt: timeOf(4) },
       ]
       for (const query of queries) {
         requireEqual(await collect(ledger.find(query)), [], `what ${JSON.stringify(query)} finds`)

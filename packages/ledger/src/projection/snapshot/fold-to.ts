@@ -8,8 +8,10 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import { RunFold, isSuspended } from '@tallystick/core/machine'
 import { eachEvent } from '../../read/checked-events.ts'
+import { requireLedger } from '../../read/require-ledger.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { snapshotPlaces, Snapshots } from './snapshots.ts'
 
@@ -19,6 +21,7 @@ export interface FoldOptions {
   readonly snapshots?: boolean
 }
 
+const anySeq = option.numberFrom(1, { whole: true })
 const foldOptions = option.fields<FoldOptions>({ snapshots: option.maybe(option.trueOrFalse) })
 
 /**
@@ -38,6 +41,9 @@ export async function foldTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<RunState> {
+  requireLedger('foldTo', ledger)
+  requireTextId('foldTo', runId)
+  if (seq !== undefined) requireOptions('foldTo', anySeq, seq, 'seq')
   requireOptions('foldTo', foldOptions, options)
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)

@@ -24,7 +24,7 @@ export interface OpenedDatabase {
  * `LedgerUnavailableError`, `LedgerDamagedError` or `ConfigurationError`.
  */
 export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
-  requireFilePath(name)
+  requireFilePath(name, 'sqliteLedger')
   requireOptions('sqliteLedger', sqliteLedgerOptions, options)
   requireNativeInterface('sqliteLedger')
   const path = resolve(name.trim())

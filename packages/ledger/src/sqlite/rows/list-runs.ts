@@ -1,5 +1,5 @@
 import { RunNotFoundError } from '@tallystick/core'
-import { isStorableName } from '@tallystick/core/store-kit'
+import { isStorableName, requireRunFilter } from '@tallystick/core/store-kit'
 import { type RunFilter, type RunRecord } from '@tallystick/core/vocabulary'
 import type { Selectable } from 'kysely'
 import { outOfOrder } from '../../record/event-row.ts'
@@ -17,6 +17,7 @@ const runsPerBatch = 256
  * out, and named by a `BadRunIdsError` at the end of the list.
  */
 export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator<RunRecord> {
+  requireRunFilter(filter)
   let { limit: left = Infinity } = filter
   if (!isStorableName(filter.sessionId ?? '')) return
   let before = startOf(reads, filter)

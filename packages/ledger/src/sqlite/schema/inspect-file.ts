@@ -34,12 +34,26 @@ export function inspectFile(path: string): Found {
   return identify(path)
 }
 
-/** Refuses paths that SQLite takes for something else than a file. Throws `ConfigurationError`. */
-export function requireFilePath(path: string): void {
-  if (path.trim() !== '' && path.trim() !== ':memory:') return
-  throw new ConfigurationError(
-    'sqliteLedger needs the path of a file, since a ledger that ends with its process cannot be resumed. ' +
-      'Name a file, or use memoryLedger() where that is what you want.',
+/** Refuses what is no path, and paths that SQLite takes for something else than a file. Throws `ConfigurationError`. */
+export function requireFilePath(path: unknown, subject: string): asserts path is string {
+  const what = otherThanPath(path)
+  if (what !== undefined) throw new ConfigurationError(`${subject} needs the path of a file, ${what}`)
+}
+
+function otherThanPath(path: unknown): string | undefined {
+  if (path instanceof URL) return 'and was given a URL. Pass fileURLToPath(url).'
+  if (typeof path !== 'string') return "and was given none. Name a file, as in 'runs.db'."
+  const text = path.trim()
+  if (/^postgres(ql)?:/i.test(text)) {
+    return 'and was given the address of a Postgres database. Use postgresLedger({ connectionString }) of @tallystick/ledger/postgres.'
+  }
+  if (/^file:/i.test(text)) {
+    return "and was given a file: URL, which would make a file of that name. Pass the path alone, as in 'runs.db'."
+  }
+  if (text !== '' && text !== ':memory:') return undefined
+  return (
+    'since a ledger that ends with its process cannot be resumed. ' +
+    'Name a file, or use memoryLedger() where that is what you want.'
   )
 }
 

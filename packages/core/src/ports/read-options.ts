@@ -1,0 +1,82 @@
+import type { EventQuery, RunFilter } from './ledger.ts'
+import { eventTypes } from '../vocabulary/events/event-traits.ts'
+import { nearestName } from '../vocabulary/options/nearest-name.ts'
+import { anyText, fields, listOf, maybe, numberFrom, valueThat } from '../vocabulary/options/option.ts'
+import type { OptionCheck } from '../vocabulary/options/option.ts'
+import { requireOptions } from '../vocabulary/options/require-options.ts'
+
+/** Bounds of a read, both included. */
+interface ReadRange {
+  readonly fromSeq?: number
+  readonly toSeq?: number
+}
+
+const wholeNumber = numberFrom(0, { whole: true })
+const time = valueThat(
+  'a time in milliseconds since 1970 UTC, such as Date.now()',
+  (value) => typeof value === 'number' && !Number.isNaN(value),
+)
+const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
+
+const eventType: OptionCheck = (value, path) => {
+  if (knownTypes.has(value)) return undefined
+  if (typeof value !== 'string') return anyText(value, path)
+  const nearest = nearestName(value, eventTypes)
+  const hint = nearest === undefined ? 'Use those of eventTypes' : `Did you mean '${nearest}'?`
+  return { path, what: `is ${JSON.stringify(value.slice(0, 40))}, which is no type of event. ${hint}` }
+}
+
+const queryFields = fields<EventQuery>({
+  sessionId: maybe(anyText),
+  runId: maybe(anyText),
+  turn: maybe(wholeNumber),
+  toolCallId: maybe(anyText),
+  types: maybe(listOf(eventType)),
+  fromAt: maybe(time),
+  toAt: maybe(time),
+})
+
+const eventQuery: OptionCheck = (value, path) => {
+  const fault = queryFields(value, path)
+  if (fault) return fault
+  const { fromAt = -Infinity, toAt = Infinity } = value as EventQuery
+  if (fromAt <= toAt) return undefined
+  return {
+    path: 'toAt',
+    what: `is before fromAt, so no event could be found. Give the earlier time as fromAt`,
+  }
+}
+
+const runFilter = fields<RunFilter>({
+  sessionId: maybe(anyText),
+  before: maybe(anyText),
+  limit: maybe(
+    valueThat(
+      'a whole number of at least 0',
+      (value) => value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0),
+    ),
+  ),
+})
+
+const readRange = fields<ReadRange>({ fromSeq: maybe(wholeNumber), toSeq: maybe(wholeNumber) })
+
+/** Refuses what is no query of a `find`. Throws a `ConfigurationError` that names the filter. */
+export function requireEventQuery(query: EventQuery): void {
+  requireOptions('ledger.find', eventQuery, query)
+}
+
+/** Refuses what is no filter of `runs`. Throws a `ConfigurationError` that names it. */
+export function requireRunFilter(filter: RunFilter): void {
+  requireOptions('ledger.runs', runFilter, filter)
+}
+
+/** Refuses a run id that is no text, and what is no range of a `read`. Throws a `ConfigurationError` that names it. */
+export function requireRead(runId: string, range?: ReadRange): void {
+  requireTextId('ledger.read', runId)
+  if (range !== undefined) requireOptions('ledger.read', readRange, range, 'the range')
+}
+
+/** Refuses a run id that is no text: a store would report itself broken. A text that is no id names no run. */
+export function requireTextId(subject: string, runId: unknown): void {
+  if (typeof runId !== 'string') requireOptions(subject, anyText, runId, 'the run id')
+}

@@ -1,0 +1,62 @@
+// What is given in place of a ledger, a path, a run or a state, where no compiler looks.
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { ConfigurationError, createRuntime, memoryLedger } from '@tallystick/core'
+import { sampleRunId } from '@tallystick/core/testing'
+import { foldTo, rebuiltRequest, verifyLedger, verifyRun } from '@tallystick/ledger'
+import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
+
+const ledger = memoryLedger()
+const runtime = createRuntime({ ledger })
+const runId = sampleRunId(1)
+
+const opened = (path: unknown) => () => sqliteLedger(path as never)
+const walked = (store: unknown) => () => Array.fromAsync(verifyLedger(store as never))
+const folded = (seq: unknown) => () => foldTo(ledger, runId, seq as never)
+const settled = (id: unknown, call?: unknown, result?: unknown) => () =>
+  runtime.settle(id as never, call as never, result as never)
+
+it.each<readonly [string, () => unknown, string]>([
+  ['no path', opened(undefined), 'sqliteLedger needs the path of a file'],
+  ['null for a path', opened(null), 'Name a file'],
+  ['a number for a path', opened(5), 'Name a file'],
+  ['options for a path', opened({}), 'Name a file'],
+  ['a URL for a path', opened(new URL('file:///runs.db')), 'Pass fileURLToPath(url)'],
+  ['a Postgres address for a path', opened('postgres://me@localhost/runs'), 'Use postgresLedger('],
+  ['the longer name of it', opened(' PostgreSQL://me@localhost/runs'), 'Use postgresLedger('],
+  ['a URL of SQLite for a path', opened('file:runs.db'), "Pass the path alone, as in 'runs.db'"],
+  ['no path of keys', () => sqliteKeyring(undefined as never), 'sqliteKeyring needs the path of a file'],
+  ['no ledger to verify', walked(null), 'verifyLedger: the ledger is null; expected a ledger'],
+  ['a number to verify', walked(5), 'the ledger is 5'],
+  [
+    'a path to verify',
+    walked('runs.db'),
+    'the ledger is a text; expected a ledger, such as sqliteLedger(path)',
+  ],
+  ['any object to verify', walked({}), 'the ledger is an object'],
+  ['an object for a run', () => verifyRun(ledger, {} as never), 'verifyRun: the run id is an object'],
+  [
+    'a path to verify a run in',
+    () => verifyRun('runs.db' as never, runId),
+    'verifyRun: the ledger is a text',
+  ],
+  ['a fold to null', folded(null), 'foldTo: seq is null; expected a whole number'],
+  ['a fold to a text', folded('5'), 'foldTo: seq is a text'],
+  ['a fold of no ledger', () => foldTo(null as never, runId), 'foldTo: the ledger is null'],
+  ['a request of a ledger', () => rebuiltRequest(ledger as never), 'expected the state of a run'],
+  ['an object to resume', () => runtime.resume({} as never), 'resume: the run id is an object'],
+  ['a settling of no call', settled(runId), 'settle: the tool call id is missing'],
+  ['a settling without a result', settled(runId, 'x'), 'settle: the result is missing'],
+  ['a number for a result', settled(runId, 'x', 5), 'the result is 5; expected a text, a list of parts'],
+  ['a result of a slip', settled(runId, 'x', { faild: 'x' }), 'Did you mean the result.failed?'],
+])('refuses %s', async (_name, act, message) => {
+  const refusal = (async () => await act())()
+  await expect(refusal).rejects.toThrow(ConfigurationError)
+  await expect(refusal).rejects.toThrow(message)
+})
+
+it('opens a file whose name only looks like an address', async () => {
+  await expect((async () => sqliteLedger(join('missing-folder', 'postgres:runs.db')))()).rejects.toThrow(
+    'The folder',
+  )
+})
