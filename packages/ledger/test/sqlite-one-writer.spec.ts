@@ -56,7 +56,7 @@ describe('a second process that drives runs of a file', () => {
       new RegExp(`process ${writer.pid} on ${hostname()}, since 20\\d\\d-[\\d-]+T[\\d:.]+Z\\.`),
     )
     expect(message).toMatch(
-      /Let it end.*approve, deny, cancel, steer.*inbox.*oneWriter: false.*postgresLedger/,
+      /Let the other one end.*approve, deny, cancel, steer.*runtime\.send\(\).*ledger\.put\(\).*oneWriter: false.*postgresLedger/,
     )
     await expect(ledger.acquire(theirs)).rejects.toThrow(`process ${writer.pid} `)
     expect((await Array.fromAsync(ledger.find())).map(({ runId, epoch }) => [runId, epoch])).toEqual([
