@@ -1,4 +1,4 @@
-import { type RuntimeEvent } from '@tallystick/core'
+import { ConfigurationError, type RuntimeEvent } from '@tallystick/core'
 import { toolCallIdOf } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
@@ -68,7 +68,7 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
     })
   })
 
-  it('finds nothing under names that Postgres cannot hold, and refuses none of them', async () => {
+  it('finds nothing under names that Postgres cannot hold, and refuses them only as types of events', async () => {
     const ledger = openLedger(await filledSchema())
     for (const name of ['a\0b', '\ud800']) {
       const types = [name, 'tool_result'] as unknown as readonly RuntimeEvent['type'][]
@@ -77,8 +77,7 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
       expect(
         await Array.fromAsync(ledger.find({ toolCallId: name as ReturnType<typeof sampleCallId> })),
       ).toEqual([])
-      expect(await Array.fromAsync(ledger.find({ types }))).toHaveLength(20)
-      expect(await Array.fromAsync(ledger.find({ types, runId: run }))).toHaveLength(1)
+      await expect(Array.fromAsync(ledger.find({ types }))).rejects.toBeInstanceOf(ConfigurationError)
     }
   })
 
