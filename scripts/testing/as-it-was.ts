@@ -4,6 +4,7 @@ import { deepEqual } from 'node:assert/strict'
 import * as childProcess from 'node:child_process'
 import * as crypto from 'node:crypto'
 import * as fs from 'node:fs'
+import { syncBuiltinESMExports } from 'node:module'
 import { afterAll, vi } from 'vitest'
 
 /** How many listeners `process` has, by event. */
@@ -19,6 +20,8 @@ function listeners(): Readonly<Record<string, number>> {
 const environment = { ...process.env }
 const { setTimeout, setImmediate, setInterval, clearTimeout, Date } = globalThis
 const time = { setTimeout, setImmediate, setInterval, clearTimeout, Date }
+// What a library replaced in a file before this one, such as Playwright `fs.close`, shows only once the names are in step.
+syncBuiltinESMExports()
 /** Functions of Node that tests replace, as modules import them by name. */
 const ofNode = { ...childProcess, ...crypto, ...fs }
 const before = {
