@@ -12,8 +12,11 @@ import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 const asked = { by: 'ada', reason: 'asked for' }
 
-/** What the seventh call of the run asks, and what no other run says. */
-const secret = '30007'
+/**
+ * What the seventh call of the run asks, and what no other run says. The quotation mark belongs to it, since a time in
+ * milliseconds or an id may hold the same digits.
+ */
+const secret = '"30007'
 
 /** A closed ledger of two runs: content of the first is taken away, in several transactions, and none of the second. */
 async function looked(): Promise<{ readonly path: string; readonly runId: RunId; readonly otherId: RunId }> {
