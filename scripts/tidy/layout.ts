@@ -99,6 +99,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'record/several',
     'record',
     'content/event',
+    'append',
     'versions',
     'read',
     'removal',

@@ -1,7 +1,7 @@
 import { LedgerUnavailableError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { RunKeys } from '../src/content/event/run-keys.ts'
+import { RunKeys } from '../src/append/run-keys.ts'
 import { storedBody } from '../src/content/event/stored-body.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import type { Keyring, SubjectKey } from '../src/content/payload/keyring.ts'

@@ -98,6 +98,8 @@ export interface TailedEvent {
  *   kind `unique`, whatever the head. So is a second run at the same place of a session. A run can end only when its
  *   inbox is empty: if the inbox holds entries that this append does not take, `run_finished` is a
  *   `LedgerConflictError` of kind `inbox`; nothing is written, and the writer may append again after reading them.
+ *   Appends of a run that a process begins without waiting for each other are carried out in the order in which it
+ *   began them.
  *   Ids and types that contain a NUL or half a surrogate pair, and values that JSON cannot carry, are a
  *   `ConfigurationError` in an append and match nothing in a read.
  * - `acquire` raises the epoch by one, durably, and returns the head. From then on no other writer can append.

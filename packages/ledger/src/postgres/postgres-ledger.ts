@@ -8,7 +8,8 @@ import { findEvents } from '../read/find-events.ts'
 import { tailEvents, type TailedStore } from '../read/tail-events.ts'
 import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
 import { isSharedType } from '../content/event/shared-types.ts'
-import { RunKeys } from '../content/event/run-keys.ts'
+import { RunKeys } from '../append/run-keys.ts'
+import { AppendOrder } from '../append/append-order.ts'
 import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
@@ -45,6 +46,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   digestNatively()
   const access = new StoreAccess(options)
   const feed = new ChangeFeed(access, options)
+  const order = new AppendOrder()
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
@@ -81,10 +83,13 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       expired: () => access.read(({ leases }) => leases.expired()),
     },
     async append(runId, expected, events, appendOptions) {
-      const head = await access.write(async (store) => {
-        const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
-        return store.appender.append(runId, expected, events, { ...appendOptions, sealer })
-      })
+      const head = await order.begin(runId, !keys.isPlain(runId), () =>
+        access.write((store) =>
+          keys.sealing(runId, events, (sealer) =>
+            store.appender.append(runId, expected, events, { ...appendOptions, sealer }),
+          ),
+        ),
+      )
       feed.notify(runId, takesEntries(appendOptions))
       return head
     },

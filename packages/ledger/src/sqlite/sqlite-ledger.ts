@@ -8,7 +8,8 @@ import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
 import { tailEvents } from '../read/tail-events.ts'
 import { deltaDelayMsUnlessGiven } from '../content/event/delta-delay.ts'
-import { RunKeys } from '../content/event/run-keys.ts'
+import { RunKeys } from '../append/run-keys.ts'
+import { AppendOrder } from '../append/append-order.ts'
 import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
@@ -44,6 +45,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const writer = readOnly || !oneWriter ? undefined : new WriterLock(opened.path, busyTimeoutMs)
   const driving = (runId: RunId, epoch: number, write: () => Promise<Head>): Promise<Head> =>
     writer ? writer.drive(runId, epoch, write) : write()
+  const order = new AppendOrder()
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
@@ -66,10 +68,14 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     async append(runId, expected, events, appendOptions) {
       access.requireOpen()
-      const head = await driving(runId, expected.epoch, async () => {
-        const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
-        return access.write((store) => store.append(runId, expected, events, { ...appendOptions, sealer }))
-      })
+      const waits = writer?.isHeld === false || !keys.isPlain(runId)
+      const head = await order.begin(runId, waits, () =>
+        driving(runId, expected.epoch, () =>
+          keys.sealing(runId, events, (sealer) =>
+            access.write((store) => store.append(runId, expected, events, { ...appendOptions, sealer })),
+          ),
+        ),
+      )
       if (events.at(-1)?.type === 'run_finished') writer?.release(runId)
       feed.notify(runId, takesEntries(appendOptions))
       feed.found(access.dataVersion)

@@ -1,4 +1,6 @@
-import { LedgerUnavailableError } from '@tallystick/core'
+import { LedgerConflictError, LedgerUnavailableError, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import type { FactOf } from '@tallystick/core/vocabulary'
 import { exportEvents, foldTo, redact, verifyRun } from '@tallystick/ledger'
 import { sqliteKeyring } from '@tallystick/ledger/sqlite'
 import { expect } from 'vitest'
@@ -74,6 +76,51 @@ export const sealingCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     expect(JSON.stringify(await eventsOf(ledger, back))).toContain(secret)
     expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
     await ledger.close()
+    keys.close()
+  },
+
+  async 'appends begun in one go are carried out in their order and sealed, however long the key of the first takes'({
+    open,
+    holds,
+  }) {
+    const kept = sqliteKeyring(temporaryFile('keys.db'))
+    const asked = Promise.withResolvers<void>()
+    const keyOf = async (subject: string) => (await asked.promise, await kept.keyOf(subject))
+    const ledger = open({ keys: { keyOf, key: (id) => kept.key(id), destroy: (id) => kept.destroy(id) } })
+    const runId = sampleRunId(1)
+    const [start, ...said] = stamped(runId, [
+      { ...everyFact(runId).run_started, subject: 'customer 7' },
+      ...['a', 'b'].map((text) => ({ ...everyFact(runId).assistant_text_delta, text: `${secret} ${text}` })),
+    ]) as [RuntimeEvent, ...RuntimeEvent[]]
+    const appends = [start, ...said].map((event) =>
+      ledger.append(runId, { expectedSeq: event.seq - 1, epoch: 1 }, [event], { durability: 'lazy' }),
+    )
+    // Time enough for the second append to find out that the store knows no first event of the run.
+    await ledger.head(runId)
+    asked.resolve()
+    expect((await Promise.all(appends)).map(({ seq }) => seq)).toEqual([1, 2, 3])
+    await ledger.close()
+    expect(await holds('secret')).toBe(false)
+    kept.close()
+  },
+
+  async 'a run that another process began with a subject is sealed, also where this one tried to begin it without'({
+    open,
+    holds,
+  }) {
+    const keys = sqliteKeyring(temporaryFile('keys.db'))
+    const [ledger, other] = [open({ keys }), open({ keys })]
+    const runId = sampleRunId(1)
+    const { subject: _subject, ...plain } = everyFact(runId).run_started
+    const begin = (by: Ledger, start: FactOf<'run_started'>) =>
+      by.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [start]), { durability: 'barrier' })
+    await begin(other, { ...plain, subject: 'customer 7' })
+    await expect(begin(ledger, plain)).rejects.toThrow(LedgerConflictError)
+    const said = { ...everyFact(runId).assistant_text_delta, text: secret }
+    const next = stamped(runId, [said], { afterSeq: 1 })
+    await ledger.append(runId, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
+    await Promise.all([ledger.close(), other.close()])
+    expect(await holds('secret')).toBe(false)
     keys.close()
   },
 

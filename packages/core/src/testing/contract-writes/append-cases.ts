@@ -46,6 +46,21 @@ export const appendCases: readonly LedgerContractCase[] = [
     },
   },
   {
+    promise:
+      'appends of a run that are begun before the first of them is answered are carried out in their order',
+    async run(open) {
+      const ledger = await open()
+      const start = startRun(ledger)
+      const others = [1, 2, 3].map((seq) => appendAt(ledger, { seq, epoch: 1 }, [saying(`after ${seq}`)]))
+      requireEqual(
+        (await Promise.all([start, ...others])).map(({ seq }) => seq),
+        [1, 2, 3, 4],
+        'the heads that the appends answered',
+      )
+      requireEqual((await collect(ledger.read(run))).length, 4, 'the number of events')
+    },
+  },
+  {
     promise: 'what was appended lazily is read at once',
     async run(open) {
       const ledger = await open()

@@ -28,6 +28,11 @@ export class WriterLock {
     return this.#runs.size === 0
   }
 
+  /** Whether this process has the role. */
+  get isHeld(): boolean {
+    return this.#lock.isHeld
+  }
+
   /** Whether a run of this process is under way. */
   has(runId: string): boolean {
     return this.#runs.has(runId)

@@ -1,9 +1,9 @@
 import { LedgerUnavailableError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { type EventOf } from '@tallystick/core/vocabulary'
-import type { EventRow } from '../../record/event-row.ts'
-import type { Keyring } from '../payload/keyring.ts'
-import { Sealer } from '../payload/encrypted-bytes.ts'
-import { keyIdOfRow } from './decoded-events.ts'
+import type { EventRow } from '../record/event-row.ts'
+import type { Keyring } from '../content/payload/keyring.ts'
+import { Sealer } from '../content/payload/encrypted-bytes.ts'
+import { keyIdOfRow } from '../content/event/decoded-events.ts'
 
 /** How many runs are remembered; of others it is looked up how they began. */
 const maxRuns = 4096
@@ -27,6 +27,21 @@ export class RunKeys {
   /** Whether a run is known not to be sealed, so that nothing has to be asked. */
   isPlain(runId: RunId): boolean {
     return this.#known.get(runId) === null
+  }
+
+  /** Calls `append` with what seals the events of a run. */
+  async sealing<T>(
+    runId: RunId,
+    events: readonly RuntimeEvent[],
+    append: (sealer: Sealer | undefined) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await append(this.isPlain(runId) ? undefined : await this.sealerFor(runId, events))
+    } catch (error) {
+      // Another process may have begun the run, and for another subject.
+      this.#known.delete(runId)
+      throw error
+    }
   }
 
   /**
