@@ -226,7 +226,7 @@ export const keptApart: Readonly<Record<string, Readonly<Record<string, readonly
     'testing/hostile': [],
   },
   ledger: {
-    sqlite: ['content', 'record', 'versions', 'read', 'removal', 'projection', 'sqlite'],
+    sqlite: ['append', 'content', 'record', 'versions', 'read', 'removal', 'projection', 'sqlite'],
     contract: [],
   },
   providers: {
