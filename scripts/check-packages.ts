@@ -77,7 +77,8 @@ const rxjsProgram = `
   import { createRequire } from 'node:module'
   import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
   const loaded = Object.keys(createRequire(import.meta.url).cache)
-  if (loaded.some((path) => path.endsWith('/rxjs/dist/cjs/index.js'))) throw new Error('All of RxJS was loaded.')
+  if (loaded.length > 16) throw new Error('More of RxJS was loaded than the classes that core needs: ' + loaded)
+  if (process.moduleLoadList.includes('NativeModule perf_hooks')) throw new Error('Core had Node load perf_hooks.')
   const { Observable, EMPTY } = await import('rxjs')
   const model = { provider: 'none', api: 'none', modelId: 'none', stream: () => EMPTY }
   const agent = defineAgent({ name: 'silent', instructions: 'Say nothing.', model })

@@ -1,4 +1,3 @@
-import { Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sampleRunId } from '@tallystick/core/testing'
 import { ChangeHints } from '@tallystick/core/store-kit'
@@ -66,13 +65,13 @@ describe('hints of a ledger', () => {
     const [first, second] = [run, run].map((runId) => hints.of(runId).subscribe(() => void received++))
     hints.of(other).subscribe().unsubscribe()
     first?.unsubscribe()
-    const next = vi.spyOn(Subject.prototype, 'next')
-    onTestFinished(() => next.mockRestore())
+    const forget = vi.spyOn(Map.prototype, 'delete')
+    onTestFinished(() => forget.mockRestore())
     hints.notifyAll()
-    expect([next.mock.calls.length, received]).toEqual([1, 1])
+    expect([forget.mock.calls.length, received]).toEqual([0, 1])
     second?.unsubscribe()
     hints.notifyAll()
-    expect([next.mock.calls.length, received]).toEqual([1, 1])
+    expect([forget.mock.calls.length, received]).toEqual([1, 1])
   })
 
   it('may have followers come and go while they are given', () => {

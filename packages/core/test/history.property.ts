@@ -5,11 +5,13 @@ import type { Message } from '@tallystick/core'
 import {
   appendMessage,
   emptyHistory,
+  emptyHistoryDigest,
   historyDigest,
   messageAt,
   messagesOf,
   type History,
 } from '../src/machine/messages/history.ts'
+import { digestOf } from '../src/vocabulary/values/digest.ts'
 
 const message = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 
@@ -59,6 +61,11 @@ describe('a history', () => {
         }
       }),
     )
+  })
+
+  it('begins with the digest of a text that names how digests are made', () => {
+    expect(emptyHistoryDigest).toBe(digestOf('tallystick history 1'))
+    expect(historyDigest(emptyHistory())).toBe(emptyHistoryDigest)
   })
 
   it('has another digest for every other conversation', () => {

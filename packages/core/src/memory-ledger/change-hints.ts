@@ -1,11 +1,12 @@
-import { Observable, Subject } from 'rxjs'
+import { Observable, type Subscriber } from 'rxjs'
 import type { RunId } from '../vocabulary/values/ids.ts'
 
 /**
  * Hints of a ledger to those who follow its runs. A hint about a run costs the same however many other runs are followed.
  */
 export class ChangeHints {
-  readonly #subjects = new Map<string, Subject<void>>()
+  /** By what they follow. */
+  readonly #followers = new Map<string, Set<Subscriber<void>>>()
   #isClosed = false
 
   /** Hints about a run, or about any run where none is named; with `inbox`, only those about inboxes. */
@@ -13,12 +14,11 @@ export class ChangeHints {
     const name = nameOf(runId, part)
     return new Observable((subscriber) => {
       if (this.#isClosed) return subscriber.complete()
-      const subject = this.#subjects.get(name) ?? new Subject<void>()
-      this.#subjects.set(name, subject)
-      const subscription = subject.subscribe(subscriber)
+      const followers = this.#followers.get(name) ?? new Set()
+      this.#followers.set(name, followers.add(subscriber))
       return () => {
-        subscription.unsubscribe()
-        if (!subject.observed) this.#subjects.delete(name)
+        followers.delete(subscriber)
+        if (followers.size === 0) this.#followers.delete(name)
       }
     })
   }
@@ -31,7 +31,7 @@ export class ChangeHints {
 
   /** Any run may have changed. Hints at each run that is followed. */
   notifyAll(): void {
-    for (const subject of [...this.#subjects.values()]) subject.next()
+    for (const follower of this.#all()) follower.next()
   }
 
   /** A run that no caller follows by its id may have changed. */
@@ -40,13 +40,23 @@ export class ChangeHints {
   }
 
   #hint(runId: RunId | undefined, isInbox: boolean): void {
-    this.#subjects.get(nameOf(runId))?.next()
-    if (isInbox) this.#subjects.get(nameOf(runId, 'inbox'))?.next()
+    for (const follower of this.#following(nameOf(runId))) follower.next()
+    if (!isInbox) return
+    for (const follower of this.#following(nameOf(runId, 'inbox'))) follower.next()
+  }
+
+  /** Those who follow it at this moment: they may come and go while they are given a hint. */
+  #following(name: string): readonly Subscriber<void>[] {
+    return [...(this.#followers.get(name) ?? [])]
   }
 
   close(): void {
     this.#isClosed = true
-    for (const subject of [...this.#subjects.values()]) subject.complete()
+    for (const follower of this.#all()) follower.complete()
+  }
+
+  #all(): readonly Subscriber<void>[] {
+    return [...this.#followers.keys()].flatMap((name) => this.#following(name))
   }
 }
 

@@ -1,4 +1,4 @@
-import { Subscriber, UnsubscriptionError, type Observable, type Observer } from 'rxjs'
+import { Subscriber, type Observable, type Observer, type UnsubscriptionError } from 'rxjs'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 
 /**
@@ -25,8 +25,13 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
     try {
       super.unsubscribe()
     } catch (thrown) {
-      const errors: readonly unknown[] = thrown instanceof UnsubscriptionError ? thrown.errors : [thrown]
+      const errors: readonly unknown[] = isUnsubscriptionError(thrown) ? thrown.errors : [thrown]
       for (const error of errors) this.#report(error)
     }
   }
+}
+
+/** By its name: to load its class takes longer than it should for an error that hardly ever comes. */
+function isUnsubscriptionError(thrown: unknown): thrown is UnsubscriptionError {
+  return thrown instanceof Error && thrown.name === 'UnsubscriptionError' && 'errors' in thrown
 }

@@ -1,4 +1,4 @@
-import { Observable, Subscription } from 'rxjs'
+import { Observable, type Subscription } from 'rxjs'
 
 // RxJS has both functions. Its own load thirty files, and take longer for that than the rest of what core needs of it.
 
@@ -13,15 +13,19 @@ export function oneValue<T>(value: T): Observable<T> {
 /** Resolves to the first value of a source. Rejects where it fails or completes without one. */
 export function nextValue<T>(source: Observable<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const subscription = new Subscription()
-    const listening = source.subscribe({
+    let isTaken = false
+    let listening: Subscription | undefined
+    const stop = (): void => listening?.unsubscribe()
+    listening = source.subscribe({
       next: (value) => {
         resolve(value)
-        subscription.unsubscribe()
+        isTaken = true
+        stop()
       },
       error: reject,
       complete: () => reject(new Error('It completed without a value.')),
     })
-    subscription.add(listening)
+    // The value came before there was a subscription.
+    if (isTaken) stop()
   })
 }
