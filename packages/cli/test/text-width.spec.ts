@@ -1,3 +1,4 @@
+import stringWidth from 'string-width'
 import { describe, expect, it } from 'vitest'
 import { oneLine } from '../src/view/text/content-text.ts'
 import { table } from '../src/view/text/table.ts'
@@ -6,6 +7,22 @@ import { fitted, textWidth } from '../src/terminal/text-width.ts'
 describe('text in columns', () => {
   it('counts two for wide letters and emoji, and none for marks over letters', () => {
     expect(['abc', '한국어', '日本', '👩‍👩‍👧‍👦', 'e\u0301'].map(textWidth)).toEqual([3, 6, 4, 2, 1])
+  })
+
+  it('counts for each character what the tables of Unicode say', () => {
+    const characters = Array.from({ length: 0x3000 - 0x20 }, (_, index) => String.fromCodePoint(0x20 + index))
+    expect(characters.filter((each) => textWidth(each) !== measured(each))).toEqual([])
+  })
+
+  it('counts for neighbouring characters what the tables of Unicode say', () => {
+    const characters = Array.from({ length: 0x3000 - 0x20 }, (_, index) => String.fromCodePoint(0x20 + index))
+    const narrow = characters.filter((each) => textWidth(each) === 1)
+    const pairs = narrow.flatMap((each, index) => [
+      `${each}${narrow[index + 1] ?? ''}`,
+      `#${each}`,
+      `©${each}`,
+    ])
+    expect(pairs.filter((each) => textWidth(each) !== measured(each))).toEqual([])
   })
 
   it('lines tables up whatever the letters', () => {
@@ -27,3 +44,7 @@ describe('text in columns', () => {
     expect(oneLine('two\n\n lines', 20)).toBe('two lines')
   })
 })
+
+function measured(text: string): number {
+  return stringWidth(text, { countAnsiEscapeCodes: true })
+}

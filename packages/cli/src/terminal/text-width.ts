@@ -7,9 +7,14 @@ export function textWidth(text: string): number {
   return isPlain(text) ? text.length : measured(text, { countAnsiEscapeCodes: true })
 }
 
-/** Whether each character is a letter, digit or sign of ASCII, which takes one column. */
+/**
+ * Whether each character takes one column, whatever is beside it: letters of the Latin, Greek and Cyrillic alphabets, and the
+ * punctuation, arrows, mathematical signs and lines that views are made of.
+ */
 function isPlain(text: string): boolean {
-  return /^[ -~]*$/.test(text)
+  return /^[ -~\u{a0}-\u{ac}\u{ae}-\u{2ff}\u{370}-\u{482}\u{2010}-\u{2027}\u{2030}-\u{205e}\u{2190}-\u{2319}\u{2500}-\u{259f}]*$/u.test(
+    text,
+  )
 }
 
 let loaded: typeof stringWidth | undefined
