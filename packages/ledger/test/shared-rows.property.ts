@@ -4,7 +4,7 @@ import type { EventType } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { decodedEvents, segmentsOf } from '../src/content/event/decoded-events.ts'
+import { decodedEvents, decodedSegments, segmentsOf } from '../src/content/event/decoded-events.ts'
 import { maxPackedMs } from '../src/content/event/packed-deltas.ts'
 import { isSharedType, sharedTypes } from '../src/content/event/shared-types.ts'
 import { isStored, storableRows } from '../src/content/event/stored-rows.ts'
@@ -141,6 +141,28 @@ describe('rows that hold events of several types', () => {
           expect(calls.filter((each) => !each.includes(`_${row.turn}_1_`))).toEqual([])
         }
       }),
+      { numRuns: tries(100) },
+    )
+  })
+
+  it('give the events of wanted types as they give all, whether segments were taken away or not', () => {
+    fc.assert(
+      fc.property(
+        someEvents,
+        isSealedOrNot,
+        fc.subarray([...types]),
+        fc.nat(),
+        (events, sealer, some, pick) => {
+          for (const row of stored(events, sealer).filter(isSeveral)) {
+            const segments = segmentsOf(row)
+            const { firstSeq, seq } = segments[pick % segments.length]!
+            for (const each of [row, without(row, [[firstSeq ?? seq, seq]])]) {
+              const wanted = decodedSegments(each, (type) => some.includes(type)).flat()
+              expect(wanted).toStrictEqual(decodedEvents(each).filter(({ type }) => some.includes(type)))
+            }
+          }
+        },
+      ),
       { numRuns: tries(100) },
     )
   })

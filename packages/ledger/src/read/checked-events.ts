@@ -2,6 +2,7 @@ import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/c
 import { idFaultOf } from '@tallystick/core/vocabulary'
 import { linkFault, type Link } from '../record/link-check.ts'
 import { decodedEvents, decodedSegments } from '../content/event/decoded-events.ts'
+import type { WantedType } from '../content/event/segments.ts'
 import { namedRun } from '../record/stored-ids.ts'
 import { isSegment, type StoredRow } from '../record/stored-row.ts'
 import { hasUpcaster, upcast } from '../versions/upcast.ts'
@@ -27,8 +28,12 @@ export function presentRange(
 }
 
 /** The events of a row, checked as `recordedEventsAfter` does, as today's code knows them. */
-export function eventsAfter(previous: Link, stored: StoredRow): readonly RuntimeEvent[] | undefined {
-  const events = recordedEventsAfter(previous, stored)
+export function eventsAfter(
+  previous: Link,
+  stored: StoredRow,
+  isWanted?: WantedType,
+): readonly RuntimeEvent[] | undefined {
+  const events = recordedEventsAfter(previous, stored, isWanted)
   const mayBeOlder = isSegment(stored) ? hasUpcaster(stored) : events?.some(hasUpcaster)
   return mayBeOlder ? events?.map(upcast) : events
 }
@@ -36,9 +41,14 @@ export function eventsAfter(previous: Link, stored: StoredRow): readonly Runtime
 /**
  * The events of a row as they were recorded, in whatever version, checked against the link before it, so that nothing is
  * ever built on bytes that have changed; `undefined` where they are not the next ones of the run. Throws
- * `LedgerDamagedError` where they are not as they were written.
+ * `LedgerDamagedError` where they are not as they were written. With `isWanted`, events of other types may be left out: the
+ * chain is checked over all, and only wanted ones are parsed.
  */
-export function recordedEventsAfter(previous: Link, stored: StoredRow): readonly RuntimeEvent[] | undefined {
+export function recordedEventsAfter(
+  previous: Link,
+  stored: StoredRow,
+  isWanted?: WantedType,
+): readonly RuntimeEvent[] | undefined {
   const fault = linkFault(previous, stored)
   if (fault?.what === 'seq') return undefined
   if (fault !== undefined) {
@@ -49,7 +59,7 @@ export function recordedEventsAfter(previous: Link, stored: StoredRow): readonly
     requireIds(events)
     return events
   }
-  const segments = decodedSegments(stored)
+  const segments = decodedSegments(stored, isWanted)
   for (const events of segments) requireIds(events)
   return segments.flat()
 }

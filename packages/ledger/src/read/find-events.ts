@@ -1,6 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { requireEventQuery } from '@tallystick/core/store-kit'
-import type { EventQuery } from '@tallystick/core/vocabulary'
+import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
+import type { WantedType } from '../content/event/segments.ts'
 import { eventsAfter, missingEvent } from './checked-events.ts'
 import { outOfOrder, storedRow } from '../record/event-row.ts'
 import {
@@ -30,6 +31,7 @@ export async function* findEvents(
   const asked = askedEvents(query)
   // A store that is closed refuses this query as any other.
   if (asked === undefined) return void (await store.places({ ...nothingAsked }))
+  const isWanted = wantedTypes(asked.types)
   const waiting = [...(await sourcesOf(store, asked))].toReversed()
   const open: SourceReader[] = []
   for (;;) {
@@ -42,7 +44,7 @@ export async function* findEvents(
       continue
     }
     if (first === undefined) return
-    for (const event of eventsOfRow(first.head)) if (isAsked(asked, event)) yield event
+    for (const event of eventsOfRow(first.head, isWanted)) if (isAsked(asked, event)) yield event
     if (!(await first.advance())) open.splice(open.indexOf(first), 1)
   }
 }
@@ -124,9 +126,17 @@ function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor)
   }
 }
 
-/** The events of a row, checked against the link before it. Throws `LedgerDamagedError` where they are not as they were written. */
-export function eventsOfRow(row: FoundRow): readonly RuntimeEvent[] {
-  const events = eventsAfter(linkBefore(row), storedRow(row))
+/** Of `null`, which stands for all types, `undefined`. */
+export function wantedTypes(types: readonly EventType[] | null): WantedType | undefined {
+  return types ? (type) => types.includes(type) : undefined
+}
+
+/**
+ * The events of a row, checked against the link before it; those of other types than are wanted may be left out. Throws
+ * `LedgerDamagedError` where they are not as they were written.
+ */
+export function eventsOfRow(row: FoundRow, isWanted?: WantedType): readonly RuntimeEvent[] {
+  const events = eventsAfter(linkBefore(row), storedRow(row), isWanted)
   if (events === undefined) throw missingEvent(row.run_id, row.seq)
   return events
 }

@@ -12,7 +12,7 @@ import { Sealer } from '../payload/encrypted-bytes.ts'
 import type { Referred } from '../payload/externalized-payload.ts'
 import { isPlain, keyIdOf, decodedBody, referredIn, restoredBody, textOf } from './stored-body.ts'
 import { eventsWith, unpackedEvents } from './packed-deltas.ts'
-import { keyIdOfSegments, plainSegments, segmentsIn } from './segments.ts'
+import { keyIdOfSegments, plainSegments, segmentsIn, type WantedType } from './segments.ts'
 import { restoredHistory, type HistoryPiece } from '../payload/stored-history.ts'
 
 /** Where what is needed comes from. */
@@ -129,13 +129,22 @@ export function decodedEvents(stored: StoredRow): readonly RuntimeEvent[] {
   return decodedSegments(stored).flat()
 }
 
-/** What a row holds, as `decodedEvents` has it, apart by segments. A row that holds none is one. */
-export function decodedSegments(stored: StoredRow): readonly (readonly RuntimeEvent[])[] {
+/**
+ * What a row holds, as `decodedEvents` has it, apart by segments; of a row with segments, those with events of wanted types. A
+ * row that holds none is one.
+ */
+export function decodedSegments(
+  stored: StoredRow,
+  isWanted?: WantedType,
+): readonly (readonly RuntimeEvent[])[] {
   if (isSegment(stored)) return [eventsOfSegment(stored)]
   const { payload } = stored
-  if (payload === undefined || !isPlainSeveral(payload.body)) return segmentsOf(stored).map(eventsOfSegment)
+  if (payload === undefined || !isPlainSeveral(payload.body)) {
+    const segments = segmentsOf(stored)
+    return (isWanted ? segments.filter(({ type }) => isWanted(type)) : segments).map(eventsOfSegment)
+  }
   try {
-    return plainSegments(stored, payload.body)
+    return plainSegments(stored, payload.body, isWanted)
   } catch (error) {
     throw damaged(stored, messageOf(error))
   }

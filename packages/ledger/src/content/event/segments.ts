@@ -4,6 +4,7 @@ import { maxEventsOfRow, type SegmentEnvelope } from '../../record/envelope.ts'
 import { longCallId } from '../../record/several/fact-number.ts'
 import {
   headFrom,
+  headsIn,
   headsOf,
   isGone,
   segmentLines,
@@ -13,15 +14,43 @@ import type { StoredRow, StoredSegment } from '../../record/stored-row.ts'
 import { maxPackedMs, unpackedEvents } from './packed-deltas.ts'
 import { textOf } from './stored-body.ts'
 
+/** Which events of a row are read, by their type. */
+export type WantedType = (type: RuntimeEvent['type']) => boolean
+
 /**
  * The events of each segment of a row of which nothing is sealed and nothing was taken away. Throws where the body does
  * not hold them, or is no JSON.
  */
-export function plainSegments(row: StoredRow, body: Uint8Array): readonly (readonly RuntimeEvent[])[] {
+export function plainSegments(
+  row: StoredRow,
+  body: Uint8Array,
+  isWanted?: WantedType,
+): readonly (readonly RuntimeEvent[])[] {
+  if (isWanted) return wantedSegments(row, body, isWanted)
   const { heads, segments } = Object(JSON.parse(textOf(body))) as Partial<Record<string, unknown>>
   const envelopes = envelopesOf(row, heads)
   if (!Array.isArray(segments) || segments.length !== envelopes.length) throw notHeld()
   return envelopes.map((envelope, index) => eventsOfValue(envelope, segments[index] as Json))
+}
+
+/** Parses the lines of wanted segments only: the heads say what a line holds. */
+function wantedSegments(
+  row: StoredRow,
+  body: Uint8Array,
+  isWanted: WantedType,
+): readonly (readonly RuntimeEvent[])[] {
+  const [heads = '', ...lines] = textOf(body).split('\n')
+  const envelopes = envelopesOf(row, headsIn(heads).heads)
+  // After the segments comes the end of the body.
+  if (lines.length !== envelopes.length + 1) throw notHeld()
+  const found: (readonly RuntimeEvent[])[] = []
+  for (const [index, envelope] of envelopes.entries()) {
+    if (!isWanted(envelope.type)) continue
+    const line = lines[index] as string
+    const isLast = index === envelopes.length - 1
+    found.push(eventsOfValue(envelope, JSON.parse(isLast ? line : line.slice(0, -1)) as Json))
+  }
+  return found
 }
 
 /** The value of a body is a new object, so that of one event is completed and not copied. */

@@ -11,7 +11,7 @@ import {
 import { isPlainRow } from '../../content/event/decoded-events.ts'
 import type { FoundRow } from '../../read/event-search.ts'
 import { severalType } from '../../record/several/several-form.ts'
-import { eventsOfRow } from '../../read/find-events.ts'
+import { eventsOfRow, wantedTypes } from '../../read/find-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import type { RunSummary } from './run-summary.ts'
@@ -26,6 +26,8 @@ const summaryTypes: readonly EventType[] = [
 
 /** The rows that hold them, all of them or some. */
 const summaryRowTypes: readonly string[] = [...summaryTypes, severalType]
+
+const isSummaryType = wantedTypes(summaryTypes)
 
 /** So many rows are held at once. */
 const rowsAtOnce = 512
@@ -180,7 +182,7 @@ class Ending {
 function eventsOf(row: FoundRow): readonly RuntimeEvent[] | undefined {
   if (!isPlainRow(row)) return undefined
   try {
-    return eventsOfRow(row)
+    return eventsOfRow(row, isSummaryType)
   } catch (error) {
     if (error instanceof TallystickError) return undefined
     throw error

@@ -176,10 +176,18 @@ export function openedBody({ heads, segments }: SegmentLines, opened: readonly s
 /** The line in the place of a segment that was taken away. */
 export const lineOfGone: Uint8Array = goneBytes
 
-/** What the first line of a body says, as far as it is JSON. Throws what `JSON.parse` throws. */
-export function headsOf(line: Uint8Array): { readonly key?: unknown; readonly heads?: unknown } {
-  return JSON.parse(`${Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString()}]}`) as {
-    readonly key?: unknown
-    readonly heads?: unknown
-  }
+/** What the first line of a body says, as far as it is JSON. */
+interface Heads {
+  readonly key?: unknown
+  readonly heads?: unknown
+}
+
+/** Throws what `JSON.parse` throws. */
+export function headsOf(line: Uint8Array): Heads {
+  return headsIn(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString())
+}
+
+/** The same of a line that is a text. */
+export function headsIn(line: string): Heads {
+  return JSON.parse(`${line}]}`) as Heads
 }
