@@ -107,6 +107,32 @@ describe('a runtime that has been drained', () => {
     expect([checks, look.runs.length]).toEqual([1, 1])
   })
 
+  it('begins no drive session for a command that came while the run stopped, where it is drained in the next moment', async () => {
+    const kept = memoryLedger()
+    let decided: Promise<unknown> | undefined
+    let drained: Promise<unknown> | undefined
+    const set = asking({
+      ...kept,
+      async head(runId) {
+        // The writer asks whether it wrote the last event, and then stops: it has read its inbox before.
+        const head = await kept.head(runId)
+        const [asked] = ofType(await set.eventsOf(runId), 'approval_requested')
+        if (asked) decided ??= run.approve(asked.toolCallId ?? '', { by: 'ada' })
+        return head
+      },
+      async release(...released) {
+        drained ??= set.runtime.drain(60_000)
+        return await kept.release?.(...released)
+      },
+    })
+    const run = set.start()
+    const result = await set.untilSettled(run.result)
+    expect(result).toMatchObject({ status: 'suspended' })
+    expect(await set.untilSettled(decided ?? Promise.resolve())).toMatchObject({ code: 'drained' })
+    expect(await set.untilSettled(drained ?? Promise.resolve())).toMatchObject([{ status: 'suspended' }])
+    expect(set.model.requests).toHaveLength(1)
+  })
+
   it('gives up a run whose place in its session another process took in that moment, as it does any other', async () => {
     const sessionId = 'chat'
     const one = stage({ steps: [{ text: 'One.' }] })

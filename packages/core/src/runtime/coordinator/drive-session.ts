@@ -80,6 +80,8 @@ export class DriveSession {
     while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
       // Until then the ledger names this process as the driver, and the command would be left to that one.
       await this.#tellLedger()
+      // A drain that came meanwhile reached the loop that has ended.
+      if (this.isDraining) break
       this.#loop = new RunLoop(this.#run.drive)
       state = await this.#unlessAborted(this.awaitDecisions())
     }
