@@ -93,7 +93,7 @@ describe('a runtime', () => {
     expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'interrupted', toolCalls: 1 })
     expect(await drained).toMatchObject([{ runId: run.id, status: 'interrupted' }])
     expect(model.requests).toHaveLength(1)
-    expect(() => runtime.run(agent, 'More.')).toThrow('has been drained')
+    expect(() => runtime.run(agent, 'More.')).toThrow('was drained')
     const next = createRuntime({ ledger, agents: [agent], host: { clock } })
     expect(await untilSettled(clock, next.resume(run.id).result)).toMatchObject({
       reason: 'answered',

@@ -144,8 +144,11 @@ export interface TailedEvent {
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
  *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
  *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
- * - `close` releases files and connections; lazy appends are durable after it. It stops no run: close a ledger when its
- *   runtimes drive none (`runtime.idle()`), or a call that is under way will be in doubt.
+ * - `close` releases files and connections; lazy appends are durable after it, and every other use is refused.
+ * - `beforeClose`, where a ledger has it, takes what has to end before the ledger closes, and returns a function that
+ *   takes it back. `close` first calls each of these, and waits for them while the ledger still works. A runtime gives
+ *   one while it drives runs, which drains it. A ledger without `beforeClose` stops no run: close it when its runtimes
+ *   drive none (`runtime.idle()`), or a call that is under way will be in doubt.
  */
 export interface Ledger {
   readonly deltaDelayMs?: number
@@ -171,5 +174,6 @@ export interface Ledger {
   release?(runId: RunId, epoch?: number): void | Promise<void>
   isDriven?(runId: RunId): Promise<boolean | undefined>
   removeContent?(runId: RunId, why: ContentRemoval): Promise<void>
+  beforeClose?(end: () => Promise<unknown>): () => void
   close(): Promise<void>
 }

@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { takesEntries } from '@tallystick/core/store-kit'
+import { OpenUses, takesEntries } from '@tallystick/core/store-kit'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -73,15 +73,11 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       }
     },
   }
+  const uses = new OpenUses()
   let closing: Promise<void> | undefined
   const ledger: LedgerWithin = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
-    leases: {
-      take: (...args) => access.write(({ leases }) => leases.take(...args)),
-      renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
-      giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
-      expired: () => access.read(({ leases }) => leases.expired()),
-    },
+    leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
       const head = await order.begin(runId, !keys.isPlain(runId), () =>
         access.write((store) =>
@@ -112,8 +108,9 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
+    beforeClose: (end) => uses.add(end),
     close() {
-      closing ??= access.close(() => feed.close())
+      closing ??= uses.closeAfter(() => access.close(() => feed.close()))
       return closing
     },
     [auditSource]: postgresAudit(access),
@@ -121,4 +118,13 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     [projectionDatabase]: postgresProjections(access, !options.readOnly),
   }
   return ledger
+}
+
+function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {
+  return {
+    take: (...args) => access.write(({ leases }) => leases.take(...args)),
+    renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
+    giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
+    expired: () => access.read(({ leases }) => leases.expired()),
+  }
 }

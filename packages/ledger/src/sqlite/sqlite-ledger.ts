@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { takesEntries } from '@tallystick/core/store-kit'
+import { OpenUses, takesEntries } from '@tallystick/core/store-kit'
 import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
@@ -57,15 +57,11 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
   }
   const tailed = sqliteTail(access)
+  const uses = new OpenUses()
   let closing: Promise<void> | undefined
   const ledger: SqliteLedger = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
-    leases: {
-      take: (...args) => access.write(({ leases }) => leases.take(...args)),
-      renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
-      giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
-      expired: () => access.read(({ leases }) => leases.expired()),
-    },
+    leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
       access.requireOpen()
       const waits = writer?.isHeld === false || !keys.isPlain(runId)
@@ -103,9 +99,12 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     release: (runId, epoch) => writer?.release(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
+    beforeClose: (end) => uses.add(end),
     close() {
-      feed.close()
-      closing ??= access.close().finally(() => writer?.leave())
+      closing ??= uses.closeAfter(() => {
+        feed.close()
+        return access.close().finally(() => writer?.leave())
+      })
       return closing
     },
     [auditSource]: sqliteAudit(access),
@@ -113,4 +112,13 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     [projectionDatabase]: sqliteProjections(access, !options.readOnly),
   }
   return ledger
+}
+
+function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {
+  return {
+    take: (...args) => access.write(({ leases }) => leases.take(...args)),
+    renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
+    giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
+    expired: () => access.read(({ leases }) => leases.expired()),
+  }
 }

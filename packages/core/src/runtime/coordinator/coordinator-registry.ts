@@ -10,6 +10,9 @@ import type { RunResult } from '../reading/run-result.ts'
 import type { Coordinators, DrivenRun } from './coordinators.ts'
 import { RunCoordinator } from './run-coordinator.ts'
 
+/** How long a drain waits for work in flight, unless another time is given. */
+const drainGraceMs = 5_000
+
 /** What the application gives a run, and no ledger holds. */
 interface GivenToRun {
   readonly agent?: Agent<unknown> | undefined
@@ -33,6 +36,8 @@ export class CoordinatorRegistry implements Coordinators {
     if (this.#coordinators.get(runId)?.deref() === undefined) this.#coordinators.delete(runId)
   })
   #isDrained = false
+  /** Takes back that the ledger drains this runtime before it closes. */
+  #endsBeforeClose: (() => void) | undefined
 
   constructor(parts: RuntimeParts) {
     this.#parts = parts
@@ -66,10 +71,14 @@ export class CoordinatorRegistry implements Coordinators {
 
   began(run: DrivenRun): void {
     this.#driven.add(run)
+    this.#endsBeforeClose ??= this.#parts.ledger.beforeClose?.(() => this.#stop())
   }
 
   stopped(run: DrivenRun): void {
     this.#driven.delete(run)
+    if (this.#driven.size > 0) return
+    this.#endsBeforeClose?.()
+    this.#endsBeforeClose = undefined
   }
 
   failed(runId: RunId): void {
@@ -116,14 +125,22 @@ export class CoordinatorRegistry implements Coordinators {
   /** Throws a `ConfigurationError` once the runtime was drained. */
   requireOpen(): void {
     if (!this.#isDrained) return
-    throw new ConfigurationError('This runtime has been drained and starts no more runs; create another.')
+    throw new ConfigurationError(
+      'This runtime was drained, by drain() or since its ledger was closed, and starts no more runs; create another.',
+    )
   }
 
   /** Continues no run from here on, and returns the results of those that are driven, as they stop. */
-  async drain(graceMs: number): Promise<readonly RunResult[]> {
+  async drain(graceMs: number = drainGraceMs): Promise<readonly RunResult[]> {
     this.#isDrained = true
     const stops = await Promise.allSettled([...this.#driven].map((run) => run.drain(graceMs)))
     return stops.flatMap((stop) => (stop.status === 'fulfilled' ? [stop.value] : []))
+  }
+
+  /** Drains the runtime, and lets what its runs report to their parents be recorded. */
+  async #stop(): Promise<void> {
+    await this.drain()
+    await Promise.allSettled(this.#reports)
   }
 }
 

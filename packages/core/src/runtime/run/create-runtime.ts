@@ -69,8 +69,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireInterruptedOptions(own)
       return runs.interrupted(own)
     },
-    async drain(graceMs = 5_000) {
-      requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
+    async drain(graceMs) {
+      if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
       return await coordinators.drain(graceMs)
     },
     idle: () => coordinators.idle(),

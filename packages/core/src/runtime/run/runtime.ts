@@ -267,7 +267,7 @@ export interface Runtime {
   drain(graceMs?: number): Promise<readonly RunResult[]>
   /**
    * Resolves when this runtime drives no run any more: each run has stopped, and ended child runs were reported to
-   * their parents, which were resumed. Then the ledger may be closed.
+   * their parents, which were resumed. Close the ledger then: closing it earlier drains this runtime.
    */
   idle(): Promise<void>
 }
