@@ -1,10 +1,12 @@
 // Measures Tallystick and its peers: `pnpm bench`, and what to measure. See docs/benchmarks.md.
 import { startPostgres } from '../packages/ledger/test/support/postgres-process.ts'
+import { BeforeError, commitOf, commitText, installBefore, todayText } from './runner/before.ts'
 import { load, machineText, versionsText } from './runner/machine.ts'
 import { entriesOf, measureEntry, smokeEntries, type Bench, type Row } from './runner/measure-all.ts'
+import type { Operator } from './runner/operator.ts'
 import { readOptions, UsageError, type BenchOptions } from './runner/options.ts'
 import { profileTables } from './runner/profile-tables.ts'
-import { absoluteTable, failures, ratioTable } from './runner/tables.ts'
+import { absoluteTable, failures, leftOut, ratioTable } from './runner/tables.ts'
 import { installWorkspace } from './runner/workspace.ts'
 
 /** Shows what is being done: on a terminal in one line that changes. */
@@ -14,25 +16,56 @@ function say(what: string): void {
   else stderr.write(`${what}\n`)
 }
 
-/** A Postgres server that syncs, where a chosen case needs one. */
-async function postgresFor({ cases, smoke }: BenchOptions): Promise<{ at?: string; end(): Promise<void> }> {
-  if (smoke || !cases.some(({ onPostgres = [] }) => onPostgres.length > 0)) return { end: async () => {} }
+/** Whether a chosen case needs a Postgres server. */
+function needsPostgres({ cases, smoke }: BenchOptions): boolean {
+  return !smoke && cases.some(({ onPostgres = [] }) => onPostgres.length > 0)
+}
+
+/** A Postgres server that syncs, where this machine has one. */
+async function postgresServer(cleanUp: AsyncDisposableStack): Promise<string | undefined> {
   say('starting Postgres')
   const { server, end } = await startPostgres([])
-  if ('unavailable' in server) say(`Postgres is left out: ${server.unavailable}`)
-  return { ...('connectionString' in server && { at: server.connectionString }), end }
+  cleanUp.defer(end)
+  if ('connectionString' in server) return server.connectionString
+  say(`Postgres is left out: ${server.unavailable}`)
+  return undefined
+}
+
+/** Installs what is measured. */
+async function prepare(
+  options: BenchOptions,
+  operator: Operator,
+  cleanUp: AsyncDisposableStack,
+): Promise<Bench> {
+  const commit = options.before === undefined ? undefined : await commitOf(options.before)
+  const home = options.own ? import.meta.dirname : await installWorkspace(operator)
+  const before =
+    commit === undefined
+      ? undefined
+      : { commit, home: await installBefore(commit, { isPacked: !options.own, operator, cleanUp }) }
+  const postgres = (): Promise<string | undefined> =>
+    needsPostgres(options) ? postgresServer(cleanUp) : Promise.resolve(undefined)
+  return {
+    ...{ options, operator },
+    today: { home, postgres: await postgres() },
+    // A server of its own: another commit may lay out its tables otherwise.
+    before: before && { ...before, postgres: await postgres() },
+  }
 }
 
 async function measure(bench: Bench): Promise<number> {
+  const { options, today, before } = bench
   const loadBefore = load()
   const rows: Row[] = []
-  for (const entry of entriesOf(bench.options, bench.postgres !== undefined)) {
+  for (const entry of entriesOf(options, today.postgres !== undefined)) {
     rows.push(...(await measureEntry(entry, bench)))
   }
   say('')
-  console.log(`${bench.options.profile ? profileTables(rows) : figureTables(rows, bench.options.rounds)}\n`)
+  console.log(`${options.profile ? profileTables(rows) : figureTables(rows, options.rounds)}\n`)
   console.log(machineText(loadBefore))
-  console.log(versionsText(bench.home))
+  console.log(versionsText(today.home))
+  if (before) console.log(`today:    ${await todayText()}\nbefore:   ${await commitText(before.commit)}`)
+  for (const line of leftOut(rows)) console.error(`\nleft out, does not fit ${options.before}: ${line}`)
   const failed = failures(rows)
   for (const failure of failed) console.error(`\nfailed: ${failure}`)
   return failed.length > 0 ? 1 : 0
@@ -58,26 +91,30 @@ async function smoke(bench: Bench): Promise<number> {
   return faults.length > 0 ? 1 : 0
 }
 
-async function main(args: readonly string[]): Promise<number> {
+async function main(args: readonly string[], stop: AbortSignal): Promise<number> {
   const options = readOptions(args)
   if (typeof options === 'string') {
     console.log(options)
     return 0
   }
-  const home = options.own ? import.meta.dirname : installWorkspace(say)
-  const postgres = await postgresFor(options)
-  try {
-    const bench = { home, options, postgres: postgres.at, say }
-    return await (options.smoke ? smoke(bench) : measure(bench))
-  } finally {
-    await postgres.end()
-  }
+  await using cleanUp = new AsyncDisposableStack()
+  const bench = await prepare(options, { say, stop }, cleanUp)
+  return await (options.smoke ? smoke(bench) : measure(bench))
 }
 
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
 try {
-  process.exitCode = await main(process.argv.slice(2))
+  process.exitCode = await main(process.argv.slice(2), stopping.signal)
 } catch (error) {
-  if (!(error instanceof UsageError)) throw error
-  console.error(`${error.message}\nMore: pnpm bench --help`)
-  process.exitCode = 2
+  if (stopping.signal.aborted) {
+    console.error('\nStopped; nothing is left behind.')
+    process.exitCode = 130
+  } else if (error instanceof UsageError) {
+    console.error(`${error.message}\nMore: pnpm bench --help`)
+    process.exitCode = 2
+  } else if (error instanceof BeforeError) {
+    console.error(error.message)
+    process.exitCode = 1
+  } else throw error
 }

@@ -43,6 +43,8 @@ export interface Case {
   readonly smokeParams: readonly Params[]
   /** Subjects of this repository; the first is what the others are compared with. */
   readonly own: readonly string[]
+  /** Subjects that need neither this repository nor a peer: what the work costs at least. */
+  readonly floors?: readonly string[]
   /** Subjects that have to be installed first. */
   readonly peers: readonly string[]
   /** Whether figures of its subjects are compared: they do the same work. */

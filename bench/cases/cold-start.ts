@@ -28,7 +28,8 @@ export const coldStart: Case = {
   unit: 'start',
   params: [{}],
   smokeParams: [{}],
-  own: ['core', 'core-sqlite-tools', 'core-sqlite-tools-anthropic', 'cli-version', 'bare-node'],
+  own: ['core', 'core-sqlite-tools', 'core-sqlite-tools-anthropic', 'cli-version'],
+  floors: ['bare-node'],
   peers: ['ai', 'openai-agents', 'mastra', 'langgraph', 'pi'],
   async measure({ subject, smoke }) {
     const command = commands[subject]

@@ -1,6 +1,7 @@
 import { turnsScript } from '../subjects/script.ts'
 import type { Case, Measurement, Trial } from './case.ts'
 import { metered, peakMiB, residentMiB } from './meter.ts'
+import { storedKiB } from './stored.ts'
 import { openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
 
 export const depth: Case = {
@@ -34,16 +35,27 @@ async function measureDepth(trial: Trial): Promise<Measurement> {
   const script = turnsScript(turns, () => performance.now() > endsAt)
   const opened = await openWarm(trial, script)
   const before = residentMiB()
+  // Another SQLite in this process, as some peers have one, would lose its locks on a file that is read beside it.
+  const stored = (): number => (tallysticks.includes(trial.subject) ? storedKiB(trial.folder) : 0)
+  const storedBefore = stored()
   const { value, ...took } = await metered(() => {
     endsAt = performance.now() + trial.limitMs
     return opened.run()
   })
   endsAt = Infinity
-  const facts = { 'MiB more than before the run': Math.max(0, peakMiB() - before) }
+  const grownMiB = Math.max(0, peakMiB() - before)
+  const storedATurn = (stored() - storedBefore) / value.replies
   if (value.replies !== turns && took.wallMs < trial.limitMs) {
     throw new Error(`The run ended after ${value.replies} of ${turns} turns.`)
   }
   await requireSound(trial, script, opened, value)
   await opened.close()
-  return { units: value.replies, ...took, facts }
+  return {
+    units: value.replies,
+    ...took,
+    facts: {
+      'MiB more than before the run': grownMiB,
+      ...(storedATurn > 0 && { 'KiB stored a turn': storedATurn }),
+    },
+  }
 }

@@ -48,7 +48,8 @@ export const machineLimits: Case = {
   unit: 'operation',
   params: [{ times: 20_000 }],
   smokeParams: [{ times: 20 }],
-  own: Object.keys(works),
+  own: [],
+  floors: Object.keys(works),
   peers: [],
   async measure(trial) {
     const { times = 0 } = trial.params

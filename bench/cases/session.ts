@@ -1,9 +1,7 @@
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
-import BetterSqlite3 from 'better-sqlite3'
 import { requireWhole, turnsScript } from '../subjects/script.ts'
 import type { Case } from './case.ts'
 import { metered } from './meter.ts'
+import { storedKiB } from './stored.ts'
 import { openWarm, tallysticks } from './subjects.ts'
 
 /** The last runs are measured, since one alone is too short. */
@@ -23,34 +21,20 @@ export const session: Case = {
     const script = turnsScript(2)
     const opened = await openWarm(trial, script)
     for (let run = 0; run < runsBefore; run++) requireWhole(script, await opened.run('talk'))
-    const bytesBefore = bytesStored(trial.folder)
+    const before = storedKiB(trial.folder)
     const { value, ...took } = await metered(async () => {
       const all = []
       for (let run = 0; run < measuredRuns; run++) all.push(await opened.run('talk'))
       return all
     })
-    const bytes = bytesStored(trial.folder) - bytesBefore
+    const stored = storedKiB(trial.folder) - before
     for (const seen of value) requireWhole(script, seen)
     if (trial.smoke) await opened.verify?.()
     await opened.close()
     return {
       units: measuredRuns,
       ...took,
-      ...(bytesBefore > 0 && { facts: { 'KiB stored a run': bytes / 1024 / measuredRuns } }),
+      ...(before > 0 && { facts: { 'KiB stored a run': stored / measuredRuns } }),
     }
   },
-}
-
-/** The size of the databases of the measured subject, with what is still in their logs. */
-function bytesStored(folder: string): number {
-  const measured = join(folder, 'measured')
-  const files = readdirSync(measured).filter((name) => name.endsWith('.db'))
-  return files.reduce((sum, name) => {
-    const database = new BetterSqlite3(join(measured, name), { readonly: true })
-    const [pages, size] = ['page_count', 'page_size'].map((pragma) =>
-      Number(database.pragma(pragma, { simple: true })),
-    )
-    database.close()
-    return sum + (pages ?? 0) * (size ?? 0)
-  }, 0)
 }

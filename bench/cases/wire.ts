@@ -23,7 +23,8 @@ export const wire: Case = {
     { deltas: 5_000, deltasAWrite: 1 },
   ],
   smokeParams: [{ deltas: 40, deltasAWrite: 5 }],
-  own: ['tallystick-sqlite', 'tallystick-memory', 'tallystick-adapter', 'bare-sdk'],
+  own: ['tallystick-sqlite', 'tallystick-memory', 'tallystick-adapter'],
+  floors: ['bare-sdk'],
   peers: [],
   async measure(trial) {
     const { deltas = 0, deltasAWrite = 1 } = trial.params

@@ -12,13 +12,17 @@ export interface Job {
   readonly trials: readonly Omit<Trial, 'folder'>[]
   /** Where its files are; the folder of the system where none is given. */
   readonly files?: string | undefined
+  readonly stop: AbortSignal
 }
 
 /** How much longer than its limit a trial may take, warm-up and preparation included. */
 const patience = { factor: 4, moreMs: 60_000 }
 
-/** Runs the trials in a process of their own. A trial that the process does not report on has an error. */
-export async function runJob({ home, trials, files = tmpdir() }: Job): Promise<readonly ChildReport[]> {
+/**
+ * Runs the trials in a process of their own. A trial that the process does not report on has an error. Rejects where it is
+ * stopped.
+ */
+export async function runJob({ home, trials, files = tmpdir(), stop }: Job): Promise<readonly ChildReport[]> {
   const folder = mkdtempSync(join(files, 'tallystick-bench-'))
   try {
     const placed = trials.map((trial, index): Trial => {
@@ -26,13 +30,18 @@ export async function runJob({ home, trials, files = tmpdir() }: Job): Promise<r
       mkdirSync(own)
       return { ...trial, folder: own }
     })
-    return await reportsOf(home, placed)
+    return await reportsOf(home, placed, stop)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-async function reportsOf(home: string, trials: readonly Trial[]): Promise<readonly ChildReport[]> {
+async function reportsOf(
+  home: string,
+  trials: readonly Trial[],
+  stop: AbortSignal,
+): Promise<readonly ChildReport[]> {
+  stop.throwIfAborted()
   const timeoutMs = trials.reduce((sum, { limitMs }) => sum + patience.factor * limitMs, patience.moreMs)
   const child = spawn(
     process.execPath,
@@ -49,10 +58,14 @@ async function reportsOf(home: string, trials: readonly Trial[]): Promise<readon
   child.stderr?.on('data', (chunk: Buffer) => {
     errors = (errors + chunk.toString()).slice(-2_000)
   })
+  const end = (): void => void child.kill()
+  stop.addEventListener('abort', end)
   const [status, signal] = await new Promise<[number | null, string | null]>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, name) => resolve([code, name]))
   })
+  stop.removeEventListener('abort', end)
+  stop.throwIfAborted()
   const ending = signal === null ? `status ${status}` : signal
   return trials.map(
     (_, index) => reports[index] ?? { error: `The process ended with ${ending}. ${errors.trim()}` },

@@ -1,42 +1,51 @@
 import { memoryFolder } from '../../scripts/testing/memory-folder.ts'
-import { paramsText, type Case, type Params } from '../cases/case.ts'
+import { paramsText, type Case, type Params, type Trial } from '../cases/case.ts'
 import type { ChildReport } from '../child/report.ts'
 import { runJob } from './child-process.ts'
+import { subjectsOf, type MeasuredSubject } from './measured-subject.ts'
+import type { Operator } from './operator.ts'
 import type { BenchOptions } from './options.ts'
 
 /** One line of the table before it is measured: a case with its numbers, and who is measured. */
 export interface Entry {
   readonly of: Case
   readonly params: Params
-  readonly subjects: readonly string[]
+  readonly subjects: readonly MeasuredSubject[]
 }
 
 /** All that was measured of one subject in one entry. */
-export interface Row {
+export interface Row extends MeasuredSubject {
   readonly entry: Entry
-  readonly subject: string
   readonly reports: readonly Extract<ChildReport, { readonly measurement: unknown }>[]
   readonly error?: string
 }
 
-/** What the measurements need. */
-export interface Bench {
+/** The packages that subjects load, and a server for them. */
+export interface Installation {
+  /** The folder that holds the cases; they load the packages that are installed there. */
   readonly home: string
-  readonly options: BenchOptions
+  /** A Postgres server of its own. */
   readonly postgres: string | undefined
-  readonly say: (what: string) => void
 }
 
-/** The entries that were asked for. */
-export function entriesOf(
-  { cases, subjects, own, smoke }: BenchOptions,
-  hasPostgres: boolean,
-): readonly Entry[] {
+/** What the measurements need. */
+export interface Bench {
+  readonly options: BenchOptions
+  readonly today: Installation
+  /** The packages of another commit. */
+  readonly before: (Installation & { readonly commit: string }) | undefined
+  readonly operator: Operator
+}
+
+/** The entries that were asked for. A subject that is named brings along what it was before. */
+export function entriesOf(options: BenchOptions, hasPostgres: boolean): readonly Entry[] {
+  const { cases, subjects, own, smoke, before } = options
   return cases.flatMap((of) => {
-    const all = [...of.own, ...(own ? [] : of.peers)]
-    const chosen = all
-      .filter((name) => subjects.length === 0 || subjects.includes(name))
-      .filter((name) => hasPostgres || !of.onPostgres?.includes(name))
+    const chosen = subjectsOf(of, { own, before: before !== undefined })
+      .filter(
+        ({ name, subject }) => subjects.length === 0 || subjects.includes(name) || subjects.includes(subject),
+      )
+      .filter(({ subject }) => hasPostgres || !of.onPostgres?.includes(subject))
     if (chosen.length === 0) return []
     return (smoke ? of.smokeParams : of.params).map((params) => ({ of, params, subjects: chosen }))
   })
@@ -47,46 +56,68 @@ export function entriesOf(
  * machine does meets all of them. A subject that takes long, or fails, is measured once.
  */
 export async function measureEntry(entry: Entry, bench: Bench): Promise<readonly Row[]> {
-  const { home, options, postgres, say } = bench
+  const { options, operator } = bench
   const { of, params, subjects } = entry
   const limitMs = options.limitSeconds * 1000
-  const rows = new Map<string, { reports: Row['reports'][number][]; error?: string }>()
+  const rows = new Map<MeasuredSubject, { reports: Row['reports'][number][]; error?: string }>()
   for (let round = 0; round < options.rounds; round++) {
     const first = round % subjects.length
-    for (const subject of [...subjects.slice(first), ...subjects.slice(0, first)]) {
-      const row = rows.get(subject) ?? { reports: [] }
-      rows.set(subject, row)
+    for (const measured of [...subjects.slice(first), ...subjects.slice(0, first)]) {
+      const row = rows.get(measured) ?? { reports: [] }
+      rows.set(measured, row)
       const isLong = row.reports.some(({ measurement }) => measurement.wallMs > limitMs / 5)
       if (row.error !== undefined || isLong) continue
-      say(`${of.name} ${paramsText(params)}, round ${round + 1} of ${options.rounds}: ${subject}`)
+      operator.say(
+        `${of.name} ${paramsText(params)}, round ${round + 1} of ${options.rounds}: ${measured.name}`,
+      )
+      const { home, postgres } = installationOf(measured, bench)
       const trial = {
         of: of.name,
-        subject,
+        subject: measured.subject,
         params,
         smoke: false,
         limitMs,
         postgres,
         profile: options.profile,
       }
-      const [report] = await runJob({ home, trials: [trial] })
+      const [report] = await runJob({ home, trials: [trial], stop: operator.stop })
       if (report === undefined) continue
       if ('error' in report) row.error = report.error
       else row.reports.push(report)
     }
   }
-  return subjects.map((subject) => ({ entry, subject, ...(rows.get(subject) ?? { reports: [] }) }))
+  return subjects.map((measured) => ({ ...measured, entry, ...(rows.get(measured) ?? { reports: [] }) }))
 }
 
-/** Runs every subject of the entries once, all in one process, and returns what went wrong. */
+/** Runs every subject of the entries once, those on the same packages in one process, and returns what went wrong. */
 export async function smokeEntries(entries: readonly Entry[], bench: Bench): Promise<readonly string[]> {
   const limitMs = bench.options.limitSeconds * 1000
-  const trials = entries.flatMap(({ of, params, subjects }) =>
-    subjects.map((subject) => ({ of: of.name, subject, params, smoke: true, limitMs })),
-  )
-  // Nothing is measured, so nothing has to wait for a disk.
-  const reports = await runJob({ home: bench.home, trials, files: memoryFolder() })
-  return trials.flatMap(({ of, subject }, index) => {
-    const report = reports[index]
-    return report && 'error' in report ? [`${of}, ${subject}: ${report.error}`] : []
-  })
+  const faults: string[] = []
+  for (const isBefore of [false, true]) {
+    const asked = entries.flatMap(({ of, params, subjects }) =>
+      subjects
+        .filter((measured) => measured.isBefore === isBefore)
+        .map((measured) => ({ of: of.name, params, measured })),
+    )
+    const [first] = asked
+    if (first === undefined) continue
+    const trials = asked.map(({ of, params, measured: { subject } }): Omit<Trial, 'folder'> => {
+      return { of, subject, params, smoke: true, limitMs }
+    })
+    // Nothing is measured, so nothing has to wait for a disk.
+    const files = memoryFolder()
+    const { home } = installationOf(first.measured, bench)
+    const reports = await runJob({ home, trials, files, stop: bench.operator.stop })
+    for (const [index, { of, measured }] of asked.entries()) {
+      const report = reports[index]
+      if (report && 'error' in report) faults.push(`${of}, ${measured.name}: ${report.error}`)
+    }
+  }
+  return faults
+}
+
+function installationOf({ isBefore, name }: MeasuredSubject, { today, before }: Bench): Installation {
+  const found = isBefore ? before : today
+  if (found === undefined) throw new Error(`Nothing is installed for ${name}.`)
+  return found
 }

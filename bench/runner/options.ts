@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { allCases } from '../cases/all-cases.ts'
 import { paramsText, type Case } from '../cases/case.ts'
+import { subjectsOf, type Choice } from './measured-subject.ts'
 
 /** What `pnpm bench` was asked for. */
 export interface BenchOptions {
@@ -15,12 +16,14 @@ export interface BenchOptions {
   readonly own: boolean
   /** Where the time of our subjects is spent, in the place of how much it is. */
   readonly profile: boolean
+  /** The commit whose packages are measured, too: a branch, a tag or an id. */
+  readonly before: string | undefined
 }
 
 /** A command line that cannot be followed; the message says why. */
 export class UsageError extends Error {}
 
-const usageText = `pnpm bench [CASE …] [--rounds N] [--only SUBJECT,…] [--limit SECONDS] [--own] [--profile] [--smoke]
+const usageText = `pnpm bench [CASE …] [--rounds N] [--only SUBJECT,…] [--limit SECONDS] [--before REF] [--own] [--profile] [--smoke]
 
 Cases (all unless named):
 ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
@@ -28,6 +31,7 @@ ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
   --rounds N        how often each is measured; the medians are printed (default 3)
   --only NAME,…     only these subjects, such as tallystick-sqlite,ai
   --limit SECONDS   how long a run may take before it is ended early (default 20)
+  --before REF      also Tallystick as it was at a commit, such as main: before-sqlite beside tallystick-sqlite
   --own             only Tallystick, from the sources; installs nothing
   --profile         where Tallystick spends its time, by folder and package; once, from the sources
   --smoke           tiny numbers, and checks that every result is right
@@ -37,8 +41,8 @@ ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
 function listText(): string {
   return allCases
     .map(
-      ({ name, own, peers, params }) =>
-        `${name}\n  own:     ${own.join(', ')}\n  peers:   ${peers.join(', ') || 'none'}\n  numbers: ${params.map(paramsText).join('; ') || 'none'}`,
+      ({ name, own, floors = [], peers, params }) =>
+        `${name}\n  own:     ${[...own, ...floors].join(', ')}\n  peers:   ${peers.join(', ') || 'none'}\n  numbers: ${params.map(paramsText).join('; ') || 'none'}`,
     )
     .join('\n')
 }
@@ -47,6 +51,7 @@ const declared = {
   rounds: { type: 'string', default: '3' },
   only: { type: 'string', default: '' },
   limit: { type: 'string', default: '20' },
+  before: { type: 'string' },
   own: { type: 'boolean', default: false },
   smoke: { type: 'boolean', default: false },
   profile: { type: 'boolean', default: false },
@@ -63,10 +68,11 @@ export function readOptions(args: readonly string[]): BenchOptions | string {
   const cases = positionals.length === 0 ? allCases : positionals.map(caseNamed)
   return {
     cases,
-    subjects: subjectsNamed(values.only, cases),
+    subjects: subjectsNamed(values.only, cases, { own: false, before: values.before !== undefined }),
     rounds: values.profile ? 1 : count('--rounds', values.rounds),
     limitSeconds: count('--limit', values.limit),
     ...{ smoke: values.smoke, own: values.own || values.profile, profile: values.profile },
+    before: values.before,
   }
 }
 
@@ -84,8 +90,8 @@ function caseNamed(name: string): Case {
   throw new UsageError(`There is no case ${name}. Cases: ${allCases.map((each) => each.name).join(', ')}.`)
 }
 
-function subjectsNamed(text: string, cases: readonly Case[]): readonly string[] {
-  const known = new Set(cases.flatMap(({ own, peers }) => [...own, ...peers]))
+function subjectsNamed(text: string, cases: readonly Case[], choice: Choice): readonly string[] {
+  const known = new Set(cases.flatMap((each) => subjectsOf(each, choice).map(({ name }) => name)))
   const names = text.split(',').filter((name) => name !== '')
   for (const name of names) {
     if (known.has(name)) continue

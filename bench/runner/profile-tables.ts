@@ -9,8 +9,8 @@ export function profileTables(rows: readonly Row[]): string {
   return rows.map(profileTable).join('\n\n')
 }
 
-function profileTable({ entry: { of, params }, subject, reports, error }: Row): string {
-  const title = `${of.name} ${paramsText(params)}, ${subject}`
+function profileTable({ entry: { of, params }, name, reports, error }: Row): string {
+  const title = `${of.name} ${paramsText(params)}, ${name}`
   if (error !== undefined) return `${title}: failed`
   const [report] = reports
   if (report?.profile === undefined) return `${title}: not profiled, since other processes do the work`

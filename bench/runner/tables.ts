@@ -30,25 +30,37 @@ function groupsOf(rows: readonly Row[]): readonly (readonly Row[])[] {
   )
 }
 
-/** What the first subject of each case takes, as a part of what each other subject takes. */
+/**
+ * What each subject takes today, as a part of what it took before; then what the first subject of each case takes, as a part of
+ * what each other subject takes.
+ */
 export function ratioTable(rows: readonly Row[]): string {
-  const lines = groupsOf(rows).flatMap((group) => {
-    const [first, ...others] = group
-    if (first === undefined || !first.entry.of.isComparison) return []
-    const ours = figuresOf(first)
-    return others.map((other) => {
-      const theirs = figuresOf(other)
-      const ratio = (figure: keyof Figures): string => (ours[figure] / theirs[figure]).toFixed(2)
-      return [
-        `${first.entry.of.name} ${paramsText(first.entry.params)}`,
-        `${first.subject} / ${other.subject}`,
-        ...(other.reports.length === 0
-          ? ['failed']
-          : [ratio('cpuMs'), ratio('wallMs'), ratio('peakMiB'), unevenly(first, other)]),
-      ]
+  const sinceBefore = rows
+    .filter(({ isBefore }) => isBefore)
+    .flatMap((row) => {
+      const { entry, subject } = row
+      const now = rows.find((each) => each.entry === entry && each.subject === subject && !each.isBefore)
+      return now ? [ratioLine(now, row)] : []
     })
+  const toOthers = groupsOf(rows).flatMap((group) => {
+    const [first, ...others] = group.filter(({ isBefore }) => !isBefore)
+    if (first === undefined || !first.entry.of.isComparison) return []
+    return others.map((other) => ratioLine(first, other))
   })
+  const lines = [...sinceBefore, ...toOthers]
   return table(['case', 'one takes, divided by the other', 'CPU', 'clock', 'peak memory', ''], lines)
+}
+
+function ratioLine(one: Row, other: Row): readonly string[] {
+  const [ours, theirs] = [figuresOf(one), figuresOf(other)]
+  const ratio = (figure: keyof Figures): string => (ours[figure] / theirs[figure]).toFixed(2)
+  return [
+    `${one.entry.of.name} ${paramsText(one.entry.params)}`,
+    `${one.name} / ${other.name}`,
+    ...([one, other].some(({ reports }) => reports.length === 0)
+      ? [[one, other].some(({ isBefore, error }) => isBefore && error !== undefined) ? 'left out' : 'failed']
+      : [ratio('cpuMs'), ratio('wallMs'), ratio('peakMiB'), unevenly(one, other)]),
+  ]
 }
 
 /** How far each came, where runs were ended early at different places: then the ratio says less. */
@@ -66,8 +78,8 @@ export function absoluteTable(rows: readonly Row[]): string {
   const lines = rows.map((row) => {
     const { of, params } = row.entry
     const { cpuMs, wallMs, peakMiB } = figuresOf(row)
-    const about = [`${of.name} ${paramsText(params)}`, row.subject]
-    if (row.reports.length === 0) return [...about, 'failed']
+    const about = [`${of.name} ${paramsText(params)}`, row.name]
+    if (row.reports.length === 0) return [...about, row.isBefore ? 'left out' : 'failed']
     return [
       ...[
         ...about,
@@ -100,9 +112,17 @@ function endedEarly(row: Row): readonly string[] {
 
 /** The errors of rows that failed. */
 export function failures(rows: readonly Row[]): readonly string[] {
-  return rows.flatMap(({ entry: { of, params }, subject, error }) =>
-    error === undefined ? [] : [`${of.name} ${paramsText(params)}, ${subject}: ${error}`],
+  return rows.flatMap(({ entry: { of, params }, name, isBefore, error }) =>
+    error === undefined || isBefore ? [] : [`${of.name} ${paramsText(params)}, ${name}: ${error}`],
   )
+}
+
+/** What could not be measured of another commit, a line each: its packages do not have all that a case of today needs. */
+export function leftOut(rows: readonly Row[]): readonly string[] {
+  return rows.flatMap(({ entry: { of, params }, name, isBefore, error }) => {
+    if (error === undefined || !isBefore) return []
+    return [`${of.name} ${paramsText(params)}, ${name}: ${error.split('\n', 1)[0]}`]
+  })
 }
 
 function time(ms: number): string {

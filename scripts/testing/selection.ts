@@ -39,6 +39,7 @@ export const thoroughOnly: readonly string[] = [
   'packages/tools/test/built-in/missing-packages.spec.ts',
   'packages/tools/test/built-in/sql-process.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',
+  'scripts/test/bench-before.spec.ts',
   'scripts/test/bundles.spec.ts',
   'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',
