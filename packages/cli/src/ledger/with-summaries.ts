@@ -32,8 +32,7 @@ export async function withSummaries<Result>(
   })
   if ('result' in opened) return opened.result
   const { lag } = opened
-  const access = (await isWritable(ledgerPath)) ? 'write' : 'read'
-  return await withLedger(ledgerPath, access, (ledger) => summarizing(context, ledger, { lag, use }))
+  return await withWritable(ledgerPath, (ledger) => summarizing(context, ledger, { lag, use }))
 }
 
 /** A ledger that was opened to read keeps no summaries. */
@@ -49,15 +48,21 @@ function summarizing<Result>(
   )
 }
 
-/** Whether the ledger can be opened to write, which changes nothing of it. */
-export async function isWritable(ledgerPath: string): Promise<boolean> {
+/** Opens a ledger to write, so that it keeps what is computed; to read where it cannot be written. */
+export async function withWritable<Result>(
+  ledgerPath: string,
+  use: (ledger: Ledger) => Promise<Result>,
+): Promise<Result> {
+  let isWritable = false
   try {
     return await withLedger(ledgerPath, 'write', async (ledger) => {
+      // Opens the store, and changes nothing of it.
       await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
-      return true
+      isWritable = true
+      return await use(ledger)
     })
   } catch (error) {
-    if (error instanceof LedgerUnavailableError) return false
-    throw error
+    if (isWritable || !(error instanceof LedgerUnavailableError)) throw error
   }
+  return await withLedger(ledgerPath, 'read', use)
 }

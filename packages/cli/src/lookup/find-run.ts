@@ -6,7 +6,7 @@ import { commandLine } from '../command/command-context.ts'
 import type { Place } from '../view/text/next-commands.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { withLedger } from '../ledger/open-ledger.ts'
-import { isWritable } from '../ledger/with-summaries.ts'
+import { withWritable } from '../ledger/with-summaries.ts'
 import { parentOf } from './parent-of.ts'
 
 const maxNamed = 5
@@ -37,8 +37,7 @@ export async function withRun<Result extends number>(
     return isFar ? undefined : await use(ledger, runId)
   })
   if (opened !== undefined) return opened
-  const access = (await isWritable(ledgerPath)) ? 'write' : 'read'
-  return await withLedger(ledgerPath, access, async (ledger) => await use(ledger, await find(ledger)))
+  return await withWritable(ledgerPath, async (ledger) => await use(ledger, await find(ledger)))
 }
 
 async function isFarFold(ledger: Ledger, runId: RunId, at: number | undefined): Promise<boolean> {
