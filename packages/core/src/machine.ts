@@ -21,6 +21,7 @@ export { chanceOf } from './machine/limits/retry.ts'
 export { type CallLog, type LoggedCall, callsOf } from './machine/messages/call-log.ts'
 export {
   type History,
+  beginningOf,
   emptyHistoryDigest,
   historyDigests,
   messagesOf,

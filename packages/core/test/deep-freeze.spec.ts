@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { deepFreeze, deepFreezeOnce, freezeOwn, isFrozenOnce } from '../src/vocabulary/values/deep-freeze.ts'
+import {
+  deepFreeze,
+  deepFreezeOnce,
+  freezeListOnce,
+  freezeOwn,
+  isFrozenOnce,
+} from '../src/vocabulary/values/deep-freeze.ts'
 
 describe('a deeply frozen copy', () => {
   it('is frozen to its bottom, and shares nothing that its giver can change', () => {
@@ -59,5 +65,14 @@ describe('an object that only its maker holds', () => {
   it('gets no fields from what it inherits', () => {
     const own = Object.create({ inherited: [1] }) as object
     expect(Object.keys(freezeOwn(own))).toEqual([])
+  })
+
+  it('is not copied again as a list of values that are frozen', () => {
+    const item = deepFreezeOnce({ a: 1 })
+    const list = [item]
+    expect(freezeListOnce(list)).toBe(list)
+    expect(Object.isFrozen(list)).toBe(true)
+    expect(deepFreeze(list)).toBe(list)
+    expect(deepFreeze({ list }).list[0]).toBe(item)
   })
 })

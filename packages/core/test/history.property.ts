@@ -4,16 +4,43 @@ import { describe, expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
 import {
   appendMessage,
+  beginningOf,
+  carriedMessages,
+  digestAfter,
   emptyHistory,
   emptyHistoryDigest,
   historyDigest,
+  historyDigests,
+  historyFault,
+  historyOf,
+  historyTokens,
   messageAt,
   messagesOf,
+  withDigests,
   type History,
 } from '../src/machine/messages/history.ts'
+import { pairingFault } from '../src/machine/messages/pairing.ts'
+import { messageTokens } from '../src/machine/messages/token-estimate.ts'
 import { digestOf } from '../src/vocabulary/values/digest.ts'
 
 const message = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
+
+const model = { provider: 'scripted', api: 'script', modelId: 'scripted-1' }
+
+/** Messages that may follow each other, or may not. */
+const anyMessage = fc.oneof(
+  fc.constantFrom('a', 'bc').map(message),
+  fc.subarray(['1', '2']).map((ids): Message => ({
+    ...{ role: 'assistant', model, stopReason: 'end', partial: false },
+    parts: ids.map((id) => ({
+      ...{ type: 'tool_call', toolCallId: id as never, providerCallId: id, name: 'look', input: {} },
+    })),
+  })),
+  fc.subarray(['1', '2'], { minLength: 1 }).map((ids): Message => ({
+    role: 'tool',
+    results: ids.map((id) => ({ toolCallId: id as never, name: 'look', outcome: 'success', content: [] })),
+  })),
+)
 
 /** A tree of conversations: each step grows one of the histories that are there by one message. */
 const growth = fc.array(fc.record({ from: fc.nat(), text: fc.string({ maxLength: 3 }) }), { maxLength: 40 })
@@ -97,5 +124,64 @@ describe('a history', () => {
     const shown = messagesOf(first)
     appendMessage(first, message('two'))
     expect(shown).toEqual([message('one')])
+  })
+
+  it('is as sound, and worth as many tokens, as its messages are, whatever is known of others of its growth', () => {
+    const steps = fc.array(fc.record({ from: fc.nat(2), said: anyMessage }), { maxLength: 20 })
+    fc.assert(
+      fc.property(steps, fc.array(fc.nat(), { maxLength: 30 }), (grown, asked) => {
+        const all = [emptyHistory()]
+        // Most often the newest grows.
+        for (const { from, said } of grown) all.push(appendMessage(all.at(-1 - from) ?? all[0]!, said))
+        for (const place of asked) {
+          const history = all[place % all.length]!
+          const messages = messagesOf(history)
+          expect(historyFault(history)).toBe(pairingFault(messages))
+          expect(historyTokens(history)).toBe(messages.reduce((sum, each) => sum + messageTokens(each), 0))
+        }
+      }),
+    )
+  })
+
+  it('is known again by the arrays that were made of it, and by the beginnings of those', () => {
+    fc.assert(
+      fc.property(growth, fc.array(fc.nat(), { maxLength: 10 }), (steps, asked) => {
+        const all = grow(steps)
+        for (const place of asked) {
+          const { history, messages } = all[place % all.length]!
+          const carried = carriedMessages(history)
+          expect(carried).toEqual(messages)
+          expect([carried, ...carried].every(Object.isFrozen)).toBe(true)
+          expect(historyOf(carried)).toEqual(history)
+          expect(historyDigests(carried)).toEqual(
+            messages.map((_, at) => digestFresh(messages.slice(0, at + 1))),
+          )
+          const length = place % (messages.length + 1)
+          const beginning = beginningOf(carried, length)
+          expect(beginning).toEqual(messages.slice(0, length))
+          expect(historyOf(beginning).store).toBe(history.store)
+          const others = messages.slice(length)
+          expect(digestAfter(history, length, others)).toBe(historyDigest(history))
+          const read = withDigests(others, historyDigests(carried).slice(length), beginning)
+          expect([read, historyOf(read)]).toEqual([messages, history])
+          expect(historyOf(read).store).toBe(history.store)
+        }
+      }),
+    )
+  })
+
+  it('of messages that others hold does not change with them', () => {
+    const said = { role: 'user' as const, parts: [{ type: 'text' as const, text: 'one' }] }
+    const carried = carriedMessages(historyOf([said]))
+    said.parts[0]!.text = 'changed'
+    expect(carried).toEqual([message('one')])
+  })
+
+  it('shares what was said again by a run that is read again', () => {
+    const first = appendMessage(emptyHistory(), message('one'))
+    const live = appendMessage(first, message('two'))
+    const again = appendMessage(first, message('two'))
+    expect([again.store === live.store, again.length]).toEqual([true, 2])
+    expect(appendMessage(first, message('other')).store).not.toBe(live.store)
   })
 })

@@ -16,6 +16,7 @@ import {
 import {
   hashed,
   isNamedRight,
+  isOpened,
   restoredHistory,
   sharedLength,
   storedHistory,
@@ -125,6 +126,9 @@ describe('what a run begins with', () => {
       .map((each) => canonicalJson(each as unknown as Json))
       .join('\n')
 
+  const named = (...pieces: readonly HistoryPiece[]): ReadonlyMap<string, HistoryPiece> =>
+    new Map(pieces.map((piece) => [piece.name, piece]))
+
   it('is named by the running digest of its messages', () => {
     expect([1, 2, 3, 4].map((length) => history.nameOf(length))).toEqual(digests)
     expect(history).toMatchObject({ name: digests[3], length: 4 })
@@ -192,10 +196,35 @@ describe('what a run begins with', () => {
       HistoryPiece,
       HistoryPiece,
     ]
-    const all = new Map([c, a, b].map((piece) => [piece.name, piece]))
-    expect(restoredHistory(c.name, all, sealing)).toEqual(messages)
-    all.delete(a.name)
-    expect(() => restoredHistory(c.name, all, sealing)).toThrow(`no history ${a.name}`)
+    expect(() => restoredHistory(c.name, named(c, b), sealing)).toThrow(`no history ${a.name}`)
+    expect(restoredHistory(c.name, named(c, a, b), sealing)).toEqual(messages)
+  })
+
+  it('is restored without what comes before a piece that was opened, from its end and from its beginning', () => {
+    const prefix = (length: number) =>
+      storedHistory(messages.slice(0, length), { subject: 'An event', sealer: undefined })
+    const other = storedHistory([...messages.slice(0, 2), sampleMessage('other')], {
+      ...{ subject: 'An event', sealer: undefined },
+    })
+    const [a, b, c, branch] = [
+      prefix(1).piece(0),
+      prefix(2).piece(1),
+      prefix(4).piece(2),
+      other.piece(2),
+    ] as const
+    restoredHistory(b.name, named(a, b), undefined)
+    expect([a, b, c].map(isOpened)).toEqual([true, true, false])
+    expect(restoredHistory(c.name, named(b, c), undefined)).toEqual(messages)
+    expect(restoredHistory(branch.name, named(b, branch), undefined)).toEqual([
+      ...messages.slice(0, 2),
+      sampleMessage('other'),
+    ])
+    expect(restoredHistory(c.name, named(c), undefined)).toEqual(messages)
+    const [first] = restoredHistory(a.name, named(a), undefined)
+    expect(restoredHistory(a.name, named(a), undefined)).toEqual([messages[0]])
+    // Each message is in memory once.
+    expect(restoredHistory(c.name, named(c), undefined)[0]).toBe(first)
+    expect(restoredHistory(branch.name, named(branch), undefined)[0]).toBe(first)
   })
 
   it('is opened once for all events of a batch that begin with it', () => {

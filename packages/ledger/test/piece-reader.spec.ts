@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { PieceReader } from '../src/content/event/piece-reader.ts'
-import type { HistoryPiece } from '../src/content/payload/stored-history.ts'
+import { restoredHistory, storedHistory, type HistoryPiece } from '../src/content/payload/stored-history.ts'
+import { sampleMessage } from '@tallystick/core/testing'
 
 const mebibyte = 1024 * 1024
 
@@ -88,6 +89,52 @@ describe('pieces of histories', () => {
     expect([...all.keys()].toSorted()).toEqual(['1', '2', '3'])
     expect(all.get('1')).toBe(first.get('1'))
     expect((await reader.pieces(['3'])).get('2')).toBe(all.get('2'))
+  })
+
+  it('are read back to the one that was opened last', async () => {
+    const messages = ['a', 'b', 'c', 'd'].map((text) => sampleMessage(text))
+    const piece = (length: number): HistoryPiece =>
+      storedHistory(messages.slice(0, length), { subject: 'An event', sealer: undefined }).piece(length - 1)
+    const stored = new Map([1, 2, 3, 4].map(piece).map((each) => [each.name, each]))
+    const [, , third = '', fourth = ''] = [...stored.keys()]
+    const asked: string[] = []
+    const reader = new PieceReader({
+      piece: async (name) => {
+        asked.push(name)
+        return stored.get(name)
+      },
+      chain: async () => [...stored.values()].slice(0, 2),
+    })
+    const restored = async (name: string) => restoredHistory(name, await reader.pieces([name]), undefined)
+    expect(await restored(third)).toEqual(messages.slice(0, 3))
+    expect([...(await reader.pieces([fourth])).keys()]).toEqual([fourth, third])
+    expect(await restored(fourth)).toEqual(messages)
+    expect([...(await reader.pieces([fourth])).keys()]).toEqual([fourth])
+    expect(await restored(third)).toEqual(messages.slice(0, 3))
+    expect(asked).toEqual([third, fourth])
+  })
+
+  it('of one conversation go at once, the one that was read last stays longest', async () => {
+    const stored = (name: string, before: string | null): HistoryPiece => ({
+      ...{ name, before, body: new Uint8Array(7 * mebibyte) },
+    })
+    const befores = new Map<string, string | null>([
+      ['a', null],
+      ['b', 'a'],
+      ['x', null],
+    ])
+    const asked: string[] = []
+    const reader = new PieceReader({
+      piece: async (name) => {
+        asked.push(name)
+        return stored(name, befores.get(name) ?? null)
+      },
+      chain: async (name) => [stored(name, null)],
+    })
+    await reader.pieces(['b'])
+    await reader.pieces(['x'])
+    await reader.pieces(['a'])
+    expect(asked).toEqual(['b', 'x', 'a'])
   })
 
   it('that were forgotten take no room', async () => {

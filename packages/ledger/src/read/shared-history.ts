@@ -5,7 +5,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
+import { beginningOf, emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
 import { digestOf, type Json } from '@tallystick/core/vocabulary'
 
 /** The first messages that a run begins with, as many as an event before it in the same export holds. */
@@ -54,7 +54,7 @@ export class ImportedHistories {
     return { ...event, runId, messages: followed(await this.#sharedMessages(shared), event.messages) }
   }
 
-  async #sharedMessages(shared: Json): Promise<DigestedMessages> {
+  async #sharedMessages(shared: Json): Promise<readonly Message[]> {
     const { runId, seq, messages: count } = (shared ?? {}) as unknown as SharedHistory
     if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(count) || count < 0) {
       throw new LedgerDamagedError('it does not say which event it shares messages with.')
@@ -63,7 +63,7 @@ export class ImportedHistories {
     const events = this.#read.has(runId) ? this.#ledger.read(runId, { fromSeq: seq, toSeq: seq }) : []
     for await (const event of events) {
       if (event.type === 'history_carried' && event.messages.length >= count)
-        return { messages: event.messages.slice(0, count), digests: historyDigests(event.messages) }
+        return beginningOf(event.messages, count)
     }
     throw new LedgerDamagedError(
       `it begins with ${count} messages of event ${seq} of run ${runId}, which no line before it holds, or the ledger holds no more.`,
@@ -71,18 +71,11 @@ export class ImportedHistories {
   }
 }
 
-/** Messages, and the running digests of them, of which there may be more. */
-interface DigestedMessages {
-  readonly messages: readonly Message[]
-  readonly digests: readonly string[]
-}
-
 /** Messages with others after them. Only the digests of those are computed. */
-function followed({ messages, digests }: DigestedMessages, others: readonly Message[]): readonly Message[] {
-  const known = digests.slice(0, messages.length)
-  let digest = known.at(-1) ?? emptyHistoryDigest
+function followed(messages: readonly Message[], others: readonly Message[]): readonly Message[] {
+  let digest = historyDigests(messages).at(-1) ?? emptyHistoryDigest
   const added = others.map((message) => (digest = digestOf([digest, message as unknown as Json])))
-  return withDigests([...messages, ...others], [...known, ...added])
+  return withDigests(others, added, messages)
 }
 
 interface Carried {

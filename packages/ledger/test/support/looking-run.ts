@@ -1,4 +1,13 @@
-import { createRuntime, defineAgent, type Ledger, type Model, type RunId } from '@tallystick/core'
+import {
+  createRuntime,
+  defineAgent,
+  type Agent,
+  type Ledger,
+  type Model,
+  type Run,
+  type RunId,
+  type Runtime,
+} from '@tallystick/core'
 import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { from, mergeMap, Observable } from 'rxjs'
@@ -49,12 +58,43 @@ export interface LookingRun {
 }
 
 /** Drives a run whose every turn but the last streams twenty deltas and calls one tool that answers at once. */
-export async function driveLookingRun({ ledger, turns, seed, pause }: LookingRun): Promise<RunId> {
+export async function driveLookingRun(options: LookingRun): Promise<RunId> {
+  const { runtime, agent } = looking(options)
+  const run = runtime.run(agent, 'Look.')
+  return await answered(run)
+}
+
+/** Drives such runs of one session, one after the other, each with a subscriber; `before` is called before each. */
+export async function driveLookingSession(
+  options: LookingRun & { readonly runs: number; readonly before: (run: number) => void },
+): Promise<void> {
+  const { runtime, agent } = looking(options)
+  const session = runtime.session('talk')
+  for (let each = 1; each <= options.runs; each++) {
+    options.before(each)
+    const run = await session.run(agent, 'Look.')
+    const subscription = run.events$.subscribe()
+    await answered(run)
+    subscription.unsubscribe()
+  }
+}
+
+async function answered(run: Run): Promise<RunId> {
+  const { reason } = await run.result
+  if (reason !== 'answered') throw new Error(`The run ended as ${reason}.`)
+  return run.id
+}
+
+function looking({ ledger, turns, seed, pause }: LookingRun): {
+  readonly runtime: Runtime
+  readonly agent: Agent
+} {
   let turn = 0
   const model: Model = {
     ...{ provider: 'scripted', api: 'script', modelId: 'scripted-1' },
-    stream: () =>
-      from(replyOf(++turn, { turns, seed })).pipe(
+    stream: () => {
+      turn = (turn % turns) + 1
+      return from(replyOf(turn, { turns, seed })).pipe(
         mergeMap(
           (signal) =>
             new Observable<ModelSignal>((subscriber) => {
@@ -65,14 +105,12 @@ export async function driveLookingRun({ ledger, turns, seed, pause }: LookingRun
             }),
           1,
         ),
-      ),
+      )
+    },
   }
   const tools = [testTool({ name: 'look', run: ({ input }) => `seen ${JSON.stringify(input)}` })]
   const limits = { maxTurns: turns + 1 }
   const agent = defineAgent({ name: 'looker', instructions: 'Look at everything.', model, tools, limits })
   const host = { clock: manualClock(), random: seededRandom(seed) }
-  const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.')
-  const { reason } = await run.result
-  if (reason !== 'answered') throw new Error(`The run ended as ${reason}.`)
-  return run.id
+  return { runtime: createRuntime({ ledger, agents: [agent], host }), agent }
 }

@@ -9,7 +9,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { guardrailsOn } from '../state/due-checks.ts'
 import { requireClosed } from './fold-tool-calls.ts'
 import { withSummary } from '../prompt/compaction.ts'
-import { messageAt, messagesOf } from '../messages/history.ts'
+import { historyFault, historyOf, messageAt, messagesOf, type History } from '../messages/history.ts'
 import { illegal } from './illegal.ts'
 import { pairingFault } from '../messages/pairing.ts'
 import { withHistory } from '../state/run-base.ts'
@@ -26,9 +26,9 @@ export function applyHistoryCarried(state: RunState, event: EventOf<'history_car
   const { uncheckedFrom } = event
   const { missing = 0 } = event
   if (missing > maxMissing) throw illegal(state, event, `${missing} messages are more than a run can carry`)
-  const messages = missing === 0 ? event.messages : [...removedMessages(missing), ...event.messages]
-  requirePaired(state, event, messages)
-  const next = withHistory(state, messages)
+  const history = historyOf(missing === 0 ? event.messages : [...removedMessages(missing), ...event.messages])
+  requirePaired(state, event, history)
+  const next = withHistory(state, history)
   const guardrails = guardrailsOn(state, 'input')
   if (uncheckedFrom === undefined || guardrails.length === 0) return next
   return { ...next, inputCheck: { seq: event.seq, from: uncheckedFrom, guardrails } }
@@ -40,7 +40,7 @@ export function applyHistoryEdited(state: RunState, event: EventOf<'history_edit
   if (messages === undefined) {
     throw illegal(state, event, 'its places are not in ascending order, or not in the history')
   }
-  const paired = state.removedFrom === undefined ? messages : withoutUnpaired(messages)
+  const paired = historyOf(state.removedFrom === undefined ? messages : withoutUnpaired(messages))
   requirePaired(state, event, paired)
   requireClosed(state, event)
   const exchangeFrom = state.exchangeFrom - removedBefore(event.edits, state.exchangeFrom)
@@ -110,7 +110,7 @@ export function applyContextCompacted(state: RunState, event: EventOf<'context_c
     state.inputCheck && state.inputCheck.from >= replacedMessages ? state.inputCheck.from + moved : 0
   const shorter = withHistory<RunState>(
     withChecksRestarted({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, event, from),
-    kept,
+    historyOf(kept),
   )
   if (shorter.phase !== 'streaming' || !shorter.attempt.failed) return shorter
   const failed = { ...shorter.attempt.failed, shortened: true as const }
@@ -146,12 +146,13 @@ export function applyAgentHandedOff(state: RunState, event: EventOf<'agent_hande
   const { to: agent, definition, messages } = event
   const next = { ...rest, agent, definition, repairs: 0 }
   if (messages) {
-    requirePaired(state, event, messages)
+    const history = historyOf(messages)
+    requirePaired(state, event, history)
     const exchangeFrom = Math.max(
       0,
       messages.findLastIndex(({ role }) => role === 'user'),
     )
-    return withHistory(withChecksRestarted({ ...next, exchangeFrom }, event, 0), messages)
+    return withHistory(withChecksRestarted({ ...next, exchangeFrom }, event, 0), history)
   }
   const contextTokens =
     state.contextTokens + definitionTokens(definition) - definitionTokens(state.definition)
@@ -178,7 +179,7 @@ function isWhole(message: Message, after: Message | undefined): boolean {
   return pairingFault(after?.role === 'tool' ? [message, after] : [message]) === undefined
 }
 
-function requirePaired(state: RunState, event: RuntimeEvent, messages: readonly Message[]): void {
-  const fault = pairingFault(messages)
+function requirePaired(state: RunState, event: RuntimeEvent, history: History): void {
+  const fault = historyFault(history)
   if (fault) throw illegal(state, event, fault)
 }

@@ -6,10 +6,12 @@ import { requireOptions } from '../../vocabulary/options/require-options.ts'
 
 /**
  * Law 3, for messages of any origin: returns why providers would refuse them. After each message that asked for tools
- * come its results, all of them, in its order; results come nowhere else. `undefined` if nothing is wrong.
+ * come its results, all of them, in its order; results come nowhere else. `undefined` if nothing is wrong. Whether the
+ * messages before `from` are followed by what they have to be followed by is known.
  */
-export function pairingFault(messages: readonly Message[]): string | undefined {
-  for (const [index, message] of messages.entries()) {
+export function pairingFault(messages: readonly Message[], from: number = 0): string | undefined {
+  for (let index = from; index < messages.length; index++) {
+    const message = messages[index] as Message
     const next = messages[index + 1]
     if (message.role === 'assistant') {
       const asked = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))

@@ -1,7 +1,7 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { ShownChange, ShownMessages, ShownPiece } from '../../vocabulary/events/event.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
-import { historyDigest, historyOf, messagesOf, type History } from './history.ts'
+import { digestAfter, messagesOf, type History } from './history.ts'
 
 /** What a turn shows instead of the history; `undefined` where it shows the history as it is. */
 export function shownInstead(history: History, messages: readonly Message[]): ShownMessages | undefined {
@@ -40,13 +40,10 @@ function messagesIn(history: History, pieces: readonly ShownPiece[]): readonly M
 
 /** The running digest of the messages that pieces give. The known links of the history are used for a beginning of it. */
 function digestOfPieces(history: History, pieces: readonly ShownPiece[]): string {
-  const shown = historyOf(messagesIn(history, pieces))
   const [first] = pieces
-  if (first && 'from' in first && first.from === 0) {
-    historyDigest(history)
-    shown.store.digests.push(...history.store.digests.slice(0, Math.min(first.to, history.length)))
-  }
-  return historyDigest(shown)
+  const isBeginning = first !== undefined && 'from' in first && first.from === 0
+  const others = messagesIn(history, isBeginning ? pieces.slice(1) : pieces)
+  return digestAfter(history, isBeginning ? Math.min(first.to, history.length) : 0, others)
 }
 
 /** Messages as ranges of a history, and those that are not in it. */

@@ -1,8 +1,8 @@
 import type { Message } from '../../vocabulary/model/content.ts'
-import { appendMessage, historyOf } from '../messages/history.ts'
+import { appendMessage, historyTokens, type History } from '../messages/history.ts'
 import { offeredTools } from '../messages/sourced-tools.ts'
 import type { RunBase, RunState } from './state.ts'
-import { messageTokens, requestTokens } from '../messages/token-estimate.ts'
+import { definitionTokens, messageTokens } from '../messages/token-estimate.ts'
 
 type KeysOf<State> = State extends unknown ? keyof State : never
 
@@ -37,12 +37,8 @@ export function withMessage<State extends RunState>(state: State, message: Messa
 }
 
 /** The state with another history, and with what its next request then has. */
-export function withHistory<State extends RunState>(state: State, messages: readonly Message[]): State {
+export function withHistory<State extends RunState>(state: State, history: History): State {
   const shown = { ...state.definition, tools: offeredTools(state, undefined) }
-  return {
-    ...state,
-    contextTokens: Math.ceil(requestTokens(shown, messages) * state.estimateFactor),
-    reportedTokens: 0,
-    history: historyOf(messages),
-  }
+  const tokens = definitionTokens(shown) + historyTokens(history)
+  return { ...state, contextTokens: Math.ceil(tokens * state.estimateFactor), reportedTokens: 0, history }
 }

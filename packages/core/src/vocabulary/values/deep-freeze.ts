@@ -36,3 +36,9 @@ export function deepFreezeOnce<Value extends object>(value: Value): Value {
   frozenOnce.add(copy)
   return copy
 }
+
+/** Freezes a list that only the caller holds, of values that came out of `deepFreezeOnce`: `deepFreeze` does not copy it. */
+export function freezeListOnce<Value extends object>(values: Value[]): readonly Value[] {
+  frozenOnce.add(values)
+  return Object.freeze(values)
+}

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Message } from '@tallystick/core'
-import { emptyHistoryDigest, withDigests } from '@tallystick/core/machine'
+import { beginningOf, emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
 import { storableDigests } from '@tallystick/core/store-kit'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { Sealer } from './encrypted-bytes.ts'
@@ -78,55 +78,81 @@ function placeOf(before: string | null): Uint8Array {
   return Buffer.from(`history ${before ?? ''}`)
 }
 
-/** The messages of a piece, and the running digest after each. */
-interface DecodedPiece {
-  readonly messages: readonly Message[]
-  readonly digests: readonly string[]
-}
-
 const sealedForm: Uint8Array = Uint8Array.of(1)
 
-/** Pieces that several events of one batch begin with are opened once. */
-const decodedPieces = new WeakMap<HistoryPiece, DecodedPiece>()
+/** What was read of pieces that come after each other. */
+interface Growth {
+  /** Those up to the end of the last piece. */
+  messages: readonly Message[]
+}
+
+/** Pieces that were opened, with all before them: how many messages come up to the end of each. */
+const openedPieces = new WeakMap<HistoryPiece, { readonly growth: Growth; readonly length: number }>()
+
+/** Whether a piece was opened before, with all before it: it is restored without those. */
+export function isOpened(piece: HistoryPiece): boolean {
+  return openedPieces.has(piece)
+}
 
 /**
  * Returns the messages under a name. Throws if a piece is missing or was changed: the name is that of the messages,
- * and the chain of the run commits to the body that holds it.
+ * and the chain of the run commits to the body that holds it. What was opened before is not opened again.
  */
 export function restoredHistory(
   name: string,
   pieces: ReadonlyMap<string, HistoryPiece>,
   sealer: Sealer | undefined,
 ): readonly Message[] {
-  const chain: HistoryPiece[] = []
-  for (let next: string | null = name; next !== null;) {
+  const unopened: HistoryPiece[] = []
+  let opened: HistoryPiece | undefined
+  for (let next: string | null = name; next !== null && opened === undefined;) {
     const piece = pieces.get(next)
-    if (piece === undefined || chain.length > pieces.size) throw new Error(`no history ${next}`)
-    chain.push(piece)
+    if (piece === undefined || unopened.length > pieces.size) throw new Error(`no history ${next}`)
+    if (isOpened(piece)) opened = piece
+    else unopened.push(piece)
     next = piece.before
   }
-  let digest = emptyHistoryDigest
-  const decoded = chain.reverse().map((piece) => {
-    const { messages, digests } = decodedPieces.get(piece) ?? openPiece(piece, digest, sealer)
-    digest = digests.at(-1) ?? digest
-    return { messages, digests }
-  })
-  return withDigests(
-    decoded.flatMap(({ messages }) => messages),
-    decoded.flatMap(({ digests }) => digests),
-  )
+  const before = opened ? messagesUpTo(opened) : []
+  return unopened.length === 0 ? before : openPieces(unopened.reverse(), { opened, before }, sealer)
 }
 
-function openPiece(piece: HistoryPiece, before: string, sealer: Sealer | undefined): DecodedPiece {
-  const plain = sealer ? sealer.open(piece.body.subarray(1), placeOf(piece.before)) : piece.body
-  const lines = linesOf(plain)
-  const digests = digestsAfter(before, lines)
-  const digest = digests.at(-1) ?? before
-  if (named(digest, sealer) !== piece.name) throw new Error(`the history ${piece.name} has changed`)
-  const decoded = { messages: lines.map((line) => JSON.parse(line) as Message), digests }
-  const known = { ...decoded, messages: withDigests(decoded.messages, digests) }
-  decodedPieces.set(piece, known)
-  return known
+function messagesUpTo(piece: HistoryPiece): readonly Message[] {
+  const { growth, length } = openedPieces.get(piece) ?? { growth: { messages: [] }, length: 0 }
+  return length === growth.messages.length ? growth.messages : beginningOf(growth.messages, length)
+}
+
+/** Opens pieces that come after each other, and after those that are opened. */
+function openPieces(
+  pieces: readonly HistoryPiece[],
+  { opened, before }: { readonly opened: HistoryPiece | undefined; readonly before: readonly Message[] },
+  sealer: Sealer | undefined,
+): readonly Message[] {
+  const added: Message[] = []
+  const digests: string[] = []
+  const ends: number[] = []
+  let digest = historyDigests(before).at(-1) ?? emptyHistoryDigest
+  for (const piece of pieces) {
+    const plain = sealer ? sealer.open(piece.body.subarray(1), placeOf(piece.before)) : piece.body
+    const lines = linesOf(plain)
+    const after = digestsAfter(digest, lines)
+    digest = after.at(-1) ?? digest
+    if (named(digest, sealer) !== piece.name) throw new Error(`the history ${piece.name} has changed`)
+    for (const line of lines) added.push(JSON.parse(line) as Message)
+    digests.push(...after)
+    ends.push(before.length + added.length)
+  }
+  const messages = withDigests(added, digests, before)
+  const growth = growthAfter(opened, before.length)
+  growth.messages = messages
+  for (const [index, piece] of pieces.entries())
+    openedPieces.set(piece, { growth, length: ends[index] as number })
+  return messages
+}
+
+/** What grows from the end of an opened piece: its own growth, unless something else comes after it there already. */
+function growthAfter(opened: HistoryPiece | undefined, length: number): Growth {
+  const growth = opened && openedPieces.get(opened)?.growth
+  return growth?.messages.length === length ? growth : { messages: [] }
 }
 
 function linesOf(plain: Uint8Array): readonly string[] {

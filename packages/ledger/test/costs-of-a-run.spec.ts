@@ -1,0 +1,60 @@
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { expect, it } from 'vitest'
+import {
+  countAppends,
+  countHashes,
+  countStatements,
+  difference,
+  Tally,
+  type Work,
+} from './support/counted-work.ts'
+import { driveLookingSession } from './support/looking-run.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+/**
+ * What the next run of a session costs in SQLite, on any machine, however many came before: two turns of 20 deltas, one tool
+ * call, and one subscriber of its events. It reads the run before it, and has the role of the file's writer for its time.
+ */
+const costs: Work = {
+  'append, barrier': 4,
+  begin: 6,
+  'commit, synced': 4,
+  'commit, unsynced': 1,
+  create: 1,
+  'delete writer': 1,
+  event: 58,
+  'hash, of Node': 85,
+  'insert event': 4,
+  'insert fact': 2,
+  'insert history': 1,
+  'insert history_use': 1,
+  'insert payload': 4,
+  'insert run': 1,
+  'insert writer': 1,
+  'pragma busy_timeout = 100': 1,
+  'pragma data_version': 4,
+  rollback: 1,
+  'select event': 1,
+  'select history': 6,
+  'select inbox': 2,
+  'select run': 5,
+  'select sqlite_sequence': 1,
+  'select writer': 1,
+  'update run': 3,
+}
+
+it('the next run of a session costs at run 5 and at run 50 what the table says', async () => {
+  const tally = new Tally()
+  const workBefore = new Map<number, Work>()
+  const sqlite = sqliteLedger(temporaryFile(), { deltaDelayMs: 0 })
+  const ledger = countAppends(sqlite, tally, () => {})
+  countStatements(tally)
+  await countHashes(tally)
+  await driveLookingSession({
+    ...{ ledger, turns: 2, seed: 3, runs: 51, pause: () => Promise.resolve() },
+    before: (run) => void workBefore.set(run, tally.counts),
+  })
+  await ledger.close()
+  const workOf = (run: number): Work => difference(workBefore.get(run) ?? {}, workBefore.get(run + 1) ?? {})
+  expect({ run5: workOf(5), run50: workOf(50) }).toEqual({ run5: costs, run50: costs })
+})
