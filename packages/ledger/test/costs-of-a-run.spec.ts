@@ -17,11 +17,8 @@ import { temporaryFile } from './support/temporary-folder.ts'
  */
 const costs: Work = {
   'append, barrier': 4,
-  begin: 6,
+  begin: 5,
   'commit, synced': 4,
-  'commit, unsynced': 1,
-  create: 1,
-  'delete writer': 1,
   event: 58,
   'hash, of Node': 85,
   'insert event': 4,
@@ -30,8 +27,6 @@ const costs: Work = {
   'insert history_use': 1,
   'insert payload': 4,
   'insert run': 1,
-  'insert writer': 1,
-  'pragma busy_timeout = 100': 1,
   'pragma data_version': 4,
   rollback: 1,
   'select event': 1,

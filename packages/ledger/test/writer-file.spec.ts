@@ -57,6 +57,27 @@ describe('the file beside a ledger that says who writes it', () => {
     expect(file.writer()).toMatchObject({ pid: process.pid })
   })
 
+  it('is signed once for a process that takes the role again, and anew after another one has had it', () => {
+    const file = fileOfLedger()
+    const commits: string[] = []
+    beforeCommits(({ name }) => void commits.push(name))
+    expect(file.lock()).toBe(true)
+    const first = file.writer()
+    file.unlock()
+    expect(file.lock()).toBe(true)
+    expect(file.other.lock()).toBe(false)
+    expect([commits.length, file.writer()]).toEqual([1, first])
+    file.unlock()
+    withRaw(file.path, (database) => database.exec('update writer set pid = pid + 1'))
+    expect(file.lock()).toBe(true)
+    expect([commits.length, file.writer()?.pid]).toEqual([2, process.pid])
+    file.unlock()
+    file.close()
+    rmSync(file.path)
+    expect(file.lock()).toBe(true)
+    expect([commits.length, file.writer()?.pid]).toEqual([3, process.pid])
+  })
+
   it('reports a journal that is taken away each of ten times', () => {
     const file = fileOfLedger()
     let commits = 0

@@ -8,7 +8,7 @@ import { ledgerFailure, sqliteCode } from '../schema/sqlite-failure.ts'
 export interface Writer {
   readonly pid: number
   readonly host: string
-  /** Milliseconds since 1970 UTC. */
+  /** When it took the file over from another one, or first wrote it, in milliseconds since 1970 UTC. */
   readonly since: number
 }
 
@@ -27,6 +27,8 @@ export class WriterFile {
   readonly #ledgerPath: string
   readonly #path: string
   #open: { readonly database: Database; readonly identity: string } | undefined
+  /** What this process recorded in the file last. */
+  #signed: Writer | undefined
 
   /** `ledgerPath` is without symbolic links, so that there is one file however the ledger is named. */
   constructor(ledgerPath: string) {
@@ -39,7 +41,7 @@ export class WriterFile {
     for (let tries = 1; ; tries++) {
       const database = this.#lockCurrent()
       if (database === undefined) return false
-      if (this.#sign(database, tries < maxSignings)) return true
+      if (this.#isSigned(database) || this.#sign(database, tries < maxSignings)) return true
     }
   }
 
@@ -152,6 +154,19 @@ export class WriterFile {
     }
   }
 
+  /** Whether no other process has recorded itself since this one did: then nothing has to be committed. */
+  #isSigned(database: Database): boolean {
+    if (this.#signed === undefined) return false
+    try {
+      const { pid, host, since } =
+        database.prepare<[], Writer>('select pid, host, since from writer').get() ?? {}
+      return pid === this.#signed.pid && host === this.#signed.host && since === this.#signed.since
+    } catch {
+      // A new file, or one that signing will find damaged.
+      return false
+    }
+  }
+
   /** What others read has to be committed, which gives the lock back for a moment. Answers whether we have it still. */
   #sign(database: Database, mayRepeat: boolean): boolean {
     const self: Writer = { pid: process.pid, host: hostname(), since: Date.now() }
@@ -166,7 +181,10 @@ export class WriterFile {
       const { pid, since } = database.prepare<[], Writer>('select * from writer').get() ?? {}
       // Another process may have removed the file in that moment: then no other process sees this lock.
       const isCurrent = identityOf(this.#path) === this.#open?.identity
-      if (isCurrent && pid === self.pid && since === self.since) return true
+      if (isCurrent && pid === self.pid && since === self.since) {
+        this.#signed = self
+        return true
+      }
     } catch (error) {
       const code = sqliteCode(error)
       // The journal has one name for all files that are at the path one after the other: another process removed it.
