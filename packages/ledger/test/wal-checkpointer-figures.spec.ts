@@ -75,7 +75,7 @@ describe('a log that is too long', () => {
     expect(committed(1_702)).toEqual([0])
     expect(grow()).toEqual(afresh)
     answers.isRead = false
-    expect(passed(1_000)).toEqual([0])
+    expect(passed(60_000)).toEqual([0])
     expect(grow()).toEqual(afresh)
   })
 
@@ -91,37 +91,37 @@ describe('a log that is too long', () => {
     expect(timeout()).toBe(5_000)
     answers[answer] = true
     committed(1)
-    passed(1_000)
+    passed(60_000)
     answers[answer] = false
-    expect(passed(1_000)).toEqual([0])
+    expect(passed(60_000)).toEqual([0])
   })
 })
 
 describe('a moment of rest', () => {
-  it.each([1, 400, 999])('begins anew with a commit %d ms later, and comes once', (later) => {
+  it.each([1, 400, 59_999])('begins anew with a commit %d ms later, and comes once', (later) => {
     const { clock, committed, passed } = kept()
     committed(1)
     passed(later)
     committed(2)
-    expect([passed(999), passed(1), passed(9_000)]).toEqual([[], [0], []])
+    expect([passed(59_999), passed(1), passed(600_000)]).toEqual([[], [0], []])
     expect(clock.pending).toBe(0)
   })
 
-  it('comes again after each second, as long as a reader prevents the cut', () => {
+  it('comes again after each minute, as long as a reader prevents the cut', () => {
     const { answers, clock, committed, passed } = kept()
     answers.isRead = true
     committed(1)
-    expect([passed(1_000), passed(999), passed(1), passed(999)]).toEqual([[0], [], [0], []])
+    expect([passed(60_000), passed(59_999), passed(1), passed(59_999)]).toEqual([[0], [], [0], []])
     answers.isRead = false
     expect([passed(1), clock.pending]).toEqual([[0], 0])
   })
 
   it('asks nothing of a log that is empty, or not there', () => {
     const { log, clock, committed, keeper, passed } = kept()
-    expect([committed(0), passed(1_000)]).toEqual([[], []])
+    expect([committed(0), passed(60_000)]).toEqual([[], []])
     rmSync(log)
     keeper.committed()
-    expect([passed(1_000), clock.pending]).toEqual([[], 0])
+    expect([passed(60_000), clock.pending]).toEqual([[], 0])
   })
 
   it('does not come after the checkpointer is closed, with or without a commit before', () => {
@@ -129,6 +129,35 @@ describe('a moment of rest', () => {
     keeper.close()
     committed(1)
     keeper.close()
-    expect([passed(5_000), clock.pending]).toEqual([[], 0])
+    expect([passed(300_000), clock.pending]).toEqual([[], 0])
+  })
+})
+
+describe('a log that holds what was taken away', () => {
+  it('is cut a second after the commit, also where a minute had begun, and then rests for minutes again', () => {
+    const { committed, keeper, passed } = kept()
+    committed(1)
+    passed(500)
+    keeper.tookAway()
+    expect([committed(2), passed(999), passed(1)]).toEqual([[], [], [0]])
+    expect([committed(1), passed(59_999), passed(1)]).toEqual([[], [], [0]])
+  })
+
+  it('is tried again after each second, as long as a reader prevents the cut', () => {
+    const { answers, clock, committed, keeper, passed } = kept()
+    answers.isRead = true
+    keeper.tookAway()
+    committed(1)
+    expect([passed(1_000), passed(999), passed(1)]).toEqual([[0], [], [0]])
+    answers.isRead = false
+    expect([passed(1_000), clock.pending]).toEqual([[0], 0])
+  })
+
+  it('is cut once, however much is taken away, and though the transaction that took it was undone', () => {
+    const { log, clock, keeper, passed } = kept()
+    writeFileSync(log, Buffer.alloc(1))
+    keeper.tookAway()
+    keeper.tookAway()
+    expect([clock.pending, passed(1_000), clock.pending]).toEqual([1, [0], 0])
   })
 })

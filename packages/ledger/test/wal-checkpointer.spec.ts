@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { manualClock, everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
-import { verifyLedger } from '@tallystick/ledger'
+import { redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
@@ -34,7 +34,11 @@ async function kept() {
   const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
   await migrate(database, tables)
   database.pragma('wal_checkpoint(truncate)')
-  const store = new SqliteStore(database, tables, { admit: () => {}, committed: () => keeper.committed() })
+  const store = new SqliteStore(database, tables, {
+    admit: () => {},
+    committed: () => keeper.committed(),
+    tookAway: () => keeper.tookAway(),
+  })
   let seq = 0
   const append = async (count: number): Promise<void> => {
     for (let left = count; left > 0; left--) {
@@ -73,21 +77,31 @@ afterEach(() => {
 })
 
 describe('the log of a ledger', () => {
-  it('is cut to nothing when nothing was written for a moment', async () => {
+  it('is cut to nothing when nothing was written for a minute', async () => {
     const { path, clock, append } = await kept()
     await append(3)
     expect(logBytes(path)).toBeGreaterThan(16_384)
-    clock.advance(999)
+    clock.advance(59_999)
     expect(logBytes(path)).toBeGreaterThan(16_384)
     await append(1)
-    // The moment begins anew with each commit.
-    clock.advance(999)
+    // The minute begins anew with each commit.
+    clock.advance(59_999)
     expect(logBytes(path)).toBeGreaterThan(16_384)
     clock.advance(1)
     expect([logBytes(path), clock.pending]).toEqual([0, 0])
     await append(1)
-    clock.advance(1_000)
+    clock.advance(60_000)
     expect(logBytes(path)).toBe(0)
+  })
+
+  it('is cut a second after a command was blanked, of which it still holds a copy', async () => {
+    const { path, clock, store, append } = await kept()
+    await append(1)
+    store.transactions.transact('barrier', () => store.removals.blank(run, 'taken'))
+    clock.advance(999)
+    expect(logBytes(path)).toBeGreaterThan(0)
+    clock.advance(1)
+    expect([logBytes(path), clock.pending]).toEqual([0, 0])
   })
 
   it('is cut when it has grown too long, under a writer that never rests', async () => {
@@ -130,11 +144,11 @@ describe('the log of a ledger', () => {
     expect(new Set(endured)).toEqual(new Set([100]))
     expect(endured.length).toBeLessThanOrEqual(longest / (maxBytes / 4))
     vi.restoreAllMocks()
-    // A moment without writes keeps no caller waiting, and comes again.
-    clock.advance(3_000)
+    // A minute without writes keeps no caller waiting, and comes again.
+    clock.advance(180_000)
     expect(logBytes(path)).toBe(longest)
     end()
-    clock.advance(1_000)
+    clock.advance(60_000)
     expect([logBytes(path), clock.pending]).toEqual([0, 0])
   })
 
@@ -157,10 +171,10 @@ describe('the log of a ledger', () => {
     await append(2)
     const other = connection(path)
     other.exec('begin immediate')
-    clock.advance(1_000)
+    clock.advance(60_000)
     expect(logBytes(path)).toBeGreaterThan(0)
     other.exec('rollback')
-    clock.advance(1_000)
+    clock.advance(60_000)
     expect(logBytes(path)).toBe(0)
   })
 })
@@ -183,11 +197,28 @@ describe('sqliteLedger', () => {
     }
     expect(longest).toBeLessThan(maxBytes + 131_072)
     expect(logBytes(path)).toBeGreaterThan(0)
-    vi.advanceTimersByTime(1_000)
+    vi.advanceTimersByTime(60_000)
     expect(logBytes(path)).toBe(0)
     expect((await Array.fromAsync(ledger.read(run))).length).toBe(41)
     const [verdict] = await Array.fromAsync(verifyLedger(ledger))
     expect(verdict?.events).toBeGreaterThan(0)
+  })
+
+  it('cuts a log that a reader held while content was taken away within a second after that reader', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path, { busyTimeoutMs: 1 })
+    onTestFinished(() => ledger.close())
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stamped(run, [facts.run_started]), {
+      durability: 'barrier',
+    })
+    const end = reading(path)
+    expect(await redact(ledger, run, 'all', { by: 'ada', reason: 'asked for' })).toBe(1)
+    vi.advanceTimersByTime(1_000)
+    expect(logBytes(path)).toBeGreaterThan(0)
+    end()
+    vi.advanceTimersByTime(1_000)
+    expect(logBytes(path)).toBe(0)
   })
 
   it.each([0, -1, 0.5, Number.NaN])('refuses maxWalBytes: %d', (maxWalBytes) => {

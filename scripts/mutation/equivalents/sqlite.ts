@@ -70,14 +70,6 @@ export const sqliteEquivalents: readonly Equivalent[] = [
     why: 'Where every commit is synced already, a barrier that syncs them again changes nothing.',
   },
   {
-    path: 'packages/ledger/src/sqlite/connection/wal-checkpointer.ts',
-    within: '#writtenAt',
-    operator: 'arithmetic',
-    original: '-Infinity',
-    becomes: 'Infinity',
-    why: 'The first commit sets it, and only then a timer is started that reads it.',
-  },
-  {
     path: 'packages/ledger/src/sqlite/write/removals.ts',
     within: 'strayContents',
     operator: 'literal',

@@ -38,6 +38,7 @@ export class SqliteStore {
   readonly known: KnownHeads = new KnownHeads()
   readonly #database: Database
   readonly #tables: Kysely<LedgerTables>
+  readonly #around: AroundCommits | undefined
   #writes: WriteQueries | undefined
   #audits: AuditQueries | undefined
   #search: SqliteSearch | undefined
@@ -48,6 +49,7 @@ export class SqliteStore {
   constructor(database: Database, tables: Kysely<LedgerTables>, around?: AroundCommits) {
     this.#database = database
     this.#tables = tables
+    this.#around = around
     this.transactions = new Transactions(database, around, this.known)
     this.group = new GroupCommit(this.transactions)
     this.reads = readQueries(database, tables)
@@ -65,7 +67,7 @@ export class SqliteStore {
   }
 
   get removals(): SqliteRemovals {
-    this.#removals ??= new SqliteRemovals(this.#database)
+    this.#removals ??= new SqliteRemovals(this.#database, () => this.#around?.tookAway?.())
     return this.#removals
   }
 

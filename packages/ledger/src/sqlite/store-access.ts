@@ -51,6 +51,7 @@ export class StoreAccess {
     this.#store = openStore(opened, {
       admit: (durability) => void requireSameFor(durability, files),
       committed: (durability) => this.#log.committed(requireSameFor(durability, files)),
+      tookAway: () => this.#log.tookAway(),
     })
     this.#store.then(
       (store) => (this.#ready = store),

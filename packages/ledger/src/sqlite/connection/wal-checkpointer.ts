@@ -5,8 +5,14 @@ import type { Database } from 'better-sqlite3'
 /** What the log may grow to, unless another size is given. */
 export const maxWalBytesUnlessGiven: number = 64 * 1024 * 1024
 
-/** After this time without writes, truncating the log delays no append. */
-const idleMs = 1_000
+/**
+ * After this time without writes the log is truncated. It is longer than most replies of a model, which a run waits for
+ * without writing: to truncate the log costs as much as a turn's commits, and the next ones have to let it grow again.
+ */
+const restMs = 60_000
+
+/** The same where the log still holds what was taken away. */
+const restAfterRemovalMs = 1_000
 
 /** How long a log that is too long may keep writers waiting for those who read it. */
 const patienceMs = 100
@@ -30,10 +36,10 @@ export interface WalCheckpointerOptions {
 
 /**
  * Keeps the write-ahead log short. SQLite restarts it only if no connection reads it at the moment when all of it has
- * been copied into the database, which may never happen. So the checkpointer truncates it after a moment without
- * writes, and when it has grown too long. A long read prevents the truncation and delays appends by a tenth of a
- * second at most, and again only when the log has grown by a quarter of its limit. In between it is tried without
- * waiting.
+ * been copied into the database, which may never happen. So the checkpointer truncates it after a minute without
+ * writes, or a second where content was taken away, and when it has grown too long. A long read prevents the
+ * truncation and delays appends by a tenth of a second at most, and again only when the log has grown by a quarter of
+ * its limit. In between it is tried without waiting.
  *
  * The log keeps its content until it is in the database and synced, so an error here loses nothing and fails no call:
  * the next attempt follows.
@@ -47,6 +53,7 @@ export class WalCheckpointer {
   #bytesAllowed: number
   #bytesEndured: number
   #writtenAt = -Infinity
+  #restMs = restMs
   #cancel: (() => void) | undefined
 
   constructor(database: Database, { path, maxBytes, clock }: WalCheckpointerOptions) {
@@ -61,12 +68,19 @@ export class WalCheckpointer {
   /** Called after each commit; `bytes` is the size of the log. */
   committed(bytes: number = this.#bytes()): void {
     this.#writtenAt = this.#clock.now()
-    this.#cancel ??= this.#clock.schedule(idleMs, () => this.#whenIdle())
+    this.#cancel ??= this.#clock.schedule(this.#restMs, () => this.#whenIdle())
     if (bytes <= this.#bytesAllowed) return
     const waits = bytes > this.#bytesEndured
     if (this.#cut(waits ? patienceMs : 0)) return this.#begunAnew()
     this.#bytesAllowed = bytes + this.#maxBytes / 16
     if (waits) this.#bytesEndured = bytes + this.#maxBytes / 4
+  }
+
+  /** Called in a transaction that takes content away: copies of it stay in the log until it is truncated. */
+  tookAway(): void {
+    this.#restMs = restAfterRemovalMs
+    this.#cancel?.()
+    this.#cancel = this.#clock.schedule(this.#restMs, () => this.#whenIdle())
   }
 
   /** Called before the connection is closed. */
@@ -76,12 +90,13 @@ export class WalCheckpointer {
 
   #whenIdle(): void {
     this.#cancel = undefined
-    const left = this.#writtenAt + idleMs - this.#clock.now()
+    const left = this.#writtenAt + this.#restMs - this.#clock.now()
     if (left <= 0 && (this.#bytes() === 0 || this.#cut(0))) return this.#begunAnew()
-    this.#cancel = this.#clock.schedule(left > 0 ? left : idleMs, () => this.#whenIdle())
+    this.#cancel = this.#clock.schedule(left > 0 ? left : this.#restMs, () => this.#whenIdle())
   }
 
   #begunAnew(): void {
+    this.#restMs = restMs
     this.#bytesAllowed = this.#maxBytes
     this.#bytesEndured = this.#maxBytes
   }

@@ -37,9 +37,12 @@ export class SqliteRemovals {
   readonly histories: SqliteHistories
   readonly #database: Database
   readonly #statements: ReturnType<typeof statementsOf>
+  readonly #tookAway: () => void
 
-  constructor(database: Database) {
+  /** `tookAway` is called where content was taken away, of which the log keeps copies. */
+  constructor(database: Database, tookAway: () => void) {
     this.#database = database
+    this.#tookAway = tookAway
     this.histories = new SqliteHistories(database)
     this.#statements = statementsOf(database)
   }
@@ -56,6 +59,7 @@ export class SqliteRemovals {
   /** A command that was taken says nothing any more. To be called within the transaction that takes it. */
   blank(runId: RunId, key: string): void {
     this.#statements.blankTaken.run(runId, key)
+    this.#tookAway()
   }
 
   contents(digests: readonly string[]): ReadonlyMap<string, Uint8Array> {
@@ -110,6 +114,7 @@ export class SqliteRemovals {
     for (const row of removalRows(last, present)) this.#statements.insert.run(row)
     let removed = 0
     for (const removal of present) removed += this.#takeAway(removal)
+    this.#tookAway()
     return removed
   }
 
@@ -147,7 +152,7 @@ export class SqliteRemovals {
     }
   }
 
-  /** Truncates the log to drop removed content, unless a reader prevents it. */
+  /** Truncates the log to drop removed content. Where a reader prevents it, the log is truncated when it is done. */
   settle(): void {
     this.#database.pragma('wal_checkpoint(truncate)')
   }

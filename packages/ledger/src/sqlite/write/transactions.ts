@@ -10,6 +10,8 @@ export interface AroundCommits {
   admit(durability: Durability): void
   /** Called after the commit. If it throws, the committing call throws too: its writes are not acknowledged. */
   committed(durability: Durability): void
+  /** Called within a transaction that takes content away, of which the log keeps copies. */
+  tookAway?(): void
 }
 
 const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
