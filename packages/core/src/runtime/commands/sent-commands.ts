@@ -123,7 +123,7 @@ export class SentCommands {
 
 /** A command under a key that another command has had. */
 export function sentBefore(runId: RunId, key: string): LedgerConflictError {
-  const message = `Run ${runId} has had a command of the key ${key} before; send it again.`
+  const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`
   return new LedgerConflictError('unique', message)
 }
 

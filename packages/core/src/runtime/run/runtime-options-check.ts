@@ -245,12 +245,15 @@ export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown
 
 const failure = fields<{ readonly failed: string }>({ failed: anyText })
 
+const parts = listOf(anyObject)
+const textOrObject = valueThat(
+  'a text, a list of parts, or { failed: text }',
+  (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
+)
+
 const settledResult: OptionCheck = (value, path) => {
-  if (typeof value === 'string') return undefined
-  if (Array.isArray(value)) return listOf(anyObject)(value, path)
-  const fault = anyObject(value, path)
-  if (fault === undefined) return failure(value, path)
-  return valueThat('a text, a list of parts, or { failed: text }', () => false)(value, path)
+  if (typeof value !== 'object' || value === null) return textOrObject(value, path)
+  return Array.isArray(value) ? parts(value, path) : failure(value, path)
 }
 
 /** Refuses what names no run or call, and what is no result of one. */

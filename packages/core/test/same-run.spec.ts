@@ -1,0 +1,34 @@
+import { ConfigurationError, memoryLedger, type Ledger } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import { requireSameRun } from '../src/runtime/session/recorded-options.ts'
+import { stage } from './stage.ts'
+
+const said = (text: string) =>
+  ({ agent: 'agent', message: { role: 'user', parts: [{ type: 'text', text }] } }) as const
+
+describe('a run that an idempotency key has begun before', () => {
+  it('is compared by how it began, however long it is, and where its session has an edited past', async () => {
+    const kept = memoryLedger()
+    const set = stage({ ledger: kept, steps: [{ text: 'One.' }, { text: 'Two.' }] })
+    const session = set.runtime.session('chat')
+    await set.untilSettled((await session.run(set.agent, 'First.')).result)
+    const run = await session.run(set.agent, 'Second.')
+    await set.untilSettled(run.result)
+    const read: number[] = []
+    const ledger: Ledger = {
+      ...kept,
+      async *read(...asked) {
+        for await (const event of kept.read(...asked)) {
+          read.push(event.seq)
+          yield event
+        }
+      },
+    }
+    await requireSameRun(ledger, run.id, said('Second.'))
+    // What a run begins with: run_started, history_carried, history_edited, input_received.
+    expect(read).toEqual([1, 2, 3, 4])
+    await expect(requireSameRun(ledger, run.id, said('Another.'))).rejects.toThrow(ConfigurationError)
+    const other = { ...said('Second.'), agent: 'other' }
+    await expect(requireSameRun(ledger, run.id, other)).rejects.toThrow(/with another agent/)
+  })
+})

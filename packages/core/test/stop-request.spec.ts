@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest'
+import { StopRequest } from '../src/runtime/effects/stop-request.ts'
+
+describe('the request that a running tool stops', () => {
+  it('reaches every listener that has not left, those that come later too, once and with the first reason', () => {
+    const request = new StopRequest(() => {})
+    const heard: string[] = []
+    const listen = (name: string) => request.reason$.subscribe((reason) => heard.push(`${name}: ${reason}`))
+    listen('first').unsubscribe()
+    const leaving = listen('second')
+    listen('third')
+    leaving.unsubscribe()
+    request.ask('enough')
+    request.ask('really')
+    listen('late')
+    expect(heard).toEqual(['third: enough', 'late: enough'])
+  })
+})
