@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
+  answerDigest,
   callsOf,
   emptyCallLog,
   logCall,
+  longestStreak,
   sameAnswers,
   type LoggedCall,
 } from '../src/machine/messages/call-log.ts'
@@ -38,5 +40,22 @@ describe('a log of calls', () => {
     )
     expect(same(log)).toEqual([callId(4), callId(2)])
     expect(same(emptyCallLog())).toEqual([])
+  })
+
+  it('compares answers by what they say where no digest is given, and with those that have one', () => {
+    const answered = (ordinal: number, text: string): LoggedCall => {
+      const { resultDigest: _none, result, ...call } = logged(ordinal)
+      return { ...call, result: { ...result, content: [{ type: 'text', text }] } }
+    }
+    const log = [answered(1, 'other'), answered(2, 'same'), answered(3, 'same')].reduce(
+      logCall,
+      emptyCallLog(),
+    )
+    expect(same(log)).toEqual([callId(3), callId(2)])
+    expect(longestStreak(log)).toBe(2)
+    const digest = answerDigest('success', [{ type: 'text', text: 'same' }])
+    const more = logCall(log, logged(4, digest))
+    expect(same(more)).toEqual([callId(4), callId(3), callId(2)])
+    expect(longestStreak(more)).toBe(3)
   })
 })

@@ -210,11 +210,16 @@ describe('a result', () => {
     const [logged] = callsOf(after(running, endedCall(1)).callLog)
     expect(logged).toMatchObject({ toolCallId: callId(1), name: 'look', inputDigest })
     expect(logged?.result).toEqual({ toolCallId: callId(1), name: 'look', outcome: 'success', content })
-    expect(logged?.resultDigest).toBe(digestOf(['success', content as never]))
+    expect(logged?.resultDigest).toBeUndefined()
     const changed = [...waiting(), decided({ input: { a: 1 }, note: 'Changed.' }), startedCall()]
     const [noted] = callsOf(after(changed, endedCall(1)).callLog)
     expect(noted).toMatchObject({ inputDigest: digestOf({ a: 1 }) })
     expect(noted?.result.content[0]).toEqual({ type: 'text', text: 'Changed.' })
+    expect(noted?.resultDigest).toBe(digestOf(['success', content as never]))
+    const shown = [{ type: 'text' as const, text: 'Short.' }]
+    const [short] = callsOf(after(running, endedCall(1, { shown })).callLog)
+    expect(short?.result.content).toEqual(shown)
+    expect(short?.resultDigest).toBe(digestOf(['success', content as never]))
   })
 
   it('that repeats an error makes the row longer, and another ends it', () => {
@@ -224,7 +229,7 @@ describe('a result', () => {
         startedCall(index + 1),
         endedCall(index + 1, { outcome, content: [{ type: 'text', text }] }),
       ])
-      return given([...page, ...facts]).state!.errorStreaks['look']!.count
+      return given([...page, ...facts]).state!.errorStreaks['look']?.count ?? 0
     }
     expect(ended(['failed', 'a'], ['failed', 'a'])).toBe(2)
     expect(ended(['failed', 'a'], ['failed', 'b'])).toBe(1)

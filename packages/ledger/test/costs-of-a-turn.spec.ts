@@ -27,7 +27,7 @@ const costs = {
     begin: 2,
     'commit, synced': 2,
     event: 30,
-    'hash, of Node': 22,
+    'hash, of Node': 21,
     'insert event': 2,
     'insert fact': 2,
     'insert payload': 2,

@@ -108,7 +108,9 @@ class Execution<Input, Context> {
       }
       if (this.#abort.reason !== undefined) return cancelledUnstarted(this.#abort.reason)
       const returned = await body.execute(parsed.value, this.#context())
-      return isDeferral(returned) ? returned : await resultEnding(returned, body)
+      if (isDeferral(returned)) return returned
+      const ending = resultEnding(returned, body)
+      return ending instanceof Promise ? await ending : ending
     } catch (thrown) {
       if (this.#abort.reason !== undefined) return cancellationOf(this.#abort.reason, body.effect, thrown)
       return { ...failureOf(thrown), ...againAfter(body.retry, thrown) }

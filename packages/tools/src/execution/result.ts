@@ -18,8 +18,16 @@ export interface ResultRules {
   readonly toModel?: ((result: never) => unknown) | undefined
 }
 
-/** What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. */
-export async function resultEnding(returned: unknown, rules: ResultRules): Promise<Ending> {
+/**
+ * What a tool returned, as an ending: checked against its output schema, whole, and as the model is shown it. At once where the
+ * tool has neither an output schema nor `toModel`.
+ */
+export function resultEnding(returned: unknown, rules: ResultRules): Ending | Promise<Ending> {
+  if (rules.output === undefined && rules.toModel === undefined) return endingOf(returned, rules.effect)
+  return checkedEnding(returned, rules)
+}
+
+async function checkedEnding(returned: unknown, rules: ResultRules): Promise<Ending> {
   const { effect, output, toModel } = rules
   let checked: Parsed<unknown>
   try {

@@ -8,6 +8,7 @@ import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
 import type { Command } from '../../vocabulary/events/command.ts'
 import { nextFallback } from '../next/next-model-call.ts'
+import { placeOfPart } from '../messages/call-parts.ts'
 import { nothing, type Decision, type Stamp } from '../state/decision.ts'
 import { partPositions } from '../messages/part-positions.ts'
 import { replyFault } from './reply-fault.ts'
@@ -151,7 +152,7 @@ function decideTextDelta(
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
 export function callIdAt(state: StreamingState, part: number): ToolCallId {
   const { callParts, number } = state.attempt
-  const place = callParts.lastIndexOf(part)
+  const place = placeOfPart(callParts, part)
   return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
 }
 

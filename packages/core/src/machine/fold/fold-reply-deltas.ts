@@ -1,6 +1,6 @@
 import type { EventOf } from '../../vocabulary/events/event.ts'
 import { illegal } from './illegal.ts'
-import { withMore } from '../messages/batch-arrays.ts'
+import { withPart } from '../messages/call-parts.ts'
 import { withNewCall } from '../state/turn-calls.ts'
 import type { Attempt, Call, PartDraft, RunState } from '../state/state.ts'
 import { estimatedTokens } from '../messages/token-estimate.ts'
@@ -64,16 +64,10 @@ export function withMoreOfPart(
   }
 }
 
-/** A call's input began to come: its place among the calls is taken from now on. */
-function withCallPart(attempt: Attempt, part: number): Attempt {
-  if (attempt.callParts.includes(part)) return attempt
-  return { ...attempt, callParts: withMore(attempt.callParts, part) }
-}
-
-/** More of a call's input came. */
+/** More of a call's input came. With the first of it, the call takes its place among the calls. */
 export function withToolInput(attempt: Attempt, { part, text }: EventOf<'tool_input_delta'>): Attempt {
   const streamedTokens = attempt.streamedTokens + estimatedTokens(text)
-  return { ...withCallPart(attempt, part), streamedTokens }
+  return { ...attempt, callParts: withPart(attempt.callParts, part), streamedTokens }
 }
 
 /** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
@@ -104,7 +98,7 @@ export function withRequest(
   const calls = place === earlier.length ? withNewCall(earlier, call) : earlier.toSpliced(place, 0, call)
   knownIds.delete(earlier)
   knownIds.set(calls, ids.add(toolCallId))
-  return { ...withCallPart(attempt, part), calls }
+  return { ...attempt, callParts: withPart(attempt.callParts, part), calls }
 }
 
 /** The ids of calls, by the calls. The set grows with its calls, so only the newest array keeps it. */

@@ -1,9 +1,8 @@
 import type { Outcome, ToolResult } from '../../vocabulary/model/content.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { logCall } from '../messages/call-log.ts'
+import { answerDigest, logCall } from '../messages/call-log.ts'
 import { shownResult } from '../prompt/changed-input.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
@@ -69,16 +68,18 @@ export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_attempt_failed':
       return changeCall(state, event, ['started'], (call) => applyAttemptFailed(state, event, call))
     case 'tool_result':
-      return withAnswer(
-        { ...withReuse(withChild(applyToolResult(state, event), event), event), takeOvers: 0 },
-        event,
-      )
+      return applyToolResult(state, event)
     case 'tool_results_injected':
       return applyResultsInjected(state, event)
   }
 }
 
 function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const next = withReuse(withChild(withResult(state, event), event), event)
+  return { ...next, takeOvers: 0, ...answerIn(next, event) }
+}
+
+function withResult(state: RunState, event: EventOf<'tool_result'>): RunState {
   return changeCall(state, event, endable[event.outcome], (call) => {
     if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
     if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
@@ -123,24 +124,42 @@ function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState
 }
 
 /** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
-function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
+function answerIn(
+  state: RunState,
+  event: EventOf<'tool_result'>,
+): Partial<Pick<RunState, 'totals' | 'callLog' | 'errorStreaks'>> {
   const { toolCallId, name, outcome, content } = event
-  if (outcome === 'repeated') {
-    return { ...state, totals: { ...state.totals, repeated: state.totals.repeated + 1 } }
-  }
+  const { totals, callLog, errorStreaks } = state
+  if (outcome === 'repeated') return { totals: { ...totals, repeated: totals.repeated + 1 } }
   const call = findCall(state, toolCallId)
   if (call === undefined || (outcome !== 'success' && outcome !== 'failed' && outcome !== 'timed_out'))
-    return state
-  const resultDigest = digestOf([outcome, content as unknown as Json])
+    return {}
   const { inputDigest = digestOf(call.input) } = call
   const result = shownResult(call) ?? resultOf(event)
-  const streak = getOwn(state.errorStreaks, name)
-  const count = outcome === 'success' ? 0 : streak?.resultDigest === resultDigest ? streak.count + 1 : 1
+  // Of a result that is shown in another form, the log keeps that form and the digest of the whole.
+  const resultDigest = result.content === content ? undefined : answerDigest(outcome, content)
+  const logged = { toolCallId, name, inputDigest, result, ...omitUndefined({ resultDigest }) }
   return {
-    ...state,
-    callLog: logCall(state.callLog, { toolCallId, name, inputDigest, resultDigest, result }),
-    errorStreaks: { ...state.errorStreaks, [name]: { resultDigest, count } },
+    callLog: logCall(callLog, logged),
+    errorStreaks:
+      outcome === 'success'
+        ? withoutErrors(errorStreaks, name)
+        : withError(errorStreaks, name, answerDigest(outcome, content)),
   }
+}
+
+type ErrorStreaks = RunState['errorStreaks']
+
+function withError(streaks: ErrorStreaks, name: string, resultDigest: string): ErrorStreaks {
+  const streak = getOwn(streaks, name)
+  const count = streak?.resultDigest === resultDigest ? streak.count + 1 : 1
+  return { ...streaks, [name]: { resultDigest, count } }
+}
+
+function withoutErrors(streaks: ErrorStreaks, name: string): ErrorStreaks {
+  if (!Object.hasOwn(streaks, name)) return streaks
+  const { [name]: _ended, ...rest } = streaks
+  return rest
 }
 
 const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']

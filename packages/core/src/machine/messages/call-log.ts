@@ -1,12 +1,20 @@
 import type { ToolResult } from '../../vocabulary/model/content.ts'
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import type { Json } from '../../vocabulary/values/json.ts'
 
 /** A settled call, as later calls are compared with it. */
 export interface LoggedCall {
   readonly toolCallId: string
   readonly name: string
   readonly inputDigest: string
-  readonly resultDigest: string
   readonly result: ToolResult
+  /** The digest of what the tool answered, where that is not the content of `result`. */
+  readonly resultDigest?: string
+}
+
+/** The digest that answers are compared by. */
+export function answerDigest(outcome: ToolResult['outcome'], content: ToolResult['content']): string {
+  return digestOf([outcome, content as unknown as Json])
 }
 
 /**
@@ -22,6 +30,8 @@ export interface CallLog {
 interface CallLogStore {
   readonly calls: LoggedCall[]
   readonly positions: Map<string, number[]>
+  /** The digests of answers that were compared so far: most calls have no equal. */
+  readonly digests: Map<number, string>
   /** For each call, how many equal calls in a row had its answer, up to it. */
   readonly streaks: number[]
   longestStreak: number
@@ -29,7 +39,10 @@ interface CallLogStore {
 
 /** The log of a run that has called nothing. */
 export function emptyCallLog(): CallLog {
-  return { length: 0, store: { calls: [], positions: new Map(), streaks: [], longestStreak: 0 } }
+  return {
+    length: 0,
+    store: { calls: [], positions: new Map(), digests: new Map(), streaks: [], longestStreak: 0 },
+  }
 }
 
 /** The log with one more call at its end. */
@@ -37,18 +50,27 @@ export function logCall(log: CallLog, call: LoggedCall): CallLog {
   const store = log.store.calls.length === log.length ? log.store : copyStore(log)
   const key = keyOf(call)
   const places = store.positions.get(key)
-  const streak = 1 + streakBefore(store, places?.at(-1), call)
+  store.calls.push(call)
+  const streak = 1 + streakBefore(store, places?.at(-1), log.length)
   if (places) places.push(log.length)
   else store.positions.set(key, [log.length])
-  store.calls.push(call)
   store.streaks.push(streak)
   store.longestStreak = Math.max(store.longestStreak, streak)
   return { length: log.length + 1, store }
 }
 
-function streakBefore({ calls, streaks }: CallLogStore, place: number | undefined, call: LoggedCall): number {
-  if (place === undefined || calls[place]?.resultDigest !== call.resultDigest) return 0
-  return streaks[place] ?? 0
+function streakBefore(store: CallLogStore, before: number | undefined, place: number): number {
+  if (before === undefined || digestAt(store, before) !== digestAt(store, place)) return 0
+  return store.streaks[before] ?? 0
+}
+
+function digestAt({ calls, digests }: CallLogStore, place: number): string {
+  const known = digests.get(place)
+  if (known !== undefined) return known
+  const { result, resultDigest } = calls[place] as LoggedCall
+  const digest = resultDigest ?? answerDigest(result.outcome, result.content)
+  digests.set(place, digest)
+  return digest
 }
 
 /** The calls of a log, in order. */
@@ -79,14 +101,16 @@ export function sameAnswers(
   log: CallLog,
   call: Pick<LoggedCall, 'name' | 'inputDigest'>,
 ): readonly LoggedCall[] {
-  const places = log.store.positions.get(keyOf(call)) ?? []
+  const { store } = log
+  const places = store.positions.get(keyOf(call)) ?? []
   const found: LoggedCall[] = []
+  let digest: string | undefined
   for (let index = places.length - 1; index >= 0; index--) {
     const place = places[index] as number
     if (place >= log.length) continue
-    const earlier = log.store.calls[place] as LoggedCall
-    if (found[0] && found[0].resultDigest !== earlier.resultDigest) break
-    found.push(earlier)
+    digest ??= digestAt(store, place)
+    if (digestAt(store, place) !== digest) break
+    found.push(store.calls[place] as LoggedCall)
   }
   return found
 }

@@ -47,7 +47,7 @@ export async function changedInputFault(
   const fault =
     tool && agent
       ? await ownFault(
-          (own) => verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
+          async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
           clock,
         )
       : recorded && inputFaultOf(recorded.inputSchema, input)

@@ -20,7 +20,7 @@ import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { answerInTime, CHECK_MS, late } from './answer-in-time.ts'
 import { contextOf, findsInCall, guardrailsFor } from './guardrail-check.ts'
 import { checkedWithRepair, type Judged } from './input-repair.ts'
-import type { Guardrail } from '../agent/guardrail.ts'
+import type { Guardrail, ToolInputGuardrail } from '../agent/guardrail.ts'
 
 /** Whose calls are checked. */
 export interface CallChecker {
@@ -54,34 +54,38 @@ export async function checkCalls(
   const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
   // Only one agent can continue: the first handoff that was asked for.
   const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
-  const checked = await Promise.all(
-    calls.map(async (call): Promise<CheckedCall> => {
-      const { toolCallId, name } = call
-      const tool = tools.find((known) => known.name === name)
-      if (tool === undefined) {
-        const near = nearestNames(
-          name,
-          tools.map((each) => each.name),
-          3,
-        )
-        const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
-        const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.${hint}`
-        return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
-      }
-      const { effect, recovery, retry, serial, maxConcurrency, child, handoff: to } = tool
-      const more = omitUndefined({ retry, serial, maxConcurrency, child, handoff: to })
-      const known = { toolCallId, effect, recovery, ...more }
-      if (handoff && tool.handoff && call !== handoff) {
-        const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`
-        return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
-      }
-      return {
-        ...known,
-        ...(await checkedWithRepair(call, tool, (asked) => verdictOn(asked, tool, checker, context))),
-      }
-    }),
-  )
+  const checking = calls.map((call): CheckedCall | Promise<CheckedCall> => {
+    const { toolCallId, name } = call
+    const tool = tools.find((known) => known.name === name)
+    if (tool === undefined) return unknownTool(call, tools)
+    const { effect, recovery, retry, serial, maxConcurrency, child, handoff: to } = tool
+    const more = omitUndefined({ retry, serial, maxConcurrency, child, handoff: to })
+    const known = { toolCallId, effect, recovery, ...more }
+    if (handoff && tool.handoff && call !== handoff) {
+      const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`
+      return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
+    }
+    const judged = checkedWithRepair(call, tool, (asked) => verdictOn(asked, tool, checker, context))
+    return isThenable(judged) ? judged.then((late) => ({ ...known, ...late })) : { ...known, ...judged }
+  })
+  const checked = await allOf(checking)
   post({ type: 'calls_checked', turn: state.turn, calls: withRecorded(calls, checked, context) })
+}
+
+/** A reply may hold a thousand calls: a promise for each is made only where some check waits for something. */
+async function allOf<Value extends object>(
+  values: readonly (Value | Promise<Value>)[],
+): Promise<readonly Value[]> {
+  if (!values.some(isThenable)) return values as readonly Value[]
+  return await Promise.all(values.map(async (value) => await value))
+}
+
+function unknownTool({ toolCallId, name }: Call, tools: readonly Tool[]): CheckedCall {
+  const names = tools.map((each) => each.name)
+  const near = nearestNames(name, names, 3)
+  const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
+  const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.${hint}`
+  return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
 }
 
 /** Names the recorded results that answer those calls which are to run, with the input that guardrails left them. */
@@ -102,12 +106,30 @@ function withRecorded(
 }
 
 /** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
-export async function verdictOn(
+export function verdictOn(
   call: Call,
   tool: Tool,
-  { approval, guardrails = [] }: CallChecker,
+  checker: CallChecker,
+  context: CheckContext,
+): Judged | Promise<Judged> {
+  const own = toolVerdict(call, tool, context)
+  const looking = guardrailsFor(checker.guardrails ?? [], 'tool_input')
+  if (looking.length > 0 || checker.approval !== undefined)
+    return verdictOfAll(call, tool, { own, looking, approval: checker.approval }, context)
+  return isThenable(own) ? own.then((verdict) => ({ verdict })) : { verdict: own }
+}
+
+async function verdictOfAll(
+  call: Call,
+  tool: Tool,
+  judges: {
+    readonly own: CallVerdict | Promise<CallVerdict>
+    readonly looking: readonly ToolInputGuardrail[]
+    readonly approval: ApprovalPolicy | undefined
+  },
   context: CheckContext,
 ): Promise<Judged> {
+  const { looking, approval } = judges
   const { toolCallId, name } = call
   const judge = async (input: JsonObject, verdict: CallVerdict): Promise<CallVerdict> => {
     if (verdict.kind === 'refuse' || approval === undefined) return verdict
@@ -117,10 +139,7 @@ export async function verdictOn(
       approval,
     )
   }
-  const answer = toolVerdict(call, tool, context)
-  const own = isThenable(answer) ? await answer : answer
-  const looking = guardrailsFor(guardrails, 'tool_input')
-  if (looking.length === 0 && approval === undefined) return { verdict: own }
+  const own = await judges.own
   if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
   const subject = { toolCallId, name, input: call.input }
   const about = contextOf(context.state, context.context)

@@ -28,8 +28,7 @@ import { OutputStage } from '../output/output-stage.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
 import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
 import { readResultName } from '../../vocabulary/model/tool-definition.ts'
-import { shortenedResult } from './shortened-result.ts'
-import { findCall } from '../../machine/state/state-views.ts'
+import { isLonger, shortenedResult } from './shortened-result.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { reconcileCall, startTool } from './tool-effect.ts'
 
@@ -192,15 +191,16 @@ export class Effects {
   }
 
   /** The ending of a call with what the model is shown of it, where it is too long for the model. */
-  #shortened({ state, kind }: Effect, signal: Signal): Signal {
-    if (kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
-    const agent = this.#options.findAgent(state.agent)
-    const name = findCall(state, signal.toolCallId)?.name ?? ''
-    const max = toolsNow(agent).find((tool) => tool.name === name)?.maxResultChars ?? agent.maxResultChars
-    const isReadable = toolsNow(agent).some((tool) => tool.name === readResultName)
+  #shortened(effect: Effect, signal: Signal): Signal {
+    if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
+    const agent = this.#options.findAgent(effect.state.agent)
+    const tools = toolsNow(agent)
+    const { name } = effect.call
+    const max = tools.find((tool) => tool.name === name)?.maxResultChars ?? agent.maxResultChars
     const { content, projected = content, toolCallId } = signal
-    const shown = shortenedResult(projected, { max, toolCallId, isReadable })
-    return shown === projected ? signal : { ...signal, shown }
+    if (!isLonger(projected, max)) return signal
+    const isReadable = tools.some((tool) => tool.name === readResultName)
+    return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
   }
 
   #begin(effect: Effect, post: (signal: Signal) => void): Begun {

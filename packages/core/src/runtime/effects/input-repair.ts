@@ -2,6 +2,7 @@ import type { Call } from '../../machine/state/state.ts'
 import type { Tool } from '../../ports/tool.ts'
 import { repairedInputSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { CallVerdict, CheckedCall, RepairedInput, UnfitInput } from '../../vocabulary/signals/signal.ts'
+import { isThenable } from '../../vocabulary/options/option.ts'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
@@ -16,13 +17,27 @@ export type Repaired = Judged & { readonly repairs?: readonly string[] }
  * The check of a call whose tool repairs inputs: where the input does not fit, the tool may repair it once, and what it made
  * of it is checked in its place. Where that does not fit either, the call ends with the first refusal.
  */
-export async function checkedWithRepair(
+export function checkedWithRepair(
   asked: Call,
   tool: Tool,
-  check: (call: Call) => Promise<Judged>,
+  check: (call: Call) => Judged | Promise<Judged>,
+): Repaired | Promise<Repaired> {
+  const first = check(asked)
+  if (isThenable(first)) return first.then((late) => repairedIfUnfit(late, asked, tool, check))
+  return needsRepair(first) ? repairedIfUnfit(first, asked, tool, check) : first
+}
+
+function needsRepair({ verdict, input }: Judged): boolean {
+  return isUnfit(verdict) && input === undefined
+}
+
+async function repairedIfUnfit(
+  first: Judged,
+  asked: Call,
+  tool: Tool,
+  check: (call: Call) => Judged | Promise<Judged>,
 ): Promise<Repaired> {
-  const first = await check(asked)
-  if (!isUnfit(first.verdict) || first.input !== undefined) return first
+  if (!needsRepair(first)) return first
   const repaired = repairedBy(tool, asked)
   if (repaired === undefined) return first
   const { malformed: _text, ...call } = asked

@@ -20,7 +20,7 @@ const HEAD_SHARE = 3 / 4
  */
 export function shortenedResult(content: readonly ResultPart[], showing: Showing): readonly ResultPart[] {
   const { max = Infinity } = showing
-  const length = content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0)
+  const length = lengthOf(content)
   if (length <= max) return content
   const headEnd = wholeCharacter(content, Math.floor(max * HEAD_SHARE))
   const tailStart = wholeCharacter(content, length - (max - headEnd))
@@ -44,6 +44,15 @@ export function shortenedResult(content: readonly ResultPart[], showing: Showing
     if (shortened !== '') shown.push({ ...part, text: shortened })
   }
   return shown
+}
+
+/** Whether a result has more characters of text than this. */
+export function isLonger(content: readonly ResultPart[], max: number = Infinity): boolean {
+  return lengthOf(content) > max
+}
+
+function lengthOf(content: readonly ResultPart[]): number {
+  return content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0)
 }
 
 /** The same place in the texts, or the one before it where it would cut a character in two. */

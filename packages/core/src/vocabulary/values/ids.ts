@@ -46,12 +46,20 @@ export function runIdOfCall(toolCallId: string): RunId | undefined {
   return groups.join('-') as RunId
 }
 
+/** What the ids of calls of a run begin with, for the last run: its calls follow each other. */
+let lastPrefix: { readonly runId: RunId | ''; readonly prefix: string } = { runId: '', prefix: '' }
+
+function callPrefixOf(runId: RunId): string {
+  if (lastPrefix.runId !== runId) lastPrefix = { runId, prefix: `call_${runId.replaceAll('-', '')}_` }
+  return lastPrefix.prefix
+}
+
 /**
  * The id of the `ordinal`-th call (from 1) of one model attempt. Derived, not drawn, so that replaying a run mints
  * the same ids; unique, because a run id is. Fits every vendor's alphabet (`[A-Za-z0-9_-]`, at most 64).
  */
 export function toolCallIdOf(runId: RunId, turn: number, attempt: number, ordinal: number): ToolCallId {
-  return `call_${runId.replaceAll('-', '')}_${turn}_${attempt}_${ordinal}` as ToolCallId
+  return `${callPrefixOf(runId)}${turn}_${attempt}_${ordinal}` as ToolCallId
 }
 
 /** What a tool hands on so that the world can tell a second attempt from a second order: the run, and the call's place. */
