@@ -12,7 +12,7 @@ const piece = (text: string, more: object = {}): Signal => ({
 })
 
 const textsOf = (messages: readonly Signal[], place = 0): readonly string[] =>
-  decidePieces(streaming, messages, place).map(({ text }) => text)
+  decidePieces(streaming, messages, place)?.texts ?? []
 
 describe('neighbouring pieces of one part', () => {
   it('are recorded together, up to the first of another part', () => {

@@ -1,7 +1,7 @@
 import type { Cause } from '../vocabulary/events/cause.ts'
 import type { Command } from '../vocabulary/events/command.ts'
 import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
-import type { Fact, FactOf, RuntimeEvent } from '../vocabulary/events/event.ts'
+import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
@@ -10,7 +10,7 @@ import type { Action } from './state/action.ts'
 import { makeBatch } from './messages/batch-arrays.ts'
 import { nextAction } from './next/next-action.ts'
 import { decide } from './decide/decide.ts'
-import { decidePieces } from './decide/decide-pieces.ts'
+import { decidePieces, type PieceFacts } from './decide/decide-pieces.ts'
 import type { Decision, Refusal, Stamp } from './state/decision.ts'
 import { auditAll } from './laws/invariants.ts'
 import type { Rules } from './state/rules.ts'
@@ -37,7 +37,7 @@ export interface EventBatch {
 /** How a batch is made. */
 export interface AdvanceOptions {
   readonly writer: Writer
-  /** Time and chance, asked for each message and each round; once for neighbouring pieces of one part of a reply. */
+  /** Time and chance, asked for each message, but once for neighbouring pieces of one part, and once for the controller. */
   readonly stamp: () => Stamp
   /** The rules of the active agent, by its name. */
   readonly rulesOf?: (agent: string) => Rules
@@ -69,11 +69,14 @@ function batchOf(
 ): EventBatch {
   const events: RuntimeEvent[] = []
   let state = before
-  const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
+  const record = (facts: readonly Fact[] | PieceFacts, at: number, cause: Cause, inboxKey?: string): void => {
     const { runId, epoch } = writer
     const next = (state?.seq ?? 0) + 1
     const recording = { runId, epoch, at, cause, inboxKey, draining }
-    const recorded = facts.map((fact, index) => recordedAs(fact, next + index, recording))
+    const recorded =
+      'texts' in facts
+        ? recordedPieces(facts, next, recording)
+        : facts.map((fact, index) => recordedAs(fact, next + index, recording))
     state = auditAll(recorded, state)
     for (const event of recorded) events.push(event)
   }
@@ -85,10 +88,10 @@ function batchOf(
     if (!isRefused) record(decision.facts, now.at, (messages[place] as Signal).type, keys[place])
     for (let each = 0; each < count; each++) refusals.push(isRefused ? decision.refused : undefined)
   }
+  const { at } = stamp()
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (state === undefined) break
     if (draining) return { events, state, action: { kind: 'suspend' }, refusals }
-    const { at } = stamp()
     const action = nextAction(state, at, rulesOf(state.agent))
     if (!('facts' in action)) return { events, state, action, refusals }
     record(action.facts, at, 'controller')
@@ -104,9 +107,9 @@ function decideFrom(
   messages: readonly (Command | Signal)[],
   place: number,
   now: Stamp,
-): { readonly decision: Decision; readonly count: number } {
-  const pieces = state ? decidePieces(state, messages, place) : []
-  if (pieces.length > 1) return { decision: { facts: pieces }, count: pieces.length }
+): { readonly decision: Decision | { readonly facts: PieceFacts }; readonly count: number } {
+  const pieces = state && decidePieces(state, messages, place)
+  if (pieces) return { decision: { facts: pieces }, count: pieces.texts.length }
   return { decision: decide(state, messages[place] as Command | Signal, now), count: 1 }
 }
 
@@ -129,11 +132,7 @@ function recordedAs(fact: Fact, seq: number, recording: Omit<Recording, 'seq'>):
   const { runId, epoch, at, cause, inboxKey, draining = false } = recording
   const { v } = eventTraits[fact.type]
   const isUsual = cause === usualCause(fact)
-  if (isUsual && inboxKey === undefined && !draining) {
-    return isPlainDelta(fact)
-      ? deltaOf(fact, seq, v, recording)
-      : freezeOwn({ runId, seq, epoch, at, v, ...fact })
-  }
+  if (isUsual && inboxKey === undefined && !draining) return freezeOwn({ runId, seq, epoch, at, v, ...fact })
   const decided = omitUndefined({
     cause: isUsual ? undefined : cause,
     inboxKey,
@@ -142,20 +141,22 @@ function recordedAs(fact: Fact, seq: number, recording: Omit<Recording, 'seq'>):
   return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
 }
 
-type TextDelta = FactOf<'assistant_text_delta' | 'assistant_reasoning_delta'>
-
-/** Whether a fact is one more piece of text, and has no optional field. */
-function isPlainDelta(fact: Fact): fact is TextDelta {
-  const isText = fact.type === 'assistant_text_delta' || fact.type === 'assistant_reasoning_delta'
-  return isText && !('replaces' in fact) && !('written' in fact)
-}
-
-/** The same event as of any other fact, in a fraction of the time: most events are pieces of text. */
-function deltaOf(
-  { type, turn, attempt, part, text }: TextDelta,
-  seq: number,
-  v: number,
-  { runId, epoch, at }: Omit<Recording, 'seq'>,
-): RuntimeEvent {
-  return Object.freeze({ runId, seq, epoch, at, v, type, turn, attempt, part, text }) as RuntimeEvent
+/** Pieces of a part as they are recorded: the same as each alone, in a fraction of the time. Most events are pieces of text. */
+function recordedPieces(
+  { fact, texts }: PieceFacts,
+  first: number,
+  recording: Omit<Recording, 'seq'>,
+): readonly RuntimeEvent[] {
+  if (fact.type === 'tool_input_delta' || recording.draining) {
+    return texts.map((text, index) => recordedAs({ ...fact, text }, first + index, recording))
+  }
+  const { runId, epoch, at } = recording
+  const { type, turn, attempt, part } = fact
+  const { v } = eventTraits[type]
+  const events: RuntimeEvent[] = []
+  for (const text of texts) {
+    const seq = first + events.length
+    events.push(Object.freeze({ runId, seq, epoch, at, v, type, turn, attempt, part, text }))
+  }
+  return events
 }

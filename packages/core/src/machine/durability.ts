@@ -11,7 +11,8 @@ export function durabilityOf(
   state: RunState | undefined,
   events: readonly RuntimeEvent[],
 ): 'barrier' | 'lazy' {
-  return events.some((event) => needsBarrier(state, event)) ? 'barrier' : 'lazy'
+  for (const event of events) if (needsBarrier(state, event)) return 'barrier'
+  return 'lazy'
 }
 
 /** A result that a crash may lose leaves its call in doubt: that is harmless only where the tool may run again. */

@@ -88,7 +88,21 @@ function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number):
   return numberFaultOf(event, seq, epoch)
 }
 
-function numberFaultOf(
+function numberFaultOf(event: RuntimeEvent, next: number, writer: number): string | undefined {
+  const { seq, epoch, turn, at, v } = event
+  const isSound =
+    seq === next &&
+    epoch === writer &&
+    Number.isSafeInteger(seq) &&
+    Number.isSafeInteger(epoch) &&
+    Number.isSafeInteger(turn) &&
+    Number.isSafeInteger(v) &&
+    isMoment(at)
+  return isSound ? undefined : namedNumberFault(event, next, writer)
+}
+
+/** What is wrong with the numbers of an event of which one is. */
+function namedNumberFault(
   { seq, epoch, turn, at, v }: RuntimeEvent,
   next: number,
   writer: number,
@@ -118,15 +132,22 @@ function quoted(value: unknown): string {
 
 function requireStorableNames(runId: RunId, events: readonly RuntimeEvent[]): void {
   const { sessionId = '' } = sessionPlaceOf(events) ?? {}
-  if (isStorableName(runId) && isStorableName(sessionId) && events.every(hasStorableNames)) return
+  if (isStorableName(runId) && isStorableName(sessionId) && haveStorableNames(events)) return
   throw new ConfigurationError(
     `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
       'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
   )
 }
 
-function hasStorableNames({ type, toolCallId }: RuntimeEvent): boolean {
-  return isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId))
+function haveStorableNames(events: readonly RuntimeEvent[]): boolean {
+  let last: string | undefined
+  for (const { type, toolCallId } of events) {
+    // Events of one type follow each other.
+    if (type !== last && !isStorableName(type)) return false
+    if (toolCallId !== undefined && !isStorableName(toolCallId)) return false
+    last = type
+  }
+  return true
 }
 
 /** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */

@@ -58,7 +58,12 @@ function isFrozenObject(value: object): boolean {
   if (Object.getPrototypeOf(value) !== Object.prototype || Object.getOwnPropertySymbols(value).length > 0)
     return false
   const fields = value as Readonly<Record<string, unknown>>
-  for (const key in fields) if (!isFrozenJson(fields[key])) return false
+  for (const key in fields) {
+    const field = fields[key]
+    // Most fields of most events are texts and numbers.
+    const isPlain = typeof field === 'string' || (field !== 0 && Number.isFinite(field))
+    if (!isPlain && !isFrozenJson(field)) return false
+  }
   return true
 }
 

@@ -11,28 +11,33 @@ type PieceFact = Extract<
   { readonly type: 'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta' }
 >
 
+/** The facts of neighbouring pieces of one part of the reply: they differ in their text alone. */
+export interface PieceFacts {
+  readonly fact: PieceFact extends infer Each ? (Each extends PieceFact ? Omit<Each, 'text'> : never) : never
+  readonly texts: readonly string[]
+}
+
 /**
  * The facts that follow from neighbouring pieces of one part of the reply, the first of which is at a place among the
- * messages: one for each, as `decide` gives them one by one. Empty where no such piece is at the place.
+ * messages: one for each, as `decide` gives them one by one. `undefined` where no such piece is at the place.
  */
 export function decidePieces(
   state: RunState,
   messages: readonly (Command | Signal)[],
   place: number,
-): readonly PieceFact[] {
+): PieceFacts | undefined {
   const first = messages[place]
-  if (first === undefined || !isPiece(first)) return []
-  if (state.phase !== 'streaming' || state.attempt.failed) return []
-  if (first.turn !== state.turn || first.attempt !== state.attempt.number) return []
-  if (!isRecordedPiece(state, first)) return []
-  const factOf = factMaker(state, first)
-  const facts: PieceFact[] = []
-  for (let next = place; next < messages.length; next++) {
-    const piece = messages[next] as Command | Signal
-    if (!isPiece(piece) || !isOfSamePart(first, piece)) break
-    facts.push(factOf(piece))
+  if (first === undefined || !isPiece(first)) return undefined
+  if (state.phase !== 'streaming' || state.attempt.failed) return undefined
+  if (first.turn !== state.turn || first.attempt !== state.attempt.number) return undefined
+  if (!isRecordedPiece(state, first)) return undefined
+  const texts = [first.text]
+  for (let next = place + 1; next < messages.length; next++) {
+    const message = messages[next] as Command | Signal
+    if (!isOfSamePart(first, message)) break
+    texts.push(message.text)
   }
-  return facts
+  return { fact: factOf(state, first), texts }
 }
 
 /** What is not recorded, `decide` answers with no fact. */
@@ -41,8 +46,17 @@ function isRecordedPiece(state: StreamingState, { type }: PieceSignal): boolean 
   return isRecorded(state, type === 'model_reasoning' ? 'reasoning' : 'toolInputDeltas')
 }
 
-function isOfSamePart(a: PieceSignal, b: PieceSignal): boolean {
-  return a.type === b.type && a.part === b.part && a.turn === b.turn && a.attempt === b.attempt
+/** Whether a message is one more piece of the part of another. */
+function isOfSamePart(first: PieceSignal, message: Command | Signal): message is PieceSignal {
+  if (message.type !== first.type || !isPiece(message)) return false
+  const isNamedSame =
+    message.type !== 'model_tool_input' || (first as { readonly name?: string }).name === message.name
+  return (
+    isNamedSame &&
+    message.part === first.part &&
+    message.turn === first.turn &&
+    message.attempt === first.attempt
+  )
 }
 
 /**
@@ -55,18 +69,11 @@ export function isPiece(message: Command | Signal): message is PieceSignal {
   return isText && message.text !== '' && !message.replaces && message.written === undefined
 }
 
-/** Makes the facts of pieces of one part. */
-function factMaker(
-  state: StreamingState,
-  { type, part, turn, attempt }: PieceSignal,
-): (piece: PieceSignal) => PieceFact {
-  if (type !== 'model_tool_input') {
-    const deltaType = type === 'model_text' ? 'assistant_text_delta' : 'assistant_reasoning_delta'
-    return ({ text }) => ({ type: deltaType, turn, attempt, part, text })
-  }
+/** What the facts of pieces of one part have in common. */
+function factOf(state: StreamingState, piece: PieceSignal): PieceFacts['fact'] {
+  const { part, turn, attempt } = piece
+  if (piece.type === 'model_text') return { type: 'assistant_text_delta', turn, attempt, part }
+  if (piece.type === 'model_reasoning') return { type: 'assistant_reasoning_delta', turn, attempt, part }
   const toolCallId = callIdAt(state, part)
-  return (piece) => {
-    const { name, text } = piece as PieceSignal & { readonly type: typeof type }
-    return { type: 'tool_input_delta', turn, attempt, toolCallId, part, name, text }
-  }
+  return { type: 'tool_input_delta', turn, attempt, toolCallId, part, name: piece.name }
 }

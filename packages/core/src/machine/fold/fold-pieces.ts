@@ -11,17 +11,19 @@ type PieceEvent = Extract<
 /** The place after the last of the neighbouring pieces of one part, the first of which is at a place; of another event, the place after it. */
 export function endOfPieces(events: readonly RuntimeEvent[], first: number): number {
   let end = first + 1
-  while (end < events.length && isNextPiece(events[end - 1] as RuntimeEvent, events[end] as RuntimeEvent))
-    end++
+  let before = events[first]
+  if (before === undefined || !isPiece(before)) return end
+  for (; end < events.length; end++) {
+    const after = events[end] as RuntimeEvent
+    if (!isOfSamePart(before, after)) break
+    before = after
+  }
   return end
 }
 
 /** Whether an event brings the next piece of the part that the one before it was of, and nothing else. */
 export function isNextPiece(before: RuntimeEvent, after: RuntimeEvent): boolean {
-  if (!isPiece(before) || !isPiece(after) || 'replaces' in after || 'written' in after) return false
-  const isSamePart =
-    after.type === before.type && after.part === before.part && after.attempt === before.attempt
-  return isSamePart && isNext(before, after)
+  return isPiece(before) && isOfSamePart(before, after)
 }
 
 function isPiece(event: RuntimeEvent): event is PieceEvent {
@@ -31,11 +33,21 @@ function isPiece(event: RuntimeEvent): event is PieceEvent {
   )
 }
 
-/** Whether an event follows another one of the same run, turn and writer. Content was removed from neither. */
-function isNext(before: PieceEvent, after: PieceEvent): boolean {
-  const { runId, seq, turn, epoch, v } = before
-  const isOfSame = after.runId === runId && after.turn === turn && after.epoch === epoch && after.v === v
-  return isOfSame && after.seq === seq + 1 && !before.removed && !after.removed
+/** Whether an event follows a piece, as one more of its part, run, turn and writer. Content was removed from neither. */
+function isOfSamePart(before: PieceEvent, after: RuntimeEvent): after is PieceEvent {
+  if (after.type !== before.type || after.seq !== before.seq + 1) return false
+  const { part, attempt, runId, turn, epoch, v } = after
+  return (
+    part === before.part &&
+    attempt === before.attempt &&
+    runId === before.runId &&
+    turn === before.turn &&
+    epoch === before.epoch &&
+    v === before.v &&
+    !before.removed &&
+    !after.removed &&
+    !('replaces' in after || 'written' in after)
+  )
 }
 
 /** Folds further pieces of a part at once, which gives the same state as `evolve` one by one. */

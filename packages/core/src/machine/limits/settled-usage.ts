@@ -18,9 +18,7 @@ const maybeBilled: ReadonlySet<FailureClass | 'cancelled'> = new Set([
 /** Whether a limit of the run counts tokens or money. */
 export function countsTokens({ limits }: RunState): boolean {
   const { maxTotalTokens, maxTotalInputTokens, maxTotalOutputTokens, maxCostUsd } = limits
-  return [maxTotalTokens, maxTotalInputTokens, maxTotalOutputTokens, maxCostUsd].some(
-    (max) => max !== undefined,
-  )
+  return (maxTotalTokens ?? maxTotalInputTokens ?? maxTotalOutputTokens ?? maxCostUsd) !== undefined
 }
 
 /**

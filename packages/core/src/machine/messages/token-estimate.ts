@@ -94,13 +94,15 @@ export function textTokens(text: string): number {
 /** About how many tokens a text is worth, not rounded, so that pieces add up. One pass over its characters. */
 export function estimatedTokens(text: string): number {
   let tokens = 0
-  for (let index = 0; index < text.length; index++) tokens += tokensOfUnit(text.charCodeAt(index))
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index)
+    tokens += unit < 0x80 ? TOKENS_BY_KIND.ascii : tokensBeyondAscii(unit)
+  }
   return tokens
 }
 
-/** Tokens of one UTF-16 code unit. */
-function tokensOfUnit(unit: number): number {
-  if (unit < 0x80) return TOKENS_BY_KIND.ascii
+/** Tokens of one UTF-16 code unit that is not of ASCII. */
+function tokensBeyondAscii(unit: number): number {
   if (unit >= 0xd800 && unit <= 0xdfff) return TOKENS_BY_KIND.surrogate
   return unit >= 0x1100 ? TOKENS_BY_KIND.ideograph : TOKENS_BY_KIND.alphabet
 }

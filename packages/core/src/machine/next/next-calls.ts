@@ -35,6 +35,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
 function nextUnlessCancelled(state: ExecutingState, now: number): Action | undefined {
   // A denial begins nothing.
   if (holdsStarts(state)) return denyExpired(state, now)
+  if (!awaitsStart(state)) return nextAtDeadline(state, now)
   return (
     nextAtDeadline(state, now) ??
     recordAction('settle_calls', givenUpResults(state)) ??
@@ -45,6 +46,12 @@ function nextUnlessCancelled(state: ExecutingState, now: number): Action | undef
     askApprovals(state, now) ??
     recordAction('run_tools', startFacts(state, now))
   )
+}
+
+/** Whether a call may still be started, now or after a question. */
+function awaitsStart({ calls }: ExecutingState): boolean {
+  const { ready, to_retry, to_ask, awaiting_approval, in_doubt } = summaryOf(calls).counts
+  return ready + to_retry + to_ask + awaiting_approval + in_doubt > 0
 }
 
 function recordAction(kind: 'settle_calls' | 'run_tools', facts: readonly Fact[]): Action | undefined {

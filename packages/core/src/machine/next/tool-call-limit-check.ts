@@ -2,7 +2,7 @@ import type { Fact, FactOf } from '../../vocabulary/events/event.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
 import type { Action } from '../state/action.ts'
-import { leftOf, spentOf } from '../limits/budget.ts'
+import { spentOf, toolCallsLeft } from '../limits/budget.ts'
 import { longestStreak, sameAnswers } from '../messages/call-log.ts'
 import { mayRepeat, meetLimit, repeatLimit } from '../limits/limit-finding.ts'
 import { textContent } from '../messages/outcome-text.ts'
@@ -59,7 +59,7 @@ function settleAction(facts: readonly Fact[]): Action | undefined {
 
 /** The calls that wait for a start which `maxToolCalls` does not leave them. */
 function callsPastLimit(state: ExecutingState): readonly Call[] {
-  const left = leftOf(state).toolCalls
+  const left = toolCallsLeft(state)
   // What a child run does not use of its grant is left for the calls that wait.
   if (mostUnstarted(state) <= left || childrenAtWork(state)) return []
   return toBeStarted(state, unstartedCalls(state)).slice(left)

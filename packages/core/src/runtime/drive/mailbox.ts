@@ -12,6 +12,12 @@ export interface Mail {
 /** What the writer tells mail apart by: a piece of a reply, the ending of a call, anything else. */
 export type MailKind = 'piece' | 'ending' | 'other'
 
+/** What is taken at once, and how much of it is of each kind. */
+interface Page {
+  readonly mail: Mail[]
+  readonly counts: Record<MailKind, number>
+}
+
 /** The most messages of one page. */
 const MAX_PAGE = 2_000
 
@@ -26,20 +32,21 @@ export const QUIET_TURNS = 12
  * writer takes it page by page, when it is ready: a flood is recorded and shown piece by piece.
  */
 export class Mailbox {
-  readonly #pages: Mail[][] = []
+  readonly #pages: Page[] = []
   readonly #wakeup = new Wakeup()
-  /** How many messages of each kind are there. */
-  readonly #counts: Record<MailKind, number> = { piece: 0, ending: 0, other: 0 }
   /** How many messages were posted so far. */
   #posted = 0
   #listeners: (() => void)[] = []
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
-    const last = this.#pages.at(-1)
-    if (last && last.length < MAX_PAGE) last.push(mail)
-    else this.#pages.push([mail])
-    this.#counts[kindOf(mail)]++
+    let page = this.#pages[this.#pages.length - 1]
+    if (page === undefined || page.mail.length >= MAX_PAGE) {
+      page = emptyPage()
+      this.#pages.push(page)
+    }
+    page.mail.push(mail)
+    page.counts[kindOf(mail)]++
     this.#posted++
     this.wake()
   }
@@ -59,18 +66,20 @@ export class Mailbox {
 
   /** Puts back what was taken, in front of what has arrived since: all of it is one page, so that it is decided together. */
   putBack(mail: readonly Mail[]): void {
-    const page = [...mail, ...this.#pages.splice(0).flat()]
-    if (page.length > 0) this.#pages.push(page)
-    for (const each of mail) this.#counts[kindOf(each)]++
+    const page = emptyPage()
+    for (const each of [...mail, ...this.#pages.splice(0).flatMap((later) => later.mail)]) {
+      page.mail.push(each)
+      page.counts[kindOf(each)]++
+    }
+    if (page.mail.length > 0) this.#pages.push(page)
   }
 
   /** Takes one page. Where more is there, the writer does not wait before it takes that too. */
   takePage(): readonly Mail[] {
     if (this.empty && this.#fault) throw this.#fault.error
-    const page = this.#pages.shift() ?? []
-    for (const mail of page) this.#counts[kindOf(mail)]--
+    const page = this.#pages.shift()
     if (!this.empty || this.#fault) this.#wakeup.wake()
-    return page
+    return page?.mail ?? []
   }
 
   /** Resolves when something was posted or the writer was woken since the last time. */
@@ -101,10 +110,17 @@ export class Mailbox {
 
   /** Whether there is mail of a kind, less than a number, and no other. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
-    const { piece, ending, other } = this.#counts
-    const count = this.#counts[kind]
-    return !this.empty && count === piece + ending + other && count < below
+    let count = 0
+    for (const { mail, counts } of this.#pages) {
+      if (counts[kind] < mail.length) return false
+      count += mail.length
+    }
+    return !this.empty && count < below
   }
+}
+
+function emptyPage(): Page {
+  return { mail: [], counts: { piece: 0, ending: 0, other: 0 } }
 }
 
 function kindOf({ message }: Mail): MailKind {

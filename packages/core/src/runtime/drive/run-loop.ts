@@ -186,10 +186,10 @@ export class RunLoop {
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
-    const { live, sent, hooks, context } = this.#drive
+    const { live, hooks, context } = this.#drive
     let mail = this.#unrecordedResume.before(this.#mailbox.takePage())
     let batch = this.#decide(this.#state, mail, options)
-    if (!options.draining && (await this.#isCheckedAtOnce(batch, effects))) {
+    if (bringsCalls(batch) && (await this.#isCheckedAtOnce(batch.state, effects))) {
       const more = this.#mailbox.takePage()
       batch = joined(batch, this.#decide(batch.state, more, options))
       mail = [...mail, ...more]
@@ -207,26 +207,30 @@ export class RunLoop {
         await callHooks(batch.events, agentBefore, { hooks, host: this.#drive.parts.host, context })
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
-    mail.forEach(({ key }, index) => {
-      if (key !== undefined) sent.acknowledge(key, batch.refusals[index])
-    })
+    this.#acknowledge(mail, batch)
     return { ...batch, state: this.#state ?? batch.state }
+  }
+
+  #acknowledge(mail: readonly Mail[], { refusals }: EventBatch): void {
+    if (!haveKeys(mail)) return
+    mail.forEach(({ key }, index) => {
+      if (key !== undefined) this.#drive.sent.acknowledge(key, refusals[index])
+    })
   }
 
   #decide(before: RunState | undefined, mail: readonly Mail[], options: Decided): EventBatch {
     const writer = { runId: this.#drive.runId, epoch: this.epoch }
     const messages = mail.map(({ message }) => message)
-    const keys = mail.some(({ key }) => key !== undefined) ? mail.map(({ key }) => key) : []
+    const keys = haveKeys(mail) ? mail.map(({ key }) => key) : []
     return advance(before, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
   }
 
   /**
-   * Starts the check of calls that this batch has brought, where it may start before the batch is recorded. Returns
+   * Starts the check of calls that a batch has brought, where it may start before the batch is recorded. Returns
    * whether it has ended without waiting for anything: then reply, check and the start of the calls are one append.
    */
-  async #isCheckedAtOnce({ action, state, events }: EventBatch, effects: Effects): Promise<boolean> {
-    const isFinished = events.some(({ type }) => type === 'assistant_message_finished')
-    if (action.kind !== 'wait' || !isFinished || !effects.startPureCheck(state)) return false
+  async #isCheckedAtOnce(state: RunState, effects: Effects): Promise<boolean> {
+    if (!effects.startPureCheck(state)) return false
     for (let turn = 0; turn < PROMISE_TURNS && this.#mailbox.empty; turn++) await promiseTurn
     return !this.#mailbox.empty
   }
@@ -314,6 +318,18 @@ export class RunLoop {
   #stamp(): Stamp {
     return { at: this.#clock.now(), random: this.#drive.parts.host.random() }
   }
+}
+
+/** Whether a message came from the inbox. */
+function haveKeys(mail: readonly Mail[]): boolean {
+  for (const { key } of mail) if (key !== undefined) return true
+  return false
+}
+
+/** Whether a batch has brought calls that are to be checked. That of a loop that is being drained begins nothing. */
+function bringsCalls({ action, state, events }: EventBatch): boolean {
+  if (action.kind !== 'wait' || state.phase !== 'collecting') return false
+  return events.findLast(({ type }) => type === 'assistant_message_finished') !== undefined
 }
 
 /** Two batches, the second of which follows from the first, as one. */

@@ -1,4 +1,4 @@
-import { filter, Observable, scan, type Subscriber } from 'rxjs'
+import { filter, Observable, scan } from 'rxjs'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { evolve } from '../../machine/fold/evolve.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -8,23 +8,40 @@ import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
 import { Wakeup } from '../../ports/wakeup.ts'
 
+/** Gets the events of a run. Neither function may throw: the writer of the run calls it. */
+interface EventReader {
+  readonly next: (event: RuntimeEvent) => void
+  readonly error: (error: unknown) => void
+}
+
 /**
  * The events of a run from now on, for all that follow it in this process. As a `Subject`, but for what that makes for each event: a
  * reply has thousands of pieces.
  */
 export class LiveEvents extends Observable<RuntimeEvent> {
-  #readers: readonly Subscriber<RuntimeEvent>[] = []
+  #readers: readonly EventReader[] = []
   #failure: { readonly error: unknown } | undefined
 
   constructor() {
-    super((reader) => {
-      if (this.#failure) return reader.error(this.#failure.error)
-      // An event that is under way reaches those that were there when it came.
-      this.#readers = [...this.#readers, reader]
-      return () => {
-        this.#readers = this.#readers.filter((other) => other !== reader)
-      }
-    })
+    super((subscriber) =>
+      this.follow({
+        next: (event) => subscriber.next(event),
+        error: (error) => subscriber.error(error),
+      }),
+    )
+  }
+
+  /** Passes on what comes, without a subscriber in between, until the returned function is called. */
+  follow(reader: EventReader): () => void {
+    if (this.#failure) {
+      reader.error(this.#failure.error)
+      return () => {}
+    }
+    // An event that is under way reaches those that were there when it came.
+    this.#readers = [...this.#readers, reader]
+    return () => {
+      this.#readers = this.#readers.filter((other) => other !== reader)
+    }
   }
 
   next(event: RuntimeEvent): void {
@@ -84,8 +101,12 @@ export function eventsOf(
       }
       if (event.type === 'run_finished') subscriber.complete()
     }
-    const subscription = live.subscribe({
-      next: (event) => (caughtUp ? emit(event) : waiting.push(event)),
+    const leave = live.follow({
+      next: (event) => {
+        if (subscriber.closed) return
+        if (caughtUp) emit(event)
+        else waiting.push(event)
+      },
       error: (error: unknown) => {
         failure = { error }
         if (caughtUp) subscriber.error(error)
@@ -104,7 +125,7 @@ export function eventsOf(
       if (failure) subscriber.error(failure.error)
     }
     catchUp().catch((error: unknown) => subscriber.error(error))
-    return subscription
+    return leave
   })
 }
 

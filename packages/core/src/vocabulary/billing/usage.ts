@@ -38,8 +38,12 @@ export function isTokenCount(amount: unknown): amount is number {
 
 /** The numbers of a report that are counts of tokens; the others are left out. */
 export function tokenCounts(report: Usage): Usage {
-  const counts = usageFields.flatMap((field) => (isTokenCount(report[field]) ? [[field, report[field]]] : []))
-  return Object.fromEntries(counts) as Usage
+  const counts: { -readonly [field in keyof Usage]: number } = {}
+  for (const field of usageFields) {
+    const amount = report[field]
+    if (isTokenCount(amount)) counts[field] = amount
+  }
+  return counts
 }
 
 /** The sum of two usages; a field that neither knows stays unknown. */

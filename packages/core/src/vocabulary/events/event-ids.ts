@@ -55,8 +55,11 @@ const inBody: { readonly [T in EventType]?: (event: EventOf<T>) => IdFault | und
  * of file names, commands and generated code. Messages are content, and are not checked.
  */
 export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
-  const ofType = Object.hasOwn(inBody, event.type)
-    ? (inBody[event.type] as (event: RuntimeEvent) => IdFault | undefined)
-    : undefined
-  return runId('runId', event.runId) ?? maybeToolCallId('toolCallId', event.toolCallId) ?? ofType?.(event)
+  // Most events are pieces of a reply, and name no more than their run.
+  const known = typeof event.runId === 'string' && parseRunId(event.runId) !== undefined
+  const envelope = known ? undefined : runId('runId', event.runId)
+  const call = event.toolCallId === undefined ? undefined : toolCallId('toolCallId', event.toolCallId)
+  const fault = envelope ?? call
+  if (fault !== undefined || !Object.hasOwn(inBody, event.type)) return fault
+  return (inBody[event.type] as (event: RuntimeEvent) => IdFault | undefined)(event)
 }
