@@ -38,23 +38,23 @@ async function prepare(
   cleanUp: AsyncDisposableStack,
 ): Promise<Bench> {
   const commit = options.before === undefined ? undefined : await commitOf(options.before)
+  // Told as it is installed: the clone may be changed while it is measured.
+  const commits = commit && `today:    ${await todayText()}\nbefore:   ${await commitText(commit)}`
   const home = options.own ? import.meta.dirname : await installWorkspace(operator)
-  const before =
-    commit === undefined
-      ? undefined
-      : { commit, home: await installBefore(commit, { isPacked: !options.own, operator, cleanUp }) }
+  const before = commit && (await installBefore(commit, { isPacked: !options.own, operator, cleanUp }))
   const postgres = (): Promise<string | undefined> =>
     needsPostgres(options) ? postgresServer(cleanUp) : Promise.resolve(undefined)
   return {
     ...{ options, operator },
     today: { home, postgres: await postgres() },
     // A server of its own: another commit may lay out its tables otherwise.
-    before: before && { ...before, postgres: await postgres() },
+    before: before === undefined ? undefined : { home: before, postgres: await postgres() },
+    commits,
   }
 }
 
 async function measure(bench: Bench): Promise<number> {
-  const { options, today, before } = bench
+  const { options, today } = bench
   const loadBefore = load()
   const rows: Row[] = []
   for (const entry of entriesOf(options, today.postgres !== undefined)) {
@@ -64,7 +64,7 @@ async function measure(bench: Bench): Promise<number> {
   console.log(`${options.profile ? profileTables(rows) : figureTables(rows, options.rounds)}\n`)
   console.log(machineText(loadBefore))
   console.log(versionsText(today.home))
-  if (before) console.log(`today:    ${await todayText()}\nbefore:   ${await commitText(before.commit)}`)
+  if (bench.commits !== undefined) console.log(bench.commits)
   for (const line of leftOut(rows)) console.error(`\nleft out, does not fit ${options.before}: ${line}`)
   const failed = failures(rows)
   for (const failure of failed) console.error(`\nfailed: ${failure}`)

@@ -33,7 +33,9 @@ export interface Bench {
   readonly options: BenchOptions
   readonly today: Installation
   /** The packages of another commit. */
-  readonly before: (Installation & { readonly commit: string }) | undefined
+  readonly before: Installation | undefined
+  /** The two commits, where another one is measured, too. */
+  readonly commits: string | undefined
   readonly operator: Operator
 }
 
