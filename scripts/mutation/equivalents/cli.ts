@@ -9,7 +9,7 @@ export const cliEquivalents: readonly Equivalent[] = [
     ] as const
   ).map(([operator, original, becomes]) => ({
     path: 'packages/cli/src/ledger/with-summaries.ts',
-    within: 'isWritable',
+    within: 'withWritable',
     ...{ operator, original, becomes },
     why: 'Only the first run is read: the limit spares the store the others.',
   })),
