@@ -42,7 +42,7 @@ const costs = {
     'commit, synced': 2,
     'commit, unsynced': 24,
     event: 30,
-    'hash, of Node': 113,
+    'hash, of Node': 112,
     'insert event': 26,
     'insert fact': 2,
     'insert payload': 26,
