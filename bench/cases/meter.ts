@@ -1,4 +1,5 @@
-import { profiled, type Profile } from './profiler.ts'
+import type { Profile } from './profile-places.ts'
+import { profiled } from './profiler.ts'
 
 /** Where the time of what was metered last was spent, where this process profiles. */
 let profile: Profile | undefined
@@ -7,6 +8,16 @@ let isProfiling = false
 /** Has everything that is metered from here on profiled. */
 export function profileMetered(): void {
   isProfiling = true
+}
+
+/** Whether what is measured is to be profiled. */
+export function profilesMetered(): boolean {
+  return isProfiling
+}
+
+/** Takes the profile of what another process did for what is measured. */
+export function keepProfile(taken: Profile): void {
+  profile = taken
 }
 
 /** The profile of what was metered last. */

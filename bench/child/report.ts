@@ -1,5 +1,5 @@
 import type { Measurement } from '../cases/case.ts'
-import type { Profile } from '../cases/profiler.ts'
+import type { Profile } from '../cases/profile-places.ts'
 
 /** What a child process reports of one trial. */
 export type ChildReport =

@@ -41,9 +41,9 @@ export interface Bench {
 
 /** The entries that were asked for. A subject that is named brings along what it was before. */
 export function entriesOf(options: BenchOptions, hasPostgres: boolean): readonly Entry[] {
-  const { cases, subjects, own, smoke, before } = options
+  const { cases, subjects, own, smoke, profile, before } = options
   return cases.flatMap((of) => {
-    const chosen = subjectsOf(of, { own, before: before !== undefined })
+    const chosen = subjectsOf(of, { own: own || profile, before: before !== undefined })
       .filter(
         ({ name, subject }) => subjects.length === 0 || subjects.includes(name) || subjects.includes(subject),
       )

@@ -33,7 +33,7 @@ ${allCases.map(({ name, what }) => `  ${name.padEnd(15)} ${what}`).join('\n')}
   --limit SECONDS   how long a run may take before it is ended early (default 20)
   --before REF      also Tallystick as it was at a commit, such as main: before-sqlite beside tallystick-sqlite
   --own             only Tallystick, from the sources; installs nothing
-  --profile         where Tallystick spends its time, by folder and package; once, from the sources
+  --profile         where Tallystick spends its time, by folder and package; once, without the peers
   --smoke           tiny numbers, and checks that every result is right
   --list            the subjects and numbers of each case`
 
@@ -71,7 +71,7 @@ export function readOptions(args: readonly string[]): BenchOptions | string {
     subjects: subjectsNamed(values.only, cases, { own: false, before: values.before !== undefined }),
     rounds: values.profile ? 1 : count('--rounds', values.rounds),
     limitSeconds: count('--limit', values.limit),
-    ...{ smoke: values.smoke, own: values.own || values.profile, profile: values.profile },
+    ...{ smoke: values.smoke, own: values.own, profile: values.profile },
     before: values.before,
   }
 }

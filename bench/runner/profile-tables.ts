@@ -13,7 +13,7 @@ function profileTable({ entry: { of, params }, name, reports, error }: Row): str
   const title = `${of.name} ${paramsText(params)}, ${name}`
   if (error !== undefined) return `${title}: failed`
   const [report] = reports
-  if (report?.profile === undefined) return `${title}: not profiled, since other processes do the work`
+  if (report?.profile === undefined) return `${title}: not profiled`
   const { units } = report.measurement
   const places = Object.entries(report.profile).sort(([, one], [, other]) => other - one)
   const total = places.reduce((sum, [, ms]) => sum + ms, 0)
@@ -21,7 +21,11 @@ function profileTable({ entry: { of, params }, name, reports, error }: Row): str
   const rest = places.slice(shownPlaces).reduce((sum, [, ms]) => sum + ms, 0)
   const lines = [...shown, ['the rest', rest] as const].map(([place, ms]) => {
     const share = `${((100 * ms) / total).toFixed(1)} %`
-    return `${share.padStart(7)}  ${((1000 * ms) / units).toFixed(2).padStart(9)} µs  ${place}`
+    return `${share.padStart(7)}  ${timeText(ms / units).padStart(12)}  ${place}`
   })
-  return [`${title}: ${((1000 * total) / units).toFixed(2)} µs for each ${of.unit}`, ...lines].join('\n')
+  return [`${title}: ${timeText(total / units)} for each ${of.unit}`, ...lines].join('\n')
+}
+
+function timeText(ms: number): string {
+  return ms < 10 ? `${(1000 * ms).toFixed(2)} µs` : `${ms.toFixed(2)} ms`
 }
