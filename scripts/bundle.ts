@@ -7,6 +7,7 @@ import { basename, join, relative } from 'node:path'
 import { rolldown, type InputOptions } from 'rolldown'
 import { dependencies, isLaidIn, licencesOf } from './bundle/dependencies.ts'
 import { layersOf } from './bundle/layers.ts'
+import { modulesOfNode } from './bundle/modules-of-node.ts'
 import { runLater } from './bundle/run-later.ts'
 
 interface Manifest {
@@ -62,7 +63,11 @@ async function bundle(home: string): Promise<readonly string[]> {
   const options = {
     cwd: home,
     input: entriesOf(home, manifest),
-    plugins: [runLater(manifest.name, sources), await dependencies(home)],
+    plugins: [
+      runLater(manifest.name, sources),
+      modulesOfNode(manifest.name, sources),
+      await dependencies(home),
+    ],
     checks: { bundlerTimings: false },
     // What a file has of Node is what its sources import.
     platform: 'neutral' as const,

@@ -142,6 +142,19 @@ const processProgram = `
   if (!answer.includes('[[42]]')) throw new Error('The statement was not run: ' + answer)
 `
 
+/**
+ * What a program imports first that fails unless it has Node load few of its modules: an import of `node:util` loads
+ * `parse_args`, and one of `node:fs` a stream of its own.
+ */
+const fewModules = `
+  process.on('exit', () => {
+    const unused = ['child_process', 'internal/util/parse_args/parse_args', 'internal/streams/fast-utf8-stream']
+    for (const name of unused) {
+      if (process.moduleLoadList.includes('NativeModule ' + name)) throw new Error('Node loaded ' + name + '.')
+    }
+  })
+`
+
 /** Core runs where Node does not: no file of it may import what only Node has. It may ask for it. */
 function demandNoNode(consumer: string): void {
   const lib = join(consumer, 'node_modules/@tallystick/core/lib')
@@ -174,6 +187,16 @@ try {
   demand('zod runs where it is needed', consumer, run(zodProgram))
   demand('packages that are not installed are missed', consumer, run(missingProgram))
   demand('a statement runs in a process of its own', consumer, run(processProgram))
+  const command = join(consumer, 'node_modules/@tallystick/cli/lib/main.js')
+  const first = `data:text/javascript,${encodeURIComponent(fewModules)}`
+  demand('the command begins with few modules of Node', consumer, [
+    'node',
+    '--import',
+    first,
+    command,
+    'list',
+    '--help',
+  ])
   demandNoNode(consumer)
   for (const fault of faults) console.log(fault)
   console.log(

@@ -18,12 +18,6 @@ const laidIn: ReadonlySet<string> = new Set(['@noble/hashes', 'commander', 'kyse
 const laidInOfRxjs =
   /^(?:firstValueFrom|lastValueFrom|(?:observable|operators|scheduled|symbol)\/(?!timeout$)\w+|util\/(?![A-Z]\w*Error$|errorContext$|reportUnhandledError$)\w+)$/
 
-/**
- * What commander imports as `node:process`. Node makes a module of `process` with each of its properties, and the list of all
- * options of Node among them takes a millisecond.
- */
-const ownProcess = { id: '\0process', code: 'export default globalThis.process' }
-
 /** The name of the package that an import names. */
 function packageNamed(specifier: string): string {
   return specifier
@@ -65,11 +59,9 @@ export async function dependencies(home: string): Promise<Plugin> {
           : { id: `rxjs/internal/${part}`, external: true }
       }
       if (importer === undefined || /^[./]/.test(specifier)) return null
-      if (specifier === 'node:process' && isLaidIn(importer)) return ownProcess.id
       const isWithin = laidIn.has(packageNamed(specifier)) || isLaidIn(importer)
       return isWithin && !specifier.startsWith('node:') ? null : { id: specifier, external: true }
     },
-    load: (id) => (id === ownProcess.id ? ownProcess.code : null),
     transform: {
       order: 'pre',
       handler(code, id) {

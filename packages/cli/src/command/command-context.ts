@@ -77,7 +77,7 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
     now: host.now ?? (() => Date.now()),
     programName: programName(env),
     paged: async (isWanted, work) => {
-      const pager = isWanted && !json ? out.openPager() : undefined
+      const pager = isWanted && !json ? await out.openPager() : undefined
       if (pager === undefined) return await work(context)
       try {
         await work({ ...context, print: pager.print })

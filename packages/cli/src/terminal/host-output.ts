@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { askLine, type InputStream } from './ask-line.ts'
-import { openPager, type Pager } from './open-pager.ts'
+import type { Pager } from './open-pager.ts'
 import { paintFor, terminalText, type Paint } from './paint.ts'
 
 /** A stream of a process that text is written to. */
@@ -33,7 +33,7 @@ export interface Output {
   /** Writes a line in the place of the one that it wrote before; an empty text takes that away. */
   readonly rewriteLine: (text: string) => void
   /** Opens a pager on the terminal. Returns `undefined` if stdout is no terminal, or if no pager is wanted or found. */
-  readonly openPager: () => Pager | undefined
+  readonly openPager: () => Promise<Pager | undefined>
   /** Takes back what was written to the terminal and still holds: styles, hidden text, an unfinished sequence. */
   readonly reset: () => void
   /** Asks for a line on stdin, as `askLine` does. */
@@ -75,7 +75,12 @@ function outputOn(stream: OutputStream, { stdin, env }: HostStreams): Output {
     print: (text) => print(terminalText(text)),
     printData: (text) => print(isTerminal ? terminalText(text) : text),
     rewriteLine: (text) => write(`\r\u001B[K${terminalText(text)}`),
-    openPager: () => (isTerminal && 'fd' in stream ? openPager(env, terminalText) : undefined),
+    openPager: async () => {
+      if (!isTerminal || !('fd' in stream)) return undefined
+      // Node loads a quarter of its network to start a program.
+      const { openPager } = await import('./open-pager.ts')
+      return openPager(env, terminalText)
+    },
     reset: () => write(resetSequence),
     ask: (question) => askLine(stdin, stream, terminalText(question)),
   }
