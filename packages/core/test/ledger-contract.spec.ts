@@ -293,6 +293,11 @@ const faults: Readonly<Record<string, Fault>> = {
   'lets a relieved writer let go of the run of its successor': (sound) => ({
     release: (runId) => sound.release?.(runId),
   }),
+  'calls a run whole whose content was removed': () => ({
+    removeContent: async () => {},
+    isWhole: async () => true,
+  }),
+  'calls no run whole': () => ({ isWhole: async () => false }),
   'stays open after closing': () => ({ close: async () => undefined }),
 }
 

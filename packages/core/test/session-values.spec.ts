@@ -29,6 +29,7 @@ import {
   quietForLong,
 } from '../src/runtime/reading/busy-run.ts'
 import { isPlaceTaken, lastOf, unlessSessionBusy } from '../src/runtime/session/session.ts'
+import { KnownEnds } from '../src/runtime/session/known-ends.ts'
 import { pastOf, requireSoundEdits, type PastOptions } from '../src/runtime/session/session-past.ts'
 import { messageOf } from '../src/runtime/session/input-message.ts'
 import { startCommand } from '../src/runtime/session/start-command.ts'
@@ -50,7 +51,8 @@ async function answered(options: { readonly sessionId?: string; readonly subject
   const runtime = createRuntime({ ledger, agents: [talking], host: { clock, random: seededRandom(1) } })
   const { runId, seq } = await runtime.run(talking, 'Hi.', options).result
   const runs = { isDriven: async () => undefined, isDrained: false }
-  const past = (of: PastOptions, from: Ledger = ledger) => pastOf({ ledger: from, clock, runs }, of)
+  const past = (of: PastOptions, from: Ledger = ledger) =>
+    pastOf({ ledger: from, clock, runs, ends: new KnownEnds() }, of)
   return { ledger, runId, seq, past }
 }
 

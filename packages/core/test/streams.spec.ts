@@ -1,4 +1,4 @@
-import { firstValueFrom, map, merge, startWith, tap, toArray } from 'rxjs'
+import { firstValueFrom, lastValueFrom, map, merge, startWith, tap, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { memoryLedger, type Ledger, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { evolve, messagesOf } from '@tallystick/core/machine'
@@ -87,6 +87,8 @@ describe('events$', () => {
     const { start, untilSettled: settle, eventsOf } = looking(slow)
     const run = start()
     const seen: number[] = []
+    // With the run under way: one that has just been started has no past to read.
+    await firstValueFrom(run.events$)
     run.events$.subscribe(({ seq, type }) => {
       seen.push(seq)
       if (type === 'run_finished') seen.push(-1)
@@ -110,6 +112,44 @@ describe('events$', () => {
     }
     await settle(run.result)
     expect(seen.slice(-2)).toEqual(['run_finished', 'complete'])
+  })
+
+  it('reads nothing for a subscriber that comes with the start of the run, and the ledger for a later one', async () => {
+    const ledger = memoryLedger()
+    let asked = 0
+    const counting: Ledger = {
+      ...ledger,
+      head: (runId) => (asked++, ledger.head(runId)),
+      read: (runId, range) => (asked++, ledger.read(runId, range)),
+    }
+    const { start, untilSettled: settle, eventsOf } = looking(counting)
+    const run = start()
+    const seen: RuntimeEvent[] = []
+    run.events$.subscribe((event) => seen.push(event))
+    await settle(run.result)
+    expect(asked).toBe(0)
+    const late = await settle(firstValueFrom(run.events$.pipe(toArray())))
+    expect(asked).toBe(2)
+    expect(seen).toEqual(late)
+    expect(await eventsOf(run)).toEqual(late)
+  })
+
+  it('reads what is on record of a run whose first append failed after it was written', async () => {
+    const ledger = memoryLedger()
+    const failing: Ledger = {
+      ...ledger,
+      async append(...given) {
+        await ledger.append(...given)
+        throw new Error('no answer')
+      },
+    }
+    const { start, untilSettled: settle } = looking(failing)
+    const run = start()
+    await settle(run.result.catch(() => {}))
+    const seen: number[] = []
+    const failed = lastValueFrom(run.events$.pipe(tap(({ seq }) => seen.push(seq))))
+    await expect(settle(failed)).rejects.toThrow('no answer')
+    expect(seen.slice(0, 2)).toEqual([1, 2])
   })
 
   it('can be left: a subscriber that unsubscribes gets nothing more', async () => {
@@ -193,9 +233,10 @@ describe('a subscriber that throws', () => {
     const { start, untilSettled: settle, reported } = looking(broken)
     const run = start()
     const received: unknown[] = []
+    await settle(run.result)
     run.events$.subscribe({ error: (error: unknown) => received.push(error) })
     run.events$.subscribe()
-    await settle(run.result)
+    await settle(Promise.resolve())
     expect(received.map(String)).toEqual(['Error: no disk'])
     expect(reported.map(String)).toEqual(['Error: no disk'])
   })

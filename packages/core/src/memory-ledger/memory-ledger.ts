@@ -76,6 +76,8 @@ export function memoryLedger(): Ledger {
     },
     changes: (runId, part) => changes.of(runId, part),
     ...driven.members,
+    // Nothing can be removed from it.
+    isWhole: async () => openStore() !== undefined,
     async close() {
       store = undefined
       changes.close()

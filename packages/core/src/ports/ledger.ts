@@ -141,6 +141,9 @@ export interface TailedEvent {
  * - `leases`, where a ledger has them, lets processes agree which of them resumes a run that no process drives.
  * - `removeContent`, where a ledger has it, removes the content of every event of a run that has ended, durably and for good: the
  *   facts stay, and who removed the rest, when and why. What was removed before stays as it is.
+ * - `isWhole`, where a ledger has it, returns whether the events of a run still say all that they said when they were appended:
+ *   nothing of it was removed, by any process. `undefined` if the store cannot know. A process that drove a run to its
+ *   end, and finds the run's head where it left it, then need not read it again to begin the next run of its session.
  * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
  *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
  *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
@@ -173,6 +176,7 @@ export interface Ledger {
   changes(runId?: RunId, part?: 'inbox'): Observable<void>
   release?(runId: RunId, epoch?: number): void | Promise<void>
   isDriven?(runId: RunId): Promise<boolean | undefined>
+  isWhole?(runId: RunId): Promise<boolean | undefined>
   removeContent?(runId: RunId, why: ContentRemoval): Promise<void>
   beforeClose?(end: () => Promise<unknown>): () => void
   close(): Promise<void>

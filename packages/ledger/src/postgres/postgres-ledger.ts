@@ -106,6 +106,9 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
+    // What is sealed goes with its key, of which these tables say nothing.
+    isWhole: async (runId) =>
+      options.keys ? undefined : !(await access.read(({ removals }) => removals.hasLost(runId))),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
     beforeClose: (end) => uses.add(end),

@@ -1,5 +1,5 @@
-import { ConfigurationError, memoryLedger } from '@tallystick/core'
-import { sampleRunId } from '@tallystick/core/testing'
+import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { manualClock, sampleRunId, scriptedModel } from '@tallystick/core/testing'
 import {
   applyRetention,
   exportEvents,
@@ -55,6 +55,29 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     ).rejects.toThrow(`what event ${result?.seq} said is redacted by ada`)
     // Once is enough.
     expect(await redact(ledger, runId, [result?.seq ?? 0], { by: 'ada', reason: 'again' })).toBe(0)
+    await ledger.close()
+  },
+
+  async 'the next run of a session is shown what is left of a run whose text another process took away'({
+    open,
+  }) {
+    const clock = manualClock()
+    const model = scriptedModel([{ text: `Found ${secret}.` }, { text: 'Nothing is known.' }])
+    const agent = defineAgent({ name: 'finder', instructions: 'Look.', model })
+    const ledger = open()
+    const session = createRuntime({ ledger, agents: [agent], host: { clock } }).session('s')
+    const first = await session.run(agent, `Where is ${secret}?`)
+    await first.result
+    expect(await ledger.isWhole?.(first.id)).toBe(true)
+    const other = open()
+    await redact(other, first.id, 'all', { by: 'ada', reason: 'asked for' })
+    await other.close()
+    expect(await ledger.isWhole?.(first.id)).toBe(false)
+    await (
+      await session.run(agent, 'Where?')
+    ).result
+    expect(model.requests).toHaveLength(2)
+    expect(JSON.stringify(model.requests[1])).not.toContain(secret)
     await ledger.close()
   },
 

@@ -7,6 +7,7 @@ import { hookListOf, type GivenHooks } from '../agent/hooks.ts'
 import { ChildRuns } from '../children/child-runs.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import type { RunResult } from '../reading/run-result.ts'
+import { KnownEnds } from '../session/known-ends.ts'
 import type { Coordinators, DrivenRun } from './coordinators.ts'
 import { RunCoordinator } from './run-coordinator.ts'
 
@@ -27,6 +28,8 @@ interface GivenToRun {
  */
 export class CoordinatorRegistry implements Coordinators {
   readonly children: ChildRuns
+  /** How the last runs of sessions ended here. */
+  readonly ends: KnownEnds = new KnownEnds()
   readonly #parts: RuntimeParts
   readonly #coordinators = new Map<RunId, WeakRef<RunCoordinator>>()
   readonly #driven = new Set<DrivenRun>()
@@ -86,6 +89,7 @@ export class CoordinatorRegistry implements Coordinators {
   }
 
   reportEnd(state: RunState, context: unknown): Promise<void> {
+    this.ends.ended(state)
     const report: Promise<void> = this.children
       .reportEnd(state, context)
       .finally(() => this.#reports.delete(report))

@@ -21,6 +21,7 @@ interface EventReader {
 export class LiveEvents extends Observable<RuntimeEvent> {
   #readers: readonly EventReader[] = []
   #failure: { readonly error: unknown } | undefined
+  #isBeforeFirst = false
 
   constructor() {
     super((subscriber) =>
@@ -29,6 +30,16 @@ export class LiveEvents extends Observable<RuntimeEvent> {
         error: (error) => subscriber.error(error),
       }),
     )
+  }
+
+  /** To be called where this process has made the id of the run: nothing is on record of it before what comes here. */
+  beginsHere(): void {
+    this.#isBeforeFirst = true
+  }
+
+  /** Whether a reader that follows the run from now on misses nothing of it, so that it need not read the ledger. */
+  get isBeforeFirst(): boolean {
+    return this.#isBeforeFirst
   }
 
   /** Passes on what comes, without a subscriber in between, until the returned function is called. */
@@ -46,6 +57,7 @@ export class LiveEvents extends Observable<RuntimeEvent> {
 
   next(event: RuntimeEvent): void {
     if (this.#failure) return
+    this.#isBeforeFirst = false
     for (const reader of this.#readers) reader.next(event)
   }
 
@@ -53,6 +65,8 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   error(error: unknown): void {
     if (this.#failure) return
     this.#failure = { error }
+    // The append that failed may be on record.
+    this.#isBeforeFirst = false
     for (const reader of this.#readers) reader.error(error)
   }
 }
@@ -89,7 +103,7 @@ export function eventsOf(
 ): Observable<RuntimeEvent> {
   return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
     let seq = from
-    let caughtUp = false
+    let caughtUp = after === 0 && from === 0 && live.isBeforeFirst
     let failure: { readonly error: unknown } | undefined
     const waiting: RuntimeEvent[] = []
     subscriber.add(retain())
@@ -124,7 +138,7 @@ export function eventsOf(
       caughtUp = true
       if (failure) subscriber.error(failure.error)
     }
-    catchUp().catch((error: unknown) => subscriber.error(error))
+    if (!caughtUp) catchUp().catch((error: unknown) => subscriber.error(error))
     return leave
   })
 }

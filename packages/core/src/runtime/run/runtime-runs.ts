@@ -88,12 +88,14 @@ export class RuntimeRuns {
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs }))
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
-      ...withGiven(await pastOf(this.waiting, past), before),
+      ...withGiven(await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past), before),
       ...omitUndefined({ subject, receipt: inputId }),
     })
     const begun = { prepare, again: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
-    if (idempotencyKey === undefined) coordinator.start(begun)
-    else coordinator.startOnce(begun, () => requireSameRun(ledger, runId, { agent: agent.name, message }))
+    if (idempotencyKey === undefined) {
+      coordinator.live.beginsHere()
+      coordinator.start(begun)
+    } else coordinator.startOnce(begun, () => requireSameRun(ledger, runId, { agent: agent.name, message }))
     if (signal) cancelWith(signal, coordinator)
     return coordinator
   }

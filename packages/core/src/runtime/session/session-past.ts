@@ -12,6 +12,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { busySession } from '../reading/busy-run.ts'
 import { untilEnded, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
+import type { KnownEnds } from './known-ends.ts'
 import { lastOf } from './session.ts'
 
 /** Changes of what was said before, on record with who made them and why. */
@@ -52,12 +53,18 @@ export type Past = Pick<
   'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
-/** Returns what a run begins with, read from the ledger. If the options say so, waits for the run before it. */
-export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Past> {
-  const { ledger } = waiting
+/** Where the past of a run is found. */
+export interface PastSource extends Waiting {
+  /** How the last runs of sessions ended in this process. */
+  readonly ends: KnownEnds
+}
+
+/** Returns what a run begins with, as the ledger has it. If the options say so, waits for the run before it. */
+export async function pastOf(past: PastSource, options: PastOptions): Promise<Past> {
+  const { ledger } = past
   const { sessionId, from, edit } = options
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
-  const before = last && (await endedRun(last, waiting, options))
+  const before = last && (await endedRun(last, past, options))
   const source = from ? await branchPoint(ledger, from) : before
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
   return {
@@ -82,11 +89,13 @@ function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefi
 }
 
 async function endedRun(
-  { runId }: RunRecord,
-  waiting: Waiting,
+  last: RunRecord,
+  { ends, ...waiting }: PastSource,
   { whenBusy = 'conflict', quietMs }: PastOptions,
 ): Promise<RunState | undefined> {
-  const state = await stateOf(waiting.ledger, runId)
+  const { ledger } = waiting
+  const { runId } = last
+  const state = (await ends.find(last, ledger)) ?? (await stateOf(ledger, runId))
   if (state === undefined || state.phase === 'done') return state
   if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })
   throw busySession(state, await waiting.runs.isDriven(runId))

@@ -1,11 +1,22 @@
 import { eventTypes } from '../../vocabulary/events/event-traits.ts'
 import type { Fact } from '../../vocabulary/events/event.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleCallId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'
 import { require, requireEqual } from '../contract/requirement.ts'
-import { appendAt, collect, requireRecord, run, saying, startRun } from '../contract/scenario.ts'
+import {
+  appendAt,
+  barrier,
+  collect,
+  otherRun,
+  requireRecord,
+  run,
+  saying,
+  startRun,
+} from '../contract/scenario.ts'
 
 /** A tool request with this input, as a model may write it. */
 function asking(input: JsonObject): Fact {
@@ -19,6 +30,12 @@ function asking(input: JsonObject): Fact {
     name: 'get_weather',
     input,
   }
+}
+
+/** A store may not know. */
+async function requireWhole(ledger: Ledger, runId: RunId, isWhole: boolean): Promise<void> {
+  const found = await ledger.isWhole?.(runId)
+  if (found !== undefined) requireEqual(found, isWhole, `whether run ${runId} is whole`)
 }
 
 /** What was said comes back as it was said. */
@@ -64,6 +81,20 @@ const oddObject: JsonObject = {
 
 /** Events come back deep-equal, whatever a model or a tool said. */
 export const contentCases: readonly LedgerContractCase[] = [
+  {
+    promise: 'a store that knows whether content of a run was removed says so',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await appendAt(ledger, head, [everyFact(run).run_finished], barrier)
+      await startRun(ledger, otherRun)
+      await requireWhole(ledger, run, true)
+      if (ledger.removeContent === undefined) return
+      await ledger.removeContent(run, { by: 'ada', reason: 'asked for', at: 5 })
+      await requireWhole(ledger, run, false)
+      await requireWhole(ledger, otherRun, true)
+    },
+  },
   {
     promise: 'an event of every type comes back with every field',
     async run(open) {

@@ -47,6 +47,9 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
       ...(ledger.isDriven && {
         isDriven: (runId: RunId) => watch(ledger.isDriven?.(runId) ?? Promise.resolve(undefined)),
       }),
+      ...(ledger.isWhole && {
+        isWhole: (runId: RunId) => watch(ledger.isWhole?.(runId) ?? Promise.resolve(undefined)),
+      }),
       ...(ledger.removeContent && {
         removeContent: (runId: RunId, why: ContentRemoval) =>
           watch(ledger.removeContent?.(runId, why) ?? Promise.resolve()),

@@ -91,6 +91,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     runs: (filter) => aliveFor(ledger.runs(filter)),
     tail: (after) => aliveFor(ledger.tail(after)),
     ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
+    ...(ledger.isWhole && { isWhole: (runId: RunId) => alive(async () => ledger.isWhole?.(runId)) }),
     ...(ledger.isDriven && { isDriven: (runId: RunId) => alive(async () => ledger.isDriven?.(runId)) }),
     close: () => Promise.resolve(),
     get dead() {

@@ -1,3 +1,4 @@
+import { isRunId } from '../../record/stored-ids.ts'
 import type { RunId } from '@tallystick/core'
 import { Client } from 'pg'
 import { genesisHash } from '../../record/chain.ts'
@@ -83,6 +84,12 @@ export class PostgresRemovals {
     return (await this.#connections.rows<RemovalRow>({ text: this.#texts.covering, values })).map(
       storedRemoval,
     )
+  }
+
+  /** Whether anything was taken away from a run. */
+  async hasLost(runId: RunId): Promise<boolean> {
+    if (!isRunId(runId)) return false
+    return (await this.#connections.rows({ text: this.#texts.lost, values: [runId] })).length > 0
   }
 
   /** A batch of removals after a place, of one run where it is named. */
@@ -228,6 +235,7 @@ function textsOf(schema: string) {
         select from ${schema}.content where content.digest = content_use.digest)
         or not exists (select from ${schema}.payload where payload.pos = content_use.pos)) as stray`,
     covering: `select * from ${schema}.removal where run_id = $1 and to_seq >= $2 and from_seq <= $3 order by to_seq`,
+    lost: `select 1 from ${schema}.removal where run_id = $1 limit 1`,
     page: `select * from ${schema}.removal where pos > $1 and ($2::text is null or run_id = $2) order by pos limit ${removalsPerBatch}`,
     lock: `lock table ${schema}.removal, ${schema}.content, ${schema}.history in share row exclusive mode`,
     last: `select pos, hash from ${schema}.removal order by pos desc limit 1`,

@@ -86,6 +86,11 @@ export class SqliteRemovals {
     return this.#statements.covering.all(range).map(storedRemoval)
   }
 
+  /** Whether anything was taken away from a run. */
+  hasLost(runId: RunId): boolean {
+    return this.#statements.lost.get(runId) !== undefined
+  }
+
   /** A batch of removals after a place, of one run where it is named. */
   batch(afterPos: number, runId?: RunId): readonly StoredRemoval[] {
     const rows =
@@ -184,6 +189,7 @@ function statementsOf(database: Database) {
          + (select count(*) from content_use where digest not in (select digest from content)
            or pos not in (select pos from payload))`,
     ),
+    lost: pluck<number>('select 1 from removal where run_id = ? limit 1'),
     covering: prepare<RemovalRow>(
       `select * from removal where run_id = $runId and to_seq >= $fromSeq and from_seq <= $toSeq order by to_seq`,
     ),
