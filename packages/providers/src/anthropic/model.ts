@@ -7,9 +7,10 @@ import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
 import { forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
+import { DeltaPacker } from '../shared/stream/packed-deltas.ts'
 import { type AnthropicCallOptions, type AnthropicMiddleware, officialClient } from './client/client.ts'
+import { endOfDelta } from './client/delta-record.ts'
 import { failures, providerErrorOf } from './client/failure.ts'
-import { DeltaPacker } from './client/packed-deltas.ts'
 import { sdk } from './client/sdk.ts'
 import { api, provider, type WireThinking } from './client/wire.ts'
 import { takesSampling } from './options/api-version.ts'
@@ -75,7 +76,7 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
                   idleTimeoutMs: options.idleTimeoutMs,
                   connect: async (connection) => {
                     const { body, names, betas } = render(request, { now: context.clock.now(), warn })
-                    const packer = options.client === undefined ? new DeltaPacker() : undefined
+                    const packer = options.client === undefined ? new DeltaPacker(endOfDelta) : undefined
                     const asked = client.messages.create(
                       body,
                       callOptions(options, betas, connection, packer),

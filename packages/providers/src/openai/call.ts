@@ -4,8 +4,10 @@ import type { Subscriber } from 'rxjs'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
 import { type Connect, forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
+import { DeltaPacker } from '../shared/stream/packed-deltas.ts'
 import type { ReplyReader } from '../shared/stream/reply-reader.ts'
 import type { OpenAICreate } from './client/client.ts'
+import { endOfDelta } from './client/delta-record.ts'
 import { failures, requestIdIn } from './client/failure.ts'
 import { type OpenAISdk, sdk } from './client/sdk.ts'
 import type { OpenAICommonOptions } from './options/options.ts'
@@ -75,12 +77,14 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   connection.observed = true
   const { tail } = connection
+  const packer = new DeltaPacker(endOfDelta)
   const observed = observedResponse(response, {
     onBytes(bytes) {
       connection.watch.signOfLife()
       tail.saw(bytes)
     },
     onEnd: () => tail.ended(),
+    changed: (bytes) => packer.pack(bytes),
   })
   return Stream.fromSSEResponse(observed, connection.abort, call.client as StreamClient)
 }

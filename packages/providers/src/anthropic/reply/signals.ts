@@ -65,19 +65,7 @@ export function startReply(names: ToolNames): Reply {
 
 /** The reply as the call reads it. Only the terminal event ends it. */
 export function replyReader(names: ToolNames): ReplyReader {
-  return new RememberingReader(startReply(names), readEvents)
-}
-
-/** One event of the client, or several that it gave at once. */
-function readEvents(reply: Reply, given: unknown): Iterable<ModelSignal> {
-  return Array.isArray(given)
-    ? readEach(reply, given as readonly WireEvent[])
-    : readEvent(reply, given as WireEvent)
-}
-
-/** What the events before a faulty one say counts. */
-function* readEach(reply: Reply, events: readonly WireEvent[]): Generator<ModelSignal, void> {
-  for (const event of events) yield* readEvent(reply, event)
+  return new RememberingReader(startReply(names), (reply, event) => readEvent(reply, event as WireEvent))
 }
 
 /**

@@ -37,8 +37,19 @@ export class RememberingReader<Reply extends ReadReply, Event = unknown> impleme
     this.#read = read
   }
 
-  read(event: Event): Iterable<ModelSignal> {
-    return this.#read(this.#reply, event)
+  /** Reads one event of the client, or several that it gave at once. */
+  read(given: Event | readonly Event[]): Iterable<ModelSignal> {
+    return Array.isArray(given)
+      ? this.#readEach(given as readonly Event[])
+      : this.#read(this.#reply, given as Event)
+  }
+
+  /** What the events before a faulty one say counts. */
+  *#readEach(events: readonly Event[]): Generator<ModelSignal, void> {
+    for (const event of events) {
+      if (this.finished || this.failure !== undefined) return
+      yield* this.#read(this.#reply, event)
+    }
   }
 
   get finished(): boolean {
