@@ -1,11 +1,14 @@
 import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { openaiChat } from '../src/openai.ts'
 import { uncounted } from './kit/answered.ts'
+import { dataRecord } from './kit/bytes.ts'
 import { callsOf, collect, finished, request, textShown } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
 import { ManualClock } from './kit/manual-clock.ts'
+import { choice, content } from './kit/openai-streams.ts'
 import { wires } from './kit/openai-wires.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 
@@ -230,3 +233,13 @@ describe.each(wires)(
     })
   },
 )
+
+describe('a chat whose server gives it up in the middle of a piece', () => {
+  it('ends there: what the same piece says after that is not shown', async () => {
+    const events = [content('Half'), choice({ content: ' more' }, 'error'), content(' never')]
+    const server = await serve({ pieces: [events.map(dataRecord).join('')] })
+    const { signals, failure } = await collect(openaiChat('gpt-test', { apiKey: 'k', baseURL: server.url }))
+    expect(textShown(signals)).toBe('Half more')
+    expect(failure).toMatchObject({ class: 'server', message: /gave the reply up/ })
+  })
+})
