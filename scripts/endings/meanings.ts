@@ -152,7 +152,7 @@ export const ofFailures: Meanings<FailureClass> = {
 export const ofRefusals: Meanings<Refusal['code']> = {
   run_finished: 'The run is done.',
   unknown_call: 'The run has no open call of that id.',
-  not_awaiting_approval: 'The call needs no decision, or has one already.',
+  not_awaiting_approval: 'The call needs no decision, or has one already: the message says whose.',
   approval_expired: 'The time to decide is over; the call counts as denied.',
   not_deferred: 'The call does not wait to be settled, or is settled already.',
   not_raised: 'The limit is not set, or is as high already.',

@@ -151,7 +151,9 @@ describe('one approval', () => {
     expect(outcomes).toEqual(new Set(['success', 'interrupted']))
     // The person who decided in that process also learns to look: the result of the decision is on record.
     expect([...passed].toSorted()).toEqual([
-      ...['accepted, ledger_conflict', 'accepted, run_finished', 'ledger_conflict, not_awaiting_approval'],
+      'accepted, ledger_conflict',
+      'accepted, not_awaiting_approval',
+      'ledger_conflict, not_awaiting_approval',
     ])
   })
 
@@ -166,7 +168,7 @@ describe('one approval', () => {
     await first.untilSettled(Promise.all(handles.map((run) => run.result)))
     const later = another(first.ledger, log, { clock: first.clock })
     const again = later.runtime.resume(rest.runId).approve(toolCallId, { by: 'ada' })
-    expect(await later.untilSettled(fateOf(again))).toBe('run_finished')
+    expect(await later.untilSettled(fateOf(again))).toBe('not_awaiting_approval')
     expect([log, later.model.requests]).toEqual([['paid 5'], []])
   })
 

@@ -166,7 +166,8 @@ describe('a decision about a call', () => {
     await set.untilSettled(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
     await set.untilSettled(run.result)
     expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
-      code: 'run_finished',
+      code: 'not_awaiting_approval',
+      message: expect.stringContaining(`${toolCallId} was denied before, by ada`),
     })
   })
 })

@@ -145,6 +145,83 @@ describe('a handle whose run another process finished', () => {
     expect(await one.untilSettled(run.result)).toMatchObject({ status: 'done', reason: 'answered' })
     await one.untilSettled(completed)
     expect(seen).toEqual((await one.eventsOf(run)).map(({ type }) => type))
-    expect(await run.approve(pay, { by: 'ada' })).toMatchObject({ accepted: false, code: 'run_finished' })
+    expect(await run.approve(pay, { by: 'ada' })).toMatchObject({
+      accepted: false,
+      code: 'not_awaiting_approval',
+    })
+    expect(await run.cancel('enough')).toMatchObject({ accepted: false, code: 'run_finished' })
+  })
+})
+
+describe('a decision that another process has made before', () => {
+  const refused = (by: string, how: string, toolCallId: string, runId: string) => ({
+    accepted: false,
+    code: 'not_awaiting_approval',
+    message: expect.stringMatching(
+      `Tool call ${toolCallId} was ${how} before, by ${by} \\(event \\d+ of run ${runId}\\); a call is decided once`,
+    ),
+  })
+
+  it('is refused with who decided and how, where this process knows that the run has ended', async () => {
+    const { one, run, theirs, slow, pay, end } = await twoProcesses()
+    end()
+    await one.untilSettled(theirs.deny(slow, { by: 'bob', reason: 'too slow' }))
+    await one.untilSettled(theirs.approve(pay, { by: 'cat' }))
+    await one.untilSettled(run.result)
+    expect(await run.approve(slow, { by: 'ada' })).toMatchObject(refused('bob', 'denied', slow, run.id))
+    expect(await run.deny(pay, { by: 'ada', reason: 'no' })).toMatchObject(
+      refused('cat', 'approved', pay, run.id),
+    )
+  })
+
+  it('is refused so where the run had ended by the time it came to the inbox, and where it ended meanwhile', async () => {
+    const inner = memoryLedger()
+    let isLate = true
+    const ended = Promise.withResolvers<void>()
+    // The way to the inbox takes longer than the run.
+    const put: Ledger['put'] = async (...entry) => {
+      if (isLate) await ended.promise
+      return await inner.put(...entry)
+    }
+    const { one, run, theirs, slow, pay, end } = await twoProcesses(inner, {}, { ...inner, put })
+    const late = run.approve(slow, { by: 'ada' })
+    const meanwhile = run.deny(pay, { by: 'ada', reason: 'no' })
+    end()
+    await one.untilSettled(theirs.approve(slow, { by: 'bob' }))
+    await one.untilSettled(theirs.approve(pay, { by: 'bob' }))
+    await one.untilSettled(theirs.result)
+    ended.resolve()
+    isLate = false
+    expect(await one.untilSettled(Promise.all([late, meanwhile]))).toMatchObject([
+      refused('bob', 'approved', slow, run.id),
+      refused('bob', 'approved', pay, run.id),
+    ])
+  })
+
+  it('is refused so in a run that has gone on, and where its writer reads it after the first', async () => {
+    const { one, run, theirs, slow, pay, end } = await twoProcesses()
+    await one.untilSettled(run.approve(slow, { by: 'ada' }))
+    while ((await started(one, run.id)) === 0) await Promise.resolve()
+    const both = Promise.all([run.deny(pay, { by: 'ada', reason: 'no' }), theirs.approve(pay, { by: 'bob' })])
+    expect((await one.untilSettled(both))[1]).toMatchObject(refused('ada', 'denied', pay, run.id))
+    end()
+  })
+
+  it('is refused because the run is done where the ledger does not answer, or the decision is not on record', async () => {
+    const inner = memoryLedger()
+    let isBroken = false
+    const find: Ledger['find'] = (query) => {
+      if (isBroken) throw new Error('The disk is gone')
+      return inner.find(query)
+    }
+    const { one, run, theirs, slow, pay, end } = await twoProcesses(inner, {}, { ...inner, find })
+    end()
+    await one.untilSettled(theirs.approve(slow, { by: 'bob' }))
+    await one.untilSettled(theirs.approve(pay, { by: 'bob' }))
+    await one.untilSettled(run.result)
+    const isDone = { accepted: false, code: 'run_finished' }
+    expect(await run.approve(pay, { by: 'ada', attempt: 2 })).toMatchObject(isDone)
+    isBroken = true
+    expect(await run.approve(pay, { by: 'ada' })).toMatchObject(isDone)
   })
 })

@@ -51,7 +51,7 @@ describe('a command that is sent to a run', () => {
     ])
     expect(await other.untilSettled(other.runtime.send(runId, command))).toMatchObject({
       accepted: false,
-      code: 'run_finished',
+      code: 'not_awaiting_approval',
     })
   })
 

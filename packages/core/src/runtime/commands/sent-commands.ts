@@ -4,6 +4,7 @@ import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import { mayBeDecidedBefore, namingDecider } from './decided-before.ts'
 
 /** The answer to a command: it was accepted, or refused and why. A refusal is an answer, not an error. */
 export type CommandAcknowledgement = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
@@ -15,7 +16,7 @@ interface SentCommand {
   afterSeq: number | undefined
   /** Whether the command is in the inbox, or was. */
   isDelivered: boolean
-  resolve(acknowledgement: CommandAcknowledgement): void
+  resolve(acknowledgement: CommandAcknowledgement | Promise<CommandAcknowledgement>): void
   reject(error: unknown): void
 }
 
@@ -61,7 +62,18 @@ export class SentCommands {
   }
 
   acknowledge(key: string, refusal: Refusal | undefined): void {
-    this.#take(key)?.resolve(refusal ? { accepted: false, ...refusal } : { accepted: true })
+    const sent = this.#take(key)
+    sent?.resolve(refusal ? this.refused(sent.command, refusal) : { accepted: true })
+  }
+
+  /** The acknowledgement of a refused command: to a decision that came too late, with who decided and how. */
+  refused(
+    command: OutsideCommand,
+    refusal: Refusal,
+  ): CommandAcknowledgement | Promise<CommandAcknowledgement> {
+    if (!mayBeDecidedBefore(command, refusal)) return { accepted: false, ...refusal }
+    const named = namingDecider(refusal, command, { ledger: this.#ledger, runId: this.#runId })
+    return named.then((better) => ({ accepted: false, ...better }))
   }
 
   /** Acknowledges the commands that were left to another process and are not in the inbox any more. */

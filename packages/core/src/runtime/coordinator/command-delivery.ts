@@ -37,8 +37,8 @@ export class CommandDelivery {
   /** Sends a command under a key that is unique for ever, and sees to it that a process decides it. */
   send(given: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
     const command = deepFreeze(given)
-    const { runId, runs } = this.#run
-    if (this.#recipient.isDone) return Promise.resolve({ accepted: false, ...refusedAtEnd(runId) })
+    const { runId, runs, sent } = this.#run
+    if (this.#recipient.isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
     if (runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
     const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== runId) return this.#forward(command, targetRunId)

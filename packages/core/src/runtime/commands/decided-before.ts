@@ -1,0 +1,52 @@
+import type { Refusal } from '../../machine/state/decision.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import type { EventOf } from '../../vocabulary/events/event.ts'
+import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
+
+/** The refusals that say only in which state the run is, where the call may have had its decision before. */
+const tellsLittle: ReadonlySet<Refusal['code']> = new Set([
+  'run_finished',
+  'unknown_call',
+  'not_awaiting_approval',
+])
+
+/** Returns whether the run's record may tell the sender of a refused command more than the refusal does. */
+export function mayBeDecidedBefore(command: OutsideCommand, { code }: Refusal): boolean {
+  return (command.type === 'approve' || command.type === 'deny') && tellsLittle.has(code)
+}
+
+/**
+ * Returns the refusal of a decision with who decided before and how, where that is on record; else the refusal as it is. A
+ * ledger that does not answer changes nothing: the decision is refused either way.
+ */
+export async function namingDecider(
+  refusal: Refusal,
+  command: OutsideCommand,
+  { ledger, runId }: { readonly ledger: Ledger; readonly runId: RunId },
+): Promise<Refusal> {
+  if (command.type !== 'approve' && command.type !== 'deny') return refusal
+  const { toolCallId, attempt = 1 } = command
+  try {
+    for await (const event of ledger.find({
+      runId,
+      toolCallId: toolCallId as ToolCallId,
+      types: ['approval_decided'],
+    })) {
+      if (event.type !== 'approval_decided' || event.attempt !== attempt) continue
+      return { code: 'not_awaiting_approval', message: messageOf(refusal, event) }
+    }
+  } catch {
+    // The sender gets the refusal as it is.
+  }
+  return refusal
+}
+
+function messageOf(
+  refusal: Refusal,
+  { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
+): string {
+  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${by} (event ${seq} of run ${runId}); a call is decided once.`
+  // What the machine says about a question names what is asked now.
+  return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
+}
