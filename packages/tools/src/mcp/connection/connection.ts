@@ -29,7 +29,10 @@ export interface McpConnection {
   start(): Promise<void>
   /** Resolves with a connected client, after a new attempt where it has to be. Rejects with what keeps it from connecting. */
   ready(signal: AbortSignal): Promise<OpenedClient>
-  /** The client does not work any more: a new one is made, unless that has happened. */
+  /**
+   * The server takes no other request of this client: a new one is made at once, unless that has happened. What the server
+   * was asked before may still be answered.
+   */
   replace(lost: OpenedClient): void
   /**
    * The client does not reach the server any more: another one is made after a wait, unless that has happened. What the server
@@ -88,7 +91,7 @@ export function connectionTo(server: NamedServer, shared: SharedParts): McpConne
     current: () => held.opened,
     start: () => begin(held, open),
     ready: (signal) => ready(held, signal),
-    replace: (from) => lose(held, from, openNow),
+    replace: (from) => lose(held, from, openNow, closeOnceIdle),
     lost: (from) => lose(held, from, openAgain, closeOnceIdle),
     answered() {
       held.losses = 0

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type McpManager, oauthServer } from '@tallystick/tools/mcp'
+import { type HttpServer, type McpManager, oauthServer } from '@tallystick/tools/mcp'
 import type { OAuthClientProvider } from '@modelcontextprotocol/client'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, said } from '../connected.ts'
@@ -14,6 +14,7 @@ import { scriptedServer } from '../servers/scripted-server.ts'
 async function signedIn(
   options: Parameters<typeof oauthSite>[0],
   agrees = (_page: string): boolean => true,
+  more: Partial<HttpServer> = {},
 ): Promise<{ readonly manager: McpManager; readonly site: OAuthSite; readonly asked: () => number }> {
   const site = await oauthSite(options)
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-oauth-'))
@@ -30,7 +31,7 @@ async function signedIn(
     asked++
     return server.authorizationCallback?.(question) ?? new URLSearchParams()
   }
-  const manager = await connect({ bad: { ...server, authorizationCallback } })
+  const manager = await connect({ bad: { ...server, ...more, authorizationCallback } })
   return { manager, site, asked: () => asked }
 }
 
@@ -73,6 +74,28 @@ describe('a server that wants an authorization', () => {
       expect(await Promise.all(calls)).toEqual(['one', 'other'].slice(0, 5 - shown))
       expect([pages.length, asked()]).toEqual([shown, shown - 1])
     }
+  })
+
+  it('given a call is under way, when another is refused and the user agrees, then both are answered', async () => {
+    const held = Promise.withResolvers<void>()
+    const begun = Promise.withResolvers<void>()
+    const holding: typeof fetch = async (url, init) => {
+      const response = await fetch(url, init)
+      if (typeof init?.body !== 'string' || !init.body.includes('slowly')) return response
+      const closed = new Promise<never>((_, reject) => {
+        init?.signal?.addEventListener('abort', () => reject(new Error('closed')))
+      })
+      begun.resolve()
+      await Promise.race([held.promise, closed])
+      return response
+    }
+    const { manager, site } = await signedIn({ renewsTokens: false }, undefined, { fetch: holding })
+    const slow = said(manager, 'echo', { text: 'slowly' })
+    await begun.promise
+    site.tokens.clear()
+    expect(await said(manager, 'echo', { text: 'another' })).toBe('another')
+    held.resolve()
+    expect(await slow).toBe('slowly')
   })
 
   it('given another failure of the list of its tools, when it is started, then the user is not asked', async () => {

@@ -286,4 +286,25 @@ describe('a server at a URL', () => {
     answer()
     expect(await call).toEqual([])
   })
+
+  it('given a call is under way, when the server does not know the session of another, then both are answered', async () => {
+    const called = Promise.withResolvers<() => void>()
+    const server = await scriptedServer({
+      'tools/call': ({ times, response, say }) => {
+        const done = (): void => say({ result: { content: [] } })
+        if (times === 1) called.resolve(done)
+        else if (times === 2) response.writeHead(404).end()
+        else done()
+      },
+    })
+    const manager = await connect({ own: { url: server.url, era: 'legacy' } }, { timers: waits().timers })
+    const call = manager.call('own', 'work', {})
+    const answer = await called.promise
+    expect(await manager.call('own', 'work', {})).toEqual([])
+    expect(server.asked).not.toContain('DELETE')
+    answer()
+    expect(await call).toEqual([])
+    // Nothing waits for its answer any more: the older session is ended.
+    while (!server.asked.includes('DELETE')) await tick()
+  })
 })
