@@ -295,6 +295,19 @@ describe.skipIf(!hasPostgres)('a statement that takes long', () => {
     await nothingRuns('writer')
   })
 
+  it('waits for a lock that another one holds no longer than lockTimeoutMs says, and did not run then', async () => {
+    const holder = new Client({ connectionString: urlOf('admin') })
+    await holder.connect()
+    await holder.query('begin; lock table items in access exclusive mode')
+    try {
+      expect(await answer('select 1 from items', [], toolAs('writer', { lockTimeoutMs: 1 }))).toBe(
+        'failed: The statement did not run: what it reads was locked for too long by another one. The statement is not the cause: make the same call again, or continue without it.',
+      )
+    } finally {
+      await holder.end()
+    }
+  })
+
   it('waits for a free connection, and leaves the queue when it is cancelled', async () => {
     const cancelled$ = new Subject<string>()
     const tool = toolAs('writer', { timers: new HeldTimers(), timeoutMs: 70_000, maxConnections: 1 })

@@ -11,7 +11,7 @@ import { runStatement } from '../../src/built-in/sql-query/sqlite/run-statement.
 import { endingOf } from '../one-call.ts'
 import { HeldTimers } from './held-timers.ts'
 import { loopbackServer } from './loopback-server.ts'
-import { createShopDatabase } from './shop-database.ts'
+import { createShopDatabase, openToWrite } from './shop-database.ts'
 
 const didNotRun = (why: string): object => ({
   outcome: 'failed',
@@ -27,9 +27,9 @@ describe('a statement on SQLite', () => {
     execFileSync('mkfifo', [path])
     const timers = new HeldTimers()
     const ending = endingOf(sqlQuery({ path, timers, timeoutMs: 700 }), { sql: 'SELECT 1' })
-    await timers.fire(30_000)
+    await timers.fire(30_700)
     expect(await ending).toEqual(
-      didNotRun('the process for it was not ready within 30000 ms, as on a machine with too much to do'),
+      didNotRun('the process for it was not ready within 30700 ms, as on a machine with too much to do'),
     )
     expect(timers.count).toBe(0)
   })
@@ -39,7 +39,7 @@ describe('a statement on SQLite', () => {
     onTestFinished(() => shop.remove())
     const startsOf = (path: string, sql: string): readonly [number, string] => {
       let starts = 0
-      const bounds = { maxRows: 1, maxBytes: 500, timeoutMs: 1_000 }
+      const bounds = { maxRows: 1, maxBytes: 500, timeoutMs: 1_000, lockTimeoutMs: 1 }
       const { kind } = runStatement({ path, sql, parameters: [], ...bounds }, () => void starts++)
       return [starts, kind]
     }
@@ -47,6 +47,26 @@ describe('a statement on SQLite', () => {
     expect(startsOf(shop.path, 'SELECT nothing')).toEqual([1, 'failed'])
     expect(startsOf(shop.path, 'DROP TABLE items')).toEqual([0, 'failed'])
     expect(startsOf(join(shop.folder, 'none.db'), 'SELECT 1')).toEqual([0, 'failed'])
+    const writer = openToWrite(shop.path)
+    writer.exec('BEGIN EXCLUSIVE')
+    expect(startsOf(shop.path, 'SELECT 1')).toEqual([0, 'not_started'])
+    writer.close()
+  })
+
+  it('that a writer keeps from its file did not run, after the time of a lock and not that of a statement', async () => {
+    const shop = createShopDatabase()
+    onTestFinished(() => shop.remove())
+    const writer = openToWrite(shop.path)
+    onTestFinished(() => writer.close())
+    writer.exec('BEGIN EXCLUSIVE')
+    const timers = new HeldTimers()
+    const options = { path: shop.path, timers, timeoutMs: 3_600_000 }
+    const ending = endingOf(sqlQuery({ ...options, lockTimeoutMs: 1 }), { sql: 'SELECT name FROM items' })
+    expect(await ending).toEqual(didNotRun('another process kept the database locked for 1 ms'))
+    writer.exec('ROLLBACK')
+    expect(await endingOf(sqlQuery({ ...options, lockTimeoutMs: 1 }), { sql: 'SELECT 1' })).toMatchObject({
+      outcome: 'success',
+    })
   })
 })
 

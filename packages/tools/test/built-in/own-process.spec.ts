@@ -8,7 +8,15 @@ import { keptProcesses, maxIdleMs } from '../../src/built-in/sql-query/sqlite/ke
 import { maxStartMs } from '../../src/built-in/sql-query/sqlite/own-process.ts'
 import { HeldTimers } from './held-timers.ts'
 
-const request = { path: 'x.db', sql: 'SELECT 1', parameters: [], maxRows: 1, maxBytes: 1, timeoutMs: 700 }
+const request = {
+  path: 'x.db',
+  sql: 'SELECT 1',
+  parameters: [],
+  maxRows: 1,
+  maxBytes: 1,
+  timeoutMs: 700,
+  lockTimeoutMs: 300,
+}
 const rows = { kind: 'rows', columns: ['1'], rows: [[1]] }
 const running = ['message', { kind: 'running' }] as const
 const answered = ['message', { kind: 'ended', ending: rows, isSpent: false }] as const
@@ -106,7 +114,12 @@ describe('the process of a statement', () => {
   })
 
   it.each<[string, readonly (readonly [string, unknown?])[], number, object]>([
-    ['does not come up in time', [], maxStartMs, { kind: 'not_started', why: expect.any(String) as string }],
+    [
+      'does not come up in time',
+      [],
+      maxStartMs + request.lockTimeoutMs,
+      { kind: 'not_started', why: expect.any(String) as string },
+    ],
     ['does not finish in time', [running], request.timeoutMs, { kind: 'timed_out' }],
   ])('that %s is killed, and the statement ends when it is gone', async (_, events, delayMs, reply) => {
     const { after, child, timers } = started()
@@ -122,7 +135,7 @@ describe('the process of a statement', () => {
 
   it('that has answered while this one was busy is in time: its words are read before its limit ends it', async () => {
     const { after, child, timers } = started()
-    await timers.fire(maxStartMs)
+    await timers.fire(maxStartMs + request.lockTimeoutMs)
     expect(await after(running)).toEqual([])
     await timers.fire(request.timeoutMs)
     expect(await after(answered)).toEqual([rows])

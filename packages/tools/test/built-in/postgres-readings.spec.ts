@@ -65,12 +65,17 @@ describe('the tool for Postgres', () => {
 const said = (code: string, more = {}): object => ({ severity: 'ERROR', code, message: 'it is so', ...more })
 
 describe('what Postgres refuses', () => {
-  it.each(['57014', '25P03', '25P04', '55P03'])(
+  it.each(['57014', '25P03', '25P04'])(
     'given %s, when a statement ends with it, then it was stopped by a time limit',
     (code) => {
       expect(postgresFailure(said(code))).toEqual({ reply: { kind: 'timed_out' }, asksForTables: false })
     },
   )
+
+  it('given a lock that is not to be had in time, when a statement ends with it, then it did not run', () => {
+    const why = 'what it reads was locked for too long by another one'
+    expect(postgresFailure(said('55P03')).reply).toEqual({ kind: 'not_started', why })
+  })
 
   it.each(['42601', '25006', '0A000', '42P11', '42P03'])(
     'given %s, when a statement ends with it, then the model reads which statements can be run',

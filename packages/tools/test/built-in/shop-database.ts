@@ -9,6 +9,11 @@ interface Writable {
 }
 const Database = createRequire(import.meta.url)('better-sqlite3') as new (path: string) => Writable
 
+/** Opens a SQLite file to write. */
+export function openToWrite(path: string): Writable {
+  return new Database(path)
+}
+
 /** A SQLite file with some tables, in a folder of its own. */
 export interface ShopDatabase {
   readonly folder: string
@@ -21,7 +26,7 @@ export interface ShopDatabase {
 export function createShopDatabase(): ShopDatabase {
   const folder = mkdtempSync(join(tmpdir(), 'sql-query-'))
   const path = join(folder, 'shop.db')
-  const database = new Database(path)
+  const database = openToWrite(path)
   database.exec(`
     CREATE TABLE items (id INTEGER PRIMARY KEY, name TEXT NOT NULL, price REAL, photo BLOB);
     INSERT INTO items VALUES (1, 'tent', 189.5, x'00ff10'), (2, 'stöve', NULL, NULL), (3, 'lamp', 9e999, NULL);

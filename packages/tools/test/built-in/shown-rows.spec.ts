@@ -5,7 +5,7 @@ import { ShownRows } from '../../src/built-in/sql-query/answer/shown-rows.ts'
 /** `["a"]`, the columns, takes 5 bytes; each of these rows takes 6, with the comma before it. */
 const columns = ['a']
 const row = (): readonly string[] => ['x']
-const bounds = (maxRows: number, maxBytes: number) => ({ maxRows, maxBytes, timeoutMs: 1 })
+const bounds = (maxRows: number, maxBytes: number) => ({ maxRows, maxBytes, timeoutMs: 1, lockTimeoutMs: 1 })
 const fails = (): never => {
   throw new Error('made into JSON')
 }

@@ -109,7 +109,7 @@ describe('a statement that does not end', () => {
       `import { fork } from 'node:child_process'
        const child = fork(new URL(${JSON.stringify(entry.href)}), { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
        child.on('message', () => process.send(child.pid))
-       child.send({ path: ${JSON.stringify(path)}, sql: ${JSON.stringify(endless)}, parameters: [], maxRows: 1, maxBytes: 1, timeoutMs: 1 })`,
+       child.send({ path: ${JSON.stringify(path)}, sql: ${JSON.stringify(endless)}, parameters: [], maxRows: 1, maxBytes: 1, timeoutMs: 1, lockTimeoutMs: 1 })`,
     )
     const asking = fork(program, { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
     const pid = await new Promise<number>(

@@ -28,7 +28,15 @@ async function answer(sql: string, parameters?: unknown, chosen: Tool = tool): P
 /** How a statement ends: in a process of its own in a thorough run, as the tool runs it, and in this one in a quick run. */
 const ending: (sql: string) => Promise<unknown> = effort({
   quick: async (sql: string): Promise<unknown> => {
-    const request = { path, sql, parameters: [], maxRows: 1, maxBytes: 500, timeoutMs: 1_000 }
+    const request = {
+      path,
+      sql,
+      parameters: [],
+      maxRows: 1,
+      maxBytes: 500,
+      timeoutMs: 1_000,
+      lockTimeoutMs: 1_000,
+    }
     const ended = runStatement(request, () => {})
     return ended.kind === 'failed' ? `failed: ${ended.message}` : ended
   },
@@ -261,6 +269,17 @@ describe('defining it', () => {
     ['half a byte', { path, maxBytes: 0.5 }, /maxBytes/],
     ['a limit by another name', { path, maxRow: 5 }, /maxRow is no option. Did you mean maxRows\?/],
     ['no time', { path, timeoutMs: Number.NaN }, /timeoutMs/],
+    ['no time for locks', { path, lockTimeoutMs: 0 }, /lockTimeoutMs is 0/],
+    [
+      'the name of the ledger',
+      { path, busyTimeoutMs: 5 },
+      /busyTimeoutMs is no option. Did you mean lockTimeoutMs\?/,
+    ],
+    [
+      'a wait in Postgres that its statement would not live to see',
+      { connectionString: 'postgres://localhost/x', timeoutMs: 500, lockTimeoutMs: 501 },
+      /lockTimeoutMs says \(501\): Postgres stops the whole statement after its timeoutMs \(500\)/,
+    ],
   ])('refuses %s', (_what, options, message) => {
     expect(() => sqlQuery(options as never)).toThrow(ConfigurationError)
     expect(() => sqlQuery(options as never)).toThrow(message)

@@ -4,7 +4,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../definition/define-tool.ts'
 import { ToolError } from '../../execution/tool-error.ts'
 import { hostTimers, scheduleLimit } from '../timers.ts'
-import type { ParameterValue } from './answer/statement.ts'
+import type { ParameterValue, StatementBounds } from './answer/statement.ts'
 import { toolAnswer } from './answer/tool-answer.ts'
 import { ConnectionGate } from './postgres/connection-gate.ts'
 import { pgPackage } from './postgres/pg-package.ts'
@@ -18,6 +18,7 @@ export function postgresQuery(options: PostgresQueryOptions): Tool {
   const { connectionString, name = 'sql_query', timers = hostTimers, maxConnections = 4 } = options
   const bounds = boundsOf(options)
   assertReadable(name, connectionString)
+  assertLockTimeout(name, bounds)
   pgPackage.require(name)
   const gate = new ConnectionGate(maxConnections)
   /** How long a call with a connection takes at most, and how long one waits for a connection. */
@@ -59,6 +60,14 @@ function assertReadable(name: string, connectionString: string): void {
   if (/^postgres(?:ql)?:\/\//.test(connectionString) && URL.canParse(connectionString)) return
   throw new ConfigurationError(
     `The tool ${name} has no database: its connectionString cannot be read. Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.`,
+  )
+}
+
+/** The server counts the wait for a lock to the time of the statement. */
+function assertLockTimeout(name: string, { timeoutMs, lockTimeoutMs }: StatementBounds): void {
+  if (lockTimeoutMs <= timeoutMs) return
+  throw new ConfigurationError(
+    `The tool ${name} would never wait for a lock as long as its lockTimeoutMs says (${lockTimeoutMs}): Postgres stops the whole statement after its timeoutMs (${timeoutMs}). Give a lockTimeoutMs up to that, or raise timeoutMs.`,
   )
 }
 

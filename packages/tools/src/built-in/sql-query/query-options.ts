@@ -1,5 +1,6 @@
 import { option } from '@tallystick/core/kit'
 import type { Timers } from '../timers.ts'
+import type { StatementBounds } from './answer/statement.ts'
 
 /** How a query tool is called, and how much of its data one call may show. */
 export interface QueryOptions {
@@ -13,6 +14,11 @@ export interface QueryOptions {
   readonly maxBytes?: number | undefined
   /** Milliseconds that one statement may run, from its own start. Default 5 000. */
   readonly timeoutMs?: number | undefined
+  /**
+   * Milliseconds that a statement waits for a lock that another one holds on the data. SQLite waits before the statement
+   * starts; in Postgres the wait is part of `timeoutMs`, and may not be longer. Default: `timeoutMs`.
+   */
+  readonly lockTimeoutMs?: number | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
   readonly timers?: Timers | undefined
 }
@@ -51,9 +57,10 @@ const shared = {
   maxRows: wholeFrom1,
   maxBytes: wholeFrom1,
   timeoutMs: maybe(milliseconds),
+  lockTimeoutMs: maybe(milliseconds),
   timers: maybe(anyObject),
 }
-const otherNames = { limit: 'maxRows', timeout: 'timeoutMs' }
+const otherNames = { limit: 'maxRows', timeout: 'timeoutMs', busyTimeoutMs: 'lockTimeoutMs' }
 
 /** The check of options that name a file. */
 export const sqliteQueryOptions: option.OptionCheck = fields<SqliteQueryOptions>(
@@ -73,10 +80,7 @@ export const postgresQueryOptions: option.OptionCheck = fields<PostgresQueryOpti
 )
 
 /** The bounds of a statement, as they are given or by default. */
-export function boundsOf({ maxRows = 200, maxBytes = 50_000, timeoutMs = 5_000 }: QueryOptions): {
-  readonly maxRows: number
-  readonly maxBytes: number
-  readonly timeoutMs: number
-} {
-  return { maxRows, maxBytes, timeoutMs }
+export function boundsOf(options: QueryOptions): StatementBounds {
+  const { maxRows = 200, maxBytes = 50_000, timeoutMs = 5_000, lockTimeoutMs = timeoutMs } = options
+  return { maxRows, maxBytes, timeoutMs, lockTimeoutMs }
 }

@@ -30,7 +30,7 @@ export function sqliteQuery(options: SqliteQueryOptions): Tool {
     input,
     effect: 'read',
     // The statement's own limits are reached first; this one is for a host that hangs.
-    timeoutMs: maxStartMs + bounds.timeoutMs + maxEndMs,
+    timeoutMs: maxStartMs + bounds.lockTimeoutMs + bounds.timeoutMs + maxEndMs,
     async execute(given, { signal }) {
       // The schema has been checked.
       const { sql, parameters = [] } = given as {

@@ -8,6 +8,7 @@ export interface StatementBounds {
   readonly maxRows: number
   readonly maxBytes: number
   readonly timeoutMs: number
+  readonly lockTimeoutMs: number
 }
 
 /** Why not all rows are shown: there are more than `maxRows`, or the next would exceed `maxBytes`. */
@@ -27,11 +28,11 @@ export type StatementEnding =
   /** For the model. `schema` lists the tables, where knowing them helps. */
   | { readonly kind: 'failed'; readonly message: string; readonly schema?: string }
   | { readonly kind: 'out_of_memory' }
+  /** It never ran: what it needs was not ready in time. `why` is a clause for the model. */
+  | { readonly kind: 'not_started'; readonly why: string }
 
 /** How a statement ended, as the process that asked knows it. */
 export type StatementReply =
   | StatementEnding
   /** It ran, and had not finished in its time. */
   | { readonly kind: 'timed_out' }
-  /** It never ran: what it needs was not ready in time. `why` is a clause for the model. */
-  | { readonly kind: 'not_started'; readonly why: string }

@@ -12,7 +12,10 @@ export interface PostgresFailure {
 }
 
 /** Stopped, by the server's own limit. */
-const stopped: ReadonlySet<string> = new Set(['57014', '25P03', '25P04', '55P03'])
+const stopped: ReadonlySet<string> = new Set(['57014', '25P03', '25P04'])
+/** A lock was not to be had in time. Postgres takes those of a statement before it runs. */
+const lockHeld = '55P03'
+const locked = 'what it reads was locked for too long by another one'
 /** A syntax error; what only reads refuses; what no cursor takes; several statements. */
 const notReading: ReadonlySet<string> = new Set(['42601', '25006', '0A000', '42P11', '42P03'])
 /** No such table, column, function, or type; a syntax error. */
@@ -29,6 +32,7 @@ export function postgresFailure(error: unknown): PostgresFailure {
     const why = /^E[A-Z_]+$/.test(code) ? ` (${code})` : ''
     return failed(`The database cannot be reached, or the connection to it was lost${why}.`)
   }
+  if (code === lockHeld) return { reply: { kind: 'not_started', why: locked }, asksForTables: false }
   if (stopped.has(code)) return { reply: { kind: 'timed_out' }, asksForTables: false }
   if (/^(28|3D)/.test(code)) return failed(`The database does not let this tool in (${code}).`)
   if (/^(53|57P)/.test(code)) return failed(`The database cannot be used now (${code}).`)

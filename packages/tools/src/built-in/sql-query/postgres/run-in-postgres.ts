@@ -59,12 +59,12 @@ const asArrays = { rowMode: 'array', queryMode: 'extended' } as const
 /** Begins the transaction; returns whether the role is one to run statements of others as. */
 async function begins(
   client: ClientBase,
-  { timeoutMs }: PostgresRequest,
+  { timeoutMs, lockTimeoutMs }: PostgresRequest,
   isTrusted: boolean,
 ): Promise<boolean> {
   const text = `begin transaction read only;
     set local statement_timeout = ${timeoutMs};
-    set local lock_timeout = ${timeoutMs};
+    set local lock_timeout = ${lockTimeoutMs};
     set local idle_in_transaction_session_timeout = ${timeoutMs};
     set local datestyle = 'ISO';
     set local intervalstyle = 'postgres';

@@ -4,7 +4,7 @@ import { scheduleLimit, type Timers } from '../../timers.ts'
 import type { StatementReply } from '../answer/statement.ts'
 import type { StatementMessage, StatementRequest } from './protocol.ts'
 
-/** How long a process may take until it runs its statement: on a machine with much to do many seconds. */
+/** How long a process may take until it runs its statement, beside the wait for a lock: on a machine with much to do many seconds. */
 export const maxStartMs = 30_000
 
 /** A process that runs statements, one at a time. It ends with this process, however that ends. */
@@ -65,7 +65,10 @@ export function startProcess(): StatementProcess {
     let isRunning = false
     const limitTo = (limitMs: number, reply: StatementReply): (() => void) =>
       scheduleLimit(timers, limitMs, () => killed(() => resolve(reply)))
-    let cancelTimer = limitTo(maxStartMs, notStarted)
+    let cancelTimer = limitTo(
+      maxStartMs + request.lockTimeoutMs,
+      notStarted(maxStartMs + request.lockTimeoutMs),
+    )
     let settle = (): void =>
       reject(
         isRunning
@@ -111,10 +114,10 @@ export function startProcess(): StatementProcess {
   return { run, kill, keepHost, gone, isUsable: () => isUsable }
 }
 
-const notStarted: StatementReply = {
+const notStarted = (limitMs: number): StatementReply => ({
   kind: 'not_started',
-  why: `the process for it was not ready within ${maxStartMs} ms, as on a machine with too much to do`,
-}
+  why: `the process for it was not ready within ${limitMs} ms, as on a machine with too much to do`,
+})
 
 function start(): ChildProcess {
   // TypeScript where the sources run as they are, JavaScript where they were compiled.

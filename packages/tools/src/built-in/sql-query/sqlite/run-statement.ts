@@ -8,20 +8,21 @@ import { tablesText } from './tables-text.ts'
 
 /**
  * Runs one statement to its end. What is wrong with it, or with the file, is a reply. Calls `onStart` when all that it needs
- * is loaded and open, and only the statement is left.
+ * is loaded, open and not locked by a writer, and only the statement is left.
  */
 export function runStatement(request: StatementRequest, onStart: () => void): StatementEnding {
   const refusal = refusalOf(request.sql)
   if (refusal !== undefined) return { kind: 'failed', message: refusal }
   let database: Database | undefined
   try {
-    database = openReadOnly(request.path, request.timeoutMs)
+    database = openReadOnly(request.path, request.lockTimeoutMs)
+    startReading(database)
     onStart()
     const statement = database.prepare(request.sql)
     if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
     return read(statement, request)
   } catch (error) {
-    return failureOf(error, database)
+    return failureOf(error, database, request)
   } finally {
     database?.close()
   }
@@ -41,10 +42,23 @@ function read(statement: Statement, request: StatementRequest): StatementEnding 
   return shown.ending()
 }
 
-function failureOf(error: unknown, database: Database | undefined): StatementEnding {
+/** Begins a transaction that reads, once no writer keeps it from that: the statement then waits for none. */
+function startReading(database: Database): void {
+  database.exec('BEGIN')
+  database.pragma('schema_version')
+}
+
+function failureOf(
+  error: unknown,
+  database: Database | undefined,
+  { lockTimeoutMs }: StatementRequest,
+): StatementEnding {
   const message = error instanceof Error ? error.message : String(error)
   if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
   const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (typeof code === 'string' && code.startsWith('SQLITE_BUSY')) {
+    return { kind: 'not_started', why: `another process kept the database locked for ${lockTimeoutMs} ms` }
+  }
   // SQLite's word for a statement that does not fit the tables, or is no SQL.
   const schema = code === 'SQLITE_ERROR' ? tablesText(database) : undefined
   return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }

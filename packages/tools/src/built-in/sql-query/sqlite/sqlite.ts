@@ -4,6 +4,7 @@ import type { Binding, Cell } from './cells.ts'
 /** What is needed of better-sqlite3, which brings no types. */
 export interface Database {
   pragma(source: string): unknown
+  exec(sql: string): unknown
   prepare(sql: string): Statement
   close(): void
 }
