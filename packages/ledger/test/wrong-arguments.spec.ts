@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
-import { foldTo, rebuiltRequest, verifyLedger, verifyRun } from '@tallystick/ledger'
+import { exportEvents, foldTo, rebuiltRequest, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 
 const ledger = memoryLedger()
@@ -12,6 +12,10 @@ const runId = sampleRunId(1)
 
 const opened = (path: unknown) => () => sqliteLedger(path as never)
 const walked = (store: unknown) => () => Array.fromAsync(verifyLedger(store as never))
+const exported =
+  (id: unknown, from: unknown = ledger) =>
+  () =>
+    Array.fromAsync(exportEvents(from as never, id as never))
 const folded = (seq: unknown) => () => foldTo(ledger, runId, seq as never)
 const settled = (id: unknown, call?: unknown, result?: unknown) => () =>
   runtime.settle(id as never, call as never, result as never)
@@ -28,11 +32,7 @@ it.each<readonly [string, () => unknown, string]>([
   ['no path of keys', () => sqliteKeyring(undefined as never), 'sqliteKeyring needs the path of a file'],
   ['no ledger to verify', walked(null), 'verifyLedger: the ledger is null; expected a ledger'],
   ['a number to verify', walked(5), 'the ledger is 5'],
-  [
-    'a path to verify',
-    walked('runs.db'),
-    'the ledger is a text; expected a ledger, such as sqliteLedger(path)',
-  ],
+  ['a path to verify', walked('runs.db'), 'the ledger is a text; expected a ledger, such as sqliteLedger(path)'],
   ['any object to verify', walked({}), 'the ledger is an object'],
   ['an object for a run', () => verifyRun(ledger, {} as never), 'verifyRun: the run id is an object'],
   [
@@ -40,6 +40,9 @@ it.each<readonly [string, () => unknown, string]>([
     () => verifyRun('runs.db' as never, runId),
     'verifyRun: the ledger is a text',
   ],
+  ['a number to export', exported(5), 'exportEvents: the run id is 5'],
+  ['null to export', exported(null), 'exportEvents: the run id is null'],
+  ['a path to export from', exported(runId, 'runs.db'), 'exportEvents: the ledger is a text'],
   ['a fold to null', folded(null), 'foldTo: seq is null; expected a whole number'],
   ['a fold to a text', folded('5'), 'foldTo: seq is a text'],
   ['a fold of no ledger', () => foldTo(null as never, runId), 'foldTo: the ledger is null'],

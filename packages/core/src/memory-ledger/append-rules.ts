@@ -1,4 +1,5 @@
 import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts'
+import { requireTextId } from '../ports/read-options.ts'
 import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 import { idFaultOf } from '../vocabulary/events/event-ids.ts'
@@ -64,6 +65,7 @@ export function requireWellFormed(
   expected: ExpectedHead,
   events: readonly RuntimeEvent[],
 ): void {
+  requireTextId('ledger.append', runId)
   requireStorableNames(runId, events)
   for (let index = 0; index < events.length; index++) {
     const fault = faultOf(

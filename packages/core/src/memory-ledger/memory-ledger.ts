@@ -6,7 +6,7 @@ import { DrivenRuns } from './driven-runs.ts'
 import { ChangeHints } from './change-hints.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
-import { requireEventQuery, requireRead, requireRunFilter } from '../ports/read-options.ts'
+import { requireEventQuery, requireRead, requireRunFilter, requireTextId } from '../ports/read-options.ts'
 
 /**
  * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
@@ -37,12 +37,14 @@ export function memoryLedger(): Ledger {
       return head
     },
     async acquire(runId) {
+      requireTextId('ledger.acquire', runId)
       const head = requireRun(runId).acquire()
       driven.taken(runId, head.epoch)
       changes.notify(runId, false)
       return head
     },
     async head(runId) {
+      requireTextId('ledger.head', runId)
       return openStore().run(runId)?.head
     },
     async *read(runId, range) {
@@ -61,11 +63,13 @@ export function memoryLedger(): Ledger {
       for (const { record } of openStore().listed(runFilter)) yield record
     },
     async put(runId, entry) {
+      requireTextId('ledger.put', runId)
       const isNew = requireRun(runId).put(entry)
       if (isNew) changes.notify(runId, true)
       return isNew
     },
     async inbox(runId) {
+      requireTextId('ledger.inbox', runId)
       return openStore().run(runId)?.inbox() ?? []
     },
     async *tail(after) {

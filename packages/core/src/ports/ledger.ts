@@ -114,6 +114,7 @@ export interface TailedEvent {
  *   rely on that. A query for a run, session or call that does not exist yields nothing.
  * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` select one page of that
  *   list. `RunNotFoundError` if `before` is not in the list.
+ *   Every member refuses a run id that is no text with a `ConfigurationError`; a text that is no id names no run.
  *   `read`, `find` and `runs` refuse a filter that they do not know, and a value of another kind, with a
  *   `ConfigurationError`: an answer without the filter would be another answer.
  * - `put` adds an entry to the inbox of a run, from any process, durably; it returns `false` if the key was there

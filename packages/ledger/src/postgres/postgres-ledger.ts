@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { OpenUses, takesEntries } from '@tallystick/core/store-kit'
+import { OpenUses, requireTextId, takesEntries } from '@tallystick/core/store-kit'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -58,27 +58,14 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
         return { ...batch, rows: await store.withDecoding(batch.rows) }
       }),
   }
-  const tailed: TailedStore = {
-    async begin(after) {
-      const begun = await access.read(({ tail }) => tail.begin(after))
-      if (begun.isHeldBack) feed.pollSoon()
-      return {
-        rowAtCursor: begun.rowAtCursor,
-        isDropped: begun.isDropped,
-        batch: (place) =>
-          access.read(async (store) => {
-            const batch = await begun.batch(place)
-            return { ...batch, rows: await store.withDecoding(batch.rows) }
-          }),
-      }
-    },
-  }
+  const tailed = tailedStore(access, feed)
   const uses = new OpenUses()
   let closing: Promise<void> | undefined
   const ledger: LedgerWithin = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
     leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
+      requireTextId('ledger.append', runId)
       const head = await order.begin(runId, !keys.isPlain(runId), () =>
         access.write((store) =>
           keys.sealing(runId, events, (sealer) =>
@@ -90,20 +77,28 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       return head
     },
     async acquire(runId) {
+      requireTextId('ledger.acquire', runId)
       const head = await access.write((store) => store.acquire(runId))
       feed.notify(runId)
       return head
     },
-    head: (runId) => access.read((store) => store.head(runId)),
+    async head(runId) {
+      requireTextId('ledger.head', runId)
+      return await access.read((store) => store.head(runId))
+    },
     read: (runId, range) => readEvents(access, runId, range),
     find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
+      requireTextId('ledger.put', runId)
       const isNew = await access.write((store) => store.put(runId, entry))
       if (isNew) feed.notify(runId)
       return isNew
     },
-    inbox: (runId) => access.read((store) => store.inbox(runId)),
+    async inbox(runId) {
+      requireTextId('ledger.inbox', runId)
+      return await access.read((store) => store.inbox(runId))
+    },
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
     // What is sealed goes with its key, of which these tables say nothing.
@@ -129,5 +124,23 @@ function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {
     renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
     giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
     expired: () => access.read(({ leases }) => leases.expired()),
+  }
+}
+
+function tailedStore(access: StoreAccess, feed: ChangeFeed): TailedStore {
+  return {
+    async begin(after) {
+      const begun = await access.read(({ tail }) => tail.begin(after))
+      if (begun.isHeldBack) feed.pollSoon()
+      return {
+        rowAtCursor: begun.rowAtCursor,
+        isDropped: begun.isDropped,
+        batch: (place) =>
+          access.read(async (store) => {
+            const batch = await begun.batch(place)
+            return { ...batch, rows: await store.withDecoding(batch.rows) }
+          }),
+      }
+    },
   }
 }

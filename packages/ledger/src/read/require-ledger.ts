@@ -1,6 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 
+/** A runtime asks for more (`someLedger` of core): what is only read may be given as its `read` alone. */
 const anyLedger = option.valueThat(
   'a ledger, such as sqliteLedger(path) makes',
   (value) =>

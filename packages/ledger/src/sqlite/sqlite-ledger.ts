@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { OpenUses, takesEntries } from '@tallystick/core/store-kit'
+import { OpenUses, requireTextId, takesEntries } from '@tallystick/core/store-kit'
 import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
@@ -47,15 +47,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     writer ? writer.drive(runId, epoch, write) : write()
   const order = new AppendOrder()
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
-  const searched: SearchedStore = {
-    runs: (asked) => access.read(({ search }) => search.runs(asked)),
-    places: (asked) => access.read(({ search }) => search.places(asked)),
-    hasIndexOf: isRareType,
-    async batch(asked, source, after) {
-      const batch = await access.read(({ search }) => search.batch(asked, source, after))
-      return { ...batch, rows: await access.withDecoding(batch.rows) }
-    },
-  }
+  const searched = searchedStore(access)
   const tailed = sqliteTail(access)
   const uses = new OpenUses()
   let closing: Promise<void> | undefined
@@ -63,6 +55,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
     leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
+      requireTextId('ledger.append', runId)
       access.requireOpen()
       const waits = writer?.isHeld === false || !keys.isPlain(runId)
       const head = await order.begin(runId, waits, () =>
@@ -78,22 +71,30 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       return head
     },
     async acquire(runId) {
+      requireTextId('ledger.acquire', runId)
       access.requireOpen()
       const head = await driving(runId, 0, () => access.write((store) => store.acquire(runId)))
       writer?.register(runId, head.epoch)
       feed.notify(runId)
       return head
     },
-    head: (runId) => access.read((store) => store.head(runId)),
+    async head(runId) {
+      requireTextId('ledger.head', runId)
+      return await access.read((store) => store.head(runId))
+    },
     read: (runId, range) => readEvents(access, runId, range),
     find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
+      requireTextId('ledger.put', runId)
       const isNew = await access.write((store) => store.put(runId, entry))
       if (isNew) feed.notify(runId)
       return isNew
     },
-    inbox: (runId) => access.read((store) => store.inbox(runId)),
+    async inbox(runId) {
+      requireTextId('ledger.inbox', runId)
+      return await access.read((store) => store.inbox(runId))
+    },
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => feed.of(runId, part),
     release: (runId, epoch) => writer?.release(runId, epoch),
@@ -115,6 +116,18 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     [projectionDatabase]: sqliteProjections(access, !options.readOnly),
   }
   return ledger
+}
+
+function searchedStore(access: StoreAccess): SearchedStore {
+  return {
+    runs: (asked) => access.read(({ search }) => search.runs(asked)),
+    places: (asked) => access.read(({ search }) => search.places(asked)),
+    hasIndexOf: isRareType,
+    async batch(asked, source, after) {
+      const batch = await access.read(({ search }) => search.batch(asked, source, after))
+      return { ...batch, rows: await access.withDecoding(batch.rows) }
+    },
+  }
 }
 
 function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {

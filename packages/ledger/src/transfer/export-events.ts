@@ -1,5 +1,7 @@
 import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { requireTextId } from '@tallystick/core/store-kit'
+import { requireLedger } from '../read/require-ledger.ts'
 import { recordedEvents } from '../read/recorded-events.ts'
 import { untilBadIds } from '../record/stored-ids.ts'
 import { ExportedHistories } from '../read/shared-history.ts'
@@ -17,13 +19,16 @@ import { envelopeOf } from '../record/envelope.ts'
  * To export runs one by one into one file, pass the same `histories` to each call.
  *
  * Rejects with `RunNotFoundError` if the ledger has no such run, and with `LedgerDamagedError` after the last run if
- * the ledger has rows with invalid run ids.
+ * the ledger has rows with invalid run ids. Rejects with a `ConfigurationError` for what is no ledger, and for a run id
+ * that is no text.
  */
 export async function* exportEvents(
   ledger: Ledger,
   runId?: RunId,
   histories: ExportedHistories = new ExportedHistories(),
 ): AsyncGenerator<string> {
+  requireLedger('exportEvents', ledger)
+  if (runId !== undefined) requireTextId('exportEvents', runId)
   for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
     for await (const event of recordedEvents(ledger, exported))
       yield exportedLine(histories.withoutShared(event))

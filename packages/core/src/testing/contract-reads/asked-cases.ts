@@ -1,9 +1,13 @@
 import type { Ledger } from '../../ports/ledger.ts'
+import { stamped } from '../samples/sample-ids.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'
 import { require, requireRefusal } from '../contract/requirement.ts'
-import { collect, run, startRun } from '../contract/scenario.ts'
+import { barrier, collect, run, saying, startRun, steering } from '../contract/scenario.ts'
 
-type Asking = (ledger: Ledger, given: never) => AsyncIterable<unknown>
+const [next] = stamped(run, [saying('a')], { afterSeq: 1 }) as [RuntimeEvent]
+
+type Asking = (ledger: Ledger, given: never) => AsyncIterable<unknown> | Promise<unknown>
 
 /** A case that asks for what no caller means; each refusal has to name what is wrong. */
 function refuses(
@@ -18,7 +22,10 @@ function refuses(
       await startRun(ledger)
       for (const [value, words] of given) {
         // A store may refuse at the call, or when the first item is asked for.
-        const asking = (async () => await collect(ask(ledger, value as never)))()
+        const asking = (async () => {
+          const asked = ask(ledger, value as never)
+          return 'then' in asked ? await asked : await collect(asked)
+        })()
         const { message } = await requireRefusal(asking, 'configuration')
         require(message.includes(words), `the refusal should say "${words}", but says: ${message}`)
       }
@@ -26,6 +33,15 @@ function refuses(
     },
   }
 }
+
+const entriesByRun: readonly (readonly [string, Asking])[] = [
+  ['a read', (ledger, runId) => ledger.read(runId)],
+  ['a look for the head', (ledger, runId) => ledger.head(runId)],
+  ['a look into the inbox', (ledger, runId) => ledger.inbox(runId)],
+  ['a put', (ledger, runId) => ledger.put(runId, steering('k1'))],
+  ['a take-over', (ledger, runId) => ledger.acquire(runId)],
+  ['an append', (ledger, runId) => ledger.append(runId, { expectedSeq: 1, epoch: 1 }, [next], barrier)],
+]
 
 /** What plain JavaScript may ask a ledger by mistake: an answer without the filter would be another answer. */
 export const askedCases: readonly LedgerContractCase[] = [
@@ -69,10 +85,13 @@ export const askedCases: readonly LedgerContractCase[] = [
     [{ fromSeq: -1 }, 'fromSeq is -1'],
     [{ toSeq: '5' }, 'toSeq is a text'],
   ]),
-  refuses('a read refuses a run id that is no text', (ledger, runId) => ledger.read(runId), [
-    [undefined, 'the run id is missing'],
-    [5, 'the run id is 5'],
-  ]),
+  ...entriesByRun.map(([verb, ask]) =>
+    refuses(`${verb} refuses a run id that is no text`, ask, [
+      [undefined, 'the run id is missing'],
+      [5, 'the run id is 5'],
+      [{ runId: run }, 'the run id is an object'],
+    ]),
+  ),
   refuses('a tail refuses a cursor that is no text', (ledger, cursor) => ledger.tail(cursor), [
     [null, 'the cursor is null'],
     [5, 'the cursor is 5'],
