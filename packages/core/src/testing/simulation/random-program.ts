@@ -60,10 +60,7 @@ const guardrailPlan: fc.Arbitrary<GuardrailPlan> = fc.record({
   ),
 })
 
-/**
- * Any program: every kind of trouble, in any order; `playProgram` plays it. Needs fast-check: `npm install --save-dev
- * fast-check`.
- */
+/** Any program: every kind of trouble, in any order. */
 export const randomProgram: fc.Arbitrary<Program> = fc.record({
   steps: fc.array(step, { maxLength: 5 }),
   limits: fc.record(

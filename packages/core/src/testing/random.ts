@@ -1,0 +1,21 @@
+// Random programs, whose generators need fast-check: an import without it says what to install.
+import type { Arbitrary } from 'fast-check'
+import { ConfigurationError } from '../vocabulary/errors.ts'
+import type { Program } from './simulation/program-plan.ts'
+
+// A static import would fail before any line of this file runs.
+const programs = await import('./simulation/random-program.ts').catch((error: unknown) => {
+  throw new ConfigurationError(
+    '@tallystick/core/testing/random needs the package fast-check, which is not installed or could not be loaded. Add it: npm install --save-dev fast-check.',
+    { cause: error },
+  )
+})
+
+/**
+ * Any program: every kind of trouble, in any order; `playProgram` plays it. Needs fast-check: `npm install --save-dev
+ * fast-check`.
+ */
+export const randomProgram: Arbitrary<Program> = programs.randomProgram
+
+/** Programs that mostly call tools with retries, which mostly fail at first, among cancels, limits and crashes. */
+export const retryingProgram: Arbitrary<Program> = programs.retryingProgram
