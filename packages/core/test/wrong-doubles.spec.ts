@@ -87,6 +87,25 @@ const doubles: readonly (readonly [string, () => unknown, string])[] = [
   ['a seed that is a text', () => seededRandom('x' as never), 'seededRandom: the seed is a text'],
   ['laws of a number', () => checkLaws(5 as never), 'checkLaws: events is 5; expected a list'],
   ['laws of nothing', () => checkLaws([{}] as never), 'events[0] is an object; expected an event'],
+  ['a record of nothing', () => testing.given(undefined as never), 'given: events is missing'],
+  ['a record of texts', () => testing.given(['x'] as never), 'events[0] is a text'],
+  [
+    'a record of a slip',
+    () => testing.given([{ type: 'run_startd' }] as never),
+    "Did you mean 'run_started'?",
+  ],
+  ['no message', () => testing.given([]).when(undefined as never), 'when of given: the message is missing'],
+  [
+    'a message of a slip',
+    () => testing.given([]).when({ type: 'cancle' } as never),
+    'expected a command or a signal',
+  ],
+  [
+    'a stamp of a slip',
+    () => testing.given([]).when({ type: 'cancel' }, { now: 5 } as never),
+    'the stamp.now is no',
+  ],
+  ['a time of no number', () => testing.given([]).pending(NaN), 'pending of given: afterMs is NaN'],
   ['budgets of one run', () => checkBudgets([{}] as never), 'checkBudgets: runs[0] is an object'],
   ['a transcript of no messages', () => checkTranscript(['x'] as never), 'messages[0] is a text'],
 ]
@@ -108,6 +127,13 @@ describe('a double is refused', () => {
     const called = (callTool as (...args: readonly unknown[]) => Promise<unknown>)(...given)
     await expect(called).rejects.toThrow(ConfigurationError)
     await expect(called).rejects.toThrow(message)
+  })
+
+  it('a copy without events, and one without a ledger', async () => {
+    const copied = testing.copyPrefix as (...args: readonly unknown[]) => Promise<void>
+    await expect(copied(5, memoryLedger())).rejects.toThrow('copyPrefix: events is 5; expected a list')
+    await expect(copied([{}], memoryLedger())).rejects.toThrow('events[0] is an object; expected an event')
+    await expect(copied([], 'runs.db')).rejects.toThrow('copyPrefix: the ledger is a text')
   })
 
   it('a wait, without its clock or promise', async () => {

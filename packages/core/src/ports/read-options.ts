@@ -18,7 +18,8 @@ const time = valueThat(
 )
 const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
 
-const eventType: OptionCheck = (value, path) => {
+/** A type of event of this release. */
+export const eventType: OptionCheck = (value, path) => {
   if (knownTypes.has(value)) return undefined
   if (typeof value !== 'string') return anyText(value, path)
   const nearest = nearestName(value, eventTypes)

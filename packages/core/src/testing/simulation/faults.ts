@@ -3,6 +3,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { someLedger } from '../../runtime/run/runtime-options-check.ts'
 import { fields, maybe, numberFrom, trueOrFalse, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { recordedEvents } from '../judges/checkers.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 
@@ -106,6 +107,8 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
 
 /** Copies the first events of a run into another ledger, take-overs included: a run that was cut off there. */
 export async function copyPrefix(events: readonly RuntimeEvent[], ledger: Ledger): Promise<void> {
+  requireOptions('copyPrefix', recordedEvents, events, 'events')
+  requireOptions('copyPrefix', someLedger, ledger, 'the ledger')
   let epoch = 1
   for (const event of events) {
     while (epoch < event.epoch) epoch = (await ledger.acquire(event.runId)).epoch

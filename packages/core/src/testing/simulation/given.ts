@@ -8,7 +8,39 @@ import { decide } from '../../machine/decide/decide.ts'
 import type { Decision, Refusal, Stamp } from '../../machine/state/decision.ts'
 import { evolve } from '../../machine/fold/evolve.ts'
 import type { RunState } from '../../machine/state/state.ts'
+import { eventType } from '../../ports/read-options.ts'
+import {
+  anyObject,
+  fields,
+  listOf,
+  maybe,
+  numberFrom,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { isCheckSignal } from '../../machine/decide/decide-check-signal.ts'
+import { isModelSignal } from '../../machine/decide/decide-model-signal.ts'
+import { isToolSignal } from '../../machine/decide/decide-tool-signal.ts'
+import { isOutsideCause } from '../../machine/decide/outside-commands.ts'
 import { sampleRunId, stamped } from '../samples/sample-ids.ts'
+
+/** A fact or an event, by its type. */
+const knownFact: OptionCheck = (value, path) =>
+  anyObject(value, path) ?? eventType((value as Fact).type, `${path}.type`)
+
+const knownMessage: OptionCheck = valueThat(
+  "a command or a signal, such as { type: 'cancel' }",
+  (value) => typeof value === 'object' && value !== null && isKnownMessage(value as Command | Signal),
+)
+
+function isKnownMessage(message: Command | Signal): boolean {
+  const { type } = message
+  if (type === 'start' || type === 'resume' || isOutsideCause(type)) return true
+  return isCheckSignal(message) || isModelSignal(message) || isToolSignal(message)
+}
+
+const partialStamp = fields<Partial<Stamp>>({ at: maybe(numberFrom(0)), random: maybe(numberFrom(0)) })
 
 /** What is on record. */
 export interface Given {
@@ -39,6 +71,7 @@ export interface When {
  * Bare facts are numbered, dated and signed on the way, as events of `sampleRunId(1)`.
  */
 export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
+  requireOptions('given', listOf(knownFact), past, 'events')
   const events = past.every((event): event is RuntimeEvent => 'seq' in event)
     ? past
     : stamped(sampleRunId(1), past)
@@ -46,8 +79,13 @@ export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
   const at = events.at(-1)?.at ?? 0
   return {
     state,
-    when: (message, stamp = {}) => whenDecided(decide(state, message, { at, random: 0, ...stamp })),
+    when(message, stamp = {}) {
+      requireOptions('when of given', knownMessage, message, 'the message')
+      requireOptions('when of given', partialStamp, stamp, 'the stamp')
+      return whenDecided(decide(state, message, { at, random: 0, ...stamp }))
+    },
     pending(afterMs = 0) {
+      requireOptions('pending of given', numberFrom(0), afterMs, 'afterMs')
       if (state === undefined) throw new Error('A run that does not exist has no next action.')
       return nextAction(state, at + afterMs)
     },
