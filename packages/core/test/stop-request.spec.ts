@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest'
+import { config } from 'rxjs'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { StopRequest } from '../src/runtime/effects/stop-request.ts'
 
 describe('the request that a running tool stops', () => {
@@ -14,5 +15,18 @@ describe('the request that a running tool stops', () => {
     request.ask('really')
     listen('late')
     expect(heard).toEqual(['third: enough', 'late: enough'])
+  })
+
+  it('keeps no listener that has left: RxJS gets nothing to pass over', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const passedOver = vi.fn<() => void>()
+    config.onStoppedNotification = passedOver
+    onTestFinished(() => void (config.onStoppedNotification = null))
+    const request = new StopRequest(() => {})
+    request.reason$.subscribe().unsubscribe()
+    request.ask('enough')
+    vi.runAllTimers()
+    expect(passedOver).not.toHaveBeenCalled()
   })
 })
