@@ -6,6 +6,37 @@ import { openBench } from './bench.ts'
 import { chromiumPath, openBrowser } from './browser.ts'
 import { startDemo } from './program.ts'
 
+const hasBrowser = chromiumPath !== undefined
+
+/** The page in a browser, and what it can order from. */
+interface OpenedPage extends AsyncDisposable {
+  readonly bench: Awaited<ReturnType<typeof openBench>>
+  readonly page: Page
+  /** What the browser reported. */
+  readonly faults: readonly string[]
+  /** The address of the page, with the token. */
+  readonly address: string
+}
+
+/** Serves the demo, opens its page and sends the question that it begins with. */
+async function openAndSend(): Promise<OpenedPage> {
+  await using opening = new AsyncDisposableStack()
+  const bench = opening.use(await openBench())
+  const demo = opening.use(await startDemo(['--serve', '--ledger', bench.ledgerPath]))
+  const { page, faults } = opening.use(await openBrowser())
+  const address = await demo.firstLine
+  await page.goto(address)
+  expect(page.url()).not.toContain('token')
+  await page.getByRole('button', { name: 'Send' }).click()
+  const opened = opening.move()
+  return { bench, page, faults, address, [Symbol.asyncDispose]: () => opened.disposeAsync() }
+}
+
+/** The token of an address, as a request carries it. */
+function tokenOf(address: string): { readonly authorization: string } {
+  return { authorization: `Bearer ${new URLSearchParams(new URL(address).hash.slice(1)).get('token')}` }
+}
+
 /** A request of the page for a run that is under way, which comes to the server when the test says so. */
 interface HeldRequest {
   readonly asked: Promise<void>
@@ -46,8 +77,8 @@ async function holdReplay(page: Page): Promise<() => Promise<void>> {
 
 /** Approves the one call that a run of the demo asks about, as another client does, and resolves when the run has ended. */
 async function approveElsewhere(address: string): Promise<void> {
-  const { origin, hash } = new URL(address)
-  const headers = { authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get('token')}` }
+  const { origin } = new URL(address)
+  const headers = tokenOf(address)
   const listed = await fetch(`${origin}/runs`, { headers })
   const [run] = ((await listed.json()) as { readonly runs: readonly { readonly runId: string }[] }).runs
   const path = `${origin}/runs/${run?.runId}`
@@ -66,32 +97,27 @@ describe('the page of the demo', () => {
   it('is there for everyone on this machine, and the agent for those with the token', async () => {
     await using bench = await openBench()
     await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
-    const { origin, hash } = new URL(await demo.firstLine)
+    const address = await demo.firstLine
+    const { origin } = new URL(address)
     const page = await fetch(origin)
     expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self'/)
     expect(await page.text()).toContain('<script type="module" src="/chat.js">')
     expect((await fetch(`${origin}/chat.css`)).headers.get('content-type')).toBe('text/css; charset=utf-8')
     expect((await fetch(`${origin}/agents`)).status).toBe(401)
     expect((await fetch(origin, { method: 'POST' })).status).toBe(401)
-    const headers = { authorization: `Bearer ${new URLSearchParams(hash.slice(1)).get('token')}` }
-    expect((await fetch(`${origin}/agents`, { headers })).status).toBe(200)
+    expect((await fetch(`${origin}/agents`, { headers: tokenOf(address) })).status).toBe(200)
     expect(await demo.stop()).toMatchObject({
       code: 0,
       stderr: expect.stringContaining('Stopping') as string,
     })
   })
 
-  // Needs Chromium. Where this machine has none, the head of this file says how to get it.
-  it.skipIf(chromiumPath === undefined)(
+  // Needs Chromium: the head of this file says how to get it.
+  it.skipIf(!hasBrowser)(
     'answers live, asks before the order, and shows the same after it is loaded anew',
     async () => {
-      await using bench = await openBench()
-      await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
-      await using browser = await openBrowser()
-      const { page, faults } = browser
-      await page.goto(await demo.firstLine)
-      expect(page.url()).not.toContain('token')
-      await page.getByRole('button', { name: 'Send' }).click()
+      await using opened = await openAndSend()
+      const { bench, page, faults } = opened
       // In the middle of an answer, which the page takes up again.
       await page.getByRole('region', { name: 'sql_query' }).waitFor()
       await page.reload()
@@ -123,14 +149,10 @@ describe('the page of the demo', () => {
     },
   )
 
-  // Needs Chromium, as above.
-  it.skipIf(chromiumPath === undefined)('takes no decision until it shows the run as it is now', async () => {
-    await using bench = await openBench()
-    await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
-    await using browser = await openBrowser()
-    const { page, faults } = browser
-    await page.goto(await demo.firstLine)
-    await page.getByRole('button', { name: 'Send' }).click()
+  // Needs Chromium: the head of this file says how to get it.
+  it.skipIf(!hasBrowser)('takes no decision until it shows the run as it is now', async () => {
+    await using opened = await openAndSend()
+    const { bench, page, faults } = opened
     const approve = page.getByRole('button', { name: 'Approve' })
     // Also kept by the tab, which writes after it shows.
     await page.waitForFunction(() => sessionStorage.getItem('messages')?.includes('approval-requested'))
@@ -150,41 +172,29 @@ describe('the page of the demo', () => {
     expect(faults).toEqual([])
   })
 
-  // Needs Chromium, as above.
-  it.skipIf(chromiumPath === undefined)(
-    'shows the end that its run came to while it was loaded anew',
-    async () => {
-      await using bench = await openBench()
-      await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
-      await using browser = await openBrowser()
-      const { page, faults } = browser
-      const address = await demo.firstLine
-      await page.goto(address)
-      await page.getByRole('button', { name: 'Send' }).click()
-      await page.getByRole('button', { name: 'Approve' }).waitFor()
+  // Needs Chromium: the head of this file says how to get it.
+  it.skipIf(!hasBrowser)('shows the end that its run came to while it was loaded anew', async () => {
+    await using opened = await openAndSend()
+    const { bench, page, faults, address } = opened
+    await page.getByRole('button', { name: 'Approve' }).waitFor()
 
-      const request = await holdResumption(page)
-      await page.reload()
-      await request.asked
-      await approveElsewhere(address)
-      request.letGo()
-      const { sku, quantity } = bench.facts()
-      await page.getByText(`Order 1 is placed: ${quantity} of ${sku}.`).waitFor()
-      expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
-      expect(await page.locator('li').count()).toBe(2)
-      expect(bench.orders()).toHaveLength(1)
-      expect(faults).toEqual([])
-    },
-  )
+    const request = await holdResumption(page)
+    await page.reload()
+    await request.asked
+    await approveElsewhere(address)
+    request.letGo()
+    const { sku, quantity } = bench.facts()
+    await page.getByText(`Order 1 is placed: ${quantity} of ${sku}.`).waitFor()
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
+    expect(await page.locator('li').count()).toBe(2)
+    expect(bench.orders()).toHaveLength(1)
+    expect(faults).toEqual([])
+  })
 
-  // Needs Chromium, as above.
-  it.skipIf(chromiumPath === undefined)('places no order that is denied', async () => {
-    await using bench = await openBench()
-    await using demo = await startDemo(['--serve', '--ledger', bench.ledgerPath])
-    await using browser = await openBrowser()
-    const { page, faults } = browser
-    await page.goto(await demo.firstLine)
-    await page.getByRole('button', { name: 'Send' }).click()
+  // Needs Chromium: the head of this file says how to get it.
+  it.skipIf(!hasBrowser)('places no order that is denied', async () => {
+    await using opened = await openAndSend()
+    const { bench, page, faults } = opened
     await page.getByRole('button', { name: 'Deny' }).click()
     await page.getByText('was denied, so it is not placed').waitFor()
     expect(bench.orders()).toEqual([])
