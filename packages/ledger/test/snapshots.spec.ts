@@ -104,6 +104,19 @@ describe('a fold that comes far', () => {
     expect(snapshotsIn(path).map((row) => row.seq)).toEqual([250, seq])
   })
 
+  it('hands out the events that it folds: all, or those after its snapshot', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    const handedOut = async (seq: number): Promise<readonly number[]> => {
+      const seqs: number[] = []
+      await foldTo(ledger, runId, seq, { onEvent: (event) => void seqs.push(event.seq) })
+      return seqs
+    }
+    expect(await handedOut(250)).toEqual(Array.from({ length: 250 }, (_, index) => index + 1))
+    expect(await handedOut(252)).toEqual([251, 252])
+    expect(await handedOut(250)).toEqual([])
+  })
+
   it('goes by the events alone where that is asked for', async () => {
     const { path, runId } = longLedger()
     const ledger = open(path)
@@ -217,7 +230,10 @@ describe('snapshots near an event', () => {
         .run(runId, snapshotVersion, 210, bare.state, headHash, snapshotDigest(runId, bare))
     })
     const read = vi.spyOn(ledger, 'read')
-    const state = await foldTo(ledger, runId, 250)
+    const seqs: number[] = []
+    const state = await foldTo(ledger, runId, 250, { onEvent: ({ seq }) => void seqs.push(seq) })
+    // What was handed out before it began again is handed out once more.
+    expect(seqs.slice(seqs.lastIndexOf(1))).toEqual(Array.from({ length: 250 }, (_, index) => index + 1))
     expect(read.mock.calls.map(([, range]) => range)).toEqual([
       { fromSeq: 211, toSeq: 250 },
       { fromSeq: 1, toSeq: 250 },

@@ -20,21 +20,16 @@ export interface RunReading {
   readonly children: readonly RunId[]
 }
 
+/** Read of every turn: they say who had the conversation, and which calls there were. */
 const readTypes: readonly EventType[] = [
   ...(['run_started', 'agent_handed_off', 'tool_request_ready', 'tool_result', 'tool_started'] as const),
 ]
-
-/** Events of every turn of which a person who looks at one turn needs no others; the calls of all turns are counted. */
-const typesOfOneTurn: ReadonlySet<EventType> = new Set<EventType>([
-  'model_call_started',
-  'assistant_message_finished',
-])
 
 /** What is read of a run over its state. */
 interface RunReadingOptions {
   /** Events of these types are passed on too. */
   readonly types?: readonly EventType[]
-  /** Of replies, and of what the model was asked, only those of this turn are passed on. */
+  /** Of the events of `types`, only those of this turn are passed on. */
   readonly turn?: number | undefined
   readonly onEvent?: (event: RuntimeEvent) => void
 }
@@ -57,14 +52,11 @@ export async function readRun(
   toSeq?: number,
   { types = [], turn, onEvent = () => {} }: RunReadingOptions = {},
 ): Promise<RunReading> {
-  const state = await foldTo(ledger, runId, toSeq)
+  const { state, events } = await foldedRun(ledger, runId, types, { toSeq, turn })
   const halves: RuntimeEvent[] = []
   const agents: string[] = []
   const children = new Set<RunId>()
-  for await (const event of eventsAround(ledger, runId, [...new Set([...readTypes, ...types])], {
-    toSeq,
-    turn,
-  })) {
+  for await (const event of events) {
     if (event.seq > state.seq) break
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
     if (event.type === 'run_started') agents.push(event.agent)
@@ -75,21 +67,41 @@ export async function readRun(
   return { state, tally: tallyOf(halves), agents, children: [...children] }
 }
 
-/** The events of some types, in order; with a turn, those that only their own turn needs are of that turn. */
-async function* eventsAround(
+/** The state of a run, and the events that are read of it. A fold that begins with the first event comes by all of these. */
+async function foldedRun(
   ledger: Ledger,
   runId: RunId,
   types: readonly EventType[],
   { toSeq, turn }: EventRange,
+): Promise<{
+  readonly state: RunState
+  readonly events: Iterable<RuntimeEvent> | AsyncIterable<RuntimeEvent>
+}> {
+  const more = types.filter((type) => !readTypes.includes(type))
+  const isRead = (event: RuntimeEvent): boolean =>
+    readTypes.includes(event.type) || (more.includes(event.type) && event.turn === (turn ?? event.turn))
+  let whole: RuntimeEvent[] | undefined
+  const state = await foldTo(ledger, runId, toSeq, {
+    onEvent: (event) => {
+      if (event.seq === 1) whole = []
+      if (isRead(event)) whole?.push(event)
+    },
+  })
+  return { state, events: whole ?? eventsAround(ledger, runId, more, { toSeq, turn }) }
+}
+
+/** The events of `readTypes`, and of some more types, in order; with a turn, the latter of that turn only. */
+async function* eventsAround(
+  ledger: Ledger,
+  runId: RunId,
+  more: readonly EventType[],
+  { toSeq, turn }: EventRange,
 ): AsyncGenerator<RuntimeEvent> {
-  if (turn === undefined) return yield* eventsOf(ledger, runId, types, { toSeq })
-  const { ofTurn = [], ofAll = [] } = Object.groupBy(types, (type) =>
-    typesOfOneTurn.has(type) ? 'ofTurn' : 'ofAll',
-  )
+  if (turn === undefined) return yield* eventsOf(ledger, runId, [...readTypes, ...more], { toSeq })
   const inTurn: RuntimeEvent[] = []
-  for await (const event of eventsOf(ledger, runId, ofTurn, { toSeq, turn })) inTurn.push(event)
+  for await (const event of eventsOf(ledger, runId, more, { toSeq, turn })) inTurn.push(event)
   let next = 0
-  for await (const event of eventsOf(ledger, runId, ofAll, { toSeq })) {
+  for await (const event of eventsOf(ledger, runId, readTypes, { toSeq })) {
     for (let own = inTurn[next]; own && own.seq < event.seq; own = inTurn[++next]) yield own
     yield event
   }

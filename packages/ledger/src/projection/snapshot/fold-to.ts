@@ -19,10 +19,18 @@ import { snapshotPlaces, Snapshots } from './snapshots.ts'
 export interface FoldOptions {
   /** Whether it begins at the last snapshot that the store has of the run. `true` unless given. */
   readonly snapshots?: boolean
+  /**
+   * Gets each event that is folded, in order: all from the first on, or those after a snapshot. A fold that turns out to have
+   * begun at a wrong snapshot begins again with the first event.
+   */
+  readonly onEvent?: (event: RuntimeEvent) => void
 }
 
 const anySeq = option.numberFrom(1, { whole: true })
-const foldOptions = option.fields<FoldOptions>({ snapshots: option.maybe(option.trueOrFalse) })
+const foldOptions = option.fields<FoldOptions>({
+  snapshots: option.maybe(option.trueOrFalse),
+  onEvent: option.maybe(option.anyFunction),
+})
 
 /**
  * The state of a run right after its event `seq`, or after its last one: time travel, without any call. It is the
@@ -53,7 +61,12 @@ export async function foldTo(
       `Run ${runId} has the events 1 to ${head.seq}, so there is no state at seq ${toSeq}. Name one of them.`,
     )
   }
-  const state = await foldStoredRun(ledger, runId, { toSeq, usesSnapshots: options.snapshots ?? true })
+  const { snapshots: usesSnapshots = true, onEvent: onFolded } = options
+  const state = await foldStoredRun(ledger, runId, {
+    toSeq,
+    usesSnapshots,
+    ...(onFolded && { onFolded }),
+  })
   if (state === undefined) throw new RunNotFoundError(runId)
   return state
 }
@@ -88,6 +101,8 @@ export interface FoldPlan {
   /** `onEvent` gets every event after this one, also those that a snapshot covers. */
   readonly onEventAfter?: number
   readonly onEvent?: (event: RuntimeEvent) => void
+  /** Gets every event that is folded, from the first on again where the fold begins again without its snapshot. */
+  readonly onFolded?: (event: RuntimeEvent) => void
 }
 
 /** A fold of fewer events takes no longer than the search for a snapshot. */
@@ -154,10 +169,11 @@ class MeasuredFold {
   }
 
   take(event: RuntimeEvent): void {
-    const { onEvent, onEventAfter = Infinity } = this.#plan
+    const { onEvent, onEventAfter = Infinity, onFolded } = this.#plan
     if (event.seq > this.#seq) {
       this.#fold.add(event)
       this.#seq = event.seq
+      onFolded?.(event)
       this.#events++
       // What a run begins with is in no snapshot of it. Where it came far already, nothing depends on how much was said.
       if (this.#events < eventsFar && event.type !== 'history_carried') {
