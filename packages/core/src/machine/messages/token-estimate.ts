@@ -27,6 +27,9 @@ const MESSAGE_TOKENS = 6
 /** Estimates of immutable messages: the runs of a session share them. */
 const knownTokens = new WeakMap<Message, number>()
 
+/** Estimates of immutable definitions: the runs of an agent share them. */
+const knownDefinitions = new WeakMap<AgentDefinition, number>()
+
 /** About how many input tokens a message is worth. */
 export function messageTokens(message: Message): number {
   const known = knownTokens.get(message)
@@ -47,8 +50,12 @@ function tokensOf(message: Message): number {
 }
 
 /** About how many input tokens the instructions and the tools are worth. */
-export function definitionTokens({ instructions, tools }: AgentDefinition): number {
-  return textTokens(instructions) + toolTokens(tools)
+export function definitionTokens(definition: AgentDefinition): number {
+  const known = knownDefinitions.get(definition)
+  if (known !== undefined) return known
+  const tokens = textTokens(definition.instructions) + toolTokens(definition.tools)
+  if (isFrozenOnce(definition)) knownDefinitions.set(definition, tokens)
+  return tokens
 }
 
 /** About how many input tokens a request of these messages has. */

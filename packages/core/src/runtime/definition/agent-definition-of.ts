@@ -8,7 +8,7 @@ import { askedSchema } from '../../vocabulary/agent/answer-schema.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
-import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreezeOnce } from '../../vocabulary/values/deep-freeze.ts'
 import type { AgentOptions, HandoffTarget } from '../agent/agent.ts'
 import { policyOf } from './agent-policy-of.ts'
 import { definedGuardrail } from '../agent/guardrail.ts'
@@ -75,7 +75,7 @@ export function definitionOf(
       policy: policyOf(options, summarizer),
     }),
   }
-  return deepFreeze(digested(body))
+  return deepFreezeOnce(digested(body))
 }
 
 /** Instructions made for one run are only in the definition of that run. */

@@ -2,6 +2,7 @@ import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
 import type { Price } from '../../vocabulary/billing/price.ts'
+import { deepFreezeOnce } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
 import { requireAgent } from '../agent/agent-check.ts'
 import { isAgentTool } from './agent-tool.ts'
@@ -112,16 +113,17 @@ function agentsFrom(
   return [...found.values()]
 }
 
+/** Each run of the agent records it: it is copied and frozen once. */
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
   const priceOf = (model: ModelRef): { price?: Price } => {
     const price = checkedPrice(prices, model)
     return price ? { price } : {}
   }
   const { fallbacks, summarizer } = definition
-  return {
+  return deepFreezeOnce({
     ...definition,
     ...priceOf(definition.model),
     ...(fallbacks && { fallbacks: fallbacks.map((each) => ({ ...each, ...priceOf(each.model) })) }),
     ...(summarizer && { summarizer: { ...summarizer, ...priceOf(summarizer.model) } }),
-  }
+  })
 }
