@@ -49,14 +49,11 @@ export function prepareFor<Input extends object>(
   }
 }
 
-/** As many rows go into one statement as there are left, but no more than this. */
-const maxRowsPerStatement = 64
-
 /**
- * Where more rows are left than this, the statement takes a power of two of them, so that few are prepared: to prepare one takes
- * as long as to run it for dozens of rows.
+ * How many rows a statement takes: few appends of a run make more than four, and to prepare a statement for another number,
+ * which has SQLite compile the triggers of the table, takes as long as to insert dozens of rows.
  */
-const maxRowsCounted = 4
+const rowsOfStatements: readonly number[] = [64, 16, 4, 3, 2, 1]
 
 /** Inserts any number of rows into a table with few statements, in their order. */
 export class RowsInsert {
@@ -94,6 +91,5 @@ export class RowsInsert {
 }
 
 function rowsOfStatement(left: number): number {
-  if (left <= maxRowsCounted) return left
-  return left >= maxRowsPerStatement ? maxRowsPerStatement : 2 ** Math.floor(Math.log2(left))
+  return rowsOfStatements.find((rows) => rows <= left) ?? left
 }

@@ -1,4 +1,4 @@
-import type { Database, Statement } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import {
   hashed,
   sharedLength,
@@ -6,6 +6,7 @@ import {
   type HistoryPiece,
   type StoredHistory,
 } from '../../content/payload/stored-history.ts'
+import { preparing } from '../rows/late-statement.ts'
 
 /** What runs begin with, in an open database. All of it is synchronous. */
 export class SqliteHistories {
@@ -55,8 +56,7 @@ export class SqliteHistories {
 }
 
 function statementsOf(database: Database) {
-  const prepare = <Row>(text: string): Statement<unknown[], Row> => database.prepare<unknown[], Row>(text)
-  const pluck = <Value>(text: string): Statement<unknown[], Value> => prepare<Value>(text).pluck()
+  const { rows: prepare, values: pluck } = preparing(database)
   return {
     isThere: pluck<number>('select 1 from history where name = ?'),
     insert: prepare(

@@ -1,5 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import type { Database, Statement } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { genesisHash } from '../../record/chain.ts'
 import type { StoredContent } from '../../content/event/stored-body.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
@@ -25,6 +25,7 @@ import {
   type StoredRemoval,
 } from '../../record/removal.ts'
 import { SqliteHistories } from './histories.ts'
+import { preparing } from '../rows/late-statement.ts'
 import { sqliteDialect } from '../rows/sqlite-dialect.ts'
 
 /** A search looks at this many places at most, so that others get their turn. */
@@ -175,8 +176,7 @@ const holdsTypes = `case when not json_valid(${bodyText}) then true when json_ty
 const eventsInRow = '1 + seq - coalesce(first_seq, seq)'
 
 function statementsOf(database: Database) {
-  const prepare = <Row>(text: string): Statement<unknown[], Row> => database.prepare<unknown[], Row>(text)
-  const pluck = <Value>(text: string): Statement<unknown[], Value> => prepare<Value>(text).pluck()
+  const { rows: prepare, values: pluck } = preparing(database)
   return {
     content: pluck<Buffer>('select body from content where digest = ?'),
     insertContent: prepare('insert into content (digest, body) values (?, ?)'),
