@@ -19,7 +19,7 @@ export const session: Case = {
   async measure(trial) {
     const { runsBefore = 0 } = trial.params
     const script = turnsScript(2)
-    const opened = await openWarm(trial, script)
+    const opened = await openWarm(trial, script, [{ script, times: 60, conversation: 'warm-up' }])
     for (let run = 0; run < runsBefore; run++) requireWhole(script, await opened.run('talk'))
     const before = storedKiB(trial.folder)
     const { value, ...took } = await metered(async () => {

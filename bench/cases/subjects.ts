@@ -49,10 +49,18 @@ async function loadSubject(name: string): Promise<Subject> {
 export interface WarmUp {
   readonly script: Script
   readonly times: number
+  /** Where its runs are those of one conversation: the name of that. */
+  readonly conversation?: string
 }
 
-/** Enough turns for all code of a turn to be compiled. */
-const turns: WarmUp = { script: turnsScript(300), times: 1 }
+/**
+ * Enough turns for all code of a turn to be compiled, in enough runs for that of the start and end of a run: what an engine
+ * compiled while it saw one run alone, it throws away with the second.
+ */
+const turns: readonly WarmUp[] = [
+  { script: turnsScript(10), times: 20 },
+  { script: turnsScript(200), times: 2 },
+]
 
 /** The reply of the first run of a store. */
 const opening: ScriptedReply = { deltas: deltasOf(1), calls: [] }
@@ -73,10 +81,11 @@ export async function openWarm(
     mkdirSync(folder)
     return { folder, postgres: trial.postgres }
   }
-  const played = trial.smoke ? [{ script: turnsScript(2), times: 1 }] : [turns, ...warmUps]
+  const played = trial.smoke ? [{ script: turnsScript(2), times: 1 }] : [...turns, ...warmUps]
   for (const [index, warmUp] of played.entries()) {
     const opened = await subject.open(warmUp.script, place(`warm-up-${index}`))
-    for (let time = 0; time < warmUp.times; time++) requireWhole(warmUp.script, await opened.run())
+    for (let time = 0; time < warmUp.times; time++)
+      requireWhole(warmUp.script, await opened.run(warmUp.conversation))
     await opened.close()
   }
   let isOpening = true
