@@ -81,7 +81,10 @@ export function memoryLedger(): Ledger {
     changes: (runId, part) => changes.of(runId, part),
     ...driven.members,
     // Nothing can be removed from it.
-    isWhole: async () => openStore() !== undefined,
+    async isWhole(runId) {
+      requireTextId('ledger.isWhole', runId)
+      return openStore() !== undefined
+    },
     async close() {
       store = undefined
       changes.close()

@@ -102,8 +102,10 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
     // What is sealed goes with its key, of which these tables say nothing.
-    isWhole: async (runId) =>
-      options.keys ? undefined : !(await access.read(({ removals }) => removals.hasLost(runId))),
+    async isWhole(runId) {
+      requireTextId('ledger.isWhole', runId)
+      return options.keys ? undefined : !(await access.read(({ removals }) => removals.hasLost(runId)))
+    },
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
     beforeClose: (end) => uses.add(end),

@@ -100,8 +100,10 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     release: (runId, epoch) => writer?.release(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
     // What is sealed goes with its key, of which this file says nothing.
-    isWhole: async (runId) =>
-      options.keys ? undefined : await access.read(({ removals }) => !removals.hasLost(runId)),
+    async isWhole(runId) {
+      requireTextId('ledger.isWhole', runId)
+      return options.keys ? undefined : await access.read(({ removals }) => !removals.hasLost(runId))
+    },
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     beforeClose: (end) => uses.add(end),
     close() {

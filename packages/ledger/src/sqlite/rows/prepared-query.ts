@@ -50,8 +50,8 @@ export function prepareFor<Input extends object>(
 }
 
 /**
- * How many rows a statement takes: few appends of a run make more than four, and to prepare a statement for another number,
- * which has SQLite compile the triggers of the table, takes as long as to insert dozens of rows.
+ * How many rows a statement takes: few appends of a run make more than four, and to prepare a statement for another number
+ * takes as long as to insert dozens of rows.
  */
 const rowsOfStatements: readonly number[] = [64, 16, 4, 3, 2, 1]
 
