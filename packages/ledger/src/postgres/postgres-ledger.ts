@@ -12,6 +12,7 @@ import { RunKeys } from '../append/run-keys.ts'
 import { AppendOrder } from '../append/append-order.ts'
 import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
+import { isWholeRun } from '../removal/whole-run.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
 import { postgresProjections } from './projection-database.ts'
@@ -101,11 +102,8 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     },
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
-    // What is sealed goes with its key, of which these tables say nothing.
-    async isWhole(runId) {
-      requireTextId('ledger.isWhole', runId)
-      return options.keys ? undefined : !(await access.read(({ removals }) => removals.hasLost(runId)))
-    },
+    isWhole: (runId) =>
+      isWholeRun(runId, options.keys, (id) => access.read((store) => store.removals.hasLost(id))),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
     beforeClose: (end) => uses.add(end),

@@ -12,6 +12,7 @@ import { RunKeys } from '../append/run-keys.ts'
 import { AppendOrder } from '../append/append-order.ts'
 import { redact } from '../removal/redact.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
+import { isWholeRun } from '../removal/whole-run.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { isRareType } from './migrations/0010-shared-rows.ts'
 import { openDatabase } from './connection/open-database.ts'
@@ -99,11 +100,8 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     changes: (runId, part) => feed.of(runId, part),
     release: (runId, epoch) => writer?.release(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
-    // What is sealed goes with its key, of which this file says nothing.
-    async isWhole(runId) {
-      requireTextId('ledger.isWhole', runId)
-      return options.keys ? undefined : await access.read(({ removals }) => !removals.hasLost(runId))
-    },
+    isWhole: (runId) =>
+      isWholeRun(runId, options.keys, (id) => access.read((store) => store.removals.hasLost(id))),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     beforeClose: (end) => uses.add(end),
     close() {
