@@ -8,7 +8,7 @@ import { rolldown, type InputOptions } from 'rolldown'
 import { dependencies, isLaidIn, licencesOf } from './bundle/dependencies.ts'
 import { layersOf } from './bundle/layers.ts'
 import { modulesOfNode } from './bundle/modules-of-node.ts'
-import { laterEntries, runLater } from './bundle/run-later.ts'
+import { runLater } from './bundle/run-later.ts'
 
 interface Manifest {
   readonly name: string
@@ -62,7 +62,7 @@ async function bundle(home: string): Promise<readonly string[]> {
   const sources = join(home, 'src')
   const options = {
     cwd: home,
-    input: { ...entriesOf(home, manifest), ...laterEntries(manifest.name, sources) },
+    input: entriesOf(home, manifest),
     plugins: [
       runLater(manifest.name, sources),
       modulesOfNode(manifest.name, sources),
