@@ -60,7 +60,8 @@ describe('the next run of a session', () => {
   })
 })
 
-const asking = sampleMessage('x'.repeat(1_000_000))
+const millionChars = 'x'.repeat(1_000_000)
+const asking = sampleMessage(millionChars)
 const ledger = memoryLedger()
 
 /** A run of a session that has ended after its user has said a million characters. */
@@ -103,6 +104,32 @@ describe('what is known of the ends of runs', () => {
     for (const number of [5, 6]) ends.ended(endedRun(number))
     const left = await Promise.all(states.map((state) => ends.find(recordOf(state), ledger)))
     expect(left.map((state) => state?.sessionId)).toEqual([undefined, 'session 2', undefined, undefined])
+  })
+
+  it('is nothing of a session that is too large alone, and what is known of others stays', async () => {
+    const ends = new KnownEnds()
+    const [small, large] = [endedRun(1), endedRun(2)]
+    ends.ended(small)
+    ends.ended({
+      ...large,
+      output: { value: [1, 2, 3, 4].map((number) => `${number}${millionChars}`) },
+    })
+    expect(await ends.find(recordOf(large), ledger)).toBeUndefined()
+    expect(await ends.find(recordOf(small), ledger)).toBe(small)
+  })
+
+  it('counts the definition of an agent once, and each that is of one run alone', async () => {
+    const shared = { ...endedRun(1).definition, instructions: millionChars }
+    const withDefinition = (number: number, definition: RunState['definition']) =>
+      ({ ...endedRun(number), definition }) as RunState
+    const known = async (states: readonly RunState[]) => {
+      const ends = new KnownEnds()
+      for (const state of states) ends.ended(state)
+      const found = await Promise.all(states.map((state) => ends.find(recordOf(state), ledger)))
+      return found.filter((state) => state !== undefined).length
+    }
+    expect(await known([1, 2].map((number) => withDefinition(number, shared)))).toBe(2)
+    expect(await known([1, 2].map((number) => withDefinition(number, { ...shared })))).toBe(1)
   })
 
   it('is nothing of a run that has not ended', async () => {

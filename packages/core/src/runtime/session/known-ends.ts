@@ -2,15 +2,16 @@ import { messageAt, type History } from '../../machine/messages/history.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Ledger, RunRecord } from '../../ports/ledger.ts'
 
-/** About how many characters of messages are kept. */
+/** About how many characters of states are kept. */
 const MAX_CHARS = 4_000_000
 
-/** What the state of a run takes beside its messages, in characters: this bounds the number of sessions. */
+/** What a state takes beside what is counted, in characters: this bounds the number of sessions. */
 const CHARS_OF_STATE = 4_000
 
-/** How the last run of a session ended, and about how much memory that takes. */
+/** How the last run of a session ended, and about how much memory that takes, in characters. */
 interface KnownEnd {
   readonly state: RunState
+  readonly historyChars: number
   readonly chars: number
 }
 
@@ -21,15 +22,18 @@ interface KnownEnd {
 export class KnownEnds {
   /** By session; the one that ended last is last. */
   readonly #ends = new Map<string, KnownEnd>()
+  /** Definitions of agents that were counted: the runs of an agent share one, unless a run changed it. */
+  readonly #counted = new WeakSet<object>()
   #chars = 0
 
-  /** Takes the state in which a run has ended. */
+  /** Takes the state in which a run has ended. One that is too large alone is not kept. */
   ended(state: RunState): void {
     const { sessionId } = state
     if (sessionId === undefined || state.phase !== 'done') return
-    const before = this.#forget(sessionId)
-    const chars = CHARS_OF_STATE + charsOf(state.history, before)
-    this.#ends.set(sessionId, { state, chars })
+    const historyChars = charsOfHistory(state.history, this.#forget(sessionId))
+    const chars = CHARS_OF_STATE + historyChars + this.#charsBesideHistory(state)
+    if (chars > MAX_CHARS) return
+    this.#ends.set(sessionId, { state, historyChars, chars })
     this.#chars += chars
     for (const oldest of this.#ends.keys()) {
       if (this.#chars <= MAX_CHARS) break
@@ -53,14 +57,26 @@ export class KnownEnds {
     this.#ends.delete(sessionId)
     return end
   }
+
+  #charsBesideHistory(state: RunState): number {
+    const { definition } = state
+    let chars = this.#counted.has(definition) ? 0 : charsIn(definition)
+    this.#counted.add(definition)
+    for (const [field, value] of Object.entries(state))
+      if (field !== 'history' && field !== 'definition') chars += charsIn(value)
+    return chars
+  }
 }
 
-/** About how many characters messages hold. Those that the run before it counted are not counted again. */
-function charsOf(history: History, before: KnownEnd | undefined): number {
+/**
+ * About how many characters messages hold, up to the most that is kept. Those that the run before it counted are not counted
+ * again.
+ */
+function charsOfHistory(history: History, before: KnownEnd | undefined): number {
   const isLonger = before?.state.history.store === history.store
-  let chars = isLonger ? before.chars - CHARS_OF_STATE : 0
-  for (let index = isLonger ? before.state.history.length : 0; index < history.length; index++)
-    chars += charsIn(messageAt(history, index))
+  let chars = isLonger ? before.historyChars : 0
+  for (let at = isLonger ? before.state.history.length : 0; at < history.length && chars <= MAX_CHARS; at++)
+    chars += charsIn(messageAt(history, at))
   return chars
 }
 
