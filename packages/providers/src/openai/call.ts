@@ -75,7 +75,6 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   const [response, { Stream }] = await Promise.all([asked.asResponse(), sdk.load(call.maker)])
   connection.facts.requestId = requestIdIn(response.headers)
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
-  connection.observed = true
   const { tail } = connection
   const packer = new DeltaPacker(endOfDelta)
   const observed = observedResponse(response, {
@@ -86,6 +85,7 @@ async function opened(call: Call, connection: Connection, body: object): Promise
     onEnd: () => tail.ended(),
     changed: (bytes) => packer.pack(bytes),
   })
+  connection.observed = observed !== response
   return Stream.fromSSEResponse(observed, connection.abort, call.client as StreamClient)
 }
 

@@ -8,7 +8,7 @@ export interface ResponseFacts {
 interface Observation {
   /** Gets each piece. */
   readonly onBytes: (bytes: Uint8Array) => void
-  /** Called at the end of the body. */
+  /** Called at the end of the body, and not where the reader cancels it. */
   readonly onEnd?: () => void
   /** Returns what the reader gets in the place of a piece; it says the same. */
   readonly changed?: (bytes: Uint8Array) => Uint8Array
@@ -24,10 +24,13 @@ export function observedResponse(
 ): Response {
   if (!response.ok || typeof response.body?.getReader !== 'function') return response
   const reader = response.body.getReader()
+  let cancelled = false
   // A TransformStream does the same, and takes a fifth more of the time of an adapter.
   const observed = new ReadableStream<Uint8Array>({
     async pull(controller) {
       const { done, value } = await reader.read()
+      // A read under way says that the body is done where it is cancelled.
+      if (cancelled) return
       if (done) {
         onEnd()
         return controller.close()
@@ -35,7 +38,10 @@ export function observedResponse(
       onBytes(value)
       controller.enqueue(changed(value))
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel(reason) {
+      cancelled = true
+      return reader.cancel(reason)
+    },
   })
   return new Response(observed, response)
 }

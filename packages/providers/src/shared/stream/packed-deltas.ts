@@ -36,7 +36,8 @@ export class DeltaPacker {
     for (let at = begins ? 0 : second; at < text.length;) {
       const ends = this.#endsOfDeltas(text, at)
       if (ends.length > 1) {
-        packed ??= piece.slice()
+        // A slice of a Buffer is the same bytes.
+        packed ??= new Uint8Array(piece)
         packInPlace(packed, text, at, ends)
       }
       at = ends.at(-1) ?? afterRecord(text, at)

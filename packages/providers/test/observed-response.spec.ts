@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { endOfDelta } from '../src/openai/client/delta-record.ts'
+import { observedResponse } from '../src/shared/stream/observed-response.ts'
+import { DeltaPacker } from '../src/shared/stream/packed-deltas.ts'
+
+/** A response whose body stays open after its pieces. */
+function openResponse(...pieces: readonly Uint8Array[]): Response {
+  return new Response(
+    new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(piece)
+      },
+    }),
+  )
+}
+
+describe('an observed response', () => {
+  it('does not say that its body ended where its reader cancels it', async () => {
+    let endings = 0
+    const pieces: Uint8Array[] = []
+    const response = observedResponse(openResponse(new Uint8Array([1])), {
+      onBytes: (bytes) => pieces.push(bytes),
+      onEnd: () => endings++,
+    })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    const next = reader?.read()
+    await reader?.cancel('enough')
+    expect((await next)?.done).toBe(true)
+    expect(pieces).toHaveLength(1)
+    expect(endings).toBe(0)
+  })
+
+  it('says that its body ended where it did', async () => {
+    let endings = 0
+    const response = observedResponse(new Response('whole'), { onBytes: () => {}, onEnd: () => endings++ })
+    expect(await response.text()).toBe('whole')
+    expect(endings).toBe(1)
+  })
+})
+
+it('leaves the bytes of a body as they are where they are a Buffer, whose slices share them', () => {
+  const said = 'data: {"a":1}\n\ndata: {"b":2}\n\n'
+  const piece = Buffer.from(said)
+  const packed = Buffer.from(new DeltaPacker(endOfDelta).pack(piece)).toString()
+  expect(packed).not.toBe(said)
+  expect(packed).toContain('[{"a":1},')
+  expect(piece.toString()).toBe(said)
+})
