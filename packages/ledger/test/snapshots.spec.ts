@@ -245,6 +245,22 @@ describe('snapshots near an event', () => {
     expect(await runSummary(ledger, runId)).toMatchObject({ calls })
   })
 
+  it('are not left aside where the function that gets the events throws', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    await foldTo(ledger, runId, 200)
+    const stop = new Error('enough')
+    const seqs: number[] = []
+    const folding = foldTo(ledger, runId, 250, {
+      onEvent({ seq }) {
+        seqs.push(seq)
+        throw stop
+      },
+    })
+    await expect(folding).rejects.toBe(stop)
+    expect(seqs).toEqual([201])
+  })
+
   it('after the last event that a projection tells of, spare its fold the events before them', async () => {
     const { path, runId } = longLedger()
     const source = open(path)

@@ -136,8 +136,8 @@ export async function foldStoredRun(
       fold.take(event)
     })
   } catch (error) {
-    // A forged snapshot costs only time.
-    if (begun === undefined || plan.onEvent) throw error
+    // A forged snapshot costs only time. What the caller throws is thrown at once.
+    if (begun === undefined || plan.onEvent || fold.hasCallerThrown) throw error
     return await foldStoredRun(ledger, runId, { ...plan, usesSnapshots: false })
   }
   if (fold.isFar) await snapshots?.keep(fold.state)
@@ -160,6 +160,7 @@ class MeasuredFold {
   readonly #plan: FoldPlan
   #events = 0
   #characters = 0
+  #hasCallerThrown = false
 
   constructor(begun: RunState | undefined, plan: FoldPlan) {
     this.#fold = new RunFold(begun)
@@ -169,11 +170,11 @@ class MeasuredFold {
   }
 
   take(event: RuntimeEvent): void {
-    const { onEvent, onEventAfter = Infinity, onFolded } = this.#plan
+    const { onEvent, onEventAfter = Infinity } = this.#plan
     if (event.seq > this.#seq) {
       this.#fold.add(event)
       this.#seq = event.seq
-      onFolded?.(event)
+      this.#passOn(event)
       this.#events++
       // What a run begins with is in no snapshot of it. Where it came far already, nothing depends on how much was said.
       if (this.#events < eventsFar && event.type !== 'history_carried') {
@@ -181,6 +182,20 @@ class MeasuredFold {
       }
     }
     if (event.seq > onEventAfter) onEvent?.(event)
+  }
+
+  #passOn(event: RuntimeEvent): void {
+    try {
+      this.#plan.onFolded?.(event)
+    } catch (error) {
+      this.#hasCallerThrown = true
+      throw error
+    }
+  }
+
+  /** Whether the fold ended since the function that gets its events threw. */
+  get hasCallerThrown(): boolean {
+    return this.#hasCallerThrown
   }
 
   get state(): RunState | undefined {
