@@ -265,7 +265,7 @@ describe('an option of a tool', () => {
     expect([httpFetch().name, sqlQuery({ path: 'x' }).name, calculator().name]).toEqual([
       ...['http_fetch', 'sql_query', 'calculator'],
     ])
-    expect([httpFetch().timeoutMs, sqlQuery({ path: 'x' }).timeoutMs]).toEqual([16_000, 40_000])
+    expect([httpFetch().timeoutMs, sqlQuery({ path: 'x' }).timeoutMs]).toEqual([16_000, 45_000])
     expect(calculator({ name: 'sums', description: 'Sums.' })).toMatchObject({
       ...{ name: 'sums', description: 'Sums.', effect: 'read' },
     })

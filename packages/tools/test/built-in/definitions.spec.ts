@@ -63,10 +63,10 @@ describe('what a model and the runtime read', () => {
       name: 'sql_query',
       description:
         'Runs one read-only SQL statement on a SQLite database and answers { columns, rows } as JSON. Use it to look things up and to count and sum them. To see which tables there are, query sqlite_schema (SELECT name, sql FROM sqlite_schema). At most 200 rows are shown, so aggregate and filter in SQL.',
-      timeoutMs: 40_000,
+      timeoutMs: 45_000,
     })
     expect(sqlQuery({ path: 'shop.db', maxRows: 7 }).description).toContain('At most 7 rows are shown')
-    expect(sqlQuery({ path: 'shop.db', timeoutMs: 500 }).timeoutMs).toBe(35_500)
+    expect(sqlQuery({ path: 'shop.db', timeoutMs: 500 }).timeoutMs).toBe(36_000)
     expect(sqlQuery({ path: 'shop.db' }).inputSchema).toEqual(
       ofKeys(['sql'], {
         sql: {

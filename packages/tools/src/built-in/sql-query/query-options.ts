@@ -16,7 +16,8 @@ export interface QueryOptions {
   readonly timeoutMs?: number | undefined
   /**
    * Milliseconds that a statement waits for a lock that another one holds on the data. SQLite waits before the statement
-   * starts; in Postgres the wait is part of `timeoutMs`, and may not be longer. Default: `timeoutMs`.
+   * starts, by default as long as `timeoutMs`. In Postgres the wait is part of `timeoutMs` and may not be longer; by default it is
+   * four fifths of that, so that the model hears of the lock.
    */
   readonly lockTimeoutMs?: number | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
@@ -79,8 +80,9 @@ export const postgresQueryOptions: option.OptionCheck = fields<PostgresQueryOpti
   { ...otherNames },
 )
 
-/** The bounds of a statement, as they are given or by default. */
-export function boundsOf(options: QueryOptions): StatementBounds {
-  const { maxRows = 200, maxBytes = 50_000, timeoutMs = 5_000, lockTimeoutMs = timeoutMs } = options
+/** The bounds of a statement, as they are given or by default. A wait for a lock is by default this share of the time. */
+export function boundsOf(options: QueryOptions, lockShare: number): StatementBounds {
+  const { maxRows = 200, maxBytes = 50_000, timeoutMs = 5_000 } = options
+  const { lockTimeoutMs = Math.ceil(timeoutMs * lockShare) } = options
   return { maxRows, maxBytes, timeoutMs, lockTimeoutMs }
 }

@@ -13,6 +13,9 @@ import { requireNativeInterface } from './sqlite/native-interface.ts'
 import { maxStartMs } from './sqlite/own-process.ts'
 import type { StatementRequest } from './sqlite/protocol.ts'
 
+/** The longest time that a timer takes. */
+const maxTimerMs = 2_147_483_647
+
 /** How long a process that was killed may take until it is gone. */
 const maxEndMs = 5_000
 
@@ -20,7 +23,7 @@ const maxEndMs = 5_000
 export function sqliteQuery(options: SqliteQueryOptions): Tool {
   requireOptions('sqlQuery', sqliteQueryOptions, options)
   const { path, name = 'sql_query', timers = hostTimers } = options
-  const bounds = boundsOf(options)
+  const bounds = boundsOf(options, 1)
   assertUsable(name, path)
   const database = resolve(path)
   const processes = keptProcesses(timers, options.timers ?? unheldTimers)
@@ -30,7 +33,7 @@ export function sqliteQuery(options: SqliteQueryOptions): Tool {
     input,
     effect: 'read',
     // The statement's own limits are reached first; this one is for a host that hangs.
-    timeoutMs: maxStartMs + bounds.lockTimeoutMs + bounds.timeoutMs + maxEndMs,
+    timeoutMs: Math.min(maxStartMs + bounds.lockTimeoutMs + bounds.timeoutMs + maxEndMs, maxTimerMs),
     async execute(given, { signal }) {
       // The schema has been checked.
       const { sql, parameters = [] } = given as {
