@@ -163,11 +163,11 @@ describe('a decision about a call', () => {
   it('is refused once the call has its result', async () => {
     const { set, rest, toolCallId } = await paying()
     const run = set.runtime.resume(rest.runId)
-    await set.untilSettled(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
+    await set.untilSettled(run.deny(toolCallId, { by: `ada${'!'.repeat(200)}`, reason: 'no' }))
     await set.untilSettled(run.result)
     expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
       code: 'not_awaiting_approval',
-      message: expect.stringContaining(`${toolCallId} was denied before, by ada`),
+      message: expect.stringContaining(`${toolCallId} was denied before, by ada${'!'.repeat(97)}… (event`),
     })
   })
 })

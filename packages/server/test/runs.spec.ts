@@ -100,7 +100,7 @@ describe('a run over HTTP', () => {
     expect(text).toContain('too dear')
     const again = await office.send(`/runs/${runId}/deny`, 'boss', { toolCallId, reason: 'too dear' })
     expect(again.headers.get('content-type')).toBe('application/problem+json')
-    expect(await answerOf(again)).toMatchObject({ status: 409, code: 'run_finished' })
+    expect(await answerOf(again)).toMatchObject({ status: 409, code: 'not_awaiting_approval' })
   })
 
   it('is cancelled by the principal, steered, and not raised above what it has', async () => {

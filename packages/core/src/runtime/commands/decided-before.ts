@@ -18,7 +18,7 @@ export function mayBeDecidedBefore(command: OutsideCommand, { code }: Refusal): 
 
 /**
  * Returns the refusal of a decision with who decided before and how, where that is on record; else the refusal as it is. A
- * ledger that does not answer changes nothing: the decision is refused either way.
+ * ledger that fails changes nothing: the decision is refused either way.
  */
 export async function namingDecider(
   refusal: Refusal,
@@ -42,11 +42,18 @@ export async function namingDecider(
   return refusal
 }
 
+/** The longest name of a person that a refusal holds, in characters. */
+const maxNameLength = 100
+
+function shortened(name: string): string {
+  return name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+}
+
 function messageOf(
   refusal: Refusal,
   { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
 ): string {
-  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${by} (event ${seq} of run ${runId}); a call is decided once.`
+  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shortened(by)} (event ${seq} of run ${runId}); a call is decided once.`
   // What the machine says about a question names what is asked now.
   return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
 }
