@@ -2,8 +2,14 @@
 import type { Plugin } from 'rolldown'
 import { isLaidIn } from './dependencies.ts'
 
-/** Packages whose files run only where Node, or a host that has its modules, runs them. */
-const onNode: ReadonlySet<string> = new Set(['@tallystick/cli', '@tallystick/ledger'])
+/**
+ * By package, the modules of Node that it asks for. The ledger runs in workers, too: where one has no files, its file functions
+ * are missing when they are called, and not when the ledger is imported.
+ */
+const askedBy: Readonly<Record<string, RegExp>> = {
+  '@tallystick/cli': /^node:/,
+  '@tallystick/ledger': /^node:fs(?:\/promises)?$/,
+}
 
 /** The import of a module of Node, in the form in which the sources of this repository and commander have it. */
 const importOfNode = /^import (?:(\w+)|\{([^}]*)\}) from '(node:[\w/]+)'/gm
@@ -18,11 +24,14 @@ export function modulesOfNode(packageName: string, sources: string): Plugin {
     transform: {
       order: 'pre',
       handler(code, id) {
-        if (!onNode.has(packageName) || !(id.startsWith(sources) || isLaidIn(id))) return null
+        const isAsked = askedBy[packageName]
+        if (!isAsked || !(id.startsWith(sources) || isLaidIn(id))) return null
         const asking = code.replace(
           importOfNode,
           (statement, whole: string | undefined, names: string | undefined, specifier: string) =>
-            `const ${whole ?? taken(names ?? '')} = ${asked(specifier, isLaidIn(id))}${newlinesOf(statement)}`,
+            isAsked.test(specifier)
+              ? `const ${whole ?? taken(names ?? '')} = ${asked(specifier, isLaidIn(id))}${newlinesOf(statement)}`
+              : statement,
         )
         // Lines stay where they are, and so does what the source map says.
         return asking === code ? null : { code: asking, map: null }
@@ -44,5 +53,5 @@ function newlinesOf(statement: string): string {
 /** Commander starts a program for a verb that is one, and none of ours is: it never gets to the module that it imports for that. */
 function asked(specifier: string, isOfDependency: boolean): string {
   const isNever = isOfDependency && specifier === 'node:child_process'
-  return isNever ? 'undefined' : `globalThis.process.getBuiltinModule('${specifier}')`
+  return isNever ? 'undefined' : `(globalThis.process?.getBuiltinModule?.('${specifier}') ?? {})`
 }
