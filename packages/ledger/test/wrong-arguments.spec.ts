@@ -32,7 +32,11 @@ it.each<readonly [string, () => unknown, string]>([
   ['no path of keys', () => sqliteKeyring(undefined as never), 'sqliteKeyring needs the path of a file'],
   ['no ledger to verify', walked(null), 'verifyLedger: the ledger is null; expected a ledger'],
   ['a number to verify', walked(5), 'the ledger is 5'],
-  ['a path to verify', walked('runs.db'), 'the ledger is a text; expected a ledger, such as sqliteLedger(path)'],
+  [
+    'a path to verify',
+    walked('runs.db'),
+    'the ledger is a text; expected a ledger, such as sqliteLedger(path)',
+  ],
   ['any object to verify', walked({}), 'the ledger is an object'],
   ['an object for a run', () => verifyRun(ledger, {} as never), 'verifyRun: the run id is an object'],
   [
