@@ -1,4 +1,4 @@
-import { memoryLedger, type Ledger } from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { firstInputs, runSummaries, type ListedRun, type SummaryFilter } from '@tallystick/ledger'
 import { expect } from 'vitest'
 import { longRun } from './long-run.ts'
@@ -35,21 +35,15 @@ async function listing(
   }
 }
 
-/** Which statement spoils an event of a run, and what a list then says of the run. */
+/** Which statement spoils a row of a run. */
 const spoiled: readonly (readonly [claim: string, statement: (row: string) => string])[] = [
-  ['missing', (row) => `delete from event where pos = (${row} and type = 'assistant_started' limit 1)`],
-  [
-    'of an unknown type',
-    (row) => `update event set type = 'sung' where pos = (${row} and type = 'assistant_started' limit 1)`,
-  ],
-  [
-    'of a later version',
-    (row) => `update event set v = 9 where pos = (${row} and type = 'assistant_started' limit 1)`,
-  ],
+  ['missing', (row) => `delete from event where pos = (${row})`],
+  ['of an unknown type', (row) => `update event set type = 'sung' where pos = (${row})`],
+  ['of a later version', (row) => `update event set v = 9 where pos = (${row})`],
   [
     'changed',
     (row) => `update payload set salt = (select salt from payload order by pos limit 1)
-      where pos = (${row} and type = 'run_finished' limit 1)`,
+      where pos = (${row})`,
   ],
 ]
 
@@ -76,8 +70,15 @@ export const endedRunCases: Readonly<Record<string, (bed: ProjectionBed) => Prom
   async 'that are missing are made for a run with an event that cannot be read'(bed) {
     for (const [claim, statement] of spoiled) {
       const ledger = bed.open()
-      const [runId] = await recordSome(ledger, 1)
-      await bed.tamper(statement(`select pos from event where run_id = '${runId}'`))
+      const [runId] = (await recordSome(ledger, 1)) as readonly [RunId]
+      const type = claim === 'changed' ? 'run_finished' : 'assistant_started'
+      const seq = (await Array.fromAsync(ledger.read(runId))).find((event) => event.type === type)?.seq
+      // Events that were appended together may share a row.
+      await bed.tamper(
+        statement(
+          `select pos from event where run_id = '${runId}' and ${seq} between coalesce(first_seq, seq) and seq`,
+        ),
+      )
       const { runs, read } = await listing(ledger)
       expect(`${claim}: ${runs.map(({ status }) => status).join()}`).toBe(`${claim}: unreadable`)
       expect(read).toContain(runId)
