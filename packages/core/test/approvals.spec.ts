@@ -170,6 +170,18 @@ describe('a decision about a call', () => {
       message: expect.stringContaining(`${toolCallId} was denied before, by ada${'!'.repeat(97)}… (event`),
     })
   })
+
+  it('names who decided before in characters that only show', async () => {
+    const { set, rest, toolCallId } = await paying()
+    const run = set.runtime.resume(rest.runId)
+    // The name is cut between the two halves of the emoji.
+    const by = `\u001b[2Jada\u202e\u2028${'!'.repeat(90)}\u{1f600}`
+    await set.untilSettled(run.deny(toolCallId, { by, reason: 'no' }))
+    await set.untilSettled(run.result)
+    expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
+      message: expect.stringContaining(`before, by �[2Jada��${'!'.repeat(90)}�… (event`),
+    })
+  })
 })
 
 describe('a decision that comes at once', () => {

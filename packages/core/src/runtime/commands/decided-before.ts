@@ -45,15 +45,20 @@ export async function namingDecider(
 /** The longest name of a person that a refusal holds, in characters. */
 const maxNameLength = 100
 
-function shortened(name: string): string {
-  return name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** A name as a line of text can hold it: another process has given it. */
+function shownName(name: string): string {
+  const short = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+  return short.replaceAll(unseen, '\ufffd')
 }
 
 function messageOf(
   refusal: Refusal,
   { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
 ): string {
-  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shortened(by)} (event ${seq} of run ${runId}); a call is decided once.`
+  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once.`
   // What the machine says about a question names what is asked now.
   return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
 }
