@@ -1,7 +1,7 @@
 import { deltasOf, requireWhole, type Script } from '../subjects/script.ts'
 import type { Case } from './case.ts'
 import { metered, peakMiB, residentMiB } from './meter.ts'
-import { openWarm, runtimes, tallysticks } from './subjects.ts'
+import { floors, openWarm, runtimes, tallysticks } from './subjects.ts'
 
 export const crowd: Case = {
   name: 'crowd',
@@ -10,7 +10,7 @@ export const crowd: Case = {
   unit: 'run',
   params: [{ runs: 1_000 }],
   smokeParams: [{ runs: 10 }],
-  ...{ own: tallysticks, peers: runtimes },
+  ...{ own: tallysticks, floors, peers: runtimes },
   async measure(trial) {
     const { runs = 0 } = trial.params
     const reply = { deltas: deltasOf(20), calls: [] }

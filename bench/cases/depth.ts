@@ -2,7 +2,7 @@ import { turnsScript } from '../subjects/script.ts'
 import type { Case, Measurement, Trial } from './case.ts'
 import { metered, peakMiB, residentMiB } from './meter.ts'
 import { storedKiB } from './stored.ts'
-import { openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
+import { floors, openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
 
 export const depth: Case = {
   name: 'depth',
@@ -11,7 +11,7 @@ export const depth: Case = {
   unit: 'turn',
   params: [{ turns: 10 }, { turns: 100 }, { turns: 1_000 }, { turns: 3_000 }],
   smokeParams: [{ turns: 4 }],
-  ...{ own: tallysticks, peers: runtimes },
+  ...{ own: tallysticks, floors, peers: runtimes },
   measure: measureDepth,
 }
 

@@ -1,7 +1,7 @@
 import { fanOutScript } from '../subjects/script.ts'
 import type { Case } from './case.ts'
 import { metered } from './meter.ts'
-import { openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
+import { floors, openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
 
 export const fanOut: Case = {
   name: 'fan-out',
@@ -13,7 +13,7 @@ export const fanOut: Case = {
     { calls: 1_000, toolMs: 20 },
   ],
   smokeParams: [{ calls: 12, toolMs: 1 }],
-  ...{ own: tallysticks, peers: runtimes },
+  ...{ own: tallysticks, floors, peers: runtimes },
   async measure(trial) {
     const { calls = 0, toolMs = 0 } = trial.params
     const script = fanOutScript(calls, toolMs)

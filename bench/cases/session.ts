@@ -2,7 +2,7 @@ import { requireWhole, turnsScript } from '../subjects/script.ts'
 import type { Case } from './case.ts'
 import { metered } from './meter.ts'
 import { storedKiB } from './stored.ts'
-import { openWarm, tallysticks } from './subjects.ts'
+import { floors, openWarm, tallysticks } from './subjects.ts'
 
 /** The last runs are measured, since one alone is too short. */
 const measuredRuns = 10
@@ -14,7 +14,7 @@ export const session: Case = {
   unit: 'run',
   params: [{ runsBefore: 10 }, { runsBefore: 200 }],
   smokeParams: [{ runsBefore: 2 }],
-  own: tallysticks,
+  ...{ own: tallysticks, floors },
   peers: ['ai', 'openai-agents', 'langgraph-memory', 'langgraph-sqlite', 'pi'],
   async measure(trial) {
     const { runsBefore = 0 } = trial.params

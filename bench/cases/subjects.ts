@@ -16,6 +16,7 @@ const places: Readonly<Record<string, readonly [file: string, name: string]>> = 
   'tallystick-memory': ['tallystick.ts', 'tallystickMemory'],
   'tallystick-sqlite': ['tallystick.ts', 'tallystickSqlite'],
   'tallystick-postgres': ['tallystick.ts', 'tallystickPostgres'],
+  'least-ledger': ['least-ledger.ts', 'leastLedger'],
   ai: ['peers/ai-sdk.ts', 'aiSdk'],
   'openai-agents': ['peers/openai-agents.ts', 'openaiAgents'],
   mastra: ['peers/mastra.ts', 'mastra'],
@@ -28,6 +29,8 @@ const places: Readonly<Record<string, readonly [file: string, name: string]>> = 
 }
 
 export const tallysticks: readonly string[] = ['tallystick-sqlite', 'tallystick-memory']
+/** The least code that keeps as much. */
+export const floors: readonly string[] = ['least-ledger']
 export const runtimes: readonly string[] = [
   ...['ai', 'openai-agents', 'mastra', 'mastra-libsql'],
   ...['langgraph', 'langgraph-memory', 'langgraph-sqlite', 'pi'],

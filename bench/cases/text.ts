@@ -1,7 +1,7 @@
 import { textScript } from '../subjects/script.ts'
 import type { Case } from './case.ts'
 import { metered } from './meter.ts'
-import { openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
+import { floors, openWarm, requireSound, runtimes, tallysticks } from './subjects.ts'
 
 export const text: Case = {
   name: 'text',
@@ -10,7 +10,7 @@ export const text: Case = {
   unit: 'delta',
   params: [{ deltas: 5_000 }],
   smokeParams: [{ deltas: 40 }],
-  ...{ own: tallysticks, peers: runtimes },
+  ...{ own: tallysticks, floors, peers: runtimes },
   async measure(trial) {
     const { deltas = 0 } = trial.params
     const script = textScript(deltas)
