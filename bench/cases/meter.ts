@@ -39,6 +39,22 @@ export async function metered<T>(work: () => T | Promise<T>): Promise<Took & { r
   return value
 }
 
+/**
+ * Does work that is too short to be measured alone several times, one after another, until the time is up. Says what all of it took,
+ * and returns what each came to.
+ */
+export function meteredTimes<T>(
+  work: () => Promise<T>,
+  { times, limitMs }: { readonly times: number; readonly limitMs: number },
+): Promise<Took & { readonly value: readonly T[] }> {
+  return metered(async () => {
+    const endsAt = performance.now() + limitMs
+    const values = [await work()]
+    while (values.length < times && performance.now() < endsAt) values.push(await work())
+    return values
+  })
+}
+
 async function measured<T>(work: () => T | Promise<T>): Promise<Took & { readonly value: T }> {
   const cpu = process.cpuUsage()
   const begun = performance.now()

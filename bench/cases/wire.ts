@@ -8,10 +8,12 @@ import { anthropic } from '@tallystick/providers/anthropic'
 import { textScript } from '../subjects/script.ts'
 import { agentOf, seenOf } from '../subjects/tallystick.ts'
 import type { Case, Trial } from './case.ts'
-import { metered } from './meter.ts'
+import { meteredTimes } from './meter.ts'
 import { fileIn } from './recorded-run.ts'
 
 const readersToWarmUp = 20
+/** One reply alone takes a few milliseconds. */
+const measuredReplies = 10
 
 export const wire: Case = {
   name: 'wire',
@@ -39,8 +41,9 @@ export const wire: Case = {
         if (text !== whole) throw new Error(`${text.length} of ${whole.length} characters arrived.`)
       }
       for (let reader = 0; reader < readersToWarmUp; reader++) await readWhole()
-      const { value: _, ...took } = await metered(readWhole)
-      return { units: deltas, ...took }
+      const times = trial.smoke ? 1 : measuredReplies
+      const { value, ...took } = await meteredTimes(readWhole, { times, limitMs: trial.limitMs })
+      return { units: deltas * value.length, ...took }
     } finally {
       server.disconnect()
     }
