@@ -5,20 +5,22 @@ import type { RunId } from '../vocabulary/values/ids.ts'
  * Hints of a ledger to those who follow its runs. A hint about a run costs the same however many other runs are followed.
  */
 export class ChangeHints {
-  /** By what they follow. */
-  readonly #followers = new Map<string, Set<Subscriber<void>>>()
+  /** By the run that they follow; `undefined` for those that follow any. */
+  readonly #ofAll = new Map<RunId | undefined, Set<Subscriber<void>>>()
+  /** The same for those that follow inboxes only. */
+  readonly #ofInboxes = new Map<RunId | undefined, Set<Subscriber<void>>>()
   #isClosed = false
 
   /** Hints about a run, or about any run where none is named; with `inbox`, only those about inboxes. */
   of(runId: RunId | undefined, part?: 'inbox'): Observable<void> {
-    const name = nameOf(runId, part)
+    const byRun = part === 'inbox' ? this.#ofInboxes : this.#ofAll
     return new Observable((subscriber) => {
       if (this.#isClosed) return subscriber.complete()
-      const followers = this.#followers.get(name) ?? new Set()
-      this.#followers.set(name, followers.add(subscriber))
+      const followers = byRun.get(runId) ?? new Set()
+      byRun.set(runId, followers.add(subscriber))
       return () => {
         followers.delete(subscriber)
-        if (followers.size === 0) this.#followers.delete(name)
+        if (followers.size === 0) byRun.delete(runId)
       }
     })
   }
@@ -40,14 +42,9 @@ export class ChangeHints {
   }
 
   #hint(runId: RunId | undefined, isInbox: boolean): void {
-    for (const follower of this.#following(nameOf(runId))) follower.next()
+    for (const follower of followersIn(this.#ofAll, runId)) follower.next()
     if (!isInbox) return
-    for (const follower of this.#following(nameOf(runId, 'inbox'))) follower.next()
-  }
-
-  /** Those who follow it at this moment: they may come and go while they are given a hint. */
-  #following(name: string): readonly Subscriber<void>[] {
-    return [...(this.#followers.get(name) ?? [])]
+    for (const follower of followersIn(this.#ofInboxes, runId)) follower.next()
   }
 
   close(): void {
@@ -56,10 +53,17 @@ export class ChangeHints {
   }
 
   #all(): readonly Subscriber<void>[] {
-    return [...this.#followers.keys()].flatMap((name) => this.#following(name))
+    return [...this.#ofAll.values(), ...this.#ofInboxes.values()].flatMap((followers) => [...followers])
   }
 }
 
-function nameOf(runId: RunId | undefined, part?: 'inbox'): string {
-  return `${runId ?? 'any'} ${part ?? 'all'}`
+const none: readonly Subscriber<void>[] = []
+
+/** Those who follow a run at this moment: they may come and go while they are given a hint. */
+function followersIn(
+  byRun: ReadonlyMap<RunId | undefined, ReadonlySet<Subscriber<void>>>,
+  runId: RunId | undefined,
+): readonly Subscriber<void>[] {
+  const followers = byRun.get(runId)
+  return followers === undefined ? none : [...followers]
 }

@@ -22,11 +22,12 @@ function withoutMessages(event: RuntimeEvent & { readonly type: 'history_carried
   return rest as RuntimeEvent
 }
 
-/** The digests of the histories that events carry, by the number of the event. */
-export function carriedHistories(events: readonly RuntimeEvent[]): ReadonlyMap<number, string> {
-  const digests = new Map<number, string>()
+/** The digests of the histories that events carry, by the number of the event; `undefined` where none carries one. */
+export function carriedHistories(events: readonly RuntimeEvent[]): ReadonlyMap<number, string> | undefined {
+  let digests: Map<number, string> | undefined
   for (const event of events) {
     if (event.type !== 'history_carried') continue
+    digests ??= new Map()
     digests.set(event.seq, storableDigests(event.messages, () => nameOf(event)).at(-1) ?? '')
   }
   return digests

@@ -28,13 +28,14 @@ export class MemoryRun {
   readonly #histories: MemoryHistories
   #epoch: number = emptyHead.epoch
   readonly #events: RuntimeEvent[] = []
+  // A ledger holds many runs, and most of them have few of these: they are made when there is the first.
   /** The digests of the histories that events carry, by the number of the event: they are kept without their messages. */
-  readonly #carried = new Map<number, string>()
-  readonly #onceKeys = new Set<string>()
+  #carried: Map<number, string> | undefined
+  #onceKeys: Set<string> | undefined
   /** Entries not yet taken, in the order they were put. */
-  readonly #inbox = new Map<string, string>()
+  #inbox: Map<string, string> | undefined
   /** Every key ever put. */
-  readonly #inboxKeys = new Set<string>()
+  #inboxKeys: Set<string> | undefined
   /** The session of the run and its place there, once it has begun. */
   #place: SessionPlace | undefined
 
@@ -81,13 +82,23 @@ export class MemoryRun {
     if (place && isTaken(place)) throw placeTaken(this.runId, place)
     this.#place ??= place
     for (const event of kept) this.#events.push(event)
-    this.#keepHistories(events, carried)
-    for (const key of onceKeys) this.#onceKeys.add(key)
-    for (const key of options.consumedInboxKeys ?? []) this.#inbox.delete(key)
+    if (carried) this.#keepHistories(events, carried)
+    if (onceKeys) this.#keepStated(onceKeys)
+    this.#take(options)
     return this.head
   }
 
+  #keepStated(onceKeys: Set<string>): void {
+    if (this.#onceKeys === undefined) this.#onceKeys = onceKeys
+    else for (const key of onceKeys) this.#onceKeys.add(key)
+  }
+
+  #take({ consumedInboxKeys = [] }: AppendOptions): void {
+    for (const key of consumedInboxKeys) this.#inbox?.delete(key)
+  }
+
   #keepHistories(events: readonly RuntimeEvent[], carried: ReadonlyMap<number, string>): void {
+    this.#carried ??= new Map()
     for (const [seq, digest] of carried) this.#carried.set(seq, digest)
     for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
   }
@@ -101,7 +112,7 @@ export class MemoryRun {
     const last = Math.min(toSeq, this.#events.length)
     for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
       const event = this.#events[seq - 1] as RuntimeEvent
-      const history = this.#carried.get(seq)
+      const history = this.#carried?.get(seq)
       yield history === undefined
         ? event
         : ({ ...event, messages: this.#histories.messages(history) } as RuntimeEvent)
@@ -112,39 +123,47 @@ export class MemoryRun {
   put({ key, command, at }: InboxEntry): boolean {
     requireInboxKey(key)
     const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${this.runId}`)
-    if (this.#inboxKeys.has(key)) return false
-    if (this.#onceKeys.has('run_finished')) throw endedBefore(this.runId)
-    this.#inboxKeys.add(key)
-    this.#inbox.set(key, text)
+    if (this.#inboxKeys?.has(key)) return false
+    if (this.#onceKeys?.has('run_finished')) throw endedBefore(this.runId)
+    this.#inboxKeys = (this.#inboxKeys ?? new Set()).add(key)
+    this.#inbox = (this.#inbox ?? new Map()).set(key, text)
     return true
   }
 
   inbox(): readonly InboxEntry[] {
+    if (this.#inbox === undefined) return []
     return [...this.#inbox.values()].map((text) => JSON.parse(text) as InboxEntry)
   }
 
   /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
-  #stands(seq: number, kept: readonly RuntimeEvent[], carried: ReadonlyMap<number, string>): boolean {
+  #stands(
+    seq: number,
+    kept: readonly RuntimeEvent[],
+    carried: ReadonlyMap<number, string> = new Map(),
+  ): boolean {
+    // Nearly every append comes to the end of its run.
+    if (kept.length === 0 || seq >= this.#events.length) return false
     return (
-      kept.length > 0 &&
       kept.every((event, index) => isSameEvent(event, this.#events[seq + index])) &&
-      [...carried].every(([place, digest]) => this.#carried.get(place) === digest)
+      [...carried].every(([place, digest]) => this.#carried?.get(place) === digest)
     )
   }
 
   #requireReadInbox(events: readonly RuntimeEvent[], { consumedInboxKeys }: AppendOptions): void {
     if (!endsRun(events)) return
+    if (this.#inbox === undefined) return
     const taken = new Set(consumedInboxKeys)
     if ([...this.#inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(this.runId)
   }
 
-  #unstatedKeys(events: readonly RuntimeEvent[]): ReadonlySet<string> {
-    const keys = new Set<string>()
+  /** The keys that events state for the first time; `undefined` where they state none. */
+  #unstatedKeys(events: readonly RuntimeEvent[]): Set<string> | undefined {
+    let keys: Set<string> | undefined
     for (const event of events) {
       const key = onceKeyOf(event)
       if (key === undefined) continue
-      if (this.#onceKeys.has(key) || keys.has(key)) throw secondFact(this.runId, key)
-      keys.add(key)
+      if (this.#onceKeys?.has(key) || keys?.has(key)) throw secondFact(this.runId, key)
+      keys = (keys ?? new Set()).add(key)
     }
     return keys
   }

@@ -38,24 +38,28 @@ interface Answered {
  * a decision through the older handle must not answer what only the newer one has shown.
  */
 export class ShownApprovals {
-  readonly #shown = new Map<string, ShownApproval>()
+  #shown: Map<string, ShownApproval> | undefined
 
   /** Takes in a result that the handle gives out, in front of its reader. */
   resultOf(result: Promise<RunResult>): void {
     const take = ({ pendingApprovals }: RunResult): void => {
-      for (const approval of pendingApprovals) this.#shown.set(approval.toolCallId, approval)
+      for (const approval of pendingApprovals) this.#show(approval)
     }
     result.then(take, () => {})
   }
 
   /** Takes in an event that the handle gives out. */
   event(event: RuntimeEvent): void {
-    if (event.type === 'approval_requested') this.#shown.set(event.toolCallId, event)
+    if (event.type === 'approval_requested') this.#show(event)
+  }
+
+  #show(approval: ShownApproval): void {
+    this.#shown = (this.#shown ?? new Map()).set(approval.toolCallId, approval)
   }
 
   /** Returns the question that a decision answers: the one that it names, else the one that was shown. */
   answered(call: string | ShownApproval, named: Question): Answered {
-    const given = typeof call === 'string' ? this.#shown.get(call) : call
+    const given = typeof call === 'string' ? this.#shown?.get(call) : call
     const { attempt = given?.attempt, inputDigest = given?.inputDigest } = named
     return {
       toolCallId: typeof call === 'string' ? call : call.toolCallId,

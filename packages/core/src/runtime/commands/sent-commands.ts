@@ -27,8 +27,9 @@ interface SentCommand {
 export class SentCommands {
   readonly #runId: RunId
   readonly #ledger: Ledger
-  readonly #sent = new Map<string, SentCommand>()
-  readonly #deliveries = new Set<Promise<void>>()
+  // Most runs are sent none.
+  #sent: Map<string, SentCommand> | undefined
+  #deliveries: Set<Promise<void>> | undefined
 
   constructor(runId: RunId, ledger: Ledger) {
     this.#runId = runId
@@ -41,23 +42,24 @@ export class SentCommands {
     key: string,
     deliver: () => Promise<void>,
   ): Promise<CommandAcknowledgement> {
-    if (this.#sent.has(key)) throw sentBefore(this.#runId, key)
+    if (this.#sent?.has(key)) throw sentBefore(this.#runId, key)
     const { promise, resolve, reject } = Promise.withResolvers<CommandAcknowledgement>()
     const sent: SentCommand = { command, afterSeq: undefined, isDelivered: false, resolve, reject }
-    this.#sent.set(key, sent)
+    this.#sent = (this.#sent ?? new Map()).set(key, sent)
     const delivery = deliver().then(
       () => void (sent.isDelivered = true),
       (error: unknown) => this.fail(error, key),
     )
-    const settled = delivery.finally(() => this.#deliveries.delete(settled))
-    this.#deliveries.add(settled)
+    const deliveries = (this.#deliveries ??= new Set())
+    const settled = delivery.finally(() => deliveries.delete(settled))
+    deliveries.add(settled)
     return await promise
   }
 
   /** Has a command that is put into the inbox next acknowledged by what another process records after this moment. */
   async leave(key: string): Promise<void> {
     const seq = (await this.#ledger.head(this.#runId))?.seq ?? 0
-    const sent = this.#sent.get(key)
+    const sent = this.#sent?.get(key)
     if (sent) sent.afterSeq = seq
   }
 
@@ -82,7 +84,7 @@ export class SentCommands {
     if (delivered.length === 0) return
     const waiting = new Set((await this.#ledger.inbox(this.#runId)).map(({ key }) => key))
     for (const key of delivered) {
-      const { command, afterSeq } = this.#sent.get(key) ?? {}
+      const { command, afterSeq } = this.#sent?.get(key) ?? {}
       if (command === undefined || afterSeq === undefined || waiting.has(key)) continue
       const isObeyed = await this.#isRecorded(key, command, afterSeq)
       this.acknowledge(key, isObeyed ? undefined : refusedElsewhere(this.#runId, command))
@@ -91,32 +93,36 @@ export class SentCommands {
 
   /** Whether a sender still waits for an acknowledgement. */
   get hasPending(): boolean {
-    return this.#sent.size > 0
+    return this.#sent !== undefined && this.#sent.size > 0
   }
 
   /** The keys of undecided commands that are in the inbox, or were. */
   get deliveredKeys(): readonly string[] {
-    return [...this.#sent].flatMap(([key, { isDelivered }]) => (isDelivered ? [key] : []))
+    return [...(this.#sent ?? [])].flatMap(([key, { isDelivered }]) => (isDelivered ? [key] : []))
   }
 
   /** The run is over: whatever was still asked is refused. */
   refuseAll(refusal: Refusal): void {
-    for (const key of [...this.#sent.keys()]) this.acknowledge(key, refusal)
+    for (const key of this.#keys) this.acknowledge(key, refusal)
   }
 
   /** Rejects the sender of a command that this process will not decide, or all senders where no key is given. */
   fail(error: unknown, key?: string): void {
-    for (const each of key === undefined ? [...this.#sent.keys()] : [key]) this.#take(each)?.reject(error)
+    for (const each of key === undefined ? this.#keys : [key]) this.#take(each)?.reject(error)
   }
 
   /** Resolves when every command that was sent so far is in the inbox. */
   async allDelivered(): Promise<void> {
-    while (this.#deliveries.size > 0) await Promise.all(this.#deliveries)
+    while (this.#deliveries && this.#deliveries.size > 0) await Promise.all(this.#deliveries)
+  }
+
+  get #keys(): readonly string[] {
+    return [...(this.#sent?.keys() ?? [])]
   }
 
   #take(key: string): SentCommand | undefined {
-    const sent = this.#sent.get(key)
-    this.#sent.delete(key)
+    const sent = this.#sent?.get(key)
+    this.#sent?.delete(key)
     return sent
   }
 

@@ -108,19 +108,20 @@ async function followed(acknowledgement: Promise<CommandAcknowledgement>, child:
 
 /** Work that a result waits for, each piece from the moment it is added until it ends, well or not. */
 class PendingWork {
-  readonly #pieces = new Set<Promise<unknown>>()
+  #pieces: Set<Promise<unknown>> | undefined
 
   get isEmpty(): boolean {
-    return this.#pieces.size === 0
+    return this.#pieces === undefined || this.#pieces.size === 0
   }
 
   add(work: Promise<unknown>): void {
-    const done: Promise<unknown> = work.catch(() => {}).finally(() => this.#pieces.delete(done))
-    this.#pieces.add(done)
+    const pieces = (this.#pieces ??= new Set())
+    const done: Promise<unknown> = work.catch(() => {}).finally(() => pieces.delete(done))
+    pieces.add(done)
   }
 
   /** Resolves once nothing is left, what was added in the meantime included. */
   async ended(): Promise<void> {
-    while (!this.isEmpty) await Promise.all(this.#pieces)
+    while (this.#pieces && this.#pieces.size > 0) await Promise.all(this.#pieces)
   }
 }

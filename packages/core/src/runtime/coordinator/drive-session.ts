@@ -31,8 +31,10 @@ export interface BegunRun {
  */
 export class DriveSession {
   readonly #run: HeldRun
-  /** Ends the session, whatever it waits for. */
-  readonly #aborted: PromiseWithResolvers<never> = Promise.withResolvers<never>()
+  /** The error with which the session was ended, whatever it waited for. */
+  #aborted: { readonly error: unknown } | undefined
+  /** Ends what is waited for with an error. */
+  #endWait: ((error: unknown) => void) | undefined
   #loop: RunLoop
   #released: Promise<void> | undefined
 
@@ -67,7 +69,8 @@ export class DriveSession {
 
   /** Ends with an error, whatever it waits for. */
   abort(error: unknown): void {
-    this.#aborted.reject(error)
+    this.#aborted ??= { error }
+    this.#endWait?.(error)
   }
 
   /**
@@ -185,6 +188,10 @@ export class DriveSession {
   }
 
   #unlessAborted(driving: Promise<RunState>): Promise<RunState> {
-    return Promise.race([driving, this.#aborted.promise])
+    return new Promise((resolve, reject) => {
+      driving.then(resolve, reject)
+      this.#endWait = reject
+      if (this.#aborted) reject(this.#aborted.error)
+    })
   }
 }

@@ -3,7 +3,6 @@ import type { RunState } from '../../machine/state/state.ts'
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { Model } from '../../ports/model.ts'
-import { nextValue } from '../output/one-value.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -24,6 +23,9 @@ import { DriveSession, type BegunRun } from './drive-session.ts'
 import { FailureNotice } from './failure-notice.ts'
 import { HeldRun } from './held-run.ts'
 
+/** What nothing has to be waited for. */
+const nothing: Promise<void> = Promise.resolve()
+
 /**
  * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
  * commands, one event stream, and the result of the run wherever it stops.
@@ -37,11 +39,11 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   readonly #run: HeldRun
   readonly #waiting: Waiting
   readonly #delivery: CommandDelivery
-  #created: Promise<unknown> = Promise.resolve()
+  #created: Promise<unknown> = nothing
   #session: DriveSession | undefined
   /** The result of the drive session under way, or of the last one. */
   #stopped: Promise<RunResult> | undefined
-  #reported: Promise<void> = Promise.resolve()
+  #reported: Promise<void> = nothing
   #isDone = false
   #failure: { readonly error: unknown } | undefined
 
@@ -150,7 +152,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   startOnce(run: BegunRun, requireSame: () => Promise<void>): void {
     if (this.#session || this.#stopped) return
     const found = Promise.withResolvers<void>()
-    this.#created = Promise.race([nextValue(this.live), found.promise])
+    this.#created = Promise.race([this.live.nextEvent(), found.promise])
     this.#created.catch(() => {})
     const result = this.#startedOnce(run, requireSame, found.resolve)
     result.catch((error: unknown) => {
@@ -199,7 +201,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Commands wait until the run is there. */
   #awaitFirstEvent(): void {
-    this.#created = nextValue(this.live)
+    this.#created = this.live.nextEvent()
     this.#created.catch(() => {})
   }
 

@@ -26,7 +26,8 @@ export class RunInbox {
   readonly #drive: Drive
   readonly #clock: Clock
   readonly #mailbox: Mailbox
-  readonly #seen = new Set<string>()
+  /** The keys of entries that were read. */
+  #seen: Set<string> | undefined
   /** Keys of entries that are dealt with, and that the next append takes out. */
   #spent: readonly string[] = []
   #isUnread = true
@@ -82,12 +83,14 @@ export class RunInbox {
     const { runId, parts, sent } = this.#drive
     const delivered = sent.deliveredKeys
     const entries = await parts.ledger.inbox(runId)
+    if (delivered.length === 0 && entries.length === 0) return
+    const seen = (this.#seen ??= new Set())
     const there = new Set(entries.map(({ key }) => key))
-    const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
+    const lost = delivered.filter((key) => !there.has(key) && !seen.has(key))
     if (lost.length > 0) await this.#rejectLost(lost, writer)
     for (const { key, command, at } of entries) {
-      if (this.#seen.has(key)) continue
-      this.#seen.add(key)
+      if (seen.has(key)) continue
+      seen.add(key)
       const fault = faultOf(outsideCommand, command)
       if (fault) this.#refuseMalformed(key, fault)
       else await this.#accept({ key, command, at }, writer)

@@ -13,7 +13,7 @@ import { offeredTool } from '../agent/part-check.ts'
  */
 export class ToolsOfTurn {
   readonly #context: unknown
-  readonly #offered = new Map<string, readonly Tool[]>()
+  #offered: Map<string, readonly Tool[]> | undefined
 
   constructor(context: unknown) {
     this.#context = context
@@ -32,14 +32,14 @@ export class ToolsOfTurn {
         `${subject}: ${fixed.name} is the work of another agent, which is part of the definition on record. Give the agent a list of tools, or handoffs, for that; a turn may leave some out with prepareTurn.`,
       )
     }
-    this.#offered.set(agent.name, tools)
+    this.#offered = (this.#offered ?? new Map()).set(agent.name, tools)
     return tools
   }
 
   /** An agent with the tools of the turn that is under way. */
   within(agent: Agent<unknown>, state: RunState | undefined): Agent<unknown> {
     if (agent.toolsInTurn === undefined || state === undefined) return agent
-    const tools = this.#offered.get(agent.name) ?? this.next(agent, state)
+    const tools = this.#offered?.get(agent.name) ?? this.next(agent, state)
     return { ...agent, toolSource: { tools } }
   }
 }

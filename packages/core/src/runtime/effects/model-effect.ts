@@ -1,6 +1,7 @@
 import { namedTextOfError } from '../../vocabulary/values/error-text.ts'
 import { ProviderError } from '../../vocabulary/errors.ts'
-import type { Cancel, Host } from '../../ports/clock.ts'
+import type { Observer } from 'rxjs'
+import type { Cancel, Clock, Host } from '../../ports/clock.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import type { ModelTimeouts } from '../agent/agent.ts'
 import { UnfitReply, type OutputStage } from '../output/output-stage.ts'
@@ -30,79 +31,120 @@ export interface ModelCall {
  * `model_failed` is posted, last; unless the call is given up first by what this answers, which closes the connection.
  */
 export function startModelCall(
-  { model, request, turn, attempt, timeouts = {}, output, onFault }: ModelCall,
-  { clock, report }: Pick<Host, 'clock' | 'report'>,
+  call: ModelCall,
+  host: Pick<Host, 'clock' | 'report'>,
   post: (signal: Signal) => void,
 ): () => void {
-  let ended = false
-  const { idleMs, totalMs } = timeouts
-  let stopIdle: Cancel | undefined
-  let stopTotal: Cancel | undefined
-  const end = (): void => {
-    ended = true
-    stopIdle?.()
-    stopTotal?.()
-  }
-  const fail = (failure: ModelFailure): void => {
-    if (ended) return
-    end()
-    post({ type: 'model_failed', turn, attempt, failure })
-  }
-  const giveUp = (what: string): void => {
-    fail({ class: 'timeout', message: `${model.modelId} was given up: ${what}.`, retryable: true })
-    subscriber.unsubscribe()
-  }
-  const watch = (): void => {
-    stopIdle?.()
-    if (idleMs === undefined || ended) return
-    stopIdle = clock.schedule(idleMs, () => giveUp(`it reported nothing for ${idleMs} ms`))
-  }
-  const shownSignals = (signal: ModelSignal): readonly StreamedSignal[] | undefined => {
+  const attempt = new ModelAttempt(call, host, post)
+  return () => attempt.stop()
+}
+
+/** A model call that is under way. It observes the reports of its model. Many may be under way at once: what only some need is made when they do. */
+class ModelAttempt implements Observer<ModelSignal> {
+  readonly #call: ModelCall
+  readonly #clock: Clock
+  readonly #post: (signal: Signal) => void
+  readonly #reports: GuardedSubscriber<ModelSignal>
+  readonly #idleMs: number | undefined
+  #ended = false
+  #stopIdle: Cancel | undefined
+  #stopTotal: Cancel | undefined
+
+  constructor(
+    call: ModelCall,
+    { clock, report }: Pick<Host, 'clock' | 'report'>,
+    post: (signal: Signal) => void,
+  ) {
+    const { model, request } = call
+    const { idleMs, totalMs } = call.timeouts ?? {}
+    this.#call = call
+    this.#clock = clock
+    this.#post = post
+    this.#idleMs = idleMs
+    this.#reports = new GuardedSubscriber<ModelSignal>(this, (error) =>
+      report(error, `The adapter of the model ${model.modelId} threw when its call was abandoned`),
+    )
+    this.#watch()
+    if (totalMs !== undefined)
+      this.#stopTotal = clock.schedule(totalMs, () => this.#giveUp(`it took longer than ${totalMs} ms`))
     try {
-      return output?.take(signal) ?? [reported(signal)]
+      if (!this.#reports.follow(model.stream(request, { clock })))
+        this.#fail(brokenAdapter(model, 'its stream answered no Observable'))
     } catch (error) {
-      if (error instanceof UnfitReply) fail(brokenAdapter(model, error.message))
+      this.#fail(failureOf(error, model))
+    }
+  }
+
+  /** Gives it up: nothing that it reports counts any more. */
+  stop(): void {
+    this.#end()
+    this.#reports.unsubscribe()
+  }
+
+  next(signal: ModelSignal): void {
+    if (this.#ended) return
+    const { model, turn, attempt, output } = this.#call
+    if (output === undefined && isPlainPiece(signal)) {
+      this.#watch()
+      return this.#post(pieceOf(signal, turn, attempt))
+    }
+    const fault = signalFault(signal)
+    if (fault) return this.#fail(brokenAdapter(model, fault))
+    const shown = output ? this.#shownSignals(signal, output) : [reported(signal)]
+    if (shown === undefined) return
+    if (signal.type === 'model_finished') this.#end()
+    else this.#watch()
+    for (const each of shown) this.#post({ ...each, turn, attempt })
+  }
+
+  error(error: unknown): void {
+    this.#fail(failureOf(error, this.#call.model))
+  }
+
+  complete(): void {
+    this.#fail(brokenAdapter(this.#call.model, 'it completed without model_finished'))
+  }
+
+  #shownSignals(signal: ModelSignal, output: OutputStage): readonly StreamedSignal[] | undefined {
+    try {
+      return output.take(signal)
+    } catch (error) {
+      if (error instanceof UnfitReply) this.#fail(brokenAdapter(this.#call.model, error.message))
       else {
-        end()
-        onFault?.(error)
+        this.#end()
+        this.#call.onFault?.(error)
       }
-      subscriber.unsubscribe()
+      this.#reports.unsubscribe()
       return undefined
     }
   }
-  const subscriber = new GuardedSubscriber<ModelSignal>(
-    {
-      next: (signal) => {
-        if (ended) return
-        if (output === undefined && isPlainPiece(signal)) {
-          if (idleMs !== undefined) watch()
-          return post(pieceOf(signal, turn, attempt))
-        }
-        const fault = signalFault(signal)
-        if (fault) return fail(brokenAdapter(model, fault))
-        const shown = output ? shownSignals(signal) : [reported(signal)]
-        if (shown === undefined) return
-        if (signal.type === 'model_finished') end()
-        else if (idleMs !== undefined) watch()
-        for (const each of shown) post({ ...each, turn, attempt })
-      },
-      error: (error: unknown) => fail(failureOf(error, model)),
-      complete: () => fail(brokenAdapter(model, 'it completed without model_finished')),
-    },
-    (error) => report(error, `The adapter of the model ${model.modelId} threw when its call was abandoned`),
-  )
-  watch()
-  if (totalMs !== undefined)
-    stopTotal = clock.schedule(totalMs, () => giveUp(`it took longer than ${totalMs} ms`))
-  try {
-    if (!subscriber.follow(model.stream(request, { clock })))
-      fail(brokenAdapter(model, 'its stream answered no Observable'))
-  } catch (error) {
-    fail(failureOf(error, model))
+
+  #fail(failure: ModelFailure): void {
+    if (this.#ended) return
+    this.#end()
+    const { turn, attempt } = this.#call
+    this.#post({ type: 'model_failed', turn, attempt, failure })
   }
-  return () => {
-    end()
-    subscriber.unsubscribe()
+
+  #giveUp(what: string): void {
+    const message = `${this.#call.model.modelId} was given up: ${what}.`
+    this.#fail({ class: 'timeout', message, retryable: true })
+    this.#reports.unsubscribe()
+  }
+
+  /** Gives the call up where it reports nothing from here on for too long. */
+  #watch(): void {
+    const idleMs = this.#idleMs
+    if (idleMs === undefined) return
+    this.#stopIdle?.()
+    if (this.#ended) return
+    this.#stopIdle = this.#clock.schedule(idleMs, () => this.#giveUp(`it reported nothing for ${idleMs} ms`))
+  }
+
+  #end(): void {
+    this.#ended = true
+    this.#stopIdle?.()
+    this.#stopTotal?.()
   }
 }
 

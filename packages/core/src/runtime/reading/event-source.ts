@@ -55,6 +55,19 @@ export class LiveEvents extends Observable<RuntimeEvent> {
     }
   }
 
+  /** Resolves to the event that comes next. Rejects where an error comes before it. */
+  nextEvent(): Promise<RuntimeEvent> {
+    return new Promise((resolve, reject) => {
+      const leave = this.follow({
+        next: (event) => {
+          leave()
+          resolve(event)
+        },
+        error: reject,
+      })
+    })
+  }
+
   next(event: RuntimeEvent): void {
     if (this.#failure) return
     this.#isBeforeFirst = false
