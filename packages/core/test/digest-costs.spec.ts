@@ -7,6 +7,7 @@ import { hostileTexts } from '@tallystick/core/testing'
 import { digestTextsWith } from '@tallystick/core/store-kit'
 import { canonicalJson, digestOf } from '@tallystick/core/vocabulary'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { digestOfTwice } from '../src/vocabulary/values/digest.ts'
 
 function digestOfNode(text: string): string {
   return createHash('sha256').update(text).digest('hex')
@@ -37,6 +38,17 @@ describe('the digest of a value', () => {
     expect(hashes()).toBe(1)
     expect(digestOf(long)).toBe(digestOf(long))
     expect(hashes()).toBe(3)
+  })
+
+  it('is computed once where it is asked for twice in a row, however long the text, and again after another', () => {
+    const hashes = countedHashes()
+    const [text, other] = [fresh().padEnd(1_000, 'x'), fresh()]
+    expect([text, text, other, text].map(digestOfTwice)).toEqual([text, text, other, text].map(digestOf))
+    expect(hashes()).toBe(3 + 3 + 1)
+    // What was asked for in this way is kept in no other.
+    const once = fresh()
+    expect(digestOfTwice(once)).toBe(digestOf(once))
+    expect(hashes()).toBe(7 + 2)
   })
 
   it('is kept while fewer than 1,999 others are asked for, and no longer', () => {

@@ -6,7 +6,7 @@ import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { digestOf } from '../../vocabulary/values/digest.ts'
+import { digestOfTwice } from '../../vocabulary/values/digest.ts'
 import { historyDigest } from '../messages/history.ts'
 import { messagesShown, withShownDigest } from '../messages/shown-messages.ts'
 import { offeredTools, sourcedDigest } from '../messages/sourced-tools.ts'
@@ -66,7 +66,8 @@ export function requestIn(state: RunState, call: Omit<CallOptions, 'model'>): Mo
 export function requestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options
   const sourced = sourcedDigest(state, change?.sourced)
-  return digestOf({
+  // Once when the call is decided, and once when it is audited.
+  return digestOfTwice({
     model: { ...model },
     definition: state.definition.digest,
     toolChoice: { ...toolChoice },
