@@ -79,6 +79,15 @@ export function countStatements(tally: Tally): void {
   })
 }
 
+/** Counts every statement that better-sqlite3 prepares in this process until the test ends. */
+export function countPreparations(tally: Tally): void {
+  const { prepare } = BetterSqlite3.prototype as unknown as Pick<BetterSqlite3.Database, 'prepare'>
+  replace(BetterSqlite3.prototype, 'prepare', function (this: BetterSqlite3.Database, text: string) {
+    tally.add('prepare')
+    return prepare.call(this, text)
+  })
+}
+
 /** The verb of a statement, and the table that it names first. */
 function kindOf(source: string): string {
   const text = source.trim().toLowerCase().replaceAll('"', '')

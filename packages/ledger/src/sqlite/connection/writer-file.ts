@@ -1,6 +1,6 @@
 import { chmodSync, chownSync, existsSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import BetterSqlite3, { type Database } from 'better-sqlite3'
+import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { ledgerFailure, sqliteCode } from '../schema/sqlite-failure.ts'
 
@@ -18,6 +18,16 @@ const maxSignings = 10
 /** How long to wait for a process that only reads the writer's name. */
 const pollMs = 100
 
+/** A connection to the file. What each run executes on it is prepared once. */
+interface OpenWriterFile {
+  readonly database: Database
+  readonly identity: string
+  readonly begin: Statement
+  readonly rollback: Statement
+  /** Prepared when it is first needed: a new file has no table yet. */
+  signature?: Statement<[], Writer>
+}
+
 /**
  * The file beside a ledger that says which process writes it: a small SQLite database, on which the writer keeps a
  * transaction open. The operating system holds that lock, so a crash gives it back, and a process that is stopped keeps
@@ -26,7 +36,7 @@ const pollMs = 100
 export class WriterFile {
   readonly #ledgerPath: string
   readonly #path: string
-  #open: { readonly database: Database; readonly identity: string } | undefined
+  #open: OpenWriterFile | undefined
   /** What this process recorded in the file last. */
   #signed: Writer | undefined
 
@@ -39,14 +49,14 @@ export class WriterFile {
   /** Locks the file and records this process in it; returns false if another process holds the lock. */
   lock(): boolean {
     for (let tries = 1; ; tries++) {
-      const database = this.#lockCurrent()
-      if (database === undefined) return false
-      if (this.#isSigned(database) || this.#sign(database, tries < maxSignings)) return true
+      const open = this.#lockCurrent()
+      if (open === undefined) return false
+      if (this.#isSigned(open) || this.#sign(open.database, tries < maxSignings)) return true
     }
   }
 
   unlock(): void {
-    if (this.#open?.database.inTransaction) this.#open.database.exec('rollback')
+    if (this.#open?.database.inTransaction) this.#open.rollback.run()
   }
 
   /**
@@ -98,26 +108,25 @@ export class WriterFile {
   }
 
   /** Returns a locked connection to the file that is at the path now; `undefined` if another process holds the lock. */
-  #lockCurrent(): Database | undefined {
+  #lockCurrent(): OpenWriterFile | undefined {
     for (;;) {
       const open = (this.#open ??= this.#openFile())
       if (open === undefined) return undefined
-      const { database, identity } = open
       try {
-        database.exec('begin immediate')
+        open.begin.run()
       } catch (error) {
         if (sqliteCode(error) === 'SQLITE_BUSY') return undefined
         this.close()
         throw this.#failure(error)
       }
       // Another process may have removed the file meanwhile: a lock on a removed file locks nothing.
-      if (identityOf(this.#path) === identity) return database
+      if (identityOf(this.#path) === open.identity) return open
       this.close()
     }
   }
 
   /** Returns a connection to the file; `undefined` if another process keeps even its schema from being read. */
-  #openFile(): { readonly database: Database; readonly identity: string } | undefined {
+  #openFile(): OpenWriterFile | undefined {
     for (;;) {
       const identity = identityOf(this.#path)
       if (identity === undefined) {
@@ -129,7 +138,8 @@ export class WriterFile {
         database = new BetterSqlite3(this.#path, { fileMustExist: true, timeout: 0 })
         // Its content is of no use after a loss of power, so it is not synced.
         database.pragma('synchronous = off')
-        return { database, identity }
+        const [begin, rollback] = [database.prepare('begin immediate'), database.prepare('rollback')]
+        return { database, identity, begin, rollback }
       } catch (error) {
         database?.close()
         if (sqliteCode(error) === 'SQLITE_BUSY') return undefined
@@ -155,11 +165,11 @@ export class WriterFile {
   }
 
   /** Whether no other process has recorded itself since this one did: then nothing has to be committed. */
-  #isSigned(database: Database): boolean {
+  #isSigned(open: OpenWriterFile): boolean {
     if (this.#signed === undefined) return false
     try {
-      const { pid, host, since } =
-        database.prepare<[], Writer>('select pid, host, since from writer').get() ?? {}
+      open.signature ??= open.database.prepare<[], Writer>('select pid, host, since from writer')
+      const { pid, host, since } = open.signature.get() ?? {}
       return pid === this.#signed.pid && host === this.#signed.host && since === this.#signed.since
     } catch {
       // A new file, or one that signing will find damaged.

@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3'
 import { sql, type Insertable, type Kysely, type Selectable } from 'kysely'
+import type { SessionPlace } from '@tallystick/core/store-kit'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRange } from '../../read/checked-events.ts'
 import type { EventRow } from '../../record/event-row.ts'
@@ -38,6 +39,8 @@ export interface WriteQueries extends InboxQueries {
   readonly fact: PreparedQuery<{ readonly run: number; readonly number: number }, { readonly number: number }>
   /** An event of the run that states the fact that may be recorded once. */
   readonly existing: PreparedQuery<OfRun & { readonly onceKey: string }, { readonly seq: number }>
+  /** A place in a session, if a run has it: its index alone says so. */
+  readonly placeOfSession: PreparedQuery<SessionPlace, Pick<Selectable<RunTable>, 'session_place'>>
   readonly insertRun: PreparedQuery<RunTable, unknown>
   readonly moveHead: PreparedQuery<MovedHead, unknown>
   readonly raiseBarrier: PreparedQuery<object, unknown>
@@ -86,6 +89,13 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
         .select('seq')
         .where('run_id', '=', parameter('runId'))
         .where('once_key', '=', parameter('onceKey')),
+    ),
+    placeOfSession: prepareFor<SessionPlace>(database)((parameter) =>
+      tables
+        .selectFrom('run')
+        .select('session_place')
+        .where('session_id', '=', parameter('sessionId'))
+        .where('session_place', '=', parameter('sessionPlace')),
     ),
     insertRun: prepareFor<RunTable>(database)((parameter) =>
       tables.insertInto('run').values({

@@ -77,7 +77,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   if (isLostAcknowledgement) return after
   requireHead(runId, head, expected)
   const place = run === undefined ? sessionPlaceOf(events) : undefined
-  if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
+  if (place && isTaken(store.writes, place)) throw placeTaken(runId, place)
   // In front of the events: a trigger of the file lets a run end only with its inbox read.
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
   requireReadInbox(store, runId, events)
@@ -116,9 +116,8 @@ function take(
   if (isSealed) store.removals.blank(taken.runId, taken.key)
 }
 
-function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace): boolean {
-  const batch = { sessionId, beforePlace: sessionPlace + 1, limit: 1 }
-  return reads.sessionRuns.get(batch)?.session_place === sessionPlace
+function isTaken({ placeOfSession }: WriteQueries, place: SessionPlace): boolean {
+  return placeOfSession.get(place) !== undefined
 }
 
 /** Whether these very events were written before: then only their acknowledgement was lost. */
