@@ -54,6 +54,14 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
     define({ tools: [{ execute: () => 1 }] }),
     'tools[0] is no tool; make it with',
   ],
+  ['limits in a Map', define({ limits: new Map([['maxTurns', 2]]) }), 'limits is a Map; expected an object'],
+  ['limits in a Set', define({ limits: new Set() }), 'limits is a Set; expected an object'],
+  ['a Date for limits', define({ limits: new Date(0) }), 'limits is a Date; expected an object'],
+  [
+    'a limit of a prototype',
+    define({ limits: Object.create({ maxTurns: 2 }) }),
+    'limits.maxTurns is inherited from a prototype; expected a field of the object itself',
+  ],
   ['a name for an agent', define({ handoffs: ['x'] }), 'handoffs[0] is a text; expected an agent made with'],
   ['a model as text', define({ model: 'gpt-5.4' }), 'model is a text; give a model, such as anthropic'],
   [

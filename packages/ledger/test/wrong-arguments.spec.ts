@@ -3,10 +3,22 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
-import { exportEvents, foldTo, rebuiltRequest, verifyLedger, verifyRun } from '@tallystick/ledger'
+import {
+  exportEvents,
+  firstInputs,
+  foldTo,
+  projectionLag,
+  rebuiltRequest,
+  runSummary,
+  verifyLedger,
+  verifyRun,
+  watch,
+  watchLedger,
+} from '@tallystick/ledger'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 
 const ledger = memoryLedger()
+const path = 'runs.db' as never
 const runtime = createRuntime({ ledger })
 const runId = sampleRunId(1)
 
@@ -50,6 +62,11 @@ it.each<readonly [string, () => unknown, string]>([
   ['a fold to null', folded(null), 'foldTo: seq is null; expected a whole number'],
   ['a fold to a text', folded('5'), 'foldTo: seq is a text'],
   ['a fold of no ledger', () => foldTo(null as never, runId), 'foldTo: the ledger is null'],
+  ['a path to watch a run in', () => watch(path, runId), 'watch: the ledger is a text'],
+  ['a path to watch', () => watchLedger(path), 'watchLedger: the ledger is a text'],
+  ['a path to sum a run up', () => runSummary(path, runId), 'runSummary: the ledger is a text'],
+  ['a path to look for inputs', () => firstInputs(path, [runId]), 'firstInputs: the ledger is a text'],
+  ['no ledger that lags', () => projectionLag(undefined as never), 'projectionLag: the ledger is missing'],
   ['a request of a ledger', () => rebuiltRequest(ledger as never), 'expected the state of a run'],
   ['an object to resume', () => runtime.resume({} as never), 'resume: the run id is an object'],
   ['a settling of no call', settled(runId), 'settle: the tool call id is missing'],

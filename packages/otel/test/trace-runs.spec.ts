@@ -199,6 +199,10 @@ describe('a ledger that is traced', () => {
     expect(() => traceRuns(memoryLedger(), options as never)).toThrow(name)
   })
 
+  it.each([undefined, {}, 'runs.db'])('refuses %j for a ledger', (ledger) => {
+    expect(() => traceRuns(ledger as never)).toThrow('traceRuns: the ledger is ')
+  })
+
   it('reaches a receiver of OTLP through the official exporter', async () => {
     const bodies: unknown[] = []
     const receiver = createServer((request, response) => {

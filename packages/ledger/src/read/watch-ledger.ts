@@ -2,6 +2,7 @@ import type { Ledger } from '@tallystick/core'
 import { caughtUp, changesOfEveryRun } from '@tallystick/core/kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
+import { requireLedger } from './require-ledger.ts'
 
 /**
  * Emits the events of every run after a cursor, or from the first one on: the stored ones, then live ones of any
@@ -12,6 +13,7 @@ import { Observable } from 'rxjs'
  * of the ledger, and with the errors of the ledger.
  */
 export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<TailedEvent> {
+  requireLedger('watchLedger', ledger)
   return new Observable((subscriber) => {
     const changes = changesOfEveryRun(ledger, after)
     const follow = async (): Promise<void> => {

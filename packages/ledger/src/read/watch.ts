@@ -1,6 +1,7 @@
 import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { caughtUp, changesOf, type Changes } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
+import { requireLedger } from './require-ledger.ts'
 
 /**
  * Emits the events of a run from `fromSeq` on: the stored ones, then live ones of any process: no gap, no repeat.
@@ -11,6 +12,7 @@ import { Observable } from 'rxjs'
  * with the errors of the ledger.
  */
 export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<RuntimeEvent> {
+  requireLedger('watch', ledger)
   return new Observable((subscriber) => {
     let changes: Changes<RuntimeEvent> | undefined
     const follow = async (): Promise<void> => {

@@ -49,6 +49,11 @@ const checks = option.fields<TraceRunsOptions>({
   content: option.maybe(option.trueOrFalse),
 })
 
+const anyLedger = option.valueThat(
+  'a ledger, such as sqliteLedger(path) makes',
+  (given) => typeof Object(given).tail === 'function',
+)
+
 /** What this package is called among those that write spans. */
 const scope = '@tallystick/otel'
 
@@ -60,6 +65,7 @@ const maxRuns = 1_000
  * exports it, so each span is exported once, however many processes drove its run. Trace a ledger in one process.
  */
 export function traceRuns(ledger: Ledger, options: TraceRunsOptions = {}): RunTracing {
+  requireOptions('traceRuns', anyLedger, ledger, 'the ledger')
   requireOptions('traceRuns', checks, options)
   return new LedgerTracing(ledger, options)
 }

@@ -1,5 +1,5 @@
 import { ConfigurationError, type Agent, type Clock, type Ledger, type Runtime } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions, type OptionCheck } from '@tallystick/core/kit'
 import type { Authorize, Principal } from '../access/principal.ts'
 
 /** What a server serves, and to whom. */
@@ -46,6 +46,11 @@ export type Admit = (request: Request, principal: Principal) => boolean | number
 const { anyFunction, anyObject, fields, filledText, listOf, maybe, milliseconds, numberFrom, valueThat } =
   option
 
+/** An object that has these functions. */
+function having(expected: string, ...names: readonly string[]): OptionCheck {
+  return valueThat(expected, (value) => names.every((name) => typeof Object(value)[name] === 'function'))
+}
+
 const origin = valueThat(
   'an origin such as https://app.example.com, without a path',
   (value) => typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value,
@@ -63,8 +68,8 @@ const secretText = valueThat(
 
 const serverOptions = fields<ServerOptions>(
   {
-    runtime: anyObject,
-    ledger: anyObject,
+    runtime: having('a runtime, such as createRuntime({ ledger }) makes', 'run', 'resume', 'drain'),
+    ledger: having('the ledger of the runtime', 'read', 'runs', 'changes'),
     agents: listOf(anyObject),
     authorize: maybe(anyFunction),
     context: maybe(anyFunction),

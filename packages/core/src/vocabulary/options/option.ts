@@ -50,10 +50,24 @@ export function fields<T extends object>(
       return { path: below(path, name), what: `is no option. ${hint}Options are ${known.join(', ')}` }
     }
     for (const name of known) {
-      const fault = table[name]?.(value[name], below(path, name))
+      const fault = inherited(value, name, path) ?? table[name]?.(value[name], below(path, name))
       if (fault) return fault
     }
     return undefined
+  }
+}
+
+/** A setting that an object has from its prototype alone would be lost where options are copied. Methods are called there. */
+function inherited(
+  value: { readonly [name: string]: unknown },
+  name: string,
+  path: string,
+): OptionFault | undefined {
+  if (Object.hasOwn(value, name) || value[name] === undefined || typeof value[name] === 'function')
+    return undefined
+  return {
+    path: below(path, name),
+    what: 'is inherited from a prototype; expected a field of the object itself',
   }
 }
 
@@ -161,8 +175,14 @@ function valueText(value: unknown): string {
   return isThenable(value)
     ? 'a promise (await it first)'
     : typeof value === 'object'
-      ? 'an object'
+      ? objectText(value)
       : typeof value
+}
+
+function objectText(value: object): string {
+  if (value instanceof Map) return 'a Map'
+  if (value instanceof Set) return 'a Set'
+  return value instanceof Date ? 'a Date' : 'an object'
 }
 
 function functionText(value: object): string {
@@ -179,8 +199,19 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
+/** Whether a value says what it holds by fields: a `Map` would be taken for an object without any. */
 function isPlain(value: unknown): value is { readonly [name: string]: unknown } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isThenable(value)
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !isThenable(value) &&
+    !isBuiltIn(value)
+  )
+}
+
+function isBuiltIn(value: object): boolean {
+  return value instanceof Map || value instanceof Set || value instanceof Date
 }
 
 function below(path: string, name: string): string {

@@ -5,6 +5,7 @@ import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { CorruptRowError, projectLagging, type ProjectedRun } from './projected-runs.ts'
 import { ProjectionTables } from './projection-tables.ts'
 import { refreshProjections, runsPerChange, type OnProgress } from './refresh-projections.ts'
+import { requireLedger } from '../../read/require-ledger.ts'
 
 /** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
 const maxRunsInMemory = 2_000
@@ -95,6 +96,7 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
  * everything is folded each time.
  */
 export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
+  requireLedger('projectionLag', ledger)
   const database = projectionDatabaseOf(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {

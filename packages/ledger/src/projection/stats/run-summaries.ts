@@ -17,6 +17,7 @@ import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
 import type { CallCount } from '../summary/call-counts.ts'
 import { runStatuses, type ListedRun, type RunStatus } from '../summary/run-summary.ts'
 import { storedRun, type StoredRun, type StoredRunRow } from '../summary/stored-run.ts'
+import { requireLedger } from '../../read/require-ledger.ts'
 
 /** How many runs are asked for at once. */
 const runsPerBatch = 64
@@ -95,6 +96,7 @@ export async function* runSummaries(
 
 /** Tells of one run. Rejects with `RunNotFoundError` where the ledger has no such run. */
 export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRun> {
+  requireLedger('runSummary', ledger)
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
   for await (const run of summariesOf(ledger, [{ runId, head }])) return run

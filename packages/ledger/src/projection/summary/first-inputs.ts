@@ -4,6 +4,7 @@ import { isPlain } from '../../content/event/stored-body.ts'
 import { eventsOfRow } from '../../read/find-events.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { firstInputRows } from './summary-rows.ts'
+import { requireLedger } from '../../read/require-ledger.ts'
 
 /** So many runs are looked up at once. */
 const runsAtOnce = 64
@@ -18,6 +19,7 @@ export async function firstInputs(
   ledger: Ledger,
   runIds: readonly RunId[],
 ): Promise<ReadonlyMap<RunId, Input>> {
+  requireLedger('firstInputs', ledger)
   const found = new Map<RunId, Input>()
   for (let index = 0; index < runIds.length; index += runsAtOnce) {
     const some = runIds.slice(index, index + runsAtOnce)
