@@ -43,6 +43,23 @@ describe('the files of an open ledger', () => {
     expect(() => files.requireSame()).toThrow(gone(log))
   })
 
+  it('have their own log until they are moved, and another begins in its place', () => {
+    const { path, log, database, write, files } = opened({ hasLog: false })
+    expect(files.hasOwnLog).toBe(true)
+    database.pragma('journal_mode = wal')
+    write()
+    expect(files.hasOwnLog).toBe(true)
+    renameSync(path, `${path}-moved`)
+    expect(files.hasOwnLog).toBe(false)
+    renameSync(`${path}-moved`, path)
+    files.requireSame()
+    renameSync(path, `${path}-moved`)
+    expect(files.hasOwnLog).toBe(true)
+    renameSync(log, `${path}-moved-wal`)
+    copyFileSync(`${path}-moved-wal`, log)
+    expect(files.hasOwnLog).toBe(false)
+  })
+
   it.each<readonly [string, 'path' | 'log', (path: string) => void]>([
     ['moved', 'path', (path) => renameSync(path, `${path}-moved`)],
     ['removed', 'path', (path) => rmSync(path)],

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { renameSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { existsSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs'
 import { LedgerDamagedError, LedgerUnavailableError, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { type Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
@@ -33,6 +33,12 @@ async function started(path: string, events = 1): Promise<Ledger> {
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close().catch(() => undefined))
   for (let seq = 0; seq < events; seq++) await appendAt(ledger, seq)
+  return ledger
+}
+
+function reopened(path: string): Ledger {
+  const ledger = sqliteLedger(path)
+  onTestFinished(() => ledger.close())
   return ledger
 }
 
@@ -145,6 +151,19 @@ describe.skipIf(process.platform === 'win32')('a file that is taken away while t
     const reopened = sqliteLedger(path)
     onTestFinished(() => reopened.close())
     expect(await seqs(reopened)).toEqual([1, 2])
+  })
+
+  it('takes no log away that another ledger has begun at its place: what was acknowledged there stays', async () => {
+    const [path, moved] = [temporaryFile(), temporaryFile()]
+    const ledger = await started(path, 1)
+    for (const suffix of ['', '-wal', '-shm']) renameSync(`${path}${suffix}`, `${moved}${suffix}`)
+    const other = await started(path, 2)
+    await ledger.close()
+    expect(existsSync(`${path}-wal`)).toBe(true)
+    expect(await appendAt(other, 2)).toEqual({ seq: 3, epoch: 1 })
+    await other.close()
+    expect(await seqs(reopened(path))).toEqual([1, 2, 3])
+    expect(await seqs(reopened(moved))).toEqual([1])
   })
 
   it('is brought up to date where it was its log: what was acknowledged is in the file', async () => {

@@ -4,7 +4,6 @@ import { removableStoreOf, type RemovableStore } from './removable-store.ts'
 import { segmentsOf } from '../content/event/decoded-events.ts'
 import type { StoredSegment } from '../record/stored-row.ts'
 import { takeAway } from './removals-of.ts'
-import { requireLedger } from '../read/require-ledger.ts'
 
 /** How many events are read, and taken away, at once. */
 const eventsAtOnce = 512
@@ -44,7 +43,6 @@ export async function redact(
   seqs: readonly number[] | 'all',
   options: RedactOptions,
 ): Promise<number> {
-  requireLedger('redact', ledger)
   requireOptions('redact', redactedSeqs, seqs, 'the third argument')
   requireOptions('redact', redactOptions, options)
   const { by, reason, at = Date.now() } = options

@@ -24,6 +24,7 @@ export class StoreAccess {
   readonly #decoding: DecodingSource
   /** What runs begin with. */
   readonly pieces: PieceReader
+  readonly #files: OpenFiles
   readonly #log: WalCheckpointer
   #isClosed = false
 
@@ -48,6 +49,7 @@ export class StoreAccess {
         this.read(({ removals }) => removals.covering({ runId, fromSeq, toSeq })),
     }
     const files = new OpenFiles(database, path)
+    this.#files = files
     this.#store = openStore(opened, {
       admit: (durability) => void requireSameFor(durability, files),
       committed: (durability) => this.#log.committed(requireSameFor(durability, files)),
@@ -108,7 +110,7 @@ export class StoreAccess {
     try {
       if (!this.#readOnly) {
         store?.harden()
-        leaveOneFile(database)
+        if (this.#files.hasOwnLog) leaveOneFile(database)
       }
     } catch (error) {
       throw ledgerFailure(error, path)
@@ -155,7 +157,7 @@ async function openStore(
 /**
  * Ends the write-ahead log unless another process has the file open: a ledger at rest is one file, which can be
  * copied, and read where nothing can be written. If other processes have it open SQLite refuses at once, and the last
- * of them ends the log.
+ * of them ends the log. SQLite removes the log by its name, whichever ledger's it is.
  */
 function leaveOneFile(database: Database): void {
   try {

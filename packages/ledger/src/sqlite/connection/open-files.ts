@@ -32,6 +32,16 @@ export class OpenFiles {
     throw this.#gone(`${this.#path}-wal`)
   }
 
+  /** Whether the log at its path is not another ledger's, which began there after the file was moved. */
+  get hasOwnLog(): boolean {
+    const log = lookAt(`${this.#path}-wal`)
+    return log === undefined || isSame(log, this.#log ?? this.#logIfInPlace(log))
+  }
+
+  #logIfInPlace(log: Stats): Stats | undefined {
+    return isSame(lookAt(this.#path), this.#file) ? log : undefined
+  }
+
   /** Copies acknowledged events into the file, from a log that no other process can read. */
   #rescue(): void {
     try {
