@@ -4,7 +4,7 @@ import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { networkTypeName } from '../src/sqlite/connection/network-file-system.ts'
 import { refusalOf } from './support/refusal.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
@@ -177,6 +177,16 @@ describe('opening to read', () => {
     writeFileSync(path, '')
     expect(refusalOf(() => sqliteLedger(path, { readOnly: true })).message).toContain('is empty')
     expect(filesBeside(path)).toEqual({ 'runs.db': expect.any(String) })
+  })
+
+  it('says what is missing beside a copy of a ledger that was open', async () => {
+    const [path, copy] = [temporaryFile(), temporaryFile()]
+    const ledger = sqliteLedger(path)
+    onTestFinished(() => ledger.close())
+    await ledger.head(run)
+    copyFileSync(path, copy)
+    const refusal = refusalOf(() => sqliteLedger(copy, { readOnly: true }))
+    expect(refusal.message).toContain('copy a ledger that is open with the file of its name and -wal')
   })
 
   it('reads a ledger at rest and leaves no trace', async () => {

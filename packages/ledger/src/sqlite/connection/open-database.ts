@@ -56,9 +56,12 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
   }
   if (!readOnly) return
   if (found.kind !== 'ledger') {
-    const what = found.kind === 'nothing' ? 'is not there' : 'is empty'
+    const [what, hint] =
+      found.kind === 'nothing'
+        ? ['is not there', '']
+        : ['is empty', ', and copy a ledger that is open with the file of its name and -wal']
     throw new LedgerUnavailableError(
-      `The ledger ${path} ${what}, and opening it to read makes none. Look at the path.`,
+      `The ledger ${path} ${what}, and opening it to read makes none. Look at the path${hint}.`,
     )
   }
   if (found.version < schemaVersion) {
