@@ -8,7 +8,7 @@ import {
 } from '@tallystick/core'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
-import { eventsToFold } from '@tallystick/ledger'
+import { eventsToFold, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { from, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
@@ -189,6 +189,35 @@ describe('show', () => {
     expect(turnsOf('assistant_message_finished')).toEqual([7])
     expect(turnsOf('tool_requests_collected')).toEqual([7])
     expect(turnsOf('tool_result').length).toBeGreaterThan(30)
+  })
+
+  it('reads no event twice that the fold comes by after a snapshot', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(seeker(60))
+    const writable = sqliteLedger(shop.ledgerPath)
+    const maxSeq = (await writable.head(runId))?.seq ?? 0
+    const snapshotSeq = Math.floor(maxSeq / 2)
+    await foldTo(writable, runId, snapshotSeq)
+    await writable.close()
+    const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
+    expect(await eventsToFold(ledger, runId, maxSeq)).toBe(maxSeq - snapshotSeq)
+    const seen: RuntimeEvent[] = []
+    await readRun(ledger, runId, undefined, { onEvent: (event) => void seen.push(event) })
+    const readTypes = seen.map(({ type }) => type)
+    const all = (await Array.fromAsync(ledger.read(runId))).filter(({ type }) => readTypes.includes(type))
+    expect(seen).toEqual(all)
+    const found: number[] = []
+    const find = ledger.find.bind(ledger)
+    async function* finding(query?: object): AsyncGenerator<RuntimeEvent> {
+      for await (const event of find(query)) {
+        found.push(event.seq)
+        yield event
+      }
+    }
+    await readRun(Object.assign(ledger, { find: finding }), runId)
+    await ledger.close()
+    // The first event after the snapshot tells that there are no more before it.
+    expect(found.filter((seq) => seq > snapshotSeq).length).toBeLessThanOrEqual(1)
   })
 
   it('is paged on a terminal', async () => {

@@ -56,18 +56,18 @@ export async function readRun(
   const halves: RuntimeEvent[] = []
   const agents: string[] = []
   const children = new Set<RunId>()
-  for await (const event of events) {
-    if (event.seq > state.seq) break
+  const handle = (event: RuntimeEvent): void => {
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
     if (event.type === 'run_started') agents.push(event.agent)
     if (event.type === 'agent_handed_off') agents.push(event.to)
     if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
     onEvent(event)
   }
+  for (const some of events) for await (const event of some) handle(event)
   return { state, tally: tallyOf(halves), agents, children: [...children] }
 }
 
-/** The state of a run, and the events that are read of it. A fold that begins with the first event comes by all of these. */
+/** The state of a run, and the events that are read of it. A fold comes by those after its snapshot, or by all of them. */
 async function foldedRun(
   ledger: Ledger,
   runId: RunId,
@@ -75,19 +75,24 @@ async function foldedRun(
   { toSeq, turn }: EventRange,
 ): Promise<{
   readonly state: RunState
-  readonly events: Iterable<RuntimeEvent> | AsyncIterable<RuntimeEvent>
+  readonly events: readonly (Iterable<RuntimeEvent> | AsyncIterable<RuntimeEvent>)[]
 }> {
   const more = types.filter((type) => !readTypes.includes(type))
   const isRead = (event: RuntimeEvent): boolean =>
     readTypes.includes(event.type) || (more.includes(event.type) && event.turn === (turn ?? event.turn))
-  let whole: RuntimeEvent[] | undefined
+  let folded: RuntimeEvent[] = []
+  let begunSeq: number | undefined
   const state = await foldTo(ledger, runId, toSeq, {
     onEvent: (event) => {
-      if (event.seq === 1) whole = []
-      if (isRead(event)) whole?.push(event)
+      // A fold that begins again begins with the first event.
+      if (event.seq === 1) folded = []
+      begunSeq = Math.min(begunSeq ?? event.seq, event.seq)
+      if (isRead(event)) folded.push(event)
     },
   })
-  return { state, events: whole ?? eventsAround(ledger, runId, more, { toSeq, turn }) }
+  if (begunSeq === 1) return { state, events: [folded] }
+  const before = eventsAround(ledger, runId, more, { toSeq: (begunSeq ?? state.seq + 1) - 1, turn })
+  return { state, events: [before, folded] }
 }
 
 /** The events of `readTypes`, and of some more types, in order; with a turn, the latter of that turn only. */
