@@ -21,15 +21,6 @@ export const sqliteEquivalents: readonly Equivalent[] = [
     why: 'The query asks for the turn as well: events after the last of the turn are looked at, and left out.',
   },
   {
-    path: 'packages/ledger/src/sqlite/write/append.ts',
-    within: 'isTaken',
-    operator: 'literal',
-    original: '1',
-    becomes: '2',
-    occurrence: 1,
-    why: 'Of the rows of the query only the first is taken.',
-  },
-  {
     path: 'packages/ledger/src/sqlite/sqlite-keyring.ts',
     within: 'opened',
     operator: 'statement',
