@@ -61,7 +61,8 @@ async function playRun(
     if (calls.length === 0) break
     kept.push({ type: 'tool_requests_collected', turn, calls: calls.map(({ id }) => id) })
     for (const { id } of calls) kept.push({ type: 'tool_started', turn, id, at: Date.now() })
-    await run.append(kept.splice(0), 'synced')
+    // The tool only reads.
+    await run.append(kept.splice(0), 'written')
     await Promise.all(
       calls.map(async ({ id, input }) => {
         const content = await look(script, input)

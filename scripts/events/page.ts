@@ -62,8 +62,10 @@ function overview(): string {
 
 Every event is in the ledger and on \`run.events$\`. A model never reads events: it reads the history, which is made of those
 marked here. _Deltas_ only show progress, and a rule of retention may take their content away sooner than that of _facts_.
-A _barrier_ is synced to the disk before anything follows from it; a _lazy_ event is durable with the next barrier. The result
-of a call that may run again is lazy, and what a run records last before it stops is a barrier.
+A _barrier_ is synced to the disk before anything follows from it; a _lazy_ event is durable with the next barrier, or soon
+without one, and outlives a process that is killed at once. The result of a call that may run again is lazy, and so is the first start
+of a call that also only reads (\`effect: 'read'\` and \`recovery: 'rerun'\` on record), unless a person has approved it, or it
+starts a child run or hands over. What a run records last before it stops is a barrier.
 
 ${table(['event', 'adds to what a model reads', 'kept as', 'durability', 'version'], rows)}`
 }

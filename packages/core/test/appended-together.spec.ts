@@ -29,8 +29,8 @@ async function appendsOf(tool: Partial<TestToolOptions>, options: StageOptions =
     .map((append) => append.replace(/: .*assistant_message/, ': assistant_message'))
 }
 
-const together = 'barrier: assistant_message_finished tool_requests_collected tool_started'
-const apart = ['lazy: assistant_message_finished', 'barrier: tool_requests_collected tool_started']
+const together = 'lazy: assistant_message_finished tool_requests_collected tool_started'
+const apart = ['lazy: assistant_message_finished', 'lazy: tool_requests_collected tool_started']
 
 describe('a reply with calls', () => {
   it('is one append with the start of its calls where their check waits for nothing', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { memoryLedger, type Ledger, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { memoryLedger, type Ledger, type Limits, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { given, testTool, type TestToolOptions } from '@tallystick/core/testing'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { durabilityOf } from '../src/machine/durability.ts'
-import type { ExecutingState } from '../src/machine/state/state.ts'
-import { begun, called, endedCall, executing, replyFinished, startedCall } from './pages.ts'
+import type { Call, ExecutingState } from '../src/machine/state/state.ts'
+import { begun, called, cancelRequested, endedCall, executing, replyFinished, startedCall } from './pages.ts'
 import { checkedRun, stage } from './stage.ts'
 
 /** A state with one call, started, of a tool that recovers in this way. */
@@ -13,8 +13,55 @@ function started(recovery: 'rerun' | 'report' | 'ask' | 'reconcile', attempts = 
   return { ...state, calls: state.calls.map((call) => ({ ...call, recovery, attempts })) }
 }
 
-const durability = (state: RunState | undefined, ...facts: readonly Fact[]): string =>
-  durabilityOf(state, facts as readonly RuntimeEvent[])
+const durability = (before: RunState | undefined, ...facts: readonly Fact[]): string =>
+  durabilityOf(facts as readonly RuntimeEvent[], { before })
+
+/** How durable an append has to be that starts the first call of a reply, as it was collected. */
+function startOf(
+  more: Parameters<typeof executing>[1] = {},
+  { known = {}, attempt = 1, beside = [] }: StartOptions = {},
+): string {
+  const state = given([...executing(['look', 'look'], more), startedCall(1)]).state as ExecutingState
+  const calls = state.calls.map((call, index) => (index === 0 ? { ...call, ...known } : call))
+  const facts: readonly Fact[] = [startedCall(1, attempt), ...beside]
+  return durabilityOf(facts as readonly RuntimeEvent[], { after: { ...state, calls } })
+}
+
+/** What else is known of the call when it starts, and what its append holds beside the start. */
+interface StartOptions {
+  readonly known?: Partial<Call>
+  readonly attempt?: number
+  readonly beside?: readonly Fact[]
+}
+
+describe('the append of a start', () => {
+  it('is lazy only for a read that may run again, as both are on record', () => {
+    expect(startOf()).toBe('lazy')
+    for (const recovery of ['report', 'ask', 'reconcile'] as const)
+      expect([recovery, startOf({ recovery })]).toEqual([recovery, 'barrier'])
+    expect(startOf({}, { known: { effect: 'write' } })).toBe('barrier')
+    expect(startOf({}, { known: { effect: undefined } as unknown as Partial<Call> })).toBe('barrier')
+    expect(startOf({}, { known: { recovery: undefined } as unknown as Partial<Call> })).toBe('barrier')
+    const unknown: readonly Fact[] = [startedCall(3)]
+    const events = unknown as readonly RuntimeEvent[]
+    expect(durabilityOf(events, { after: given(executing()).state })).toBe('barrier')
+    expect(durabilityOf(events, {})).toBe('barrier')
+  })
+
+  it('is a barrier where it is another attempt, a child run, a handoff, or was approved', () => {
+    expect(startOf({}, { attempt: 2 })).toBe('barrier')
+    expect(startOf({}, { known: { child: 'helper' } })).toBe('barrier')
+    expect(startOf({}, { known: { handoff: { to: 'second' } } })).toBe('barrier')
+    expect(startOf({}, { known: { approvedSeq: 7 } })).toBe('barrier')
+  })
+
+  it('is a barrier where anything beside it is', () => {
+    expect(startOf({}, { beside: [startedCall(2)] })).toBe('lazy')
+    const second = (ordinal: number) => (ordinal === 2 ? { effect: 'write' as const } : {})
+    expect(startOf(second, { beside: [startedCall(2)] })).toBe('barrier')
+    expect(startOf({}, { beside: [cancelRequested] })).toBe('barrier')
+  })
+})
 
 describe('the append of a result', () => {
   it('is lazy only where the call may run again, or was never started', () => {
@@ -45,7 +92,11 @@ function noting(ledger: Ledger) {
   return { ledger: { ...ledger, append }, noted, barriers: () => barriers }
 }
 
-async function played(tools: readonly TestToolOptions[], replies: readonly (readonly string[])[]) {
+async function played(
+  tools: readonly TestToolOptions[],
+  replies: readonly (readonly string[])[],
+  limits: Limits = {},
+) {
   const { ledger, noted, barriers } = noting(memoryLedger())
   const steps = [
     ...replies.map((names, turn) => ({
@@ -53,7 +104,7 @@ async function played(tools: readonly TestToolOptions[], replies: readonly (read
     })),
     { text: 'Done.' },
   ]
-  const set = stage({ ledger, steps, tools: tools.map((tool) => testTool(tool)) })
+  const set = stage({ ledger, steps, limits, tools: tools.map((tool) => testTool(tool)) })
   const run = set.start()
   const result = await set.untilSettled(run.result)
   const events = checkedRun(await set.eventsOf(run))
@@ -63,17 +114,54 @@ async function played(tools: readonly TestToolOptions[], replies: readonly (read
 }
 
 describe('a run', () => {
-  it('takes two barriers for a turn of a tool: where the call starts and where the next turn begins', async () => {
+  it('takes one barrier for a turn of a read, where the next turn begins, and two for one of a write', async () => {
     const turns = 5
-    const { of, barriers } = await played(
-      [{ name: 'look' }],
-      Array.from({ length: turns }, () => ['look']),
+    for (const [effect, start, each] of [
+      ['read', 'lazy', 1],
+      ['write', 'barrier', 2],
+    ] as const) {
+      const { of, barriers } = await played(
+        [{ name: 'look', effect }],
+        Array.from({ length: turns }, () => ['look']),
+      )
+      // And one for the first model call, and one for the end.
+      expect([effect, barriers]).toEqual([effect, each * turns + 2])
+      expect(of('tool_started')).toEqual(Array(turns).fill(start))
+      expect(of('model_call_started')).toEqual(Array(turns + 1).fill('barrier'))
+      expect(of('run_finished')).toEqual(['barrier'])
+    }
+  })
+
+  it('starts reads that wait for their turn without a barrier', async () => {
+    const { of } = await played([{ name: 'look' }], [['look', 'look', 'look']], { maxConcurrency: 1 })
+    expect(of('tool_started')).toEqual(['lazy', 'lazy', 'lazy'])
+  })
+
+  it('starts a read that a person has approved with a barrier, also where its turn comes later', async () => {
+    const { ledger, noted } = noting(memoryLedger())
+    const slow = Promise.withResolvers<string>()
+    const set = stage({
+      ledger,
+      limits: { maxConcurrency: 1 },
+      steps: [{ toolCalls: ['slow', 'ask'].map((name) => ({ name, input: {} })) }, { text: 'Done.' }],
+      tools: [
+        testTool({ name: 'slow', run: () => slow.promise }),
+        testTool({ name: 'ask', check: () => ({ kind: 'ask' }) }),
+      ],
+    })
+    const run = set.start()
+    run.events$.subscribe((event) => {
+      if (event.type === 'approval_requested') void run.approve(event.toolCallId, { by: 'ada' })
+      if (event.type === 'approval_decided') slow.resolve('late')
+    })
+    await set.untilSettled(run.result)
+    const events = checkedRun(await set.eventsOf(run))
+    const [decided = 0, started = 0] = (['approval_decided', 'tool_started'] as const).map(
+      (type) => events.findLast((event) => event.type === type)?.seq,
     )
-    // And one for the first model call, and one for the end.
-    expect(barriers).toBe(2 * turns + 2)
-    expect(of('tool_started')).toEqual(Array(turns).fill('barrier'))
-    expect(of('model_call_started')).toEqual(Array(turns + 1).fill('barrier'))
-    expect(of('run_finished')).toEqual(['barrier'])
+    // The result of the other call, in the same append, would be lazy.
+    expect(events.slice(decided, started).map(({ type }) => type)).toEqual(['tool_result', 'tool_started'])
+    expect([noted.get(decided + 1), noted.get(started)]).toEqual(['barrier', 'barrier'])
   })
 
   it('keeps the result of a write before anything else, and that of a read with what follows from it', async () => {

@@ -101,13 +101,13 @@ describe('an approval', () => {
     expect(changed).not.toHaveProperty('recorded')
   })
 
-  it('is remembered by its place in a fork, and nowhere else', () => {
+  it('is remembered by its place', () => {
     const page = waiting()
     const { seq } = given(page).state!
-    const parent = { runId: sampleRunId(9), seq: 3, relation: 'fork' } as const
-    expect(callOf(after(page, decided(), { parent: { ...parent, writes: 'ask' } })).approvedSeq).toBe(seq + 1)
-    expect(callOf(after(page, decided(), { parent }))).not.toHaveProperty('approvedSeq')
-    expect(callOf(after(page, decided()))).not.toHaveProperty('approvedSeq')
+    const parent = { runId: sampleRunId(9), seq: 3, relation: 'fork', writes: 'ask' } as const
+    expect(callOf(after(page, decided(), { parent })).approvedSeq).toBe(seq + 1)
+    expect(callOf(after(page, decided())).approvedSeq).toBe(seq + 1)
+    expect(callOf(after(page, decided({ approved: false })))).not.toHaveProperty('approvedSeq')
   })
 
   it('that is refused ends the call, with who refused it and why', () => {

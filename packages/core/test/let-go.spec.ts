@@ -45,7 +45,7 @@ describe('a run that has stopped', () => {
     expect([resumed.seq, (await set.eventsOf(runId)).length]).toEqual([seq, seq])
   })
 
-  it('records what decides something before it continues, and a reply without waiting for the disk', async () => {
+  it('records what decides something before it continues, and a reply with its reads without waiting for the disk', async () => {
     const ledger = memoryLedger()
     const appends: { readonly types: readonly string[]; readonly durability: string }[] = []
     const append: Ledger['append'] = async (runId, expected, events, options) => {
@@ -56,7 +56,8 @@ describe('a run that has stopped', () => {
     const steps = [{ text: 'Looking.', toolCalls: [{ name: 'look', input: {} }] }, { text: 'It is blue.' }]
     await stage({ ledger: { ...ledger, append }, steps, tools: [look] }).play()
     const isPiece = (type: string): boolean =>
-      /_delta$|^(assistant_started|tool_request_ready|assistant_message_finished)$/.test(type)
+      /_delta$|^(assistant_started|tool_request_ready|assistant_message_finished)$/.test(type) ||
+      /^tool_(requests_collected|started|result)$/.test(type)
     for (const { types, durability } of appends) {
       expect([types, durability]).toEqual([types, types.every(isPiece) ? 'lazy' : 'barrier'])
     }

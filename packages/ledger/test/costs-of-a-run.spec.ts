@@ -18,9 +18,11 @@ import { temporaryFile } from './support/temporary-folder.ts'
  * removed, and has the role of the file's writer for its time. No statement is prepared for it: that took as long as several take.
  */
 const costs: Work = {
-  'append, barrier': 4,
+  'append, barrier': 3,
+  'append, lazy': 1,
   begin: 5,
-  'commit, synced': 4,
+  'commit, synced': 3,
+  'commit, unsynced': 1,
   event: 58,
   'hash, of Node': 46,
   'insert event': 4,
@@ -30,12 +32,14 @@ const costs: Work = {
   'insert payload': 4,
   'insert run': 1,
   'pragma data_version': 4,
+  'pragma synchronous': 2,
   rollback: 1,
   'select history': 5,
   'select inbox': 2,
   'select removal': 1,
   'select run': 2,
   'select sqlite_sequence': 1,
+  'select total_changes()': 2,
   'select writer': 1,
   'update run': 3,
 }

@@ -203,6 +203,18 @@ describe('the judge of crashes', () => {
     expect(judge(left).join('\n')).toMatch(/waited in run \S+, and nobody has decided about it/)
   })
 
+  it('lets a server that died take along the starts of reads that may run again, and no process', () => {
+    const isOf = (name: string) => (event: RuntimeEvent) =>
+      (event.type === 'tool_started' || event.type === 'tool_result') && event.name === name
+    const without = (name: string, acknowledged: readonly Acknowledged[]): readonly string[] => {
+      const found = withEvents(sound, (events) => events.filter((event) => !isOf(name)(event)))
+      return judge({ ...found, acknowledged }).filter((fault) => fault.includes('without that its start'))
+    }
+    expect(without('look', [{ kind: 'death' }])).toEqual([])
+    expect(without('look', [])).toHaveLength(2)
+    expect(without('ship', [{ kind: 'death' }])).toHaveLength(2)
+  })
+
   it('lets a server that died take along what was lazy and had no barrier after it, and nothing else', () => {
     const runId = runIdOf(sound)
     const lazy = (seq: number, behind: number): Acknowledged => ({

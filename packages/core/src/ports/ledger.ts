@@ -20,7 +20,12 @@ export interface ExpectedHead {
 
 /** How durable an append is, and which commands it answers. */
 export interface AppendOptions {
-  /** `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. */
+  /**
+   * `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. What a
+   * lazy append acknowledged outlives the process that made it; where the machine loses power, or the server crashes, the
+   * last of it may be lost, never one without those after it. A store should make it durable soon, without a barrier: it may
+   * hold a reply that was paid for, and the next barrier may be as far away as the end of a tool.
+   */
   readonly durability: 'barrier' | 'lazy'
   /** Keys of inbox entries that these events answer; they leave the inbox in the same transaction. */
   readonly consumedInboxKeys?: readonly string[]

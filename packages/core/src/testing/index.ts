@@ -17,6 +17,7 @@ export {
   type CrashPoint,
   type MortalLedger,
 } from './simulation/faults.ts'
+export { volatileLedger, type VolatileLedger } from './doubles/volatile-ledger.ts'
 export { given, type Given, type When } from './simulation/given.ts'
 export { seededRandom } from './simulation/seeded-random.ts'
 export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulation/simulate.ts'

@@ -8,6 +8,7 @@ import type { AroundCommits, Durability } from './write/transactions.ts'
 import { WalCheckpointer, processTime, maxWalBytesUnlessGiven } from './connection/wal-checkpointer.ts'
 import { migrate } from './schema/migrate.ts'
 import type { OpenedDatabase } from './connection/open-database.ts'
+import { LogSync } from './connection/log-sync.ts'
 import { OpenFiles } from './connection/open-files.ts'
 import { ledgerFailure } from './schema/sqlite-failure.ts'
 import type { SqliteLedgerOptions } from './connection/sqlite-ledger-options.ts'
@@ -26,6 +27,7 @@ export class StoreAccess {
   readonly pieces: PieceReader
   readonly #files: OpenFiles
   readonly #log: WalCheckpointer
+  readonly #sync: LogSync
   #isClosed = false
 
   constructor(opened: OpenedDatabase, { readOnly = false, keys, maxWalBytes }: SqliteLedgerOptions) {
@@ -36,6 +38,11 @@ export class StoreAccess {
       path,
       maxBytes: maxWalBytes ?? maxWalBytesUnlessGiven,
       clock: processTime,
+    })
+    this.#sync = new LogSync({
+      path,
+      clock: processTime,
+      hasUnsynced: () => this.#ready?.transactions.hasUnsynced !== false,
     })
     this.pieces = new PieceReader({
       piece: (name) => this.read(({ removals }) => removals.histories.piece(name)),
@@ -52,7 +59,10 @@ export class StoreAccess {
     this.#files = files
     this.#store = openStore(opened, {
       admit: (durability) => void requireSameFor(durability, files),
-      committed: (durability) => this.#log.committed(requireSameFor(durability, files)),
+      committed: (durability) => {
+        this.#log.committed(requireSameFor(durability, files))
+        this.#sync.committed(durability)
+      },
       tookAway: () => this.#log.tookAway(),
     })
     this.#store.then(
@@ -106,6 +116,7 @@ export class StoreAccess {
   async close(): Promise<void> {
     this.#isClosed = true
     const store = await this.#store.catch(() => undefined)
+    await this.#sync.close()
     const { database, path } = this.#opened
     try {
       if (!this.#readOnly) {

@@ -94,7 +94,8 @@ export function stagedTool({ world, cross }: Stage, options: Omit<TestToolOption
     },
     async run(call) {
       cross(`${name}: before it executes`)
-      world.noteCall('begun', name, call, mayRepeat)
+      const isHarmless = effect === 'read' && recovery === 'rerun' && call.attempt === 1
+      world.noteCall('begun', name, call, { mayRepeat, isHarmless })
       cross(`${name}: in the middle`)
       await nextTurn(undefined)
       world.noteCall('done', name, call)

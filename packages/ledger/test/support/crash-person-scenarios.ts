@@ -152,7 +152,7 @@ const cancelled: Scenario = {
       recovery: 'rerun',
       run(call) {
         stage.cross('dawdle: before it executes')
-        stage.world.noteCall('begun', 'dawdle', call, true)
+        stage.world.noteCall('begun', 'dawdle', call, { mayRepeat: true })
         stage.cross('dawdle: in the middle')
         return new Promise(() => undefined)
       },

@@ -46,8 +46,12 @@ function startedTwice(evidence: Evidence): readonly string[] {
   return times === 0 ? [] : [`tools that do not say that they may be were started again ${times} times`]
 }
 
-/** Nothing began that was not announced; nothing was done that is neither on record nor in doubt. */
+/**
+ * Nothing began that was not announced; nothing was done that is neither on record nor in doubt. With a server that died the
+ * starts of reads may have gone that may run again, and nothing else.
+ */
 function notOnRecord(evidence: Evidence): readonly string[] {
+  const mayBeLost = callsThatMayBeLost(evidence)
   const starts = ofType(evidence, 'tool_started')
   const results = ofType(evidence, 'tool_result')
   return evidence.deeds.flatMap(({ what, name, toolCallId, attempt }) => {
@@ -55,12 +59,20 @@ function notOnRecord(evidence: Evidence): readonly string[] {
     const isAnnounced = starts.some(
       (start) => start.toolCallId === toolCallId && (attempt === undefined || start.attempt === attempt),
     )
+    if (!isAnnounced && mayBeLost.has(toolCallId)) return []
     if (!isAnnounced)
       return [`${name} ${toolCallId} has ${what} without that its start ${attempt} is on record`]
     const result = results.find((each) => each.toolCallId === toolCallId)
     if (what !== 'done' || (result && mayHaveRun.has(result.outcome))) return []
     return [`${name} ${toolCallId} was done, and is on record as ${result?.outcome ?? 'nothing'}`]
   })
+}
+
+function callsThatMayBeLost({ acknowledged, deeds }: Evidence): ReadonlySet<string> {
+  if (!acknowledged.some(({ kind }) => kind === 'death')) return new Set()
+  return new Set(
+    deeds.flatMap(({ isHarmless, toolCallId }) => (isHarmless && toolCallId ? [toolCallId] : [])),
+  )
 }
 
 /** What is on record as a success has been done. */

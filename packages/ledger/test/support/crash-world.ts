@@ -11,6 +11,8 @@ export interface Deed {
   readonly key?: string
   /** Whether the tool that began says that it may be started again. */
   readonly mayRepeat?: boolean
+  /** Whether its start announced no effect, and may be lost with a server: of a read that may be started again, the first. */
+  readonly isHarmless?: boolean
 }
 
 /** THE OUTSIDE WORLD: a journal of its own, on the disk before the tool that did something learns that it is done. */
@@ -35,9 +37,9 @@ export class World {
     what: Deed['what'],
     name: string,
     { runId, toolCallId, attempt, idempotencyKey: key }: Omit<ToolRun, 'cancelled$'>,
-    mayRepeat = false,
+    says: Pick<Deed, 'mayRepeat' | 'isHarmless'> = {},
   ): void {
-    this.note({ what, name, runId, toolCallId, attempt, key, ...(mayRepeat && { mayRepeat }) })
+    this.note({ what, name, runId, toolCallId, attempt, key, ...says })
   }
 
   deeds(): readonly Deed[] {

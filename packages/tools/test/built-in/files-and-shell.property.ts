@@ -49,13 +49,14 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   cancelled: fc.nat(7),
 })
 
-/** A ledger that notes which calls were announced durably. */
+/** A ledger that notes which calls were announced: durably, where they do more than read. */
 function notingStarts(ledger: Ledger): { readonly ledger: Ledger; readonly starts: ReadonlySet<string> } {
   const starts = new Set<string>()
   const append: Ledger['append'] = async (runId, expected, events, options) => {
     const appended = await ledger.append(runId, expected, events, options)
     for (const event of events) {
-      if (event.type === 'tool_started' && options.durability === 'barrier') starts.add(event.toolCallId)
+      if (event.type !== 'tool_started') continue
+      if (event.effect === 'read' || options.durability === 'barrier') starts.add(event.toolCallId)
     }
     return appended
   }

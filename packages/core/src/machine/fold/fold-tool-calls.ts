@@ -214,12 +214,11 @@ function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'
   if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
     throw illegal(state, event, 'it is about other arguments')
   }
-  return event.approved ? approvedCall(state, event, call) : deniedCall(event, call)
+  return event.approved ? approvedCall(event, call) : deniedCall(event, call)
 }
 
-function approvedCall({ parent }: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
-  const { input = call.input, note: changeNote, seq } = event
-  const approvedSeq = parent?.writes && seq
+function approvedCall(event: EventOf<'approval_decided'>, call: Call): Call {
+  const { input = call.input, note: changeNote, seq: approvedSeq } = event
   // What is on record answers the arguments that were asked for.
   const { recorded, ...rest } = call
   const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
@@ -227,7 +226,7 @@ function approvedCall({ parent }: RunState, event: EventOf<'approval_decided'>, 
   const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
   // An approval lets the call start; it does not shorten the wait after a failed attempt.
   const status = call.tries?.failed ? 'to_retry' : 'ready'
-  return { ...rest, ...kept, ...bound, status, input, ...omitUndefined({ approvedSeq, changeNote }) }
+  return { ...rest, ...kept, ...bound, status, input, approvedSeq, ...omitUndefined({ changeNote }) }
 }
 
 function deniedCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {

@@ -260,8 +260,9 @@ export interface Call {
   readonly handoff?: Handoff
   /** Of the input that the model wrote, or that a guardrail put in its place. */
   readonly inputDigest?: string
-  /** In a fork: the other run's call whose recorded result answers this one, and the event in which it was let run. */
+  /** In a fork: the other run's call whose recorded result answers this one. */
   readonly recorded?: ToolCallId
+  /** The event in which a person last let it run. */
   readonly approvedSeq?: number
   /** Why a person is asked. */
   readonly askReason?: string

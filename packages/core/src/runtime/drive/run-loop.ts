@@ -206,7 +206,7 @@ export class RunLoop {
       if (hooks.length > 0)
         await callHooks(batch.events, agentBefore, { hooks, host: this.#drive.parts.host, context })
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
-    } else if (consumed.length > 0) await this.#append({ events: [], action: batch.action }, consumed)
+    } else if (consumed.length > 0) await this.#append({ ...batch, events: [] }, consumed)
     this.#acknowledge(mail, batch)
     return { ...batch, state: this.#state ?? batch.state }
   }
@@ -237,7 +237,7 @@ export class RunLoop {
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
   async #append(
-    { events, action }: Pick<EventBatch, 'events' | 'action'>,
+    { events, action, state: after }: Pick<EventBatch, 'events' | 'action' | 'state'>,
     consumed: readonly string[],
   ): Promise<boolean> {
     const { runId, parts } = this.#drive
@@ -246,7 +246,7 @@ export class RunLoop {
     const stops = action.kind === 'suspend' && events.length > 0
     try {
       await parts.ledger.append(runId, expected, events, {
-        durability: stops ? 'barrier' : durabilityOf(this.#state, events),
+        durability: stops ? 'barrier' : durabilityOf(events, { before: this.#state, after }),
         consumedInboxKeys: consumed,
       })
     } catch (error) {

@@ -2,20 +2,37 @@ import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ports/ledg
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { someLedger } from '../../runtime/run/runtime-options-check.ts'
-import { fields, maybe, numberFrom, trueOrFalse, type OptionCheck } from '../../vocabulary/options/option.ts'
+import {
+  fields,
+  maybe,
+  numberFrom,
+  trueOrFalse,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
 import { recordedEvents } from '../judges/checkers.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { isVolatile } from '../doubles/volatile-ledger.ts'
 
 /** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */
 export interface CrashPoint {
   readonly append: number
   readonly stored: boolean
+  /**
+   * With it the machine loses power, too: of the appends since the last barrier, so many are left, the first. The ledger
+   * has to be a `volatileLedger`.
+   */
+  readonly unsyncedKept?: number | undefined
 }
 
 /** A point that a process reaches: one that it does not would leave a test green, and no process dead. */
 export const crashPoint: OptionCheck = fields<CrashPoint>(
-  { append: numberFrom(1, { whole: true }), stored: trueOrFalse },
+  {
+    append: numberFrom(1, { whole: true }),
+    stored: trueOrFalse,
+    unsyncedKept: maybe(numberFrom(0, { whole: true })),
+  },
   { at: 'append', atAppend: 'append', lost: 'stored' },
 )
 
@@ -34,22 +51,37 @@ export interface MortalLedger extends Ledger {
   readonly appends: number
   /** What this process knows to be durable: acknowledged by a barrier, or before one. */
   readonly durable: readonly RuntimeEvent[]
+  /** What this process knows to be on record, durable or not. */
+  readonly acknowledged: readonly RuntimeEvent[]
 }
+
+/** A ledger that can lose what a crash is to lose: a test of one that comes to nothing would be green. */
+const ledgerThatLosesPower: OptionCheck = valueThat(
+  'a ledger that can lose power, such as volatileLedger()',
+  (ledger) => isVolatile(ledger as Ledger),
+)
 
 /** A process's view of a ledger, which dies at `crash`; without one it lives for ever. */
 export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   requireOptions('mortalLedger', someLedger, ledger, 'the ledger')
   requireOptions('mortalLedger', maybe(crashPoint), crash, 'the crash')
+  if (crash?.unsyncedKept !== undefined)
+    requireOptions('mortalLedger', ledgerThatLosesPower, ledger, 'the ledger')
   let dead = false
   let appends = 0
   const durable: RuntimeEvent[] = []
-  const pending: RuntimeEvent[] = []
+  const acknowledged: RuntimeEvent[] = []
   const requireAlive = (): void => {
     if (dead) throw new SimulatedCrash()
   }
   const alive = async <T>(call: () => Promise<T>): Promise<T> => {
     requireAlive()
     return await call()
+  }
+  const die = async (): Promise<never> => {
+    dead = true
+    if (crash?.unsyncedKept !== undefined && isVolatile(ledger)) await ledger.losePower(crash.unsyncedKept)
+    throw new SimulatedCrash()
   }
   async function* aliveFor<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
     for await (const item of items) {
@@ -66,17 +98,12 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     requireAlive()
     appends++
     const dies = crash?.append === appends
-    if (dies && !crash.stored) {
-      dead = true
-      throw new SimulatedCrash()
-    }
+    if (dies && !crash.stored) return await die()
     const head = await ledger.append(runId, expected, events, options)
-    if (dies) {
-      dead = true
-      throw new SimulatedCrash()
-    }
-    for (const event of events) pending.push(event)
-    if (options.durability === 'barrier') for (const event of pending.splice(0)) durable.push(event)
+    if (dies) return await die()
+    for (const event of events) acknowledged.push(event)
+    if (options.durability === 'barrier')
+      for (const event of acknowledged.slice(durable.length)) durable.push(event)
     return head
   }
   return {
@@ -102,6 +129,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
       return appends
     },
     durable,
+    acknowledged,
   }
 }
 

@@ -43,7 +43,6 @@ export interface Stage {
  */
 export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
   const { world, ledger, attempts } = stage
-  const durable = (matches: (event: RuntimeEvent) => boolean): boolean => ledger.durable.some(matches)
   const begun = new Set<string>()
   const announced = (): void => {
     // Each call was announced before it began, and each announcement is of one call.
@@ -62,7 +61,7 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
     const total = [...attempts.values()].reduce((sum, times) => sum + times, 0)
     return replyOf(total > MAX_CALLS ? undefined : plan.steps[turn], attempt, request)
   }
-  const tools = toolsOf(world, durable)
+  const tools = toolsOf(world, ledger)
   const helper = defineAgent({
     name: 'helper',
     description: 'Helps.',

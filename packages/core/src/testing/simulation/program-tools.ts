@@ -1,8 +1,8 @@
 import type { Tool } from '../../ports/tool.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { CallVerdict } from '../../vocabulary/signals/signal.ts'
+import type { MortalLedger } from './faults.ts'
 import { testTool, type TestReport, type TestToolOptions } from '../doubles/test-tool.ts'
 
 /** What really happened, as the tools saw it. */
@@ -11,7 +11,7 @@ export interface World {
   readonly effects: Map<string, number>
   /** Idempotency keys whose effect took place. */
   readonly keys: Set<string>
-  /** Effects and model calls that began before what announces them was durable. */
+  /** Effects and model calls that began before what announces them was durable, and reads before it was on record. */
   readonly early: string[]
 }
 
@@ -39,20 +39,22 @@ function retriedTools(body: (name: string, writes: boolean) => Body): readonly T
 /** Tools that misbehave as their input says, and that remember what they did to the world. */
 export function toolsOf(
   world: World,
-  durable: (matches: (event: RuntimeEvent) => boolean) => boolean,
+  { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
   const body = (name: string, writes: boolean): Body => {
     return async (
       run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
       report: TestReport,
     ): Promise<string> => {
-      const announced = durable(
+      // All reads of a program may run again. What is no first start of one has to be durable.
+      const isHarmless = !writes && run.attempt === 1
+      const isAnnounced = (isHarmless ? acknowledged : durable).some(
         (event) =>
           event.type === 'tool_started' &&
           event.toolCallId === run.toolCallId &&
           event.attempt === run.attempt,
       )
-      if (!announced) world.early.push(`${name} ${run.toolCallId}`)
+      if (!isAnnounced) world.early.push(`${name} ${run.toolCallId}`)
       const doing = run.input['do']
       if (doing === 'hang') await new Promise(() => {})
       if (doing === 'progress') report.progress('half')

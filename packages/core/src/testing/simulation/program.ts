@@ -1,6 +1,7 @@
 import { memoryLedger } from '../../memory-ledger/memory-ledger.ts'
 import type { Agent } from '../../runtime/agent/agent.ts'
 import type { Ledger } from '../../ports/ledger.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { mortalLedger } from './faults.ts'
 import { manualClock, tickingClock } from '../doubles/manual-clock.ts'
@@ -9,12 +10,18 @@ import type { Program } from './program-plan.ts'
 import type { World } from './program-tools.ts'
 import { seededRandom } from './seeded-random.ts'
 import { simulate, type Simulated, type Simulation } from './simulate.ts'
+import { isVolatile, volatileLedger } from '../doubles/volatile-ledger.ts'
 
 export type { CallPlan, Program, Step } from './program-plan.ts'
 export type { World } from './program-tools.ts'
 
 /** How a program went, and what its tools saw of the world. */
-export type Played = Simulated & { readonly world: World; readonly ledger: Ledger }
+export type Played = Simulated & {
+  readonly world: World
+  readonly ledger: Ledger
+  /** The events that were acknowledged and were lost with the power of the machine. */
+  readonly lost: readonly RuntimeEvent[]
+}
 
 /** What the scripted models cost: 0.003 dollars for 1,000 tokens in, 0.015 for 1,000 out. */
 const prices = {
@@ -25,7 +32,7 @@ const prices = {
 /** Longer than a random program gives a person to decide, in milliseconds. */
 const LATE_MS = 25
 
-/** Plays a program to its end. */
+/** Plays a program to its end. On a ledger that is given, and cannot lose power, only its processes die. */
 export async function playProgram(
   program: Program,
   start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
@@ -33,7 +40,7 @@ export async function playProgram(
   const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
   const world = start.world ?? emptyWorld()
   const clock = program.ticking ? tickingClock() : manualClock()
-  const ledger = start.ledger ?? memoryLedger()
+  const ledger = start.ledger ?? volatileLedger()
   const attempts = new Map<number, number>()
   let decided = 0
   const simulated = await simulate({
@@ -42,7 +49,7 @@ export async function playProgram(
     clock,
     random: seededRandom(randomness),
     input: 'Go.',
-    crashes,
+    crashes: isVolatile(ledger) ? crashes : crashes.map(({ append, stored }) => ({ append, stored })),
     inputs,
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
@@ -62,7 +69,7 @@ export async function playProgram(
       }
     },
   })
-  return { ...simulated, world, ledger }
+  return { ...simulated, world, ledger, lost: isVolatile(ledger) ? ledger.lost : [] }
 }
 
 /**

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import type { StopReason } from '../../vocabulary/model/content.ts'
+import type { CrashPoint } from './faults.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './program-plan.ts'
 
 const toolNames = [
@@ -60,6 +61,13 @@ const guardrailPlan: fc.Arbitrary<GuardrailPlan> = fc.record({
   ),
 })
 
+/** Half of all crashes are those of a machine that loses power. */
+const crashPoint: fc.Arbitrary<CrashPoint> = fc.record({
+  append: fc.integer({ min: 1, max: 25 }),
+  stored: fc.boolean(),
+  unsyncedKept: fc.option(fc.nat(3), { nil: undefined, freq: 2 }),
+})
+
 /** Any program: every kind of trouble, in any order. */
 export const randomProgram: fc.Arbitrary<Program> = fc.record({
   steps: fc.array(step, { maxLength: 5 }),
@@ -97,9 +105,7 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
     { weight: 4, arbitrary: fc.constant(false) },
     { weight: 1, arbitrary: fc.constant(true) },
   ),
-  crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), {
-    maxLength: 3,
-  }),
+  crashes: fc.array(crashPoint, { maxLength: 3 }),
   cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
   inputs: fc.array(
     fc.record({ atSeq: fc.integer({ min: 1, max: 60 }), delivery: fc.constantFrom('steer', 'queue') }),

@@ -11,7 +11,7 @@ export interface EventTraits<T extends EventType = EventType> {
   readonly retention: 'facts' | 'deltas'
   /**
    * Whether the append that holds it must be durable before anything follows from it. The result of a call that may run
-   * again is lazy.
+   * again is lazy, and so is the first start of one that also only reads.
    */
   readonly durability: 'barrier' | 'lazy'
   /** What decides it, where nothing else is on record: always the same, or what its body says. */
