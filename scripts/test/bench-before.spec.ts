@@ -68,7 +68,7 @@ describe.skipIf(!hasCommits)('pnpm bench --before', () => {
     const child = bench(['text', 'wire', '--smoke', '--own', '--before', 'HEAD'], folder)
     const { stdout, stderr, status } = await ended(child)
     expect(stderr).not.toContain('Error')
-    expect(stdout).toBe('bench: 11 results checked, 0 wrong\n')
+    expect(stdout).toBe('bench: 12 results checked, 0 wrong\n')
     expect(status).toBe(0)
     expectClean(folder)
   })

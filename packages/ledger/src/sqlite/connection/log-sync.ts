@@ -3,7 +3,7 @@ import type { Clock } from '@tallystick/core'
 import type { AppendOptions } from '@tallystick/core/vocabulary'
 
 /** How long a lazy commit may wait for a barrier, in milliseconds, before the log is synced without one. */
-export const maxUnsyncedMs = 200
+const maxUnsyncedMs = 200
 
 /** The options of a log sync. */
 export interface LogSyncOptions {
