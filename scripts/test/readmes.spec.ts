@@ -56,6 +56,14 @@ describe.each(readmes)('%s', (path) => {
     expect(text.indexOf('npm install ')).toBeLessThan(text.indexOf('```ts'))
   })
 
+  it('names every entry of its package as it is imported', () => {
+    if (path === 'README.md') return
+    const manifest = readFileSync(join(repository, path, '../package.json'), 'utf8')
+    const { name, exports } = JSON.parse(manifest) as { name: string; exports: Record<string, string> }
+    const entries = Object.keys(exports).filter((entry) => entry !== './package.json')
+    expect(entries.map((entry) => name + entry.slice(1)).filter((entry) => !text.includes(entry))).toEqual([])
+  })
+
   it('has links that lead somewhere from a page of the registry as well', () => {
     const links = [...text.matchAll(/\]\(([^)]+)\)/g)].map(([, link = '']) => link)
     // The page of the repository alone is not published.
