@@ -39,7 +39,10 @@ export function startModelCall(
   return () => attempt.stop()
 }
 
-/** A model call that is under way. It observes the reports of its model. Many may be under way at once: what only some need is made when they do. */
+/**
+ * A model call that is under way. It observes the reports of its model. A process may have thousands of them, so a call makes
+ * its timers only where its timeouts ask for them.
+ */
 class ModelAttempt implements Observer<ModelSignal> {
   readonly #call: ModelCall
   readonly #clock: Clock
