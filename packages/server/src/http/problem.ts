@@ -51,7 +51,8 @@ const titles: Readonly<Record<number, string>> = {
 
 /** Whether an error is a fault of the server, which its operator has to see. */
 export function isServerFault(error: unknown): boolean {
-  return statusOf(error) >= 500 && !(error instanceof RefusedRequestError)
+  const status = statusOf(error)
+  return status >= 500 && (status === 500 || !(error instanceof RefusedRequestError))
 }
 
 function statusOf(error: unknown): number {

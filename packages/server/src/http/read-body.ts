@@ -1,5 +1,6 @@
 import type { Clock } from '@tallystick/core'
 import type * as z from 'zod'
+import { misfit } from './misfit.ts'
 import { RefusedRequestError } from './problem.ts'
 
 /** How much of a body is read, and for how long. */
@@ -17,11 +18,10 @@ export async function readBody<Body>(
 ): Promise<Body> {
   const text = await readText(request, limits)
   if (text !== '') requireJson(request)
-  const parsed = schema.safeParse(text === '' ? {} : parseJson(text))
+  const body = text === '' ? {} : parseJson(text)
+  const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const place = issue?.path.length ? issue.path.join('.') : 'the body'
-  throw new RefusedRequestError(400, 'malformed', `The body does not fit: ${place}: ${issue?.message}.`)
+  throw new RefusedRequestError(400, 'malformed', misfit(schema, body, parsed.error))
 }
 
 /** A page of another origin can post a form or plain text without asking, and JSON only after a preflight. */
@@ -47,6 +47,7 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
   const { maxBodyBytes, bodyTimeoutMs, clock } = limits
   if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes)
   if (request.body === null) return ''
+  if (request.bodyUsed || request.body.locked) throw readBefore()
   const reader = request.body.getReader()
   const late = Promise.withResolvers<never>()
   late.promise.catch(() => {})
@@ -70,6 +71,15 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
   } finally {
     stopTimer()
   }
+}
+
+/** The refusal of a request whose body other code has read, and left nowhere. */
+export function readBefore(): RefusedRequestError {
+  return new RefusedRequestError(
+    500,
+    'body_read_before',
+    'Other code read the body of this request before the server of Tallystick got it, so what was asked for is lost. Mount the server before what reads bodies, or have that leave the body as `body` or `rawBody` of the request of Node, as express.json() does.',
+  )
 }
 
 function tooLarge(maxBytes: number): RefusedRequestError {

@@ -1,15 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import type { Server } from '../server/create-server.ts'
+import { withBodyReadBefore } from './read-body-before.ts'
 
 /** Answers a request of Node's HTTP server. */
 export type NodeHandler = (incoming: IncomingMessage, outgoing: ServerResponse) => void
 
 /**
  * The handler for programs on Node's HTTP server, such as Express: `app.all('/api/*rest', nodeHandler(server))`
- * with `basePath: '/api'`. It reads the body itself, so no body parser may come before it.
+ * with `basePath: '/api'`. It takes a body that `express.json()` before it has read; the server's `maxBodyBytes` holds
+ * there, too, and so do the limits of that parser.
  */
 export function nodeHandler(server: Pick<Server, 'fetch'>): NodeHandler {
-  const answer = getRequestListener((request) => server.fetch(request), { overrideGlobalObjects: false })
+  const answer = getRequestListener(
+    (request, { incoming }) => server.fetch(withBodyReadBefore(request, incoming as IncomingMessage)),
+    { overrideGlobalObjects: false },
+  )
   return (incoming, outgoing) => void answer(incoming, outgoing)
 }

@@ -22,6 +22,7 @@ import { addStarts } from '../routes/run-start.ts'
 import { addSessions } from '../routes/sessions.ts'
 import type { RequestScope, Served } from '../routes/served.ts'
 import { SharedReads } from '../stream/shared-reads.ts'
+import { noSuchPath } from './no-such-path.ts'
 import { requireServerOptions, type ServerOptions } from './server-options.ts'
 
 /** A server of runs, for any host that speaks `Request` and `Response`. */
@@ -91,12 +92,9 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   app.onError((error) => {
     throw error
   })
-  app.notFound((context) => {
-    throw new RefusedRequestError(
-      404,
-      'not_found',
-      `There is no ${context.req.method} ${context.req.path.slice(0, 200)}.`,
-    )
+  app.notFound(({ req: { method, path } }) => {
+    const roots = app.routes.map((route) => route.path.slice(served.basePath.length).split('/')[1] ?? '')
+    throw new RefusedRequestError(404, 'not_found', noSuchPath({ method, path }, served.basePath, roots))
   })
   app.use(async (context, next) => {
     const request = context.req.raw
