@@ -208,6 +208,12 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
       model.stream(request, context).pipe(catchError(() => throwError(() => new Error('oops')))),
   ],
   [
+    'throws an object that is no error',
+    'says how long it was asked to wait',
+    (model) => (request, context) =>
+      model.stream(request, context).pipe(catchError(() => throwError(() => ({ status: 529 })))),
+  ],
+  [
     'writes into the request',
     'changes nothing of the request',
     onRequests((request) => {
@@ -296,8 +302,23 @@ describe('the contract', () => {
   it.each(mistakes)('finds out an adapter that %s: %s', async (_, promise, spoil) => {
     const broken = modelContract.filter((one) => one.promise.includes(promise))
     expect(broken).toHaveLength(1)
-    await expect(broken[0]!.run(spoiledHarness(spoil))).rejects.toThrow(
-      /Not so: |: expected .*, found |still open/s,
+    const { message } = await Promise.resolve(broken[0]!.run(spoiledHarness(spoil))).then(
+      () => new Error('It was not found out.'),
+      (error: Error) => error,
+    )
+    expect(message).toMatch(/Not so: |: expected .*, found |still open/s)
+    expect(message).not.toContain('[object Object]')
+    expect(message.length).toBeLessThan(1_000)
+  })
+
+  it('shows what an adapter threw in the place of a ProviderError', async () => {
+    const throwing = (thrown: unknown): Promise<void> => {
+      const stream: Model['stream'] = () => throwError(() => thrown)
+      return modelContract[0]!.run(spoiledHarness(() => stream))
+    }
+    await expect(throwing({ status: 529 })).rejects.toThrow('and nothing else. It is {"status":529}.')
+    await expect(throwing(new RangeError('oops'))).rejects.toThrow(
+      'and nothing else. It is RangeError: oops.',
     )
   })
 

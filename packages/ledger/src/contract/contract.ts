@@ -1,5 +1,5 @@
 import { type Ledger } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { legibleText, option, requireOptions } from '@tallystick/core/kit'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/core/testing'
 import { StrayFaults } from './stray-faults.ts'
 
@@ -92,6 +92,9 @@ async function verdictOn(
     : { promise, verdict: 'kept' }
 }
 
+/** Longer than this the message of an error is cut: it may hold a whole answer. */
+const MAX_FAULT = 2_000
+
 /** What went wrong, if anything did; that nothing has come of it in time, too. */
 async function faultWithin(limitMs: number, work: () => Promise<void>): Promise<string | undefined> {
   let timer: NodeJS.Timeout | undefined
@@ -103,5 +106,7 @@ async function faultWithin(limitMs: number, work: () => Promise<void>): Promise<
 }
 
 function faultText(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  if (!(error instanceof Error)) return legibleText(error)
+  const text = `${error.name}: ${error.message}`
+  return text.length > MAX_FAULT ? `${text.slice(0, MAX_FAULT)} …` : text
 }

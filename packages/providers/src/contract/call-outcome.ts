@@ -1,4 +1,5 @@
 import { type Model, type ModelRequest, ProviderError } from '@tallystick/core'
+import { legibleText } from '@tallystick/core/kit'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { type Observable, take } from 'rxjs'
 import type { ModelHarness, Scene, Stage } from './contract-case.ts'
@@ -37,8 +38,7 @@ export function callModel(
       complete: () => resolve({ signals, clock }),
       error: (error: unknown) => {
         if (error instanceof ProviderError) resolve({ signals, failure: error, clock })
-        else
-          reject(new Error('Not so: a call fails with a ProviderError and nothing else.', { cause: error }))
+        else reject(strayError('a call fails with a ProviderError and nothing else', error))
       },
     })
   })
@@ -48,8 +48,12 @@ function streamOf(model: Model, request: ModelRequest, clock: StillClock): Obser
   try {
     return model.stream(request, { clock })
   } catch (cause) {
-    throw new Error('Not so: stream() throws nothing, whatever the request.', { cause })
+    throw strayError('stream() throws nothing, whatever the request', cause)
   }
+}
+
+function strayError(claim: string, cause: unknown): Error {
+  return new Error(`Not so: ${claim}. It is ${legibleText(cause)}.`, { cause })
 }
 
 /** Calls the model and gives it up at the signal of that number, from 1. */

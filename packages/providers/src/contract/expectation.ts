@@ -1,4 +1,4 @@
-import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { differenceOf } from '@tallystick/core/kit'
 
 /** Throws unless it holds. `what` is the claim. */
 export function require(holds: boolean, what: string): asserts holds {
@@ -7,6 +7,6 @@ export function require(holds: boolean, what: string): asserts holds {
 
 /** Throws unless the two are the same, as JSON. `what` names the thing. */
 export function requireEqual(found: unknown, expected: unknown, what: string): void {
-  const [left, right] = [found, expected].map((value) => canonicalJson((value ?? null) as Json))
-  if (left !== right) throw new Error(`${what}: expected ${right}, found ${left}.`)
+  const difference = differenceOf(found ?? null, expected ?? null)
+  if (difference) throw new Error(`${what}: expected ${difference.expected}, found ${difference.found}.`)
 }

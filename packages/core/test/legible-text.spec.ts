@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { LedgerConflictError } from '../src/vocabulary/errors.ts'
+import { requireEqual, requireRefusal } from '../src/testing/contract/requirement.ts'
+import { differenceOf, legibleText } from '../src/vocabulary/legible-text.ts'
+
+const circle: { readonly name: string; self?: unknown } = { name: 'a' }
+circle.self = circle
+let deep: unknown = 'end'
+for (let depth = 0; depth < 1_000; depth++) deep = [deep]
+
+describe('legibleText', () => {
+  it.each<[text: string, make: () => unknown]>([
+    ['{"epoch":1,"seq":2}', () => ({ seq: 2, epoch: 1, gone: undefined })],
+    ['{"events":[1,null,undefined],"seq":2n}', () => ({ seq: 2n, events: [1, null, undefined] })],
+    ['undefined', () => undefined],
+    ['NaN', () => Number.NaN],
+    ['Symbol(seq)', () => Symbol('seq')],
+    ['a function', () => () => 1],
+    ['a Date of 5', () => new Date(5)],
+    ['a Date of NaN', () => new Date('never')],
+    ['a Map of [["a",{"b":1n}]]', () => new Map([['a', { b: 1n }]])],
+    ['a Set of ["a"]', () => new Set(['a'])],
+    ['a promise', () => Promise.resolve(1)],
+    ['3 bytes', () => new Uint8Array(3)],
+    ['RangeError: no disk', () => new RangeError('no disk')],
+    [
+      'LedgerConflictError: It was taken. (code ledger_conflict)',
+      () => new LedgerConflictError('inbox', 'It was taken.'),
+    ],
+    ['{"name":"a","self":a circle}', () => circle],
+    ['an object that cannot be read', () => new Proxy({}, { ownKeys: () => [1] as never })],
+    ['{"seq":1}', () => Object.assign(Object.create(null) as object, { seq: 1 })],
+  ])('shows %s', (text, make) => {
+    expect(legibleText(make())).toBe(text)
+  })
+
+  it('ends, however deep and long the value is', () => {
+    expect(legibleText(deep)).toBe(`${'['.repeat(30)}…${']'.repeat(30)}`)
+    expect(legibleText('a'.repeat(10_000))).toBe(`"${'a'.repeat(299)} …`)
+  })
+})
+
+describe('differenceOf', () => {
+  it('shows two values from shortly before their first difference', () => {
+    const same = 'a'.repeat(1_000)
+    const difference = differenceOf({ text: `${same}b${same}` }, { text: `${same}c` })
+    expect(difference?.found).toMatch(/^… a{60}ba{239} …$/)
+    expect(difference?.expected).toMatch(/^… a{60}c"}$/)
+  })
+
+  it('takes JSON for the same that has its keys in another order, or fields without a value', () => {
+    expect(differenceOf({ a: 1, b: 2 }, { b: 2, a: 1, c: undefined })).toBeUndefined()
+    expect(differenceOf({ seq: 1n }, { seq: 1n })).toBeUndefined()
+    expect(differenceOf({ seq: 1n }, { seq: 1 })).toEqual({ found: '{"seq":1n}', expected: '{"seq":1}' })
+    expect(differenceOf(undefined, { seq: 1 })).toEqual({ found: 'undefined', expected: '{"seq":1}' })
+  })
+})
+
+describe('a ledger that breaks its contract', () => {
+  it('is shown with what it answers instead of a refusal', async () => {
+    await expect(requireRefusal(Promise.resolve({ seq: 2, epoch: 1 }), 'run_not_found')).rejects.toThrow(
+      'the ledger should refuse with code run_not_found, but answers {"epoch":1,"seq":2}.',
+    )
+    await expect(requireRefusal(Promise.reject({ status: 409 }), 'run_not_found')).rejects.toThrow(
+      'the refusal should be a TallystickError of code run_not_found, but is {"status":409}.',
+    )
+    const conflict = new LedgerConflictError('inbox', 'It was taken.')
+    await expect(requireRefusal(Promise.reject(conflict), 'run_not_found')).rejects.toThrow(
+      'but is LedgerConflictError: It was taken. (code ledger_conflict).',
+    )
+  })
+
+  it('is shown with a value that JSON cannot carry', () => {
+    expect(() => requireEqual({ seq: 1n, epoch: 1 }, { seq: 1, epoch: 1 }, 'the head')).toThrow(
+      'The ledger breaks its contract: the head should be {"epoch":1,"seq":1}, but is {"epoch":1,"seq":1n}.',
+    )
+    expect(() => requireEqual(undefined, { seq: 1 }, 'the head')).toThrow('but is undefined.')
+  })
+})
