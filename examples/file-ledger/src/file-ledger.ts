@@ -1,4 +1,13 @@
-import { concatMap, ignoreElements, interval, merge, type Observable, Subject } from 'rxjs'
+import {
+  concatMap,
+  ignoreElements,
+  interval,
+  merge,
+  type Observable,
+  ReplaySubject,
+  Subject,
+  takeUntil,
+} from 'rxjs'
 import { LedgerUnavailableError, memoryLedger, type Ledger } from '@tallystick/core'
 import { OperationLog, type Operation } from './operation-log.ts'
 
@@ -38,6 +47,8 @@ class RecordedMemory {
   readonly #path: string
   readonly #log: OperationLog
   readonly #seen = new Subject<void>()
+  /** Completes what `changes` returned, also to those who ask later. */
+  readonly #ended = new ReplaySubject<void>(1)
   #caughtUp: Promise<void> = Promise.resolve()
   #closed = false
   /** Set where the file may hold other than memory does: then nothing is answered any more. */
@@ -76,13 +87,14 @@ class RecordedMemory {
       concatMap(() => this.#catchUp().catch(() => {})),
       ignoreElements(),
     )
-    return merge(looks, this.#seen)
+    return merge(looks, this.#seen).pipe(takeUntil(this.#ended))
   }
 
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
     await this.memory.close()
+    this.#ended.next()
     this.#log.close()
   }
 

@@ -8,6 +8,7 @@ import {
   type ChangeOptions,
   type Changes,
 } from '@tallystick/core/kit'
+import { hintsEnded } from '../src/ports/changes-of.ts'
 import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/core/testing'
 
 const run = sampleRunId(1)
@@ -177,8 +178,8 @@ describe('the changes of a run', () => {
 
   it.each<[string, (hints$: Subject<void>) => void, string]>([
     ['reject', (hints$) => hints$.error(new LedgerUnavailableError('No hints.')), 'No hints.'],
-    ['end', (hints$) => hints$.complete(), 'end'],
-  ])('%s for a reader that waits when no hint can come any more', async (_how, stop, said) => {
+    ['reject', (hints$) => hints$.complete(), hintsEnded().message],
+  ])('%s for a reader that waits when no hint can come any more (%#)', async (_how, stop, said) => {
     const { ledger, hints$, subscribers } = hintedLedger(memoryLedger())
     const changes = changesOf(ledger, run, { after: 0 })
     expect(await take(changes, 1)).toBe('|')
@@ -188,16 +189,18 @@ describe('the changes of a run', () => {
     expect(subscribers()).toBe(0)
   })
 
-  it('end when the ledger is closed, whatever the reader is doing', async () => {
+  it('reject with the error of a closed ledger, whatever the reader is doing', async () => {
     const waiting = memoryLedger()
     await append(waiting, 1)
     const changes = changesOf(waiting, run, { after: 0 })
     expect(await take(changes, 2)).toBe('1 |')
     const next = take(changes, 1)
+    expect(changes.isCutOff).toBe(false)
     await waiting.close()
-    expect(await next).toBe('end')
+    await expect(next).rejects.toThrow(/in-memory ledger is closed/)
+    expect(changes.isCutOff).toBe(true)
     const closed = changesOf(waiting, run, { after: 0 })
-    expect(await take(closed, 1)).toBe('end')
+    await expect(take(closed, 1)).rejects.toThrow(/in-memory ledger is closed/)
   })
 
   it('look again when the reader wakes them', async () => {

@@ -1,4 +1,4 @@
-import { EMPTY } from 'rxjs'
+import { concat, defer, EMPTY, NEVER, take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
 import { LedgerConflictError } from '../src/vocabulary/errors.ts'
@@ -299,6 +299,22 @@ const faults: Readonly<Record<string, Fault>> = {
   }),
   'calls no run whole': () => ({ isWhole: async () => false }),
   'stays open after closing': () => ({ close: async () => undefined }),
+  'hints for ever after it was closed': (sound) => ({
+    changes: (...given) => concat(sound.changes(...given), NEVER),
+  }),
+  'ends its hints before it refuses to be read': (sound) => ({
+    changes: (...given) => sound.changes(...given).pipe(take(0)),
+  }),
+  'has hints for ever for those that come after it was closed': (sound) => {
+    let isClosed = false
+    return {
+      changes: (...given) => defer(() => (isClosed ? NEVER : sound.changes(...given))),
+      close: async () => {
+        isClosed = true
+        await sound.close()
+      },
+    }
+  },
 }
 
 /** Rejects once nothing can happen any more: no case on a store in memory waits for anything outside of it. */

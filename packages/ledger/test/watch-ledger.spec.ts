@@ -4,7 +4,7 @@ import { type TailedEvent } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
+import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { goesOnBehindDropped } from './support/dropped-cursor.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
@@ -76,14 +76,16 @@ describe.each(pairs)('watching every run of a ledger %s', (_where, open) => {
     await expect(lost).rejects.toThrow(/The cursor "nowhere" names no event of this ledger/)
   })
 
-  it('completes when its ledger is closed, whatever it is doing', async () => {
+  it('is cut off with an error when its ledger is closed, and so is one that comes later', async () => {
     const [writer, reader] = open()
     await append(writer, run, 1)
-    const all = lastValueFrom(watchLedger(reader).pipe(toArray()))
+    const seen: TailedEvent[] = []
+    const all = lastValueFrom(watchLedger(reader).pipe(tap((tailed) => seen.push(tailed))))
     await firstValueFrom(watchLedger(reader))
     await reader.close()
-    expect(places(await all)).toEqual(['one 1'])
-    expect(await lastValueFrom(watchLedger(reader).pipe(toArray()))).toEqual([])
+    await expect(all).rejects.toMatchObject({ code: 'ledger_unavailable' })
+    expect(places(seen)).toEqual(['one 1'])
+    await expect(lastValueFrom(watchLedger(reader))).rejects.toMatchObject({ code: 'ledger_unavailable' })
   })
 
   it('stops listening after its last subscriber leaves', async () => {

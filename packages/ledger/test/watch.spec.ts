@@ -2,7 +2,7 @@ import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tally
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watch } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
+import { firstValueFrom, lastValueFrom, take, tap, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -60,13 +60,15 @@ describe.each(pairs)('watching a ledger %s', (_where, open) => {
     expect(await firstValueFrom(watch(reader, run, 99).pipe(toArray()))).toEqual([])
   })
 
-  it('completes when its ledger is closed, whatever it is doing', async () => {
+  it('is cut off with an error when its ledger is closed, after what it has read', async () => {
     const [writer, reader] = open()
     await append(writer, 0, 2)
-    const all = lastValueFrom(watch(reader, run).pipe(toArray()))
+    const seen: RuntimeEvent[] = []
+    const all = lastValueFrom(watch(reader, run).pipe(tap((event) => seen.push(event))))
     await firstValueFrom(watch(reader, run).pipe(take(2), toArray()))
     await reader.close()
-    expect(seqsOf(await all)).toEqual([1, 2])
+    await expect(all).rejects.toMatchObject({ code: 'ledger_unavailable' })
+    expect(seqsOf(seen)).toEqual([1, 2])
   })
 
   it('says that a run is not there', async () => {

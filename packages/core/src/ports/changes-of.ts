@@ -1,6 +1,7 @@
 import type { Observable, Unsubscribable } from 'rxjs'
 import type { Clock } from './clock.ts'
 import type { Ledger, TailCursor, TailedEvent } from './ledger.ts'
+import { LedgerUnavailableError } from '../vocabulary/errors.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { Wakeup } from './wakeup.ts'
@@ -27,8 +28,9 @@ export interface ChangeOptions {
  * there, then `caughtUp`, then waits until the ledger hints at a change or the poll's time is over, and looks again. A
  * hint need not be about an event: `caughtUp` may follow `caughtUp`, when a command was put into the inbox, say.
  *
- * With a poll it rejects only with the errors of a read. Without one it also rejects with an error of the hints, and
- * ends when the ledger is closed.
+ * Once the ledger is closed it rejects with the `LedgerUnavailableError` that every read gives then, so that a reader does
+ * not take that for the end of the run. With a poll it rejects only with the errors of a read; without one, with an error
+ * of the hints, too.
  */
 export function changesOf(
   ledger: Pick<Ledger, 'read' | 'changes'>,
@@ -84,6 +86,11 @@ export class Changes<Item> implements AsyncIterableIterator<Item | typeof caught
     return this.#wakeup.isWoken
   }
 
+  /** Whether the ledger was closed: nothing follows any more. */
+  get isCutOff(): boolean {
+    return this.#isClosed
+  }
+
   /** Looks again without a hint. */
   wake(): void {
     this.#wakeup.wake()
@@ -119,31 +126,36 @@ export class Changes<Item> implements AsyncIterableIterator<Item | typeof caught
     })
     try {
       while (!this.#isEnded) {
+        const wasClosed = this.#isClosed
         this.#wakeup.clear()
         for await (const item of this.#read()) {
           if (this.#isEnded) return
           yield item
         }
+        // A ledger that is closed refuses the look, in its own words.
+        if (wasClosed && !this.#poll) throw hintsEnded()
         yield caughtUp
-        if (!(await this.#isWorthAnotherLook())) return
+        await this.#untilNextLook()
       }
-    } catch (error) {
-      // The ledger was closed during a look.
-      if (this.#poll || !this.#isClosed) throw error
     } finally {
       this.#subscription.unsubscribe()
     }
   }
 
-  /** Waits for a hint or for the poll; returns `false` where no hint can come any more. */
-  async #isWorthAnotherLook(): Promise<boolean> {
+  /** Waits for a hint or for the poll. */
+  async #untilNextLook(): Promise<void> {
     if (this.#poll) {
       const stopTimer = this.#poll.clock.schedule(this.#poll.delayMs(), () => this.#wakeup.wake())
-      await this.#wakeup.wait().finally(stopTimer)
-      return true
+      return await this.#wakeup.wait().finally(stopTimer)
     }
     if (!this.#hintFailure && !this.#isClosed) await this.#wakeup.wait()
     if (this.#hintFailure) throw this.#hintFailure.error
-    return !this.#isClosed
   }
+}
+
+/** The error of following a ledger that hints at nothing any more, and yet does not say that it is closed. */
+export function hintsEnded(): LedgerUnavailableError {
+  return new LedgerUnavailableError(
+    'The ledger ended its hints at changes, as it does when it is closed, so what is recorded from here on would be missed. Open it again, and continue after the last event that you have.',
+  )
 }

@@ -137,6 +137,8 @@ export interface TailedEvent {
  *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change. With
  *   `inbox` the caller follows only what is put into the inbox and taken out of it: a ledger that can tell emits
  *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends.
+ *   It completes when the ledger is closed, for those that subscribe later, too, and by then every read is refused: so
+ *   what follows a run is cut off with the error of a read, and does not wait for ever.
  * - `release`, where a ledger has it, reports that the writer of an epoch (without one: any writer) releases a run:
  *   this process works no more on it, until it appends to it or takes it over again. It changes no stored data. A
  *   store that lets only one process write makes other processes wait no longer than until then. A `run_finished`

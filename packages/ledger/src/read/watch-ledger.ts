@@ -7,10 +7,10 @@ import { requireLedger } from './require-ledger.ts'
 /**
  * Emits the events of every run after a cursor, or from the first one on: the stored ones, then live ones of any
  * process, in the order of `Ledger.tail`: no gap, no repeat. Store the cursor of the last processed event to continue
- * there, in any process. Completes when the ledger is closed.
+ * there, in any process. It never completes.
  *
  * It keeps no event in memory, and drives no run. Errors with a `ConfigurationError` for a cursor that names no event
- * of the ledger, and with the errors of the ledger.
+ * of the ledger, and with the errors of the ledger: with `LedgerUnavailableError` when it is closed.
  */
 export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<TailedEvent> {
   requireLedger('watchLedger', ledger)
@@ -18,7 +18,6 @@ export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<Tail
     const changes = changesOfEveryRun(ledger, after)
     const follow = async (): Promise<void> => {
       for await (const tailed of changes) if (tailed !== caughtUp) subscriber.next(tailed)
-      subscriber.complete()
     }
     follow().catch((error: unknown) => subscriber.error(error))
     return () => void changes.return()

@@ -5,11 +5,10 @@ import { requireLedger } from './require-ledger.ts'
 
 /**
  * Emits the events of a run from `fromSeq` on: the stored ones, then live ones of any process: no gap, no repeat.
- * Completes after `run_finished`, or when the ledger is closed. `(runId, seq)` is a cursor: after event n, continue
- * from n + 1.
+ * Completes after `run_finished`. `(runId, seq)` is a cursor: after event n, continue from n + 1.
  *
  * It keeps no event in memory, and drives no run. Errors with `RunNotFoundError` if the ledger has no such run, and
- * with the errors of the ledger.
+ * with the errors of the ledger: with `LedgerUnavailableError` when the ledger is closed before the run has ended.
  */
 export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<RuntimeEvent> {
   requireLedger('watch', ledger)

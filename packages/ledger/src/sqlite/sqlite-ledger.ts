@@ -105,10 +105,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     beforeClose: (end) => uses.add(end),
     close() {
-      closing ??= uses.closeAfter(() => {
-        feed.close()
-        return access.close().finally(() => writer?.leave())
-      })
+      closing ??= uses.closeAfter(() => access.close(feed).finally(() => writer?.leave()))
       return closing
     },
     [auditSource]: sqliteAudit(access),

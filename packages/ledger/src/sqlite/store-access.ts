@@ -113,8 +113,10 @@ export class StoreAccess {
     }
   }
 
-  async close(): Promise<void> {
+  /** Refuses every use, then ends the hints: who follows them looks once more, and is refused. */
+  async close(hints?: { close(): void }): Promise<void> {
     this.#isClosed = true
+    hints?.close()
     const store = await this.#store.catch(() => undefined)
     await this.#sync.close()
     const { database, path } = this.#opened

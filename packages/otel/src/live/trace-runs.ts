@@ -90,9 +90,10 @@ class LedgerTracing implements RunTracing {
     this.#spans = new SpanWriter(tracerProvider.getTracer(scope))
     this.#metrics = new MetricWriter(meterProvider.getMeter(scope))
     this.#report = options.report ?? defaultHost.report
-    this.ended = this.#follow(options).catch((error: unknown) =>
-      this.#report(error, 'The ledger is traced no more'),
-    )
+    this.ended = this.#follow(options).catch((error: unknown) => {
+      // The application has closed the ledger, and knows that it has.
+      if (!this.#changes?.isCutOff) this.#report(error, 'The ledger is traced no more')
+    })
   }
 
   async stop(): Promise<void> {

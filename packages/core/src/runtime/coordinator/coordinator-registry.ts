@@ -104,10 +104,14 @@ export class CoordinatorRegistry implements Coordinators {
     }
   }
 
-  /** Holds a coordinator for a subscriber, until the returned function is called. */
-  retain(coordinator: RunCoordinator): () => void {
+  /**
+   * Holds a coordinator for a subscriber, until the returned function is called. `onCutOff` gets the error where the ledger
+   * was closed.
+   */
+  retain(coordinator: RunCoordinator, onCutOff: (error: unknown) => void): () => void {
     const watched = { coordinator }
-    const [leave, stopWatching] = [coordinator.notice.watch(), coordinator.elsewhere.watch()]
+    const leave = coordinator.notice.watch()
+    const stopWatching = coordinator.elsewhere.watch((error) => void cutOff(coordinator, error, onCutOff))
     this.#watched.add(watched)
     return () => {
       leave()
@@ -146,6 +150,17 @@ export class CoordinatorRegistry implements Coordinators {
     await this.drain()
     await Promise.allSettled(this.#reports)
   }
+}
+
+/** A driver that fails since the ledger was closed says so itself: only then its subscribers get the error from here. */
+async function cutOff(
+  coordinator: RunCoordinator,
+  error: unknown,
+  onCutOff: (error: unknown) => void,
+): Promise<void> {
+  if (coordinator.isDrivenHere) await coordinator.whenStopped.catch(() => {})
+  coordinator.notice.onCutOff(error)
+  onCutOff(error)
 }
 
 /** The parts with which a fork is driven that has an agent of its own. */

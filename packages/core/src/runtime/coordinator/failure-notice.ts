@@ -9,6 +9,8 @@ export class FailureNotice {
   readonly #runId: RunId
   readonly #report: Host['report']
   #failure: { readonly error: unknown } | undefined
+  /** The errors of subscribers whose ledger the application closed. */
+  readonly #cutOff = new WeakSet<object>()
   #observed = false
   #watchers = 0
 
@@ -40,8 +42,14 @@ export class FailureNotice {
     this.#reportUnlessObserved()
   }
 
+  /** A subscriber is about to get the error of a ledger that the application closed, which knows that it did. */
+  onCutOff(error: unknown): void {
+    this.#cutOff.add(Object(error))
+  }
+
   /** An error came to a subscriber without an error handler. */
   onUnhandledError(error: unknown): void {
+    if (this.#cutOff.has(Object(error))) return
     if (this.#failure?.error === error) this.#reportUnlessObserved()
     else this.#report(error, `The events of run ${this.#runId} could not be read`)
   }

@@ -91,8 +91,11 @@ export interface EventSource {
   readonly live: LiveEvents
   /** Gets the errors that are not of the run itself. */
   readonly errorListener: ErrorListener
-  /** Keeps the coordinator of the run in memory until the returned function is called, since it publishes the events. */
-  readonly retain: () => () => void
+  /**
+   * Keeps the coordinator of the run in memory until the returned function is called, since it publishes the events.
+   * `onCutOff` gets the error where the ledger can be followed no more.
+   */
+  readonly retain: (onCutOff: (error: unknown) => void) => () => void
 }
 
 /** Which events of a run a stream has. */
@@ -107,7 +110,7 @@ export interface EventRange {
 
 /**
  * The events of a run after one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
- * after `run_finished`; stays open while the run is suspended.
+ * after `run_finished`; stays open while the run is suspended. Errors where the ledger is closed before.
  */
 export function eventsOf(
   { runId, ledger, live, errorListener: listener, retain }: EventSource,
@@ -119,7 +122,7 @@ export function eventsOf(
     let caughtUp = after === 0 && from === 0 && live.isBeforeFirst
     let failure: { readonly error: unknown } | undefined
     const waiting: RuntimeEvent[] = []
-    subscriber.add(retain())
+    subscriber.add(retain((error) => subscriber.error(error)))
     const emit = (event: RuntimeEvent): void => {
       if (event.seq > seq) {
         seq = event.seq

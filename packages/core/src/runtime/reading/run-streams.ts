@@ -9,7 +9,8 @@ import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
 
 /**
  * What a run did and does, in several views of its ledger. Every subscriber gets all of a view, however late it comes;
- * each completes after `run_finished`, and stays open while the run is suspended.
+ * each completes after `run_finished`, and stays open while the run is suspended. Where the ledger is closed before, each
+ * errors with the `LedgerUnavailableError` of any read then: it was cut off, and the run has not ended.
  */
 export interface RunStreams extends AsyncIterable<RuntimeEvent> {
   /**

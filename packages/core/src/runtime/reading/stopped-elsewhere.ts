@@ -31,13 +31,18 @@ export class StoppedElsewhere {
     return this.#refreshing
   }
 
-  /** Reads what other processes record, until the returned function is called. */
-  watch(): () => void {
-    // Subscribers read the ledger too, and get its failures there.
+  /**
+   * Reads what other processes record, until the returned function is called. `onCutOff` gets the error where the ledger
+   * was closed, so that nothing can be read any more.
+   */
+  watch(onCutOff: (error: unknown) => void): () => void {
+    // Without hints, what this process records still comes; a ledger that was closed refuses to be read.
+    const isOver = (): void => void this.#waiting.ledger.head(this.#runId).then(() => undefined, onCutOff)
     try {
       const hints = this.#waiting.ledger.changes(this.#runId).subscribe({
         next: () => void this.refresh()?.catch(() => {}),
-        error: () => {},
+        error: isOver,
+        complete: isOver,
       })
       return () => hints.unsubscribe()
     } catch {

@@ -117,7 +117,7 @@ function followRun(
 
 /** Begins the next run of the session when a suspended run that has taken the input ends without having shown it. */
 function beginWhenUnshown(coordinator: RunCoordinator, { inputId, beginNext }: Joining): void {
-  const stopWatching = coordinator.elsewhere.watch()
+  const stopWatching = coordinator.elsewhere.watch(() => leave())
   const subscription = coordinator.live.subscribe({
     next: (event) => {
       if (event.type !== 'input_settled' || event.receipt !== inputId) return

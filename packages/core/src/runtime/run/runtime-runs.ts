@@ -135,7 +135,7 @@ export class RuntimeRuns {
         onObserved: () => coordinator.notice.markObserved(),
         onUnhandledError: (error) => coordinator.notice.onUnhandledError(error),
       },
-      retain: () => this.coordinators.retain(coordinator),
+      retain: (onCutOff) => this.coordinators.retain(coordinator, onCutOff),
     })
   }
 }

@@ -1,3 +1,5 @@
+import type { Observable } from 'rxjs'
+import type { Ledger } from '../../ports/ledger.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleRunId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'
@@ -16,6 +18,14 @@ import {
 import { tailUntil } from '../contract/tail-until.ts'
 
 const facts = everyFact(run)
+
+/** Waits until the hints end. A reader that follows them looks once more then, and has to be refused. */
+async function refusedAtEnd(ledger: Ledger, hints$: Observable<void>): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const isRefused = (): Promise<unknown> => requireRefusal(ledger.head(run), 'ledger_unavailable')
+    hints$.subscribe({ error: reject, complete: () => void isRefused().then(() => resolve(), reject) })
+  })
+}
 
 /** Closing releases files; what was acknowledged is there when the store is opened again. */
 export const closeCases: readonly LedgerContractCase[] = [
@@ -36,6 +46,18 @@ export const closeCases: readonly LedgerContractCase[] = [
       await requireRefusal(collect(ledger.runs()), 'ledger_unavailable')
       await requireRefusal(ledger.put(run, steering('k1')), 'ledger_unavailable')
       await requireRefusal(ledger.inbox(run), 'ledger_unavailable')
+    },
+  },
+  {
+    promise: 'closing a ledger ends its hints, once it refuses to be read, also for those that come later',
+    async run(open) {
+      const ledger = await open()
+      await startRun(ledger)
+      const hints = [ledger.changes(run), ledger.changes(run, 'inbox'), ledger.changes()]
+      const ends = hints.map((hints$) => refusedAtEnd(ledger, hints$))
+      await ledger.close()
+      await Promise.all(ends)
+      await Promise.all(hints.map((hints$) => refusedAtEnd(ledger, hints$)))
     },
   },
   {
