@@ -65,7 +65,10 @@ describe('a connection string', () => {
   )
 
   it('is a 2 that says what to install where pg is not', () => {
-    const [hook, main] = [import.meta.resolve('./kit/without-pg.ts'), import.meta.resolve('../src/main.ts')]
+    const [hook, main] = [
+      import.meta.resolve('./kit/without-package.ts?pg'),
+      import.meta.resolve('../src/main.ts'),
+    ]
     const words = ['--import', hook, fileURLToPath(main), 'list', 'postgres://ada:sesame@db/app']
     const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' })
     expect({ status, stdout, stderr }).toEqual({

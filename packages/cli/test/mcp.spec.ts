@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,6 +43,18 @@ describe('mcp', () => {
     expect(stderr).toContain('3 servers, 1 broken; ')
     expect(stdout + stderr).not.toContain('\u001b')
     expect(stdout + stderr).not.toContain('token-0123456789')
+  })
+
+  it('is a 2 that says what to install where the client of the protocol is not', () => {
+    const hook = import.meta.resolve('./kit/without-package.ts?@modelcontextprotocol/client')
+    const main = fileURLToPath(import.meta.resolve('../src/main.ts'))
+    const words = ['--import', hook, main, 'mcp', 'list', config, 'files']
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, { cwd: folder, encoding: 'utf8' })
+    expect({ status, stdout, stderr }).toEqual({
+      ...{ status: 2, stdout: '' },
+      stderr:
+        'error: mcpTools() needs the package @modelcontextprotocol/client, which is not installed. Add it: npm install @modelcontextprotocol/client.\n',
+    })
   })
 
   // Left to a thorough run: the command and each of its servers is a process.

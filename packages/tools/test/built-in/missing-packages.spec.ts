@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -16,7 +25,10 @@ beforeAll(() => {
   // Node reads no types below node_modules: the package is beside it, and finds its own name.
   for (const name of ['src', 'package.json'])
     cpSync(join(home, name), join(folder, name), { recursive: true })
-  for (const name of ['@tallystick/core', 'rxjs', 'ipaddr.js', '@cfworker/json-schema', 'htmlparser2']) {
+  const { dependencies } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8')) as {
+    readonly dependencies: object
+  }
+  for (const name of ['rxjs', ...Object.keys(dependencies)]) {
     const link = join(folder, 'node_modules', name)
     mkdirSync(dirname(link), { recursive: true })
     symlinkSync(realpathSync(join(home, 'node_modules', name)), link)
@@ -36,7 +48,7 @@ const made = (entry: string, code: string): string => `
   const entry = await import('@tallystick/tools/${entry}')
   const { ConfigurationError } = await import('@tallystick/core')
   try {
-    entry.${code}
+    await entry.${code}
     console.log('"made"')
   } catch (error) {
     console.log(JSON.stringify({ known: error instanceof ConfigurationError, message: error.message }))
@@ -52,18 +64,20 @@ const bundled = `
     },
   })`
 
-const missing = (tool: string, name: string): string =>
-  `The tool ${tool} needs the package ${name}, which is not installed. Add it: npm install ${name}.`
+const missing = (user: string, name: string): string =>
+  `${user} needs the package ${name}, which is not installed. Add it: npm install ${name}.`
 
 describe('a tool whose package is not installed', () => {
   it.each([
-    ['http-fetch', 'httpFetch()', 'http_fetch', 'undici'],
-    ['sql-query', `sqlQuery({ path: 'shop.db' })`, 'sql_query', 'better-sqlite3'],
-    ['sql-query', `sqlQuery({ connectionString: 'postgres://a/b' })`, 'sql_query', 'pg'],
-    ['memory', `sqliteMemory('memory.db')`, 'sqliteMemory', 'better-sqlite3'],
-    ['memory', `postgresMemory({ connectionString: 'postgres://a/b' })`, 'postgresMemory', 'pg'],
-  ])('names the line that installs it when %s is made', async (entry, code, tool, name) => {
-    expect(await printed(made(entry, code))).toEqual({ known: true, message: missing(tool, name) })
+    ['http-fetch', 'httpFetch()', 'The tool http_fetch', 'undici'],
+    ['sql-query', `sqlQuery({ path: 'shop.db' })`, 'The tool sql_query', 'better-sqlite3'],
+    ['sql-query', `sqlQuery({ connectionString: 'postgres://a/b' })`, 'The tool sql_query', 'pg'],
+    ['memory', `sqliteMemory('memory.db')`, 'sqliteMemory()', 'better-sqlite3'],
+    ['memory', `postgresMemory({ connectionString: 'postgres://a/b' })`, 'postgresMemory()', 'pg'],
+    ['mcp', 'mcpTools({ servers: {} })', 'mcpTools()', '@modelcontextprotocol/client'],
+    ['mcp', 'serveMcp([])', 'serveMcp()', '@modelcontextprotocol/server'],
+  ])('names the line that installs it when %s is made', async (entry, code, user, name) => {
+    expect(await printed(made(entry, code))).toEqual({ known: true, message: missing(user, name) })
   })
 
   it('is made in a bundle, which may hold the package, and names the line at its first call', async () => {
@@ -76,12 +90,18 @@ describe('a tool whose package is not installed', () => {
     expect(await printed(program)).toMatchObject({
       type: 'tool_ended',
       outcome: 'failed',
-      content: [{ type: 'text', text: missing('http_fetch', 'undici') }],
+      content: [{ type: 'text', text: missing('The tool http_fetch', 'undici') }],
     })
+  })
+
+  it('is a ConfigurationError in a bundle, too, where no tool is called yet', async () => {
+    const program = `${bundled}${made('mcp', 'mcpTools({ servers: {} })')}`
+    const message = missing('mcpTools()', '@modelcontextprotocol/client')
+    expect(await printed(program)).toEqual({ known: true, message })
   })
 
   it('is refused in a bundle where no bundle can hold the package', async () => {
     const program = `${bundled}${made('sql-query', `sqlQuery({ path: 'shop.db' })`)}`
-    expect(await printed(program)).toMatchObject({ message: missing('sql_query', 'better-sqlite3') })
+    expect(await printed(program)).toMatchObject({ message: missing('The tool sql_query', 'better-sqlite3') })
   })
 })

@@ -22,13 +22,14 @@ describe('an optional package of a tool', () => {
     ['it throws without a code', new Error('no'), 'could not be loaded'],
     ['it throws what is no error', { code: 'MODULE_NOT_FOUND' }, 'could not be loaded'],
   ])('that does not load is named, with the line that installs it: %s', async (_, cause, what) => {
-    const error: unknown = await optionalPackage('lost', () => Promise.reject(cause))
-      .load('maker')
-      .catch((thrown: unknown) => thrown)
-    expect(error).toBeInstanceOf(ToolError)
-    expect(error).toMatchObject({
-      message: `The tool maker needs the package lost, which ${what}. Add it: npm install lost.`,
-    })
+    const lost = optionalPackage('lost', () => Promise.reject(cause))
+    const thrown = (loading: Promise<unknown>): Promise<unknown> => loading.catch((error: unknown) => error)
+    const [made, called] = [await thrown(lost.load('maker()')), await thrown(lost.loadInCall('maker'))]
+    expect(made).toBeInstanceOf(ConfigurationError)
+    expect(called).toBeInstanceOf(ToolError)
+    const message = `needs the package lost, which ${what}. Add it: npm install lost.`
+    expect(made).toMatchObject({ message: `maker() ${message}`, cause })
+    expect(called).toMatchObject({ message: `The tool maker ${message}`, cause })
   })
 
   it('is loaded once, and again only after it did not load', async () => {
@@ -45,8 +46,8 @@ describe('an optional package of a tool', () => {
   it('is looked for before it is needed', () => {
     const load = () => Promise.reject(new Error('never called'))
     for (const look of [
-      (name: string) => optionalPackage(name, load).require('maker'),
-      (name: string) => requirePackage('maker', name),
+      (name: string) => optionalPackage(name, load).require('The tool maker'),
+      (name: string) => requirePackage('The tool maker', name),
     ]) {
       expect(() => look('no-such-package')).toThrow(ConfigurationError)
       expect(() => look('no-such-package')).toThrow(notInstalled)
@@ -55,11 +56,11 @@ describe('an optional package of a tool', () => {
   })
 
   it.each<[string, string, (folder: string) => unknown]>([
-    ['http_fetch', 'undici', () => httpFetch()],
-    ['sql_query', 'better-sqlite3', () => sqlQuery({ path: 'shop.db' })],
-    ['sql_query', 'pg', () => sqlQuery({ connectionString: 'postgres://shop.example/a' })],
-    ['sqliteMemory', 'better-sqlite3', (folder) => sqliteMemory(join(folder, 'memory.db')).close()],
-  ])('is named when %s is made, where it is not installed', (tool, missing, makeIn) => {
+    ['The tool http_fetch', 'undici', () => httpFetch()],
+    ['The tool sql_query', 'better-sqlite3', () => sqlQuery({ path: 'shop.db' })],
+    ['The tool sql_query', 'pg', () => sqlQuery({ connectionString: 'postgres://shop.example/a' })],
+    ['sqliteMemory()', 'better-sqlite3', (folder) => sqliteMemory(join(folder, 'memory.db')).close()],
+  ])('is named when %s is made, where it is not installed', (user, missing, makeIn) => {
     const folder = mkdtempSync(join(tmpdir(), 'tallystick-optional-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const make = () => makeIn(folder)
@@ -71,7 +72,7 @@ describe('an optional package of a tool', () => {
     })
     onTestFinished(() => hooks.deregister())
     expect(make).toThrow(
-      `The tool ${tool} needs the package ${missing}, which is not installed. Add it: npm install ${missing}.`,
+      `${user} needs the package ${missing}, which is not installed. Add it: npm install ${missing}.`,
     )
     hooks.deregister()
     expect(make).not.toThrow()

@@ -66,7 +66,7 @@ export async function exchange(
   const either = AbortSignal.any([signal, deadline.signal])
   const way = { wasReached: false, isConnecting: false }
   try {
-    const undici = await undiciPackage.load(rules.tool)
+    const undici = await undiciPackage.loadInCall(rules.tool)
     const dispatcher = guardedAgent(undici, rules.reach, rules.timeoutMs, (isConnecting) => {
       way.isConnecting = isConnecting
       way.wasReached ||= !isConnecting

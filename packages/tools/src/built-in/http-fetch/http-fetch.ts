@@ -71,7 +71,7 @@ export interface HttpFetchOptions {
 export function httpFetch(options: HttpFetchOptions = {}): Tool {
   requireOptions('httpFetch', httpFetchOptions, options)
   const { name = 'http_fetch', approval } = options
-  undiciPackage.require(name)
+  undiciPackage.require(`The tool ${name}`)
   const methods = methodsOf(name, options.methods ?? ['GET'])
   const rules = rulesOf(name, options)
   return defineTool({

@@ -34,7 +34,7 @@ const postgresMemoryOptions = fields<PostgresMemoryOptions>({
 export function postgresMemory(options: PostgresMemoryOptions): MemoryStore {
   requireOptions('postgresMemory', postgresMemoryOptions, options)
   requireReadable(options.connectionString)
-  pgPackage.require('postgresMemory')
+  pgPackage.require('postgresMemory()')
   let opening: Promise<pg.Pool> | undefined
   const pool = async (): Promise<pg.Pool> => {
     opening ??= openedPool(options)
@@ -183,7 +183,7 @@ async function openedPool({
   maxConnections = 4,
   timeoutMs = 10_000,
 }: PostgresMemoryOptions): Promise<pg.Pool> {
-  const { Pool } = await pgPackage.load('postgresMemory')
+  const { Pool } = await pgPackage.load('postgresMemory()')
   const pool = new Pool({
     connectionString,
     max: maxConnections,

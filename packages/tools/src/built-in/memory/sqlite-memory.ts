@@ -44,7 +44,7 @@ const busyMs = 5_000
 export function sqliteMemory(path: string): MemoryStore {
   requireOptions('sqliteMemory', filledText, path, 'the path of its file')
   requireNativeInterface('sqliteMemory')
-  requirePackage('sqliteMemory', 'better-sqlite3')
+  requirePackage('sqliteMemory()', 'better-sqlite3')
   const database = opened(path)
   const { underKey, wasRemovedUnder, search, list } = readsOf(database)
   const { save, remove, erase } = writesOf(database)

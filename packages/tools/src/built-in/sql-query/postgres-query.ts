@@ -20,7 +20,7 @@ export function postgresQuery(options: PostgresQueryOptions): Tool {
   const bounds = boundsOf(options, 0.8)
   assertReadable(name, connectionString)
   assertLockTimeout(name, bounds)
-  pgPackage.require(name)
+  pgPackage.require(`The tool ${name}`)
   const gate = new ConnectionGate(maxConnections)
   /** How long a call with a connection takes at most, and how long one waits for a connection. */
   const maxCallMs = maxConnectMs + 2 * maxStopMs + bounds.timeoutMs
@@ -36,7 +36,7 @@ export function postgresQuery(options: PostgresQueryOptions): Tool {
       // The schema has been checked.
       const { sql, parameters = [] } = given as { sql: string; parameters?: readonly ParameterValue[] }
       if (sql.includes('\0')) throw new ToolError('The statement holds a NUL character. Nothing was run.')
-      const driver = await pgPackage.load(name)
+      const driver = await pgPackage.loadInCall(name)
       const place = { driver, connectionString, isTrusted: options.allowPowerfulRole ?? false }
       const late = new AbortController()
       const cancelTimer = scheduleLimit(timers, maxCallMs, () => late.abort())

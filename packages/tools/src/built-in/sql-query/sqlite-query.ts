@@ -54,7 +54,7 @@ function assertUsable(name: string, path: string): void {
     )
   }
   requireNativeInterface(`The tool ${name}`)
-  requirePackage(name, 'better-sqlite3')
+  requirePackage(`The tool ${name}`, 'better-sqlite3')
 }
 
 function descriptionOf(maxRows: number): string {

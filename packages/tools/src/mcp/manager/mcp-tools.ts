@@ -25,11 +25,12 @@ import { promptOf, promptsOf, resourceAt, resourcesOf } from './server-requests.
  * the tools of the others can be used. `close` what it resolves with, or declare it with `await using`. Needs the package
  * `@modelcontextprotocol/client`.
  *
- * Rejects with a `ConfigurationError` for options that cannot work, and where a server that is `required` has failed.
+ * Rejects with a `ConfigurationError` for options that cannot work, without that package, and where a server that is
+ * `required` has failed.
  */
 export async function mcpTools(options: McpOptions): Promise<McpManager> {
   requireMcpOptions(options)
-  const sdk = await mcpPackage.load('mcpTools')
+  const sdk = await mcpPackage.load('mcpTools()')
   const changes$ = new Subject<ToolChanges>()
   const guard = processGuard()
   const shared: SharedParts = {

@@ -19,7 +19,7 @@ export async function listenHttp(
   { port = 0, host = '127.0.0.1', token }: ServeHttpOptions,
   { createMcpHandler }: Pick<typeof sdk, 'createMcpHandler'>,
 ): Promise<HttpListener> {
-  const node = await nodePackage.load('serveMcp')
+  const node = await nodePackage.load('serveMcp()')
   const handler = createMcpHandler(factory)
   const answer = node.toNodeHandler(handler)
   // A page in a browser of this machine must not reach it by another name, nor from its own origin.

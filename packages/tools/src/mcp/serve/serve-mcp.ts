@@ -20,7 +20,8 @@ export interface ServedMcp {
 /**
  * Serves tools to MCP clients, such as Claude Desktop, with progress and cancel: over the standard input and output of this
  * process (which must then print nothing else there), or over HTTP. Needs the package `@modelcontextprotocol/server`, and
- * over HTTP `@modelcontextprotocol/node`. Throws a `ConfigurationError` for what cannot be served.
+ * over HTTP `@modelcontextprotocol/node`. Rejects with a `ConfigurationError` for what cannot be
+ * served, and without these packages.
  */
 export async function serveMcp(
   tools: readonly Tool<unknown>[],
@@ -29,7 +30,7 @@ export async function serveMcp(
   requireOptions('serveMcp', toolList, tools, 'tools')
   requireOptions('serveMcp', serveOptions, options)
   requireServable(tools, options)
-  const sdk = await serverPackage.load('serveMcp')
+  const sdk = await serverPackage.load('serveMcp()')
   const stop = new AbortController()
   const parts = { tools, options, sdk, stop: stop.signal, timers: options.timers ?? hostTimers }
   const factory = serverFactory(parts)
