@@ -298,6 +298,26 @@ const faults: Readonly<Record<string, Fault>> = {
     isWhole: async () => true,
   }),
   'calls no run whole': () => ({ isWhole: async () => false }),
+  'lists what it read ahead after it was closed': (sound) => ({
+    async *runs(filter) {
+      yield* await Array.fromAsync(sound.runs(filter))
+    },
+  }),
+  'reads what it read ahead after it was closed': (sound) => ({
+    async *read(runId, range) {
+      yield* await Array.fromAsync(sound.read(runId, range))
+    },
+  }),
+  'finds what it read ahead after it was closed': (sound) => ({
+    async *find(query) {
+      yield* await Array.fromAsync(sound.find(query))
+    },
+  }),
+  'tails what it read ahead after it was closed': (sound) => ({
+    async *tail(after) {
+      yield* await Array.fromAsync(sound.tail(after))
+    },
+  }),
   'stays open after closing': () => ({ close: async () => undefined }),
   'hints for ever after it was closed': (sound) => ({
     changes: (...given) => concat(sound.changes(...given), NEVER),

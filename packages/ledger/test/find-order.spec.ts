@@ -13,6 +13,7 @@ async function searched(places: readonly (readonly [pos: number, seq: number])[]
     runs: async () => [{ runId, pos: 3, headSeq: 9 }],
     places: async () => ({ fromPos: 3, toPos: 9 }),
     hasIndexOf: () => true,
+    requireOpen: () => {},
     batch: async () => ({ rows: rowsAt(places) }),
   }
   return await Array.fromAsync(findEvents(store, isOfRun ? { runId } : {})).then(String, String)

@@ -168,6 +168,7 @@ function storeOf(batches: readonly FoundBatch[]): SearchedStore {
     runs: async () => [],
     places: async () => ({ fromPos: 1, toPos: 100 }),
     hasIndexOf: () => true,
+    requireOpen: () => {},
     batch: async () => left.shift() ?? { rows: [] },
   }
 }

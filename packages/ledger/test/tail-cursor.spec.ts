@@ -13,6 +13,7 @@ async function tailed(after: string | undefined, begun: Partial<BegunTail> = {})
   const asked: TailStart[] = []
   const tail = tailEvents(
     {
+      requireOpen: () => {},
       async begin(start) {
         asked.push(start)
         return { isDropped: false, batch: async () => ({ rows: [], isLast: true }), ...begun }

@@ -85,6 +85,18 @@ describe('a ledger that is traced', () => {
     )
   })
 
+  it('ends when the ledger is closed, and reports nothing: the application closed it', async () => {
+    const ledger = memoryLedger()
+    const { provider } = memoryTracer()
+    const reported: unknown[] = []
+    const tracing = traceRuns(ledger, { tracerProvider: provider, report: (error) => reported.push(error) })
+    await weatherOf(ledger).run()
+    await untilTraced(tracing, ledger)
+    await ledger.close()
+    await tracing.ended
+    expect(reported).toEqual([])
+  })
+
   it('exports nothing of what ended before it was traced', async () => {
     const ledger = memoryLedger()
     const weather = weatherOf(ledger)

@@ -23,6 +23,13 @@ export function memoryLedger(): Ledger {
       'This in-memory ledger is closed, and what it held is gone. Make a new one with memoryLedger().',
     )
   }
+  /** Yields nothing more once the ledger was closed. */
+  function* whileOpen<T>(items: Iterable<T>): Generator<T> {
+    for (const item of items) {
+      openStore()
+      yield item
+    }
+  }
   function requireRun(runId: RunId): MemoryRun {
     const run = openStore().run(runId)
     if (run === undefined) throw new RunNotFoundError(runId)
@@ -49,18 +56,15 @@ export function memoryLedger(): Ledger {
     },
     async *read(runId, range) {
       requireRead(runId, range)
-      yield* openStore().run(runId)?.read(range?.fromSeq, range?.toSeq) ?? []
+      yield* whileOpen(openStore().run(runId)?.read(range?.fromSeq, range?.toSeq) ?? [])
     },
     async *find(query = {}) {
       requireEventQuery(query)
-      for (const event of openStore().find(query)) {
-        openStore()
-        yield event
-      }
+      yield* whileOpen(openStore().find(query))
     },
     async *runs(runFilter = {}) {
       requireRunFilter(runFilter)
-      for (const { record } of openStore().listed(runFilter)) yield record
+      for (const { record } of whileOpen(openStore().listed(runFilter))) yield record
     },
     async put(runId, entry) {
       requireTextId('ledger.put', runId)
@@ -73,10 +77,7 @@ export function memoryLedger(): Ledger {
       return openStore().run(runId)?.inbox() ?? []
     },
     async *tail(after) {
-      for (const tailed of openStore().tail(after)) {
-        openStore()
-        yield tailed
-      }
+      yield* whileOpen(openStore().tail(after))
     },
     changes: (runId, part) => changes.of(runId, part),
     ...driven.members,

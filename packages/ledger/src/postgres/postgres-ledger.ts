@@ -53,6 +53,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
     hasIndexOf: (type) => !isSharedType(type),
+    requireOpen: () => access.requireOpen(),
     batch: (asked, source, after) =>
       access.read(async (store) => {
         const batch = await store.search.batch(asked, source, after)
@@ -129,6 +130,7 @@ function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {
 
 function tailedStore(access: StoreAccess, feed: ChangeFeed): TailedStore {
   return {
+    requireOpen: () => access.requireOpen(),
     async begin(after) {
       const begun = await access.read(({ tail }) => tail.begin(after))
       if (begun.isHeldBack) feed.pollSoon()

@@ -73,6 +73,8 @@ export interface SearchedStore {
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch>
   /** Returns whether rows of events of a type are found by an index within their run. */
   readonly hasIndexOf: (type: EventType) => boolean
+  /** Throws where the ledger was closed meanwhile. */
+  readonly requireOpen: () => void
 }
 
 /** Where a batch that holds `rows` ends: after the last row if it is full, else after every event that was searched. */

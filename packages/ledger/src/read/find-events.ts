@@ -19,7 +19,8 @@ import { genesis, type Link } from '../record/link-check.ts'
 
 /**
  * Events of a store in the order of their places. Each is checked against the event before it in its run, so that
- * nothing is ever built on bytes that have changed. Throws `LedgerDamagedError` at the first that has.
+ * nothing is ever built on bytes that have changed. Throws `LedgerDamagedError` at the first that has, and the error of
+ * a closed ledger where it was closed meanwhile, whatever was read ahead.
  *
  * Holds a batch of each run that is under way at the place where the search is, and no more.
  */
@@ -44,7 +45,11 @@ export async function* findEvents(
       continue
     }
     if (first === undefined) return
-    for (const event of eventsOfRow(first.head, isWanted)) if (isAsked(asked, event)) yield event
+    for (const event of eventsOfRow(first.head, isWanted)) {
+      if (!isAsked(asked, event)) continue
+      store.requireOpen()
+      yield event
+    }
     if (!(await first.advance())) open.splice(open.indexOf(first), 1)
   }
 }

@@ -55,6 +55,8 @@ export interface BegunTail {
 export interface TailedStore {
   /** Finds the event that is named, and settles how far the tail goes. */
   begin(after: TailStart): Promise<BegunTail>
+  /** Throws where the ledger was closed meanwhile. */
+  readonly requireOpen: () => void
 }
 
 /** The place before every event. */
@@ -63,7 +65,7 @@ const start: TailStart = { xid: '0', pos: 0, runId: '', left: 0 }
 /**
  * The events of a store after a cursor, in the order of its tail. Each is checked against the event before it in its
  * run. Throws a `ConfigurationError` for a cursor that names no event of the store, and `LedgerDamagedError` at the
- * first event that is not as it was written. Holds one batch.
+ * first event that is not as it was written. Yields nothing once the ledger was closed, whatever it holds. Holds one batch.
  */
 export async function* tailEvents(store: TailedStore, after?: TailCursor): AsyncGenerator<TailedEvent> {
   const named = after === undefined ? undefined : parseCursor(after)
@@ -77,6 +79,7 @@ export async function* tailEvents(store: TailedStore, after?: TailCursor): Async
       if (!isAfter(row, place)) throw outOfOrder('the events of its tail')
       place = { xid: row.xid, pos: row.pos }
       for (const event of eventsDue(row, begin)) {
+        store.requireOpen()
         yield { cursor: cursorOf(row, row.seq - event.seq), event }
       }
     }

@@ -120,6 +120,7 @@ function searchedStore(access: StoreAccess): SearchedStore {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
     hasIndexOf: isRareType,
+    requireOpen: () => access.requireOpen(),
     async batch(asked, source, after) {
       const batch = await access.read(({ search }) => search.batch(asked, source, after))
       return { ...batch, rows: await access.withDecoding(batch.rows) }

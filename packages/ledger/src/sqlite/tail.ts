@@ -11,6 +11,7 @@ const xid = '0'
 /** A file as its tail sees it. */
 export function sqliteTail(access: StoreAccess): TailedStore {
   return {
+    requireOpen: () => access.requireOpen(),
     begin: (after) =>
       access.read(({ search }): BegunTail => {
         const toPos = search.places(everyEvent)?.toPos ?? 0

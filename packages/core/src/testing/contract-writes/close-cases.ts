@@ -49,6 +49,22 @@ export const closeCases: readonly LedgerContractCase[] = [
     },
   },
   {
+    promise:
+      'a read, a search, a tail and a list that are under way yield nothing more once the ledger is closed',
+    async run(open) {
+      const ledger = await open()
+      await startRun(ledger, run, [saying('a'), saying('b'), facts.cancel_requested])
+      await startRun(ledger, otherRun, [saying('a')])
+      // A tail may keep back for a while what was acknowledged.
+      await tailUntil(ledger, 2)
+      const underWay = [ledger.read(run), ledger.find(), ledger.tail(), ledger.runs()]
+      const iterators = underWay.map((items) => items[Symbol.asyncIterator]())
+      for (const iterator of iterators) requireEqual((await iterator.next()).done ?? false, false, 'the end')
+      await ledger.close()
+      for (const iterator of iterators) await requireRefusal(iterator.next(), 'ledger_unavailable')
+    },
+  },
+  {
     promise: 'closing a ledger ends its hints, once it refuses to be read, also for those that come later',
     async run(open) {
       const ledger = await open()

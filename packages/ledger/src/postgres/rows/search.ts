@@ -28,7 +28,7 @@ interface RunPlace {
 }
 
 /** What a search asks of the schema. */
-export class PostgresSearch implements Omit<SearchedStore, 'hasIndexOf'> {
+export class PostgresSearch implements Omit<SearchedStore, 'hasIndexOf' | 'requireOpen'> {
   readonly #connections: Connections
   readonly texts: SearchTexts
 
