@@ -18,6 +18,7 @@ export {
   unreadInbox,
 } from './memory-ledger/append-rules.ts'
 export { requireEventQuery, requireRead, requireRunFilter, requireTextId } from './ports/read-options.ts'
+export { type Stretch, stretchesOf } from './machine/stretches.ts'
 export { OpenUses } from './ports/open-uses.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
 export { ChangeHints } from './memory-ledger/change-hints.ts'

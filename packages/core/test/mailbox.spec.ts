@@ -57,6 +57,57 @@ describe('a mailbox', () => {
     expect(mailbox.empty).toBe(true)
   })
 
+  it('takes neighbouring pieces of one part as one mail, and copies what they say', () => {
+    const mailbox = new Mailbox()
+    const place = { turn: 1, attempt: 1 }
+    const piece = { type: 'model_text', part: 0, text: 'a' } as const
+    const given = { ...piece, more: 1 } as const
+    mailbox.postPiece(given, place)
+    Object.assign(given, { text: 'changed', part: 7 })
+    mailbox.postPiece({ ...piece, part: -0, text: 'b' }, place)
+    mailbox.postPiece({ ...piece, part: 1 }, place)
+    mailbox.postPiece({ ...piece, part: 1 }, { turn: 1, attempt: 2 })
+    const call = { type: 'model_tool_input', part: 1, name: 'look', text: '{' } as const
+    mailbox.postPiece(call, place)
+    mailbox.postPiece({ ...call, text: '}' }, place)
+    mailbox.postPiece({ ...call, name: 'see' }, place)
+    mailbox.post(mailOf(0))
+    mailbox.postPiece({ ...call, name: 'see' }, place)
+    expect(mailbox.takePage().map(({ message }) => message)).toStrictEqual([
+      { type: 'pieces', of: { type: 'model_text', part: 0, ...place }, texts: ['a', 'b'] },
+      { type: 'pieces', of: { type: 'model_text', part: 1, ...place }, texts: ['a'] },
+      { type: 'pieces', of: { type: 'model_text', part: 1, turn: 1, attempt: 2 }, texts: ['a'] },
+      {
+        type: 'pieces',
+        of: { type: 'model_tool_input', part: 1, name: 'look', ...place },
+        texts: ['{', '}'],
+      },
+      { type: 'pieces', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
+      mailOf(0).message,
+      { type: 'pieces', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
+    ])
+  })
+
+  it('counts pieces one by one, and adds none to what was taken', () => {
+    const mailbox = new Mailbox()
+    const piece = { type: 'model_text', part: 0, text: 'a' } as const
+    const post = (count: number): void => {
+      for (let each = 0; each < count; each++) mailbox.postPiece(piece, { turn: 1, attempt: 1 })
+    }
+    const taken = (): readonly number[] =>
+      mailbox.takePage().map(({ message }) => (message.type === 'pieces' ? message.texts.length : 0))
+    post(2_001)
+    expect(mailbox.holdsOnly('piece')).toBe(true)
+    expect([mailbox.holdsOnly('piece', 2_002), mailbox.holdsOnly('piece', 2_001)]).toEqual([true, false])
+    expect([taken(), taken()]).toEqual([[2_000], [1]])
+    post(1)
+    const page = mailbox.takePage()
+    mailbox.putBack(page)
+    post(2)
+    expect(taken()).toEqual([1, 2])
+    expect(page).toMatchObject([{ message: { texts: ['a'] } }])
+  })
+
   it('holds only one kind where it holds any of it, and nothing else with it', () => {
     const mailbox = new Mailbox()
     const held = (): readonly MailKind[] =>

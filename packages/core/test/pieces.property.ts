@@ -2,9 +2,14 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import { advance, audit, auditAll, decide, eventOf, evolve, RunFold } from '@tallystick/core/machine'
-import { given } from '@tallystick/core/testing'
+import { given, sampleRunId } from '@tallystick/core/testing'
 import type { Signal } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
+import { requireWellFormed, stretchesOf } from '@tallystick/core/store-kit'
+import { durabilityOf } from '../src/machine/durability.ts'
+import { keptEvents } from '../src/memory-ledger/kept-event.ts'
+import { Mailbox } from '../src/runtime/drive/mailbox.ts'
+import { withoutFollowers } from '../src/machine/stretches.ts'
 import { isPlainPiece, modelSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
 import { begun, called, runId } from './pages.ts'
 import { play, program } from './program.ts'
@@ -34,6 +39,16 @@ function splitAt<T>(items: readonly T[], places: readonly number[]): readonly (r
     (a, b) => a - b,
   )
   return ends.map((end, index) => items.slice(ends[index - 1] ?? 0, end))
+}
+
+/** What a mailbox holds of reports, as a model call posts them. */
+function arrived(reports: readonly Signal[]) {
+  const mailbox = new Mailbox()
+  for (const signal of reports) {
+    if (isPlainPiece(signal) && signal.text !== '') mailbox.postPiece(signal, signal)
+    else mailbox.post({ message: signal })
+  }
+  return mailbox.takePage().map(({ message }) => message)
 }
 
 /** The events that follow from reports, and the state after them, with each decided, recorded and folded alone. */
@@ -71,6 +86,60 @@ describe('neighbouring pieces of a reply', () => {
           })
           expect(events).toStrictEqual(expected.events)
           expect(state).toStrictEqual(expected.state)
+        },
+      ),
+      { numRuns },
+    )
+  })
+
+  it('are decided and folded as they would be one by one where they share a mail', () => {
+    const before = given([...begun(), called()]).state as RunState
+    const { at } = before
+    fc.assert(
+      fc.property(fc.array(report, { maxLength: 40 }), fc.boolean(), (reports, draining) => {
+        const options = { writer: { runId, epoch }, stamp: () => ({ at, random: 0 }), draining }
+        const made = advance(before, arrived(reports), options)
+        const expected = reports.reduce(
+          (sum, signal) => {
+            const next = advance(sum.state, [signal], options)
+            return { state: next.state, events: [...sum.events, ...next.events] }
+          },
+          { state: before, events: [] as readonly RuntimeEvent[] },
+        )
+        expect(made.events).toStrictEqual(expected.events)
+        expect(made.state).toStrictEqual(expected.state)
+      }),
+      { numRuns },
+    )
+  })
+
+  it('are known as a stretch only where they differ in their number and text alone, and can change no more', () => {
+    const before = given([...begun(), called()]).state as RunState
+    const { at } = before
+    fc.assert(
+      fc.property(
+        fc.array(report, { maxLength: 40 }),
+        fc.boolean(),
+        fc.boolean(),
+        (reports, draining, isMail) => {
+          const options = { writer: { runId, epoch }, stamp: () => ({ at, random: 0 }), draining }
+          const { events } = advance(before, isMail ? arrived(reports) : reports, options)
+          const stretches = stretchesOf(events)
+          expect(stretches.length === 0 || Object.isFrozen(events)).toBe(true)
+          const followers = new Set<RuntimeEvent>()
+          for (const { from, to, texts } of stretches) {
+            const [first, ...others] = events.slice(from, to) as [RuntimeEvent, ...RuntimeEvent[]]
+            expect(first).toMatchObject({ text: texts[0] })
+            expect(texts).toHaveLength(to - from)
+            for (const [index, event] of others.entries()) {
+              expect(Object.isFrozen(event)).toBe(true)
+              expect(event).toStrictEqual({ ...first, seq: first.seq + index + 1, text: texts[index + 1] })
+              expect(Object.keys(event)).toEqual(Object.keys(first))
+              followers.add(event)
+            }
+          }
+          expect(withoutFollowers(events)).toEqual(events.filter((event) => !followers.has(event)))
+          expect(stretchesOf([...events])).toEqual([])
         },
       ),
       { numRuns },
@@ -185,6 +254,47 @@ describe('neighbouring pieces of a reply', () => {
       { numRuns: 2_000 },
     )
     expect(isPlainPiece({ type: 'model_text', part: 0, text: 'a' })).toBe(true)
+  })
+})
+
+describe('an append of pieces that are known as a stretch', () => {
+  const before = given([...begun(), called()]).state as RunState
+  const { at, seq } = before
+  const options = { writer: { runId, epoch }, stamp: () => ({ at, random: 0 }) }
+  const batch = fc
+    .array(report, { minLength: 1, maxLength: 40 })
+    .map((reports) => advance(before, arrived(reports), options).events)
+
+  it('is refused for what the same events are refused for', () => {
+    const expected = fc.record({
+      expectedSeq: fc.constantFrom(seq, seq, seq - 1, seq + 1),
+      epoch: fc.constantFrom(epoch, epoch, epoch + 1),
+    })
+    const other = fc.constantFrom(runId, runId, sampleRunId(2))
+    fc.assert(
+      fc.property(batch, expected, other, (events, head, run) => {
+        const refusalOf = (list: readonly RuntimeEvent[]): string | undefined => {
+          try {
+            requireWellFormed(run, head, list)
+            return undefined
+          } catch (error) {
+            return String(error)
+          }
+        }
+        expect(refusalOf(events)).toBe(refusalOf([...events]))
+      }),
+      { numRuns },
+    )
+  })
+
+  it('is as durable, and kept in memory as the same events are', () => {
+    fc.assert(
+      fc.property(batch, (events) => {
+        expect(keptEvents(events)).toStrictEqual(keptEvents([...events]))
+        expect(durabilityOf(events, {})).toBe(durabilityOf([...events], {}))
+      }),
+      { numRuns },
+    )
   })
 })
 

@@ -1,6 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { advance } from '@tallystick/core/machine'
+import { stretchesOf } from '@tallystick/core/store-kit'
+import { everyFact, given, sampleRunId, stamped } from '@tallystick/core/testing'
+import type { Signal } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
@@ -194,6 +197,36 @@ describe('two neighbouring deltas', () => {
     Object.entries(event)
       .filter(([name]) => name !== 'seq' && name !== 'text')
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
+
+  it('are the same where the machine has made the deltas of an append together', () => {
+    const streaming = given([facts.run_started, facts.input_received, facts.model_call_started]).state!
+    const { at, turn, epoch } = streaming
+    const report = fc.record({
+      type: fc.constantFrom('model_text' as const, 'model_text' as const, 'model_reasoning' as const),
+      part: fc.nat({ max: 1 }),
+      text: fc.oneof(anyText(), fc.constant('x'.repeat(3_000))),
+      repeat: fc.constantFrom(1, 1, 3, 300),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(report, { minLength: 1, maxLength: 8 }),
+        fc.nat({ max: 600 }),
+        (reports, apart) => {
+          const signals = reports.flatMap(({ repeat, ...piece }) =>
+            Array.from({ length: repeat }, (): Signal => ({ ...piece, turn, attempt: 1 })),
+          )
+          let now = at
+          const stamp = () => ({ at: (now += apart), random: 0 })
+          const { events } = advance(streaming, signals, { writer: { runId, epoch }, stamp })
+          const isKnown = signals.some(({ type }, place) => type === signals[place + 1]?.type)
+          expect(stretchesOf(events).length > 0 || !isKnown || signals.length < 300).toBe(true)
+          expect(groupsOf(events)).toEqual(groupsOf([...events]))
+          expect(storableRows(events)).toEqual(storableRows([...events]))
+        },
+      ),
+      { numRuns: tries(200) },
+    )
+  })
 
   it('are packed where all of their fields are the same, and nowhere else', () => {
     const type = fc.constantFrom('assistant_text_delta' as const, 'tool_input_delta' as const)

@@ -1,18 +1,17 @@
 import type { Cause } from '../vocabulary/events/cause.ts'
-import type { Command } from '../vocabulary/events/command.ts'
 import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
+import { keepStretches, type Stretch } from './stretches.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
-import type { Signal } from '../vocabulary/signals/signal.ts'
 import type { Action } from './state/action.ts'
 import { makeBatch } from './messages/batch-arrays.ts'
 import { nextAction } from './next/next-action.ts'
 import { decide } from './decide/decide.ts'
-import { decidePieces, type PieceFacts } from './decide/decide-pieces.ts'
-import type { Decision, Refusal, Stamp } from './state/decision.ts'
-import { auditAll } from './laws/invariants.ts'
+import { decideArrived, decidePieces, type Incoming, type PieceFacts } from './decide/decide-pieces.ts'
+import { nothing, type Decision, type Refusal, type Stamp } from './state/decision.ts'
+import { auditAll, auditStretch } from './laws/invariants.ts'
 import type { Rules } from './state/rules.ts'
 import type { RunState } from './state/state.ts'
 
@@ -56,7 +55,7 @@ const MAX_ROUNDS = 10_000
  */
 export function advance(
   before: RunState | undefined,
-  messages: readonly (Command | Signal)[],
+  messages: readonly Incoming[],
   options: AdvanceOptions,
 ): EventBatch {
   return makeBatch(() => batchOf(before, messages, options))
@@ -64,36 +63,47 @@ export function advance(
 
 function batchOf(
   before: RunState | undefined,
-  messages: readonly (Command | Signal)[],
+  messages: readonly Incoming[],
   { writer, stamp, rulesOf = () => ({}), keys = [], draining = false }: AdvanceOptions,
 ): EventBatch {
   const events: RuntimeEvent[] = []
+  const stretches: Stretch[] = []
   let state = before
   const record = (facts: readonly Fact[] | PieceFacts, at: number, cause: Cause, inboxKey?: string): void => {
     const { runId, epoch } = writer
     const next = (state?.seq ?? 0) + 1
     const recording = { runId, epoch, at, cause, inboxKey, draining }
-    const recorded =
-      'texts' in facts
-        ? recordedPieces(facts, next, recording)
-        : facts.map((fact, index) => recordedAs(fact, next + index, recording))
+    if ('texts' in facts) {
+      const from = events.length
+      recordPieces(events, facts, next, recording)
+      const to = events.length
+      const ends = [events[from] as RuntimeEvent, events[to - 1] as RuntimeEvent] as const
+      state = auditStretch(state as RunState, ends, facts.texts)
+      if (to - from > 1) stretches.push({ from, to, texts: facts.texts })
+      return
+    }
+    const recorded = facts.map((fact, index) => recordedAs(fact, next + index, recording))
     state = auditAll(recorded, state)
     for (const event of recorded) events.push(event)
+  }
+  const batch = (action: WaitingAction): EventBatch => {
+    keepStretches(events, stretches)
+    return { events, state: state as RunState, action, refusals }
   }
   const refusals: (Refusal | undefined)[] = []
   for (let place = 0; place < messages.length; place = refusals.length) {
     const now = stamp()
     const { decision, count } = decideFrom(state, messages, place, now)
     const isRefused = 'refused' in decision
-    if (!isRefused) record(decision.facts, now.at, (messages[place] as Signal).type, keys[place])
+    if (!isRefused) record(decision.facts, now.at, causeOf(messages[place] as Incoming), keys[place])
     for (let each = 0; each < count; each++) refusals.push(isRefused ? decision.refused : undefined)
   }
   const { at } = stamp()
   for (let round = 0; round < MAX_ROUNDS; round++) {
     if (state === undefined) break
-    if (draining) return { events, state, action: { kind: 'suspend' }, refusals }
+    if (draining) return batch({ kind: 'suspend' })
     const action = nextAction(state, at, rulesOf(state.agent))
-    if (!('facts' in action)) return { events, state, action, refusals }
+    if (!('facts' in action)) return batch(action)
     record(action.facts, at, 'controller')
   }
   throw new Error(
@@ -104,13 +114,22 @@ function batchOf(
 /** The decision about the message at a place or, where that is a piece of a reply, about all pieces of its part beside it. */
 function decideFrom(
   state: RunState | undefined,
-  messages: readonly (Command | Signal)[],
+  messages: readonly Incoming[],
   place: number,
   now: Stamp,
 ): { readonly decision: Decision | { readonly facts: PieceFacts }; readonly count: number } {
+  const message = messages[place] as Incoming
+  if (message.type === 'pieces') {
+    const facts = decideArrived(state, message)
+    return { decision: facts ? { facts } : nothing, count: 1 }
+  }
   const pieces = state && decidePieces(state, messages, place)
   if (pieces) return { decision: { facts: pieces }, count: pieces.texts.length }
-  return { decision: decide(state, messages[place] as Command | Signal, now), count: 1 }
+  return { decision: decide(state, message, now), count: 1 }
+}
+
+function causeOf(message: Incoming): Cause {
+  return message.type === 'pieces' ? message.of.type : message.type
 }
 
 /** Who records a fact, where, when, and what it follows from. */
@@ -141,22 +160,23 @@ function recordedAs(fact: Fact, seq: number, recording: Omit<Recording, 'seq'>):
   return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
 }
 
-/** Pieces of a part as they are recorded: the same as each alone, in a fraction of the time. Most events are pieces of text. */
-function recordedPieces(
+/** Adds pieces of a part as they are recorded: the same as each alone, in a fraction of the time. Most events are pieces of text. */
+function recordPieces(
+  events: RuntimeEvent[],
   { fact, texts }: PieceFacts,
   first: number,
   recording: Omit<Recording, 'seq'>,
-): readonly RuntimeEvent[] {
+): void {
+  let seq = first
   if (fact.type === 'tool_input_delta' || recording.draining) {
-    return texts.map((text, index) => recordedAs({ ...fact, text }, first + index, recording))
+    for (const text of texts) events.push(recordedAs({ ...fact, text }, seq++, recording))
+    return
   }
   const { runId, epoch, at } = recording
   const { type, turn, attempt, part } = fact
   const { v } = eventTraits[type]
-  const events: RuntimeEvent[] = []
   for (const text of texts) {
-    const seq = first + events.length
     events.push(Object.freeze({ runId, seq, epoch, at, v, type, turn, attempt, part, text }))
+    seq++
   }
-  return events
 }

@@ -2,6 +2,7 @@ import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts
 import { requireTextId } from '../ports/read-options.ts'
 import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
+import { stretchesOf, withoutFollowers } from '../machine/stretches.ts'
 import { idFaultOf } from '../vocabulary/events/event-ids.ts'
 import { parseRunId, type RunId } from '../vocabulary/values/ids.ts'
 import { isMoment } from '../vocabulary/events/moment.ts'
@@ -66,15 +67,23 @@ export function requireWellFormed(
   events: readonly RuntimeEvent[],
 ): void {
   requireTextId('ledger.append', runId)
-  requireStorableNames(runId, events)
-  for (let index = 0; index < events.length; index++) {
+  requireStorableNames(runId, withoutFollowers(events))
+  const stretches = stretchesOf(events)
+  for (let index = 0, stretch = 0; index < events.length;) {
     const fault = faultOf(
       events[index] as RuntimeEvent,
       runId,
       expected.expectedSeq + index + 1,
       expected.epoch,
     )
-    if (fault === undefined) continue
+    const { from, to } = stretches[stretch] ?? notThere
+    const isFirst = from === index
+    if (fault === undefined) {
+      // Those that follow the first of a stretch differ in nothing that is looked at but their numbers, which have no gap.
+      index = isFirst ? to : index + 1
+      if (isFirst) stretch++
+      continue
+    }
     throw new ConfigurationError(
       `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
         `wrong number or id in it cannot be trusted. Number events from expectedSeq + 1, sign them with the writer's ` +
@@ -82,6 +91,8 @@ export function requireWellFormed(
     )
   }
 }
+
+const notThere = { from: -1, to: -1 }
 
 function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
@@ -199,7 +210,7 @@ export function endedBefore(runId: RunId): LedgerConflictError {
 
 /** Whether events hold the end of a run. */
 export function endsRun(events: readonly RuntimeEvent[]): boolean {
-  return events.some(({ type }) => type === 'run_finished')
+  return withoutFollowers(events).some(({ type }) => type === 'run_finished')
 }
 
 /** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */

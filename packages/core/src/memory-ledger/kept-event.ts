@@ -1,4 +1,5 @@
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
+import { stretchesOf, withoutFollowers } from '../machine/stretches.ts'
 import { deepFreeze } from '../vocabulary/values/deep-freeze.ts'
 import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
 import { storableDigests, storableText } from './append-rules.ts'
@@ -17,6 +18,20 @@ export function keptEvent(event: RuntimeEvent): RuntimeEvent {
     : deepFreeze(JSON.parse(storableText(kept, () => nameOf(kept))) as RuntimeEvent)
 }
 
+/** The same for the events of an append. What follows in a stretch is made as its first, and frozen. */
+export function keptEvents(events: readonly RuntimeEvent[]): readonly RuntimeEvent[] {
+  const stretches = stretchesOf(events)
+  if (stretches.length === 0) return events.map(keptEvent)
+  const kept = events.slice()
+  let next = 0
+  for (const { from, to } of stretches) {
+    for (; next <= from; next++) kept[next] = keptEvent(events[next] as RuntimeEvent)
+    next = to
+  }
+  for (; next < events.length; next++) kept[next] = keptEvent(events[next] as RuntimeEvent)
+  return kept
+}
+
 function withoutMessages(event: RuntimeEvent & { readonly type: 'history_carried' }): RuntimeEvent {
   const { messages: _kept, ...rest } = event
   return rest as RuntimeEvent
@@ -25,7 +40,7 @@ function withoutMessages(event: RuntimeEvent & { readonly type: 'history_carried
 /** The digests of the histories that events carry, by the number of the event; `undefined` where none carries one. */
 export function carriedHistories(events: readonly RuntimeEvent[]): ReadonlyMap<number, string> | undefined {
   let digests: Map<number, string> | undefined
-  for (const event of events) {
+  for (const event of withoutFollowers(events)) {
     if (event.type !== 'history_carried') continue
     digests ??= new Map()
     digests.set(event.seq, storableDigests(event.messages, () => nameOf(event)).at(-1) ?? '')

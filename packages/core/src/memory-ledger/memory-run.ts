@@ -1,5 +1,6 @@
 import type { AppendOptions, ExpectedHead, Head, InboxEntry, RunRecord } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
+import { withoutFollowers } from '../machine/stretches.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import {
   emptyHead,
@@ -16,7 +17,7 @@ import {
   unreadInbox,
   type SessionPlace,
 } from './append-rules.ts'
-import { carriedHistories, isSameEvent, keptEvent } from './kept-event.ts'
+import { carriedHistories, isSameEvent, keptEvents } from './kept-event.ts'
 import type { MemoryHistories } from './memory-histories.ts'
 
 /**
@@ -69,7 +70,7 @@ export class MemoryRun {
     isTaken: (place: SessionPlace) => boolean,
   ): Head {
     requireWellFormed(this.runId, expected, events)
-    const kept = events.map(keptEvent)
+    const kept = keptEvents(events)
     const carried = carriedHistories(events)
     if (this.#stands(expected.expectedSeq, kept, carried)) {
       // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
@@ -159,7 +160,7 @@ export class MemoryRun {
   /** The keys that events state for the first time; `undefined` where they state none. */
   #unstatedKeys(events: readonly RuntimeEvent[]): Set<string> | undefined {
     let keys: Set<string> | undefined
-    for (const event of events) {
+    for (const event of withoutFollowers(events)) {
       const key = onceKeyOf(event)
       if (key === undefined) continue
       if (this.#onceKeys?.has(key) || keys?.has(key)) throw secondFact(this.runId, key)

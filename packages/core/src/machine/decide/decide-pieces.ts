@@ -11,11 +11,23 @@ type PieceFact = Extract<
   { readonly type: 'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta' }
 >
 
+type WithoutText<Each> = Each extends unknown ? Omit<Each, 'text'> : never
+
 /** The facts of neighbouring pieces of one part of the reply: they differ in their text alone. */
 export interface PieceFacts {
-  readonly fact: PieceFact extends infer Each ? (Each extends PieceFact ? Omit<Each, 'text'> : never) : never
+  readonly fact: WithoutText<PieceFact>
   readonly texts: readonly string[]
 }
+
+/** Neighbouring pieces of one part of the reply, as they arrived: what each reports, but for its text, and the texts. None is empty. */
+export interface ArrivedPieces {
+  readonly type: 'pieces'
+  readonly of: WithoutText<PieceSignal>
+  readonly texts: readonly string[]
+}
+
+/** What a batch of events follows from. */
+export type Incoming = Command | Signal | ArrivedPieces
 
 /**
  * The facts that follow from neighbouring pieces of one part of the reply, the first of which is at a place among the
@@ -23,31 +35,44 @@ export interface PieceFacts {
  */
 export function decidePieces(
   state: RunState,
-  messages: readonly (Command | Signal)[],
+  messages: readonly Incoming[],
   place: number,
 ): PieceFacts | undefined {
   const first = messages[place]
   if (first === undefined || !isPiece(first)) return undefined
-  if (state.phase !== 'streaming' || state.attempt.failed) return undefined
-  if (first.turn !== state.turn || first.attempt !== state.attempt.number) return undefined
-  if (!isRecordedPiece(state, first)) return undefined
+  if (!isDue(state, first)) return undefined
   const texts = [first.text]
   for (let next = place + 1; next < messages.length; next++) {
-    const message = messages[next] as Command | Signal
+    const message = messages[next] as Incoming
     if (!isOfSamePart(first, message)) break
     texts.push(message.text)
   }
   return { fact: factOf(state, first), texts }
 }
 
+/** The facts that follow from pieces that arrived together; `undefined` where none does. */
+export function decideArrived(
+  state: RunState | undefined,
+  { of, texts }: ArrivedPieces,
+): PieceFacts | undefined {
+  return state && isDue(state, of) ? { fact: factOf(state, of), texts } : undefined
+}
+
+/** Whether a piece is of the attempt that is under way, and recorded. */
+function isDue(state: RunState, piece: WithoutText<PieceSignal>): state is StreamingState {
+  if (state.phase !== 'streaming' || state.attempt.failed) return false
+  if (piece.turn !== state.turn || piece.attempt !== state.attempt.number) return false
+  return isRecordedPiece(state, piece)
+}
+
 /** What is not recorded, `decide` answers with no fact. */
-function isRecordedPiece(state: StreamingState, { type }: PieceSignal): boolean {
+function isRecordedPiece(state: StreamingState, { type }: WithoutText<PieceSignal>): boolean {
   if (type === 'model_text') return true
   return isRecorded(state, type === 'model_reasoning' ? 'reasoning' : 'toolInputDeltas')
 }
 
 /** Whether a message is one more piece of the part of another. */
-function isOfSamePart(first: PieceSignal, message: Command | Signal): message is PieceSignal {
+function isOfSamePart(first: PieceSignal, message: Incoming): message is PieceSignal {
   if (message.type !== first.type || !isPiece(message)) return false
   const isNamedSame =
     message.type !== 'model_tool_input' || (first as { readonly name?: string }).name === message.name
@@ -63,14 +88,14 @@ function isOfSamePart(first: PieceSignal, message: Command | Signal): message is
  * Whether a message brings more of a part and nothing else: a text that replaces what came before, or that differs from what
  * the model wrote, is no plain piece.
  */
-export function isPiece(message: Command | Signal): message is PieceSignal {
+export function isPiece(message: Incoming): message is PieceSignal {
   if (message.type === 'model_tool_input') return message.text !== ''
   const isText = message.type === 'model_text' || message.type === 'model_reasoning'
   return isText && message.text !== '' && !message.replaces && message.written === undefined
 }
 
 /** What the facts of pieces of one part have in common. */
-function factOf(state: StreamingState, piece: PieceSignal): PieceFacts['fact'] {
+function factOf(state: StreamingState, piece: WithoutText<PieceSignal>): PieceFacts['fact'] {
   const { part, turn, attempt } = piece
   if (piece.type === 'model_text') return { type: 'assistant_text_delta', turn, attempt, part }
   if (piece.type === 'model_reasoning') return { type: 'assistant_reasoning_delta', turn, attempt, part }

@@ -1,12 +1,6 @@
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
-import { withMoreOfPart } from './fold-reply-deltas.ts'
-
-/** An event that brings a piece of one part of the reply. */
-type PieceEvent = Extract<
-  RuntimeEvent,
-  { readonly type: 'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta' }
->
+import { withMoreOfPart, type PieceEvent } from './fold-reply-deltas.ts'
 
 /** The place after the last of the neighbouring pieces of one part, the first of which is at a place; of another event, the place after it. */
 export function endOfPieces(events: readonly RuntimeEvent[], first: number): number {
@@ -53,11 +47,20 @@ function isOfSamePart(before: PieceEvent, after: RuntimeEvent): after is PieceEv
 /** Folds further pieces of a part at once, which gives the same state as `evolve` one by one. */
 export function withPieces(state: RunState, pieces: readonly RuntimeEvent[]): RunState {
   const last = pieces.at(-1) as PieceEvent
+  return withTexts(
+    state,
+    last,
+    pieces.map((piece) => (piece as PieceEvent).text),
+  )
+}
+
+/** The same where only the last of the pieces is given, and the texts of all. */
+export function withTexts(state: RunState, last: RuntimeEvent, texts: readonly string[]): RunState {
   const { attempt } = state as StreamingState
   return {
     ...(state as StreamingState),
     seq: last.seq,
     at: last.at,
-    attempt: withMoreOfPart(attempt, pieces as readonly PieceEvent[]),
+    attempt: withMoreOfPart(attempt, last as PieceEvent, texts),
   }
 }

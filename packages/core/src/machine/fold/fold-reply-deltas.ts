@@ -1,4 +1,4 @@
-import type { EventOf } from '../../vocabulary/events/event.ts'
+import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { illegal } from './illegal.ts'
 import { withPart } from '../messages/call-parts.ts'
 import { withNewCall } from '../state/turn-calls.ts'
@@ -41,18 +41,24 @@ function withMoreText(draft: PartDraft, event: MoreText): PartDraft {
   return draftOf(part, kind, { text, ...omitUndefined({ written }) })
 }
 
-/** Applies further pieces of a part that has begun: the same as each alone, in order. */
+/** An event that brings a piece of one part of the reply. */
+export type PieceEvent = Extract<
+  RuntimeEvent,
+  { readonly type: 'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta' }
+>
+
+/** Applies the texts of further pieces of a part that has begun: the same as each alone, in order. */
 export function withMoreOfPart(
   attempt: Attempt,
-  pieces: readonly EventOf<'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta'>[],
+  { type, part }: Pick<PieceEvent, 'type' | 'part'>,
+  texts: readonly string[],
 ): Attempt {
   let { streamedTokens } = attempt
   let more = ''
-  for (const { text } of pieces) {
+  for (const text of texts) {
     streamedTokens += estimatedTokens(text)
     more += text
   }
-  const [{ type, part }] = pieces as readonly [(typeof pieces)[number]]
   if (type === 'tool_input_delta') return { ...attempt, streamedTokens }
   const kind = type === 'assistant_text_delta' ? 'text' : 'reasoning'
   const place = attempt.drafts.findLastIndex((draft) => draft.part === part && draft.kind === kind)

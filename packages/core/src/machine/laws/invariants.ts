@@ -7,7 +7,7 @@ import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { auditCalls, requireHonestStart, requireSafeRetry } from './call-invariants.ts'
 import { summaryDigest } from '../prompt/compaction.ts'
 import { evolve } from '../fold/evolve.ts'
-import { endOfPieces, withPieces } from '../fold/fold-pieces.ts'
+import { endOfPieces, withPieces, withTexts } from '../fold/fold-pieces.ts'
 import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { isRecorded } from '../limits/recorded-parts.ts'
@@ -61,6 +61,19 @@ export function auditAll(events: Iterable<RuntimeEvent>, before?: RunState): Run
     place = end
   }
   return state
+}
+
+/**
+ * Audits pieces of one part that were made of one fact at one time, one after the other: what the laws ask of the first holds for
+ * all of them, so only the first is looked at.
+ */
+export function auditStretch(
+  state: RunState,
+  [first, last]: readonly [first: RuntimeEvent, last: RuntimeEvent],
+  texts: readonly string[],
+): RunState {
+  const begun = audit(state, first)
+  return texts.length === 1 ? begun : withTexts(begun, last, texts.slice(1))
 }
 
 /** The same for further pieces of one part, of which the state has the first. */

@@ -1,21 +1,33 @@
-import type { Command } from '../../vocabulary/events/command.ts'
-import type { Signal } from '../../vocabulary/signals/signal.ts'
-import { isPiece } from '../../machine/decide/decide-pieces.ts'
+import { isPiece, type ArrivedPieces, type Incoming } from '../../machine/decide/decide-pieces.ts'
+import type { PieceSignal } from '../../vocabulary/signals/signal-schema.ts'
 import { Wakeup } from '../../ports/wakeup.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
 export interface Mail {
-  readonly message: Command | Signal
+  readonly message: Incoming
   readonly key?: string
+}
+
+/** The attempt of a model call. */
+export interface AttemptPlace {
+  readonly turn: number
+  readonly attempt: number
 }
 
 /** What the writer tells mail apart by: a piece of a reply, the ending of a call, anything else. */
 export type MailKind = 'piece' | 'ending' | 'other'
 
-/** What is taken at once, and how much of it is of each kind. */
+/** What is taken at once, and how much of it is of each kind. Pieces that arrived together are one mail, and count one by one. */
 interface Page {
   readonly mail: Mail[]
   readonly counts: Record<MailKind, number>
+  count: number
+  /** The pieces that the next one joins where it is of the same part: the last mail, where it may still grow. */
+  open: OpenPieces | undefined
+}
+
+interface OpenPieces extends ArrivedPieces {
+  readonly texts: string[]
 }
 
 /** The most messages of one page. */
@@ -40,15 +52,35 @@ export class Mailbox {
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
-    let page = this.#pages[this.#pages.length - 1]
-    if (page === undefined || page.mail.length >= MAX_PAGE) {
-      page = emptyPage()
-      this.#pages.push(page)
-    }
-    page.mail.push(mail)
-    page.counts[kindOf(mail)]++
+    add(mail, this.#openPage())
     this.#posted++
     this.wake()
+  }
+
+  /** Posts a piece of a reply that is not empty. Only its fields are kept, and those that follow each other share a mail. */
+  postPiece(piece: PieceSignal, place: AttemptPlace): void {
+    const page = this.#openPage()
+    const { open } = page
+    if (open && isMoreOf(open, piece, place)) {
+      open.texts.push(piece.text)
+      page.counts.piece++
+      page.count++
+    } else {
+      const message: OpenPieces = { type: 'pieces', of: withoutText(piece, place), texts: [piece.text] }
+      add({ message }, page)
+      page.open = message
+    }
+    this.#posted++
+    this.wake()
+  }
+
+  /** The page that takes what arrives. */
+  #openPage(): Page {
+    const last = this.#pages[this.#pages.length - 1]
+    if (last !== undefined && last.count < MAX_PAGE) return last
+    const page = emptyPage()
+    this.#pages.push(page)
+    return page
   }
 
   /** Wakes the writer, though nothing was posted. */
@@ -67,10 +99,7 @@ export class Mailbox {
   /** Puts back what was taken, in front of what has arrived since: all of it is one page, so that it is decided together. */
   putBack(mail: readonly Mail[]): void {
     const page = emptyPage()
-    for (const each of [...mail, ...this.#pages.splice(0).flatMap((later) => later.mail)]) {
-      page.mail.push(each)
-      page.counts[kindOf(each)]++
-    }
+    for (const each of [...mail, ...this.#pages.splice(0).flatMap((later) => later.mail)]) add(each, page)
     if (page.mail.length > 0) this.#pages.push(page)
   }
 
@@ -111,19 +140,48 @@ export class Mailbox {
   /** Whether there is mail of a kind, less than a number, and no other. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
     let count = 0
-    for (const { mail, counts } of this.#pages) {
-      if (counts[kind] < mail.length) return false
-      count += mail.length
+    for (const page of this.#pages) {
+      if (page.counts[kind] < page.count) return false
+      count += page.count
     }
     return !this.empty && count < below
   }
 }
 
 function emptyPage(): Page {
-  return { mail: [], counts: { piece: 0, ending: 0, other: 0 } }
+  return { mail: [], counts: { piece: 0, ending: 0, other: 0 }, count: 0, open: undefined }
 }
 
-function kindOf({ message }: Mail): MailKind {
-  if (isPiece(message)) return 'piece'
+function add(mail: Mail, page: Page): void {
+  const { message } = mail
+  const count = message.type === 'pieces' ? message.texts.length : 1
+  page.mail.push(mail)
+  page.open = undefined
+  page.counts[kindOf(message)] += count
+  page.count += count
+}
+
+function kindOf(message: Incoming): MailKind {
+  if (message.type === 'pieces' || isPiece(message)) return 'piece'
   return message.type === 'tool_ended' ? 'ending' : 'other'
+}
+
+/** Whether a piece is one more of the part of those that came before it. */
+function isMoreOf({ of }: ArrivedPieces, piece: PieceSignal, { turn, attempt }: AttemptPlace): boolean {
+  const isSamePart = of.type === piece.type && of.part === piece.part
+  const isSameAttempt = of.turn === turn && of.attempt === attempt
+  return isSamePart && isSameAttempt && (of.type !== 'model_tool_input' || of.name === nameOf(piece))
+}
+
+function nameOf(piece: PieceSignal): string | undefined {
+  return piece.type === 'model_tool_input' ? piece.name : undefined
+}
+
+/** The fields that a piece has, and no others. */
+function withoutText(piece: PieceSignal, { turn, attempt }: AttemptPlace): ArrivedPieces['of'] {
+  // Zero loses its sign.
+  const part = piece.part + 0
+  return piece.type === 'model_tool_input'
+    ? { type: piece.type, part, name: piece.name, turn, attempt }
+    : { type: piece.type, part, turn, attempt }
 }

@@ -141,6 +141,7 @@ export class RunLoop {
       findAgent: (name) => tools.within(drivingAgent(name, this.#drive), this.#state),
       findGivenModel: (ref) => givenModelOf(ref, this.#drive),
       post: (signal) => this.#mailbox.post({ message: signal }),
+      onPiece: (piece, call) => this.#mailbox.postPiece(piece, call),
       onFault: (error) => this.#mailbox.fail(error),
     })
     const preparation = new TurnPreparation({ clock: this.#clock, wake: () => this.#mailbox.wake() })

@@ -6,7 +6,6 @@ import {
   requiredEffects,
   type Effect,
 } from '../../machine/state/required-effects.ts'
-import { isPiece } from '../../machine/decide/decide-pieces.ts'
 import { messagesOf } from '../../machine/messages/history.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
@@ -23,7 +22,7 @@ import type { ChildRuns } from '../children/child-runs.ts'
 import { startChild } from '../children/child-effect.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { guardrailsFor } from './guardrail-check.ts'
-import { startModelCall } from './model-effect.ts'
+import { startModelCall, type ModelCall } from './model-effect.ts'
 import { OutputStage } from '../output/output-stage.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
 import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
@@ -90,6 +89,8 @@ export interface EffectOptions {
   /** What a fork is served instead of running its tools. */
   readonly results: RecordedResults | undefined
   readonly post: (signal: Signal) => void
+  /** Takes pieces of replies, in the place of `post`. */
+  readonly onPiece?: ModelCall['onPiece']
   /** Takes an error of the application's own code, which no result of the run could tell. */
   readonly onFault: (error: unknown) => void
 }
@@ -179,8 +180,7 @@ export class Effects {
     const begun = this.#begin(effect, (signal) => {
       // The caller may continue using the values it gave: what is recorded is a copy of them.
       if (inFlight.isStopped) return
-      const isOwnPiece = isPiece(signal) && Object.isFrozen(signal)
-      post(isOwnPiece ? signal : freezeOwn(this.#shortened(effect, signal)))
+      post(freezeOwn(this.#shortened(effect, signal)))
     })
     inFlight.begun(begun)
     return inFlight
@@ -216,10 +216,9 @@ export class Effects {
         const { timeouts, outputStream } = agent
         const about = { runId, agent: name, turn, context: own }
         const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
-        const { onFault } = this.#options
-        return {
-          stop: startModelCall({ ...call, attempt: attempt.number, timeouts, output, onFault }, host, post),
-        }
+        const { onFault, onPiece } = this.#options
+        const asked = { ...call, attempt: attempt.number, timeouts, output, onFault, onPiece }
+        return { stop: startModelCall(asked, host, post) }
       }
       case 'check_calls': {
         const { state } = effect

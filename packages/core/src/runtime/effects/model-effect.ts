@@ -24,6 +24,10 @@ export interface ModelCall {
   readonly output?: OutputStage | undefined
   /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
   readonly onFault?: (error: unknown) => void
+  /** Takes pieces that are not empty, in the place of `post`, and copies what it keeps of them: the adapter may change them. */
+  readonly onPiece?:
+    | ((piece: PieceSignal, call: { readonly turn: number; readonly attempt: number }) => void)
+    | undefined
 }
 
 /**
@@ -86,10 +90,11 @@ class ModelAttempt implements Observer<ModelSignal> {
 
   next(signal: ModelSignal): void {
     if (this.#ended) return
-    const { model, turn, attempt, output } = this.#call
-    if (output === undefined && isPlainPiece(signal)) {
+    const { model, turn, attempt, output, onPiece } = this.#call
+    if (output === undefined && onPiece && isPlainPiece(signal)) {
       this.#watch()
-      return this.#post(pieceOf(signal, turn, attempt))
+      if (signal.text !== '') onPiece(signal, this.#call)
+      return
     }
     const fault = signalFault(signal)
     if (fault) return this.#fail(brokenAdapter(model, fault))
@@ -149,18 +154,6 @@ class ModelAttempt implements Observer<ModelSignal> {
     this.#stopIdle?.()
     this.#stopTotal?.()
   }
-}
-
-/** A piece as it is posted: frozen, with the fields that a piece has and no others. */
-function pieceOf(piece: PieceSignal, turn: number, attempt: number): Signal {
-  const { type, text } = piece
-  // Zero loses its sign.
-  const part = piece.part + 0
-  return Object.freeze(
-    type === 'model_tool_input'
-      ? { type, part, name: piece.name, text, turn, attempt }
-      : { type, part, text, turn, attempt },
-  )
 }
 
 /** A report without what only `outputStream` may add to it. */

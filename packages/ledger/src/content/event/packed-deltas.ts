@@ -1,4 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
+import { stretchesOf, type Stretch } from '@tallystick/core/store-kit'
 import { type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { envelopeOf, maxEventsOfRow, type SegmentEnvelope } from '../../record/envelope.ts'
 
@@ -18,28 +19,65 @@ export const maxPackedMs = 1000
  * event is alone.
  */
 export function groupsOf(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
-  const rows: RuntimeEvent[][] = []
-  let row: RuntimeEvent[] = []
-  let characters = 0
-  for (const event of events) {
-    // Absent in an event that cannot be packed: a row that begins with it takes no other.
-    const length = packedTypes.has(event.type) ? textOf(event)?.length : undefined
-    if (length !== undefined && characters + length <= maxPackedCharacters && isNextOf(row, event)) {
-      row.push(event)
-      characters += length
-    } else {
-      row = [event]
-      characters = length ?? Infinity
-      rows.push(row)
-    }
+  const groups = new Groups(events)
+  const stretches = stretchesOf(events)
+  let stretch = 0
+  for (let place = 0; place < events.length;) {
+    groups.take(place)
+    const { from, texts } = stretches[stretch] ?? noStretch
+    if (from !== place++) continue
+    // What follows says the same at the same time.
+    for (let index = 1; index < texts.length; index++) groups.takeNext(place++, texts[index] as string)
+    stretch++
   }
-  return rows
+  return groups.end()
 }
 
-/** Whether a delta may be packed with those of a row, as far as their texts are not concerned. */
-function isNextOf(row: readonly RuntimeEvent[], event: RuntimeEvent): boolean {
-  const [first, last] = [row[0], row.at(-1)]
-  if (first === undefined || last === undefined || row.length >= maxEventsOfRow) return false
+const noStretch: Stretch = { from: -1, to: -1, texts: [] }
+
+class Groups {
+  readonly #events: readonly RuntimeEvent[]
+  readonly #groups: (readonly RuntimeEvent[])[] = []
+  /** The place of the first event of the last group, and how many characters its deltas have. */
+  #first = 0
+  #characters = 0
+
+  constructor(events: readonly RuntimeEvent[]) {
+    this.#events = events
+  }
+
+  take(place: number): void {
+    const event = this.#events[place] as RuntimeEvent
+    const text = packedTypes.has(event.type) ? textOf(event) : undefined
+    const isNext = text !== undefined && isNextOf(this.#events, this.#first, place)
+    if (isNext) this.takeNext(place, text)
+    // A group that begins with what cannot be packed takes no other.
+    else this.#begin(place, text?.length ?? Infinity)
+  }
+
+  /** Takes a delta that may be packed with those before it, as far as texts are not concerned. */
+  takeNext(place: number, { length }: string): void {
+    const isFull = place - this.#first >= maxEventsOfRow || this.#characters + length > maxPackedCharacters
+    if (isFull) this.#begin(place, length)
+    else this.#characters += length
+  }
+
+  #begin(place: number, characters: number): void {
+    if (place > 0) this.#groups.push(this.#events.slice(this.#first, place))
+    this.#first = place
+    this.#characters = characters
+  }
+
+  end(): readonly (readonly RuntimeEvent[])[] {
+    if (this.#events.length > 0) this.#groups.push(this.#events.slice(this.#first))
+    return this.#groups
+  }
+}
+
+/** Whether a delta may be packed with those from a place on, as far as their texts are not concerned. */
+function isNextOf(events: readonly RuntimeEvent[], from: number, place: number): boolean {
+  const [first, last, event] = [events[from], events[place - 1], events[place]]
+  if (first === undefined || last === undefined || event === undefined) return false
   return (
     event.seq === last.seq + 1 &&
     event.at >= last.at &&
