@@ -12,22 +12,22 @@ import { ownVersion } from './own-version.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
 import { verbs } from './verb-list.ts'
 
-const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
+const beginning = `Runs of LLM agents, recorded in a ledger: start them, look at them, decide about their calls, check them.
 
   tallystick run runs.db assistant 'How warm is it in Seoul?'
   tallystick list runs.db
   tallystick show runs.db latest`
 
 const afterHelp = `
-<ledger> is a file of SQLite, or postgres://user@host/database. <run> is a run's id, an unambiguous
+<ledger> is a SQLite file, or postgres://user@host/database. <run> is a run's id, an unambiguous
 beginning or end of it, or "latest". tallystick <verb> --help shows what a verb takes, and an example.
 
 Words:
-- suspended: the run waits for a decision, a result, a higher limit or an input
+- suspended: the run waits for a decision, a result, a higher limit or a child run
 - in flight: work of the run is under way, and a process may be driving it
-- interrupted: work of it was under way, and no process drives it; resume continues it
+- interrupted: work of the run was under way, and no process drives it; resume continues it
 - writer: the process that drives a run; "writer 3" is the third that took it over
-- tally: the model's tool requests beside their results; a request without one is open
+- tally: how many tool requests have a result; a request without one is open
 - settle: give the result of a tool call that an outside system carries out, such as a transfer
 
 Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found,
@@ -38,13 +38,13 @@ const completionVerb = 'completion'
 /** What the help calls the verbs of a folder; it shows the folders in this order. */
 const headings: Readonly<Record<VerbGroup, string>> = {
   drive: 'Drive runs:',
-  inspect: 'Look at them:',
-  watch: 'Follow and compare them:',
-  decide: 'Answer what they wait for:',
-  check: 'Check them, agents and stores:',
-  transfer: 'Move them:',
-  retention: 'Take content away:',
-  mcp: 'Beside them:',
+  inspect: 'Look at runs:',
+  watch: 'Follow and compare runs:',
+  decide: 'Decide what runs wait for:',
+  check: 'Check runs, agents and stores:',
+  transfer: 'Move and repair ledgers:',
+  retention: 'Remove content:',
+  mcp: 'Other:',
 }
 
 /** Runs the command line and returns its exit code. Never rejects: what goes wrong is on stderr. */

@@ -13,7 +13,7 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'contract',
     group: 'check',
-    summary: 'find out which promises a store of your own keeps',
+    summary: 'test whether a store of your own keeps the promises of a ledger',
     example: 'tallystick contract ./my-store.ts',
     load: () => import('./verbs/check/contract.ts'),
   },
@@ -48,7 +48,7 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'approve',
     group: 'decide',
-    summary: 'approve a tool call that waits for it',
+    summary: 'approve a tool call that waits for an approval',
     example: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
     load: () => import('./verbs/decide/approve.ts'),
   },
@@ -104,7 +104,7 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'serve',
     group: 'drive',
-    summary: 'serve the runs of a ledger over HTTP, and take up those that no process drives',
+    summary: 'serve runs over HTTP, and resume those that no process drives',
     example: 'tallystick serve runs.db --port 8080',
     load: () => import('./verbs/drive/serve.ts'),
   },
@@ -118,7 +118,7 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'find',
     group: 'inspect',
-    summary: 'find calls, and what was said, in all runs',
+    summary: 'find calls and messages in all runs',
     example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
     load: () => import('./verbs/inspect/find.ts'),
   },
@@ -153,14 +153,14 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'redact',
     group: 'retention',
-    summary: 'take away what events said',
+    summary: 'remove the content of events',
     example: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
     load: () => import('./verbs/retention/redact.ts'),
   },
   {
     name: 'retain',
     group: 'retention',
-    summary: 'take away what is older than given',
+    summary: 'remove content that is older than given ages',
     example: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
     load: () => import('./verbs/retention/retain.ts'),
   },
@@ -174,14 +174,14 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'import',
     group: 'transfer',
-    summary: 'read what export printed into a ledger',
+    summary: 'read an export into a ledger',
     example: 'tallystick import copy.db run.jsonl',
     load: () => import('./verbs/transfer/import.ts'),
   },
   {
     name: 'rebuild',
     group: 'transfer',
-    summary: 'make anew what follows from the events',
+    summary: 'make projections and snapshots again from the events',
     example: 'tallystick rebuild runs.db',
     load: () => import('./verbs/transfer/rebuild.ts'),
   },
@@ -202,7 +202,7 @@ export const verbs: readonly ListedVerb[] = [
   {
     name: 'stats',
     group: 'watch',
-    summary: 'tell what waits, what failed and why, and what it cost',
+    summary: 'show which runs wait, which failed and why, and what they cost',
     example: 'tallystick stats runs.db --days 30 --by day',
     load: () => import('./verbs/watch/stats.ts'),
   },

@@ -33,6 +33,6 @@ export interface VerbModule {
 export function onLedger(verb: Command, description: string): Command {
   return verb
     .description(description)
-    .argument('<ledger>', 'file of the ledger')
+    .argument('<ledger>', 'file or connection string of the ledger')
     .option('--json', 'print JSON; errors too, on stderr')
 }

@@ -26,7 +26,7 @@ export const listed: VerbHelp = {
 
 /** Declares what `checkpoint` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'sign where every run ends now, so that a rewritten history is found out')
+  onLedger(verb, 'sign where every run ends now, so that verify detects a rewritten history')
     .requiredOption('--out <file>', 'the file that the checkpoint is appended to')
     .requiredOption('--key <file>', 'private Ed25519 key, as PEM')
     .requiredOption(

@@ -25,16 +25,16 @@ type Count = Record<PromiseVerdict['verdict'], number>
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'find out which promises a store of your own keeps',
+  summary: 'test whether a store of your own keeps the promises of a ledger',
   example: 'tallystick contract ./my-store.ts',
 }
 
 /** Declares what `contract` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   verb
-    .description('find out which promises of a ledger a store of your own keeps')
+    .description('test whether a store of your own keeps the promises of a ledger')
     .argument('<file>', 'module whose default export makes an empty store: () => ({ open, remove?, lacks? })')
-    .option('--only <words>', 'promises that hold these words only')
+    .option('--only <words>', 'only promises that contain these words')
     .option('--seconds <n>', 'how long a store may take for one promise (default: 30)', positiveNumber)
     .option('--json', 'print JSON; errors too, on stderr')
     .action(async (module: string, options: Omit<ContractVerbOptions, 'module'>) => {

@@ -31,12 +31,15 @@ export const listed: VerbHelp = {
 
 /** Declares what `regression` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'write a run as a test that vitest runs offline against the agents of today')
+  onLedger(verb, "write a run as a test that vitest runs offline against today's agents")
     .argument('<run>', 'id of the run')
-    .requiredOption('--out <file>', 'the test file to write; what the run said goes beside it')
-    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
-    .option('--redact <patterns...>', 'regular expressions of what else is a secret')
-    .option('--recorded-definitions', 'let the test take the definitions of the agents from the record')
+    .requiredOption('--out <file>', 'the test file to write; an export of the run goes beside it')
+    .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
+    .option('--redact <patterns...>', 'regular expressions of further secrets to mask')
+    .option(
+      '--recorded-definitions',
+      'take instructions, tools and schemas from the record, so that only the behaviour of the code is tested',
+    )
     .action(async (ledger: string, run: string, options: Omit<RegressionVerbOptions, 'ledger' | 'run'>) => {
       done(await regression(context, { ledger, run, ...options }))
     })

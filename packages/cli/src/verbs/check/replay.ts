@@ -39,9 +39,9 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .argument('<run>', 'id of the run')
     .option(
       '--recorded-definitions',
-      'take the definitions of the agents from the record, so that only what the code does is compared',
+      'take instructions, tools and schemas from the record, so that only the behaviour of the code is compared',
     )
-    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
     .action(async (ledger: string, run: string, options: Omit<ReplayVerbOptions, 'ledger' | 'run'>) => {
       done(await replay(context, { ledger, run, ...options }))
     })

@@ -46,10 +46,10 @@ export const listed: VerbHelp = {
 /** Declares what `verify` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, listed.summary)
-    .addOption(new Option('--run <run>', 'this run only').conflicts('checkpoints'))
-    .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
+    .addOption(new Option('--run <run>', 'only this run').conflicts('checkpoints'))
+    .option('--checkpoints <file>', 'also compare the ledger with these signed checkpoints')
     .option('--public-key <file>', 'public key of the signer: PEM, or the one-line form of signed notes')
-    .option('--origin <name>', 'whose checkpoints they have to be')
+    .option('--origin <name>', 'origin that the checkpoints must have')
     .action(async (ledger: string, options: Omit<VerifyOptions, 'ledger'>) => {
       done(await verify(context, { ledger, ...options }))
     })

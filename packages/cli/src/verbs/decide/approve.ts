@@ -18,14 +18,14 @@ export interface ApproveOptions {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'approve a tool call that waits for it',
+  summary: 'approve a tool call that waits for an approval',
   example: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
 }
 
 /** Declares what `approve` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onCall(verb, listed.summary)
-    .option('--input <json>', 'run it with this input instead', jsonObject)
+    .option('--input <json>', 'run the call with this input instead', jsonObject)
     .action(
       async (ledger: string, run: string, call: string, options: { by?: string; input?: JsonObject }) => {
         done(await approve(context, { ledger, run, call, ...options }))

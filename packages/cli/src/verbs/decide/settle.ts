@@ -30,9 +30,9 @@ export const listed: VerbHelp = {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, listed.summary)
     .argument('<run>', 'id of the run')
-    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its id outside')
-    .option('--result <text>', 'what it came to')
-    .option('--failed <text>', 'what went wrong')
+    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its external id')
+    .option('--result <text>', 'the result, if the call succeeded')
+    .option('--failed <text>', 'the error, if the call failed')
     .action(
       async (ledger: string, run: string, call: string, options: { result?: string; failed?: string }) => {
         done(await settle(context, { ledger, run, call, ...options }))

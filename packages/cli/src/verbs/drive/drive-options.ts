@@ -4,14 +4,16 @@ import { filledText } from '../../command/parse-args.ts'
 /** Declares the options of every verb that drives a run. */
 export function withDriveOptions(verb: Command): Command {
   return verb
-    .addOption(new Option('--yes', 'approve every call that waits for it').conflicts('deny'))
+    .addOption(new Option('--yes', 'approve every call that waits for an approval').conflicts('deny'))
     .option('--deny <reason>', 'deny every call that waits for an approval')
     .option('--by <name>', 'who decides (default: the name of your account)', filledText)
-    .addOption(new Option('--answer', 'print the answer alone; the rest goes to stderr').conflicts('json'))
-    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
-    .option('--instructions <file>', 'other instructions for the agent')
-    .option('--model <id>', 'another model, of those that the configuration knows')
-    .option('--without-tool <name>', 'a tool that the agent is not to have; may be repeated', withName)
+    .addOption(
+      new Option('--answer', 'print only the answer on stdout, the rest on stderr').conflicts('json'),
+    )
+    .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
+    .option('--instructions <file>', 'file of instructions to replace those of the agent')
+    .option('--model <id>', 'id of a model of the configuration to replace that of the agent')
+    .option('--without-tool <name>', 'remove this tool from the agent; may be repeated', withName)
 }
 
 /** Appends one more name of the command line. */

@@ -58,14 +58,14 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .argument('<run>', 'id of the run to fork')
     .option(
       '--at <seq>',
-      'the last event that both share (default: as late as what is edited allows)',
+      'the last event that both runs share (default: as late as the edit allows)',
       wholeNumber,
     )
-    .option('--input <text>', 'what the user says in the place of the last input before it')
-    .option('--result <call text...>', 'another result of a call: an end of its id, and what it came to')
-    .option('--failed <call text...>', 'the same for a call that is to have failed')
+    .option('--input <text>', 'replace the last input of the user before that event')
+    .option('--result <call text...>', 'replace the result of a call: an end of its id, and the new result')
+    .option('--failed <call text...>', 'let a call fail: an end of its id, and the error')
     .option('--reason <text>', 'why, for the record')
-    .option('--run-writes', 'perform writes that no recorded result answers: once more, and for real')
+    .option('--run-writes', 'really perform the writes for which there is no recorded result')
   withDriveOptions(verb).action(
     async (ledger: string, run: string, options: Omit<ForkVerbOptions, 'ledger' | 'run'>) => {
       done(await fork(context, { ledger, run, ...options }))

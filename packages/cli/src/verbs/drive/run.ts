@@ -51,14 +51,14 @@ export const listed: VerbHelp = {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, listed.summary)
     .usage('[options] <ledger> [agent] <text>')
-    .argument('[agent]', 'its name; may be left out where the configuration has one agent')
-    .argument('[text]', 'what it is to do; - reads it from standard input')
+    .argument('[agent]', 'its name; needed only if the configuration has several agents')
+    .argument('[text]', 'input of the run; - reads it from standard input')
     .option('--session <id>', 'the conversation that the run continues, or begins')
     .option(
       '--subject <id>',
-      'whose data it is: it is sealed under a key of theirs, in the keyring of TALLYSTICK_KEYS',
+      'the person or customer that the run is about: content is encrypted with their key in the keyring of TALLYSTICK_KEYS',
     )
-    .option('--wait', 'wait for the end of the run of the session that is under way')
+    .option('--wait', 'if a run of the session is under way, wait for its end')
     .option('--limit <name=value>', 'a limit of this run, such as maxTurns=5; may be repeated', withLimit)
   withDriveOptions(verb).action(
     async (

@@ -25,17 +25,20 @@ export interface ServeVerbOptions {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'serve the runs of a ledger over HTTP, and take up those that no process drives',
+  summary: 'serve runs over HTTP, and resume those that no process drives',
   example: 'tallystick serve runs.db --port 8080',
 }
 
 /** Declares what `serve` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'serve the runs of a ledger over HTTP, to this machine, until Ctrl-C')
+  onLedger(
+    verb,
+    'serve the runs of a ledger over HTTP, on this machine only, and resume those that no process drives, until Ctrl-C',
+  )
     .option('--port <number>', 'where it listens (default: a free port)', portNumber)
-    .option('--host <address>', 'an address of this machine for itself (default: 127.0.0.1)')
-    .option('--no-supervise', 'leave runs alone whose process is gone or whose wait is over')
-    .option('--config <file>', 'the configuration (default: the nearest tallystick.config.ts)')
+    .option('--host <address>', 'a loopback address of this machine (default: 127.0.0.1)')
+    .option('--no-supervise', 'do not resume runs that no process drives')
+    .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
     .action(async (ledger: string, options: Omit<ServeVerbOptions, 'ledger'>) => {
       done(await serve(context, { ledger, ...options }))
     })

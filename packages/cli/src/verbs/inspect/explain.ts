@@ -40,7 +40,7 @@ export const listed: VerbHelp = {
 
 /** Declares what `explain` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'show which events made up the request of a turn, and what each part is worth')
+  onLedger(verb, "show which events each part of a turn's request came from, and its tokens and cost")
     .argument('<run>', 'id of the run')
     .argument('<turn>', 'number of the turn', wholeNumber)
     .action(async (ledger: string, run: string, turn: number) => {

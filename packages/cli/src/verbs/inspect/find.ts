@@ -34,22 +34,22 @@ const charactersBefore = 30
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'find calls, and what was said, in all runs',
+  summary: 'find calls and messages in all runs',
   example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
 }
 
 /** Declares what `find` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'find calls, and what was said, in all runs: by tool, input, outcome, text and time')
+  onLedger(verb, 'find calls and messages in all runs: by tool, input, outcome, text and time')
     .option('--tool <name>', 'calls of this tool')
     .option('--input <path=value>', 'calls with this in their input; may be repeated', inputQuery)
     .addOption(new Option('--outcome <outcome>', 'calls that ended so').choices(outcomes))
-    .option('--text <text>', 'what holds this, in letters of either case', filledText)
+    .option('--text <text>', 'messages and calls with this text, in upper or lower case', filledText)
     .option('--run <run>', 'in this run only')
     .option('--session <id>', 'in the runs of this session only')
     .option('--since <when>', 'from then on: 12h, 3d, 2026-06-30', moment)
     .option('--until <when>', 'up to then', moment)
-    .option('--limit <n>', 'at most so many', wholeNumber)
+    .option('--limit <n>', 'at most this many', wholeNumber)
     .action(async (ledger: string, options: Omit<FindOptions, 'ledger'>) => {
       done(await find(context, { ledger, ...options }))
     })

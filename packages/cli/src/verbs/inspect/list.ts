@@ -55,14 +55,14 @@ export const listed: VerbHelp = {
 /** Declares what `list` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'list the runs, the newest first, and under each its child runs')
-    .option('--session <id>', 'those of this session only')
+    .option('--session <id>', 'only runs of this session')
     .addOption(new Option('--status <status>', 'only runs of this status').choices(listStatuses))
-    .option('--agent <name>', 'those in which this agent has, or had, the conversation only')
-    .option('--tool <name>', 'those with a call of this tool only')
-    .addOption(new Option('--outcome <outcome>', 'those with a call that ended so only').choices(outcomes))
-    .option('--since <when>', 'those with an event since then only: 12h, 3d, 2026-06-30', moment)
-    .option('--before <run>', 'only runs that come after this one in the list')
-    .option('--limit <n>', 'at most so many (default: 50 on a terminal, elsewhere all)', wholeNumber)
+    .option('--agent <name>', 'only runs in which this agent is or was active')
+    .option('--tool <name>', 'only runs with a call of this tool')
+    .addOption(new Option('--outcome <outcome>', 'only runs with a call that ended so').choices(outcomes))
+    .option('--since <when>', 'only runs with an event since then: 12h, 3d, 2026-06-30', moment)
+    .option('--before <run>', 'only runs that the list shows after this one: the next page')
+    .option('--limit <n>', 'at most this many (default: 50 on a terminal, elsewhere all)', wholeNumber)
     .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
       done(await list(context, { ledger, ...options }))
     })

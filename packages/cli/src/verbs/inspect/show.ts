@@ -57,18 +57,16 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
   onLedger(verb, listed.summary)
     .argument('<run>', 'id of the run')
     .option('--at <seq>', 'the run as it was right after this event', wholeNumber)
-    .option('--turn <n>', 'of what happened, this turn only', wholeNumber)
+    .option('--turn <n>', 'only this turn', wholeNumber)
     .addOption(
-      new Option('--event <seq>', 'this event only, whole; with --json on one line')
+      new Option('--event <seq>', 'only this event, whole; with --json on one line')
         .argParser(wholeNumber)
         .conflicts(['at', 'turn', 'request', 'events']),
     )
-    .option('--request', 'the request that the model was sent or would be sent there, not what happened')
-    .addOption(
-      new Option('--events', 'its events, one a line, not what happened').conflicts(['request', 'json']),
-    )
-    .option('--whole', 'turns that do the same one by one')
-    .option('--no-pager', 'on a terminal: without a pager (default: PAGER, or less)')
+    .option('--request', 'the request that the model got, or would get, at this event')
+    .addOption(new Option('--events', 'the events, one a line').conflicts(['request', 'json']))
+    .option('--whole', 'print similar turns one by one, not joined')
+    .option('--no-pager', 'on a terminal, print directly instead of through PAGER or less')
     .action(async (ledger: string, run: string, options: Omit<ShowOptions, 'ledger' | 'run'>) => {
       done(await show(context, { ledger, run, ...options }))
     })

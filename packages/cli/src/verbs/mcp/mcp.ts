@@ -25,14 +25,14 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
     .argument(
       '<config>',
-      'file of Claude Desktop, Cursor …, a tallystick.config.ts with mcp, or a program to take the file of',
+      'file of servers (of Claude Desktop, Cursor …, or a tallystick.config.ts with mcp), or the program whose file to read',
     )
-    .argument('[server]', 'one server; call needs it')
-    .argument('[tool]', 'call: the tool, by the name that its server knows')
+    .argument('[server]', 'only this server; call needs it')
+    .argument('[tool]', 'call: the tool, by its name at the server')
     .argument('[input]', 'call: the input, as JSON (default: {})')
     .option(
       '--from <program>',
-      'whose file it is, where its name does not say: claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf',
+      'program of the file, if its name does not tell: claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf',
     )
     .option('--json', 'print JSON, a line for each server; errors too, on stderr')
     .action(async (...given: readonly unknown[]) => {

@@ -24,10 +24,10 @@ export const listed: VerbHelp = {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(
-      'destroy the keys of a subject: what was said in its runs is gone, in every copy of a ledger',
+      'destroy the keys of a subject, so that the content of its runs is unreadable in every copy of a ledger',
     )
     .argument('<keys>', 'file of the keyring')
-    .argument('<subject>', 'whose keys')
+    .argument('<subject>', 'the subject, as its runs name it')
     .option('--json', 'print JSON; errors too, on stderr')
     .action(async (keys: string, subject: string) => {
       done(await erase(context, { keys, subject }))

@@ -23,18 +23,18 @@ export interface RedactOptions {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'take away what events said',
+  summary: 'remove the content of events',
   example: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
 }
 
 /** Declares what `redact` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'take away what events of a run said; who did it and why stays on record')
+  onLedger(verb, 'remove the content of events of a run; who removed it and why is recorded')
     .argument('<run>', 'id of the run')
     .option('--events <seqs>', 'these events, such as 4 or 4,7-9', eventNumbers)
     .option('--all', 'every event of the run')
-    .option('--by <name>', 'who takes it away; your account where not given', filledText)
-    .requiredOption('--reason <text>', 'why; it stays on record, so it must not say what is taken away')
+    .option('--by <name>', 'who removes it (default: the name of your account)', filledText)
+    .requiredOption('--reason <text>', 'why; it is recorded, so it must not repeat the content')
     .action(async (ledger: string, run: string, options: Omit<RedactOptions, 'ledger' | 'run'>) => {
       done(await redactEvents(context, { ledger, run, ...options }))
     })

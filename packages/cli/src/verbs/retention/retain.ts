@@ -22,23 +22,23 @@ export interface RetainOptions {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'take away what is older than given',
+  summary: 'remove content that is older than given ages',
   example: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
 }
 
 /** Declares what `retain` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'take away what is older than given, from runs that have ended')
+  onLedger(verb, 'remove content that is older than given ages, from runs that have ended')
     .option(
       '--deltas <age>',
       'pieces of what was streamed, such as 1d; the finished messages keep their text',
       ageMs,
     )
-    .option('--content <age>', 'what was said, such as 90d; facts stay', ageMs)
+    .option('--content <age>', 'messages, inputs and results, such as 90d; facts stay', ageMs)
     .option('--facts <age>', 'whole runs, such as 2y', ageMs)
-    .option('--by <name>', 'on record as who took it away', filledText, 'retention')
-    .option('--reason <text>', 'on record as why')
-    .option('--dry-run', 'only count')
+    .option('--by <name>', 'recorded as who removed it', filledText, 'retention')
+    .option('--reason <text>', 'recorded as why')
+    .option('--dry-run', 'count only; remove nothing')
     .action(async (ledger: string, options: Omit<RetainOptions, 'ledger'>) => {
       done(await retain(context, { ledger, ...options }))
     })

@@ -30,9 +30,9 @@ export const listed: VerbHelp = {
 /** Declares what `export` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, listed.summary)
-    .option('--run <run>', 'of this run only')
+    .option('--run <run>', 'only this run')
     .addOption(
-      new Option('--format <format>', 'print spans, AG-UI events or messages instead')
+      new Option('--format <format>', 'print spans, AG-UI events or messages instead of events')
         .choices(['events', ...viewFormats])
         .default('events'),
     )

@@ -19,14 +19,14 @@ export interface ImportOptions {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'read what export printed into a ledger',
+  summary: 'read an export into a ledger',
   example: 'tallystick import copy.db run.jsonl',
 }
 
 /** Declares what `import` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'read what export printed into a ledger, which is created if it does not exist')
-    .argument('<file>', 'what export printed; - for standard input')
+  onLedger(verb, 'read an export into a ledger, which is created if it does not exist')
+    .argument('<file>', 'file that export wrote; - reads standard input')
     .action(async (ledger: string, file: string) => {
       done(await importLedger(context, { ledger, file }))
     })

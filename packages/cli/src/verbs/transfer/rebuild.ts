@@ -11,17 +11,18 @@ import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.t
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'make anew what follows from the events',
+  summary: 'make projections and snapshots again from the events',
   example: 'tallystick rebuild runs.db',
 }
 
 /** Declares what `rebuild` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'make anew what follows from the events: projections for list and stats, snapshots').action(
-    async (ledger: string) => {
-      done(await rebuild(context, ledger))
-    },
-  )
+  onLedger(
+    verb,
+    'make again what is derived from the events: projections for list and stats, and snapshots',
+  ).action(async (ledger: string) => {
+    done(await rebuild(context, ledger))
+  })
 }
 
 /**

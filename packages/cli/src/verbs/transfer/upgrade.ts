@@ -17,7 +17,7 @@ export const listed: VerbHelp = {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(
     verb,
-    'bring a ledger of an older release up to date, whose releases can use it no more then',
+    'bring a ledger of an older release up to date; older releases cannot use it afterwards',
   ).action(async (ledger: string) => {
     done(await upgrade(context, ledger))
   })

@@ -36,8 +36,8 @@ export const listed: VerbHelp = {
 /** Declares what `diff` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'show where two runs part, such as a run and its fork, side by side')
-    .argument('<run>', 'id of the one run')
-    .argument('<other>', 'id of the other')
+    .argument('<run>', 'id of the first run')
+    .argument('<other>', 'id of the second run')
     .action(async (ledger: string, left: string, right: string) => {
       done(await diff(context, { ledger, left, right }))
     })

@@ -51,17 +51,15 @@ interface StatsRows {
 
 /** How the help lists it. */
 export const listed: VerbHelp = {
-  summary: 'tell what waits, what failed and why, and what it cost',
+  summary: 'show which runs wait, which failed and why, and what they cost',
   example: 'tallystick stats runs.db --days 30 --by day',
 }
 
 /** Declares what `stats` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'tell what waits, what went wrong and why, and what the last days cost')
-    .option('--days <n>', 'how many days back, ends and costs (default: 7)', positiveNumber)
-    .addOption(
-      new Option('--by <part>', 'tell costs by day, or what sessions come to, as well').choices(statsParts),
-    )
+  onLedger(verb, 'show which runs wait, which failed and why, and what the last days cost')
+    .option('--days <n>', 'count failures and costs of this many days (default: 7)', positiveNumber)
+    .addOption(new Option('--by <part>', 'also show costs by day, or totals by session').choices(statsParts))
     .action(async (ledger: string, options: Omit<StatsOptions, 'ledger'>) => {
       done(await stats(context, { ledger, ...options }))
     })

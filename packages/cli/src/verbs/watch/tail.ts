@@ -42,9 +42,9 @@ export const listed: VerbHelp = {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, listed.summary)
     .argument('[run]', 'id of the run (default: every run)')
-    .option('--from <seq>', 'of a run: from this event on (default: from the first)', wholeNumber)
-    .option('--until-suspended', 'of a run: also end when it is suspended')
-    .option('--after <cursor>', 'of every run: after this cursor, as --json prints it')
+    .option('--from <seq>', 'with a run: from this event on (default: from the first)', wholeNumber)
+    .option('--until-suspended', 'with a run: also end when it is suspended')
+    .option('--after <cursor>', 'without a run: after this cursor, which --json prints')
     .action(async (ledger: string, run: string | undefined, options: TailVerbOptions) => {
       done(await tailGiven(context, ledger, run, options))
     })
