@@ -95,7 +95,7 @@ class RecordedMemory {
     this.#closed = true
     await this.memory.close()
     this.#ended.next()
-    this.#log.close()
+    await this.#log.close()
   }
 
   #catchUp(): Promise<void> {

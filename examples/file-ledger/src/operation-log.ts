@@ -1,4 +1,5 @@
-import { closeSync, fsyncSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { closeSync, fsync, fsyncSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import type { RunId, RuntimeEvent } from '@tallystick/core'
 import type { AppendOptions, ExpectedHead, InboxEntry } from '@tallystick/core/vocabulary'
@@ -17,14 +18,40 @@ export type Operation =
 
 const pieceBytes = 1 << 20
 
+/** How long a line may wait for a sync, in milliseconds: it may hold a reply that was paid for, and no sync may follow soon. */
+const maxUnsyncedMs = 200
+
+/** How a log lets time pass and makes the disk hold a file: a test gives its own. */
+export interface OperationLogHost {
+  /** Calls back after that many milliseconds, unless the returned function is called before. */
+  readonly schedule: (delayMs: number, callback: () => void) => () => void
+  /** Makes the disk hold what was written to the open file. */
+  readonly sync: (file: number) => Promise<void>
+}
+
+const thisHost: OperationLogHost = {
+  schedule(delayMs, callback) {
+    // What a process that ends has written, the machine still holds.
+    const timer = globalThis.setTimeout(callback, delayMs).unref()
+    return () => clearTimeout(timer)
+  },
+  sync: promisify(fsync),
+}
+
 /** A file of operations, one JSON a line. A line without its end was cut off by a crash, and was never acknowledged. */
 export class OperationLog {
   readonly #path: string
   readonly #file: number
   #readTo = 0
   #lastTurn: Promise<unknown> = Promise.resolve()
+  readonly #host: OperationLogHost
+  /** Takes back the sync that is due for what was written without one. */
+  #cancelSync: (() => void) | undefined
+  #syncing: Promise<void> = Promise.resolve()
+  #syncFailure: { readonly error: unknown } | undefined
 
-  constructor(path: string) {
+  constructor(path: string, host: OperationLogHost = thisHost) {
+    this.#host = host
     this.#path = path
     this.#file = openSync(path, 'a+')
   }
@@ -48,15 +75,20 @@ export class OperationLog {
       .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Operation]))
   }
 
-  /** Writes an operation after all that `news` has returned. With `sync`, the disk holds it when this returns. */
+  /**
+   * Writes an operation after all that `news` has returned. With `sync`, the disk holds it when this returns; without, soon.
+   * Throws once a sync has failed: what the disk holds is not known then.
+   */
   write(operation: Operation, sync: boolean): void {
+    if (this.#syncFailure) throw this.#syncFailure.error
     // A crash cut off the bytes after the last whole line.
     ftruncateSync(this.#file, this.#readTo)
     const line = Buffer.from(`${JSON.stringify(operation)}\n`)
     for (let written = 0; written < line.length;) {
       written += writeSync(this.#file, line, written, line.length - written)
     }
-    if (sync) fsyncSync(this.#file)
+    if (sync) this.#sync()
+    else this.#cancelSync ??= this.#host.schedule(maxUnsyncedMs, () => this.#syncBeside())
     this.#readTo += line.length
   }
 
@@ -75,9 +107,25 @@ export class OperationLog {
     return turn
   }
 
-  close(): void {
-    fsyncSync(this.#file)
+  async close(): Promise<void> {
+    this.#cancelSync?.()
+    await this.#syncing
+    this.#sync()
     closeSync(this.#file)
+  }
+
+  #sync(): void {
+    this.#cancelSync?.()
+    this.#cancelSync = undefined
+    fsyncSync(this.#file)
+  }
+
+  /** Syncs what was written so far beside the work of the process. What is written meanwhile waits for a sync of its own. */
+  #syncBeside(): void {
+    this.#cancelSync = undefined
+    this.#syncing = this.#host.sync(this.#file).catch((error: unknown) => {
+      this.#syncFailure = { error }
+    })
   }
 }
 
