@@ -134,9 +134,17 @@ export async function untilSettled<T>(
     const underWay = outside()
     if (underWay) await underWay
     else if (clock.advanceToNext() || (await isMoving(clock, watched))) jumps++
-    else throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
+    else throw nothingMoves()
   }
   throw new Error(`Time has jumped ${MAX_JUMPS} times, and the promise has not settled.`)
+}
+
+function nothingMoves(): Error {
+  return new Error(
+    'Nothing moves any more: the promise waits for something that no timer of the clock will bring, so the test would hang. ' +
+      'Where a tool, a model or a ledger waits for the world outside (a file, a process, a network), return what is under way there from `outside`, ' +
+      'an option of simulate and the last argument of untilSettled: time stands still until it has ended. Else something never settles.',
+  )
 }
 
 /** Resolves when the promise is settled, or when no code has read the clock for many turns. */

@@ -18,7 +18,9 @@ export interface Simulation {
   /** Outlives every process. Fresh, or holding the run that `resume` names. */
   readonly ledger: Ledger
   readonly clock: ManualClock
-  /** What the ledger waits for outside of this process, if it does; see `untilSettled`. */
+  /**
+   * Returns what a tool, a model or the ledger waits for outside of this code, such as a file or a server; see `untilSettled`.
+   */
   readonly outside?: () => Promise<unknown> | undefined
   /** Randomness of the runtime, from 0 to 1. */
   readonly random: () => number
