@@ -104,11 +104,14 @@ describe.each(ways)('a decision %s', (_name, decide) => {
 })
 
 describe('a decision about a call', () => {
-  const paying = async (): Promise<{ set: Stage; rest: RunResult; pay: TestTool; toolCallId: string }> => {
+  const paying = async (
+    ledger?: Ledger,
+  ): Promise<{ set: Stage; rest: RunResult; pay: TestTool; toolCallId: string }> => {
     const pay = asking('pay', { run: () => new Promise(() => {}) })
     const set = stage({
       steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }],
       tools: [pay],
+      ...(ledger && { ledger }),
     })
     const rest = await set.play()
     return { set, rest, pay, toolCallId: idsOf(rest)[0]! }
@@ -169,6 +172,29 @@ describe('a decision about a call', () => {
       code: 'not_awaiting_approval',
       message: expect.stringContaining(`${toolCallId} was denied before, by ada${'!'.repeat(97)}… (event`),
     })
+  })
+
+  it('is refused as it is where the ledger does not say in a second who decided before', async () => {
+    let isHanging = false
+    const sound = memoryLedger()
+    const hanging: Ledger = {
+      ...sound,
+      async *find(query) {
+        if (isHanging) await new Promise(() => {})
+        yield* sound.find(query)
+      },
+    }
+    const { set, rest, toolCallId } = await paying(hanging)
+    const run = set.runtime.resume(rest.runId)
+    await set.untilSettled(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
+    await set.untilSettled(run.result)
+    isHanging = true
+    const before = set.clock.now()
+    expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
+      accepted: false,
+      code: 'run_finished',
+    })
+    expect([set.clock.now() - before, set.clock.pending]).toEqual([1_000, 0])
   })
 
   it('names who decided before in characters that only show', async () => {

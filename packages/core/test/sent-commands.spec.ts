@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { memoryLedger, type RunId } from '@tallystick/core'
 import type { Refusal } from '@tallystick/core/machine'
 import type { OutsideCommand } from '@tallystick/core/vocabulary'
-import { testTool } from '@tallystick/core/testing'
+import { manualClock, testTool } from '@tallystick/core/testing'
 import { SentCommands } from '../src/runtime/commands/sent-commands.ts'
 import { stage } from './stage.ts'
 
@@ -18,7 +18,7 @@ function delivery() {
 
 /** Commands that were sent under these keys; those of `delivered` are in the inbox. */
 async function sent(keys: readonly string[], delivered: readonly string[] = keys) {
-  const commands = new SentCommands(runId, memoryLedger())
+  const commands = new SentCommands(runId, memoryLedger(), manualClock())
   const answers: string[] = []
   const deliveries = keys.map((key) => {
     const { deliver, resolve } = delivery()
@@ -127,7 +127,7 @@ describe('commands that were left to another process', () => {
     const { ledger, clock, runtime, start, untilSettled } = stage({ steps, tools: [pay] })
     const run = start()
     const { pendingApprovals } = await untilSettled(run.result)
-    const commands = new SentCommands(run.id, ledger)
+    const commands = new SentCommands(run.id, ledger, clock)
     const answers: [string, boolean][] = []
     const codes: string[] = []
     const send = (key: string, given: OutsideCommand, isLeft = true): void => {
@@ -180,7 +180,7 @@ describe('commands that were left to another process', () => {
   })
 
   it('are refused where they left the inbox of a run of which nothing is on record', async () => {
-    const commands = new SentCommands(runId, memoryLedger())
+    const commands = new SentCommands(runId, memoryLedger(), manualClock())
     const answer = commands.send(command, 'a', () => commands.leave('a'))
     await commands.allDelivered()
     await commands.acknowledgeLeft()

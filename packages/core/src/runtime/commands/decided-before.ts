@@ -1,4 +1,5 @@
 import type { Refusal } from '../../machine/state/decision.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { EventOf } from '../../vocabulary/events/event.ts'
@@ -16,14 +17,34 @@ export function mayBeDecidedBefore(command: OutsideCommand, { code }: Refusal): 
   return (command.type === 'approve' || command.type === 'deny') && tellsLittle.has(code)
 }
 
+/** How long the sender of a refused decision waits for who decided before, in milliseconds. */
+const maxLookMs = 1_000
+
+/** Where it is looked up who decided before. */
+interface DecisionRecord {
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly runId: RunId
+}
+
 /**
  * Returns the refusal of a decision with who decided before and how, where that is on record; else the refusal as it is. A
- * ledger that fails changes nothing: the decision is refused either way.
+ * ledger that fails, or does not answer in a second, changes nothing: the decision is refused either way.
  */
 export async function namingDecider(
   refusal: Refusal,
   command: OutsideCommand,
-  { ledger, runId }: { readonly ledger: Ledger; readonly runId: RunId },
+  record: DecisionRecord,
+): Promise<Refusal> {
+  const asItIs = Promise.withResolvers<Refusal>()
+  const stopTimer = record.clock.schedule(maxLookMs, () => asItIs.resolve(refusal))
+  return await Promise.race([named(refusal, command, record), asItIs.promise]).finally(stopTimer)
+}
+
+async function named(
+  refusal: Refusal,
+  command: OutsideCommand,
+  { ledger, runId }: DecisionRecord,
 ): Promise<Refusal> {
   if (command.type !== 'approve' && command.type !== 'deny') return refusal
   const { toolCallId, attempt = 1 } = command

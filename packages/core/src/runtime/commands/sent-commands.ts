@@ -1,6 +1,7 @@
 import { recordsInput, rulesOfCommand } from '../../machine/decide/outside-commands.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -27,13 +28,15 @@ interface SentCommand {
 export class SentCommands {
   readonly #runId: RunId
   readonly #ledger: Ledger
+  readonly #clock: Clock
   // Most runs are sent none.
   #sent: Map<string, SentCommand> | undefined
   #deliveries: Set<Promise<void>> | undefined
 
-  constructor(runId: RunId, ledger: Ledger) {
+  constructor(runId: RunId, ledger: Ledger, clock: Clock) {
     this.#runId = runId
     this.#ledger = ledger
+    this.#clock = clock
   }
 
   /** Delivers a command into the inbox, and answers when a process has decided about it. Rejects for a key that waits already. */
@@ -74,7 +77,8 @@ export class SentCommands {
     refusal: Refusal,
   ): CommandAcknowledgement | Promise<CommandAcknowledgement> {
     if (!mayBeDecidedBefore(command, refusal)) return { accepted: false, ...refusal }
-    const named = namingDecider(refusal, command, { ledger: this.#ledger, runId: this.#runId })
+    const record = { ledger: this.#ledger, clock: this.#clock, runId: this.#runId }
+    const named = namingDecider(refusal, command, record)
     return named.then((better) => ({ accepted: false, ...better }))
   }
 

@@ -26,7 +26,7 @@ export class HeldRun {
     this.runId = runId
     this.parts = parts
     this.runs = runs
-    this.sent = new SentCommands(runId, parts.ledger)
+    this.sent = new SentCommands(runId, parts.ledger, parts.host.clock)
   }
 
   /** What the run is driven with from here on: a loop keeps the context that it began with. */
