@@ -1,7 +1,16 @@
 // Looks at each package as its users get it: packs it, and has publint and attw judge the tarball. Then installs
 // all of them side by side and loads every entry and every command in plain Node, from the compiled files.
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pnpm } from './pnpm.ts'
@@ -15,6 +24,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, unknown>>
   readonly dependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>
 }
 
 const faults: string[] = []
@@ -38,22 +48,64 @@ function install(folder: string, consumer: string): Manifest | undefined {
   mkdirSync(place, { recursive: true })
   if (!demand(`${folder} unpacks`, place, ['tar', '-xzf', tarball, '--strip-components=1'])) return undefined
   const manifest = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8')) as Manifest
-  // Only what the manifest promises: a dependency for development must not be needed here.
-  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) {
-    if (name.startsWith('@tallystick/')) continue
-    const link = join(place, 'node_modules', name)
-    mkdirSync(dirname(link), { recursive: true })
-    symlinkSync(realpathSync(join(home, 'node_modules', name)), link)
-  }
+  linkDependencies(folder, manifest, consumer, { optional: false })
   return manifest
 }
 
+/** Links what the manifest promises and no more: a dependency for development must not be needed here. */
+function linkDependencies(
+  folder: string,
+  manifest: Manifest,
+  consumer: string,
+  { optional }: { readonly optional: boolean },
+): void {
+  const { dependencies, peerDependencies, peerDependenciesMeta: notes } = manifest
+  for (const name of Object.keys({ ...dependencies, ...peerDependencies })) {
+    if (name.startsWith('@tallystick/') || (notes?.[name]?.optional ?? false) !== optional) continue
+    link(
+      join('packages', folder, 'node_modules', name),
+      join(consumer, 'node_modules/@tallystick', folder),
+      name,
+    )
+  }
+}
+
+function link(source: string, home: string, name: string): void {
+  const path = join(home, 'node_modules', name)
+  mkdirSync(dirname(path), { recursive: true })
+  symlinkSync(realpathSync(join(repository, source)), path)
+}
+
+function entriesOf({ name, exports }: Manifest): readonly string[] {
+  return Object.keys(exports).flatMap((entry) => (entry.endsWith('.json') ? [] : [name + entry.slice(1)]))
+}
+
+/** Its values are those of fast-check, which its users have. */
+const needsFastCheck = '@tallystick/core/testing/random'
+
+/**
+ * The declarations of every entry are sound for a program that checks those of its libraries, too, has none of the optional
+ * packages, and whatever it thinks of optional fields.
+ */
+function checkTypes(entries: readonly string[], consumer: string): void {
+  const file = join(consumer, 'entries.ts')
+  const imports = entries.map((entry, index) => `export * as entry${index} from '${entry}'`)
+  writeFileSync(file, imports.join('\n'))
+  const settings = '--ignoreConfig --noEmit --strict --module nodenext --target es2024 --types node'.split(
+    ' ',
+  )
+  for (const exact of ['true', 'false']) {
+    const command = [join(binaries, 'tsc'), ...settings, '--exactOptionalPropertyTypes', exact, file]
+    demand('declarations need no optional package', consumer, command)
+  }
+}
+
 /** Imports every entry of a package, and starts every command. */
-function load({ name, exports, bin }: Manifest, consumer: string): number {
-  const entries = Object.keys(exports).filter((entry) => !entry.endsWith('.json'))
+function load(manifest: Manifest, consumer: string): number {
+  const { name, bin } = manifest
+  const entries = entriesOf(manifest)
   for (const entry of entries) {
-    const specifier = name + entry.slice(1)
-    demand(`${specifier} loads`, consumer, ['node', '--input-type=module', '-e', `import '${specifier}'`])
+    demand(`${entry} loads`, consumer, ['node', '--input-type=module', '-e', `import '${entry}'`])
   }
   const commands = Object.entries(bin ?? {})
   for (const [command, path] of commands) {
@@ -167,14 +219,22 @@ function demandNoNode(consumer: string): void {
 
 const consumer = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-packages-'))
 try {
-  const manifests = readdirSync(join(repository, 'packages')).flatMap(
-    (folder) => install(folder, consumer) ?? [],
+  const installed = readdirSync(join(repository, 'packages')).flatMap((folder) => {
+    const manifest = install(folder, consumer)
+    return manifest === undefined ? [] : [[folder, manifest] as const]
+  })
+  const manifests = installed.map(([, manifest]) => manifest)
+  link('packages/core/node_modules/rxjs', consumer, 'rxjs')
+  link('node_modules/@types/node', consumer, '@types/node')
+  const entries = manifests.flatMap(entriesOf)
+  checkTypes(
+    entries.filter((entry) => entry !== needsFastCheck),
+    consumer,
   )
+  for (const [folder, manifest] of installed) linkDependencies(folder, manifest, consumer, { optional: true })
   const loaded = manifests.reduce((sum, manifest) => sum + load(manifest, consumer), 0)
   const node = ['node', '--enable-source-maps', '--input-type=module', '-e', traceProgram]
   demand('stack traces name sources', consumer, node)
-  const rxjs = realpathSync(join(repository, 'packages/core/node_modules/rxjs'))
-  symlinkSync(rxjs, join(consumer, 'node_modules/rxjs'))
   const program = ['node', '--input-type=module', '-e', rxjsProgram]
   demand('streams are those of RxJS, of which little is loaded', consumer, program)
   const run = (source: string): readonly string[] => [

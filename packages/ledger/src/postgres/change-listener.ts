@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
 import { Client } from 'pg'
-import { connectionConfig } from './connection/connections.ts'
+import { connectionConfig } from './connection/connection-config.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 
 /** Where processes tell each other what they wrote. Postgres cuts long names short, so the schema is in it as a digest. */

@@ -1,4 +1,5 @@
-import { Client, Pool, types, type ClientBase, type ClientConfig, type PoolClient } from 'pg'
+import { Client, Pool, type ClientBase, type PoolClient } from 'pg'
+import { connectionConfig } from './connection-config.ts'
 import { isConnectionLost, isContention, isUnanswered } from './postgres-failure.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 
@@ -21,22 +22,6 @@ const maxContentions = 20
 
 /** How much longer than the server this process waits for the end of a statement. */
 const graceMs = 1_000
-
-/** What every connection of a ledger has in common. Times and places are whole numbers far below 2^53. */
-export function connectionConfig(options: PostgresLedgerOptions): ClientConfig {
-  return {
-    connectionString: options.connectionString,
-    fallback_application_name: 'tallystick',
-    keepAlive: true,
-    connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
-    types: { getTypeParser: parserOf },
-  }
-}
-
-/** How the text of a value is read; what is no whole number of 8 bytes as pg reads it. */
-function parserOf(type: Parameters<typeof types.setTypeParser>[0]): (text: string) => unknown {
-  return type === types.builtins.INT8 ? Number : types.getTypeParser(type)
-}
 
 /**
  * Every statement of a ledger finds its rows by an index. Plans are kept as long as a connection, so one that was made

@@ -1,7 +1,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import { CompiledQuery, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
 import { Pool } from 'pg'
-import { connectionConfig } from '../connection/connections.ts'
+import { connectionConfig } from '../connection/connection-config.ts'
 import type { DatabasePlace } from '../connection/database-place.ts'
 import { inspectSchema, type Ask, type Found } from './inspect-schema.ts'
 import { makeLedger } from '../migrations/0001-ledger.ts'

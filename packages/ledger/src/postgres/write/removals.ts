@@ -25,7 +25,8 @@ import {
   type StoredRemoval,
 } from '../../record/removal.ts'
 import { PostgresHistories } from './histories.ts'
-import { connectionConfig, type Connections } from '../connection/connections.ts'
+import { connectionConfig } from '../connection/connection-config.ts'
+import { type Connections } from '../connection/connections.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 
 /** A search looks at this many places at most, to stay within the time of a statement. */

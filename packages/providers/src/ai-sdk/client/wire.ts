@@ -5,21 +5,6 @@ import { isJsonObject } from '../../shared/json/json-reading.ts'
 /** This wire, as `ModelRef` and `Opaque` name it. The provider is whatever the model says that it is. */
 export const api = 'ai-sdk'
 
-/** Just enough of a language model of the AI SDK, version 3 or 4: every provider's `provider('model')` is one. */
-export interface AiSdkModel {
-  readonly specificationVersion: string
-  readonly provider: string
-  readonly modelId: string
-  /** By media type, the addresses that the provider fetches without our help. */
-  readonly supportedUrls?:
-    | PromiseLike<Readonly<Record<string, readonly RegExp[]>>>
-    | Readonly<Record<string, readonly RegExp[]>>
-    | undefined
-  /** Whether the provider passes the schema of an answer on, where it says so. */
-  readonly supportsStructuredOutputs?: boolean | undefined
-  doStream(options: never): PromiseLike<{ readonly stream: unknown }>
-}
-
 /** What the model is asked with. */
 export type WireCall = LanguageModelV4CallOptions
 /** A message of the prompt. */
@@ -31,7 +16,7 @@ export type WirePart = LanguageModelV4StreamPart
 export type WireMetadata = { readonly [provider: string]: JsonObject }
 
 /** What an `Opaque` of this wire holds. `part` is there where the AI SDK has a part that we have no word for. */
-export interface ProviderState extends JsonObject {
+export type ProviderState = JsonObject & {
   readonly metadata?: WireMetadata
   readonly part?: JsonObject
 }

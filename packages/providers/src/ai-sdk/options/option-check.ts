@@ -1,7 +1,7 @@
 import { ConfigurationError } from '@tallystick/core'
 import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
 import { commonChecks, otherNames } from '../../shared/options/model-options.ts'
-import type { AiSdkModel } from '../client/wire.ts'
+import type { AiSdkModel } from '../client/ai-sdk-model.ts'
 import type { AiSdkOptions } from './options.ts'
 
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option

@@ -4,10 +4,11 @@ import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { isMissingEnd, providerErrorOf } from '../client/failure.ts'
 import { asJson, asJsonObject, type WirePart } from '../client/wire.ts'
-import { type AiSdkWarning, warningOf, type WireWarning } from '../options/warning.ts'
+import type { AiSdkWarning } from '../options/warning.ts'
 import { type Block, opaqueOf, partOf } from './block.ts'
 import { cutsReply, provenReason, stopReasonOf } from './stop-reason.ts'
 import { usageSignals } from './usage.ts'
+import { warningOf, type WireWarning } from './wire-warning.ts'
 
 /** One reply while it streams: what has to be remembered between two parts of the stream. */
 export interface Reply {

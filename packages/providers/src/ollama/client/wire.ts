@@ -10,7 +10,7 @@ export const api = 'chat'
  * - `done`: this is the last line, the proof that the reply is whole; it has `done_reason` and the counts
  * - `prompt_eval_count`, `eval_count`: tokens of the prompt and of the reply
  */
-export interface WireLine extends JsonObject {
+export type WireLine = JsonObject & {
   readonly model?: string
   readonly message?: JsonObject
   readonly done?: boolean

@@ -1,5 +1,5 @@
 import type { Client, ClientOptions } from '@modelcontextprotocol/client'
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import type { McpQuestion } from '../options/hooks.ts'
 import { rootUri } from '../options/server-options.ts'
 import { negotiation } from './open-client.ts'

@@ -1,5 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
-import type { Client, Transport } from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import { withoutAnySecrets } from '../listing/result-content.ts'
 import { type HttpServer, isHttpServer, type StdioServer } from '../options/server-options.ts'
 import { cleanText } from '../text/clean-text.ts'
@@ -21,7 +20,7 @@ const farewellMs = 1_000
 
 /** A client that is connected. */
 export interface OpenedClient {
-  readonly client: Client
+  readonly client: client.Client
   readonly kind: 'stdio' | 'http' | 'sse'
   /** Says how the connection was lost, as far as that is known. */
   readonly whyLost: () => string
@@ -37,7 +36,7 @@ export interface OpenedClient {
 }
 
 /** Makes a client that is not connected yet; `legacy` where the transport is older than the new revision. */
-export type MakeClient = (era?: 'legacy') => Client
+export type MakeClient = (era?: 'legacy') => client.Client
 
 /** Connects to a server. Rejects with an error whose text names what went wrong; nothing is left of the attempt then. */
 export async function openClient(
@@ -253,7 +252,11 @@ async function authorized<T extends AuthorizedTransport>(
 /**
  * Connects a client; rejects when the signal aborts, and the caller closes the transport. Nothing begins where it has aborted.
  */
-async function connected(client: Client, transport: Transport, signal: AbortSignal): Promise<void> {
+async function connected(
+  client: client.Client,
+  transport: client.Transport,
+  signal: AbortSignal,
+): Promise<void> {
   signal.throwIfAborted()
   // A stream of events that is closed before it names its endpoint would be waited for without an end.
   await resultOrAborted(client.connect(transport, { timeout: noTimeoutMs }), signal)

@@ -1,4 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import type { Timers } from '../../built-in/timers.ts'
 import type { ToolChanges } from '../listing/tool-changes.ts'
 import type { McpHooks } from '../options/hooks.ts'

@@ -1,4 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import { digestOf, type Json, type JsonObject, type KnownSecrets } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../../content/json-value.ts'
 import { exposedName } from '../names/exposed-name.ts'

@@ -1,4 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import { type JsonObject, type KnownSecrets, type ResultPart, withoutKeys } from '@tallystick/core/vocabulary'
 import { boundedText } from '../../content/bounded-text.ts'
 import { file, image, text } from '../../content/content.ts'

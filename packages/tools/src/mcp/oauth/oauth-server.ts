@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { type Timers, unheldTimers } from '../../built-in/timers.ts'
 import type { McpQuestion } from '../options/hooks.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import { ConfigurationError } from '@tallystick/core'
 
 /** What is kept of one server. */

@@ -1,4 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from './client-library.ts'
 
 /** Where a server's question comes from. */
 export interface McpQuestion {

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from './client-library.ts'
 import { option, type OptionCheck, type OptionChecks } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'

@@ -1,4 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 
 /**
  * A fetch that has a provider of OAuth forget which authorization server it found, where the server refuses a token: it may

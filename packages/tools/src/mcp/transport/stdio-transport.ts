@@ -1,4 +1,4 @@
-import type * as client from '@modelcontextprotocol/client'
+import type { client } from '../options/client-library.ts'
 import type { Transport } from '@modelcontextprotocol/client'
 import type { Timers } from '../../built-in/timers.ts'
 import type { ProcessGuard } from '../../execution/process-guard.ts'
