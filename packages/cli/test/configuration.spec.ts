@@ -40,9 +40,9 @@ describe('the configuration', () => {
     await writeConfig(above)
     const outside = await replay()
     expect(outside.code).toBe(2)
-    expect(outside.stderr).toContain(`is not in ${inner}. It says which agents`)
+    expect(outside.stderr).toContain(`is not in ${inner}. It names the agents`)
     await mkdir(join(root, '.git'))
-    expect((await replay()).stderr).toContain(`neither in ${inner} nor above it up to ${root}. It says`)
+    expect((await replay()).stderr).toContain(`neither in ${inner} nor above it up to ${root}. It names`)
     const atRoot = await writeConfig(root)
     expect(await replay()).toMatchObject({
       code: 0,

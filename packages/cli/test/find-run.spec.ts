@@ -50,7 +50,7 @@ describe('a run that is named on the command line', () => {
     for (const given of ['nobody', '', named('99'), '32f00']) {
       await expect(findRun(ledger, given, place)).rejects.toMatchObject({
         code: 'not_found',
-        message: `No run of this ledger is called ${given}. See which there are: tallystick list runs.db`,
+        message: `This ledger has no run ${given}. See its runs: tallystick list runs.db`,
       })
     }
   })

@@ -71,7 +71,7 @@ describe('import', () => {
     await writeFile(file, stdout.replace('"text":"Buy tea."', '"text":"Buy coffee."'))
     const other = await tallystickHere('import', shop.ledgerPath, file)
     expect(other).toMatchObject({ code: 1, stdout: '' })
-    expect(other.stderr).toContain('is another one in this ledger')
+    expect(other.stderr).toContain('differs from the imported one')
     expect((await tallystickHere('export', shop.ledgerPath)).stdout).toBe(stdout)
     expect(stdout.trimEnd().split('\n')).toHaveLength(seq)
     for (const absent of [join(shop.folder, 'absent.jsonl'), shop.folder]) {

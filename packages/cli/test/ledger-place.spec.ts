@@ -57,7 +57,7 @@ describe('a connection string', () => {
         const { code, stdout, stderr } = await tallystickHere(...words)
         expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
         expect(stderr).toMatch(
-          /is an address of a kind that no ledger is at\. Give the path of a SQLite file, or /,
+          /is no ledger: it is neither a path nor .*\. Give the path of a SQLite file, or /,
         )
         expect(stderr).not.toContain('sesame')
       }

@@ -213,13 +213,13 @@ describe('the configuration of the mcp verbs', () => {
     const guessed = await tallystickFrom(folder, 'mcp', 'list', name)
     expect(guessed.code).toBe(2)
     expect(guessed.stderr).toContain(
-      `It is not known whose file ${join(folder, name)} is. Say it: --from claude-desktop | `,
+      `The name of ${join(folder, name)} does not tell which program it belongs to. Name the program: --from claude-desktop | `,
     )
     const said = await tallystickFrom(folder, 'mcp', 'list', name, '--from', 'cursor')
     expect(said).toMatchObject({ code: 0, stdout: 'one  ready  raw 1, stdio, 2025-11-25\n' })
     const wrong = await tallystickFrom(folder, 'mcp', 'list', name, '--from', 'emacs')
     expect(wrong.code).toBe(2)
-    expect(wrong.stderr).toContain('"emacs" is no program whose files are read. Use one of claude-desktop, ')
+    expect(wrong.stderr).toContain('--from "emacs" is not known. Use one of claude-desktop, ')
   })
 
   it('given a program for a file, when its servers are asked for, then its own files are read', async () => {

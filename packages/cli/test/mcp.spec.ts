@@ -96,7 +96,7 @@ describe('mcp', () => {
     [['call', config, 'files'], 2, 'mcp call takes a server and one of its tools'],
     [['call', config, 'broken', 'x'], 1, 'cannot be used: its process ended (exit code 7)'],
     [['list', config, 'filez'], 2, 'has no server "filez"'],
-    [['list', 'servers.json'], 2, 'It is not known whose file'],
+    [['list', 'servers.json'], 2, 'does not tell which program it belongs to'],
     [
       ['doctor', 'servers.json', '--from', 'claude-code'],
       2,

@@ -73,7 +73,7 @@ describe('beside a process that drives runs of the ledger', () => {
     const { toolCallId } = pendingApprovals[0]!
     const command = { type: 'approve', toolCallId, by: 'ann' } as const
     const sent = createRuntime({ ledger, agents: [shopAgent()] }).send(runId, command)
-    await expect(sent).rejects.toThrow(/what runtime\.send\(\) sent lies there already/)
+    await expect(sent).rejects.toThrow(/runtime\.send\(\) has put it there already/)
     expect(await ledger.inbox(runId)).toMatchObject([{ command }])
     await end()
     const { text } = await createRuntime({ ledger, agents: [shopAgent()] }).resume(runId).result

@@ -147,7 +147,7 @@ describe('run', () => {
     const keys = join(shop.folder, 'keys.db')
     const words = ['run', shop.ledgerPath, 'host', 'Hello there.', '--subject', 'customer-7', ...hosts]
     const refused = await tallystickHere(...words)
-    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no keyring') })
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('needs a keyring') })
     expect(existsSync(shop.ledgerPath)).toBe(false)
     sqliteKeyring(keys).close()
     const { FORCE_COLOR: _color, ...environment } = process.env

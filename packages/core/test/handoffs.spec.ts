@@ -265,7 +265,7 @@ describe('a handoff', () => {
     const approved = resumed.approve(pending!.toolCallId, { by: 'ada' })
     approved.catch(() => {})
     await expect(first.untilSettled(resumed.result)).rejects.toThrow(
-      /handed over to the agent billing.*Put it back/,
+      /hands over to the agent billing.*Put it back/,
     )
     const again = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     expect(await first.untilSettled(again.resume(run.id).result)).toMatchObject({

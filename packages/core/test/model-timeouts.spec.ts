@@ -87,7 +87,7 @@ describe('a turn that offers a part of the tools', () => {
         turn === 0 ? undefined : { messages: history.store.messages.slice(0, 2) },
     })
     await expect(play()).rejects.toThrow(
-      /prepareTurn of the agent agent makes messages that no provider takes/,
+      /prepareTurn of the agent agent returned messages that no provider takes/,
     )
   })
 })

@@ -196,7 +196,9 @@ describe('after the results of a turn', () => {
       'handed_back: clerk',
     ])
     expect(next(stateOf<InjectingState>(page, { handoff, cancel }))).toEqual(['finish', 'cancelled'])
-    expect(() => next(stateOf<InjectingState>(page, { handoff }))).toThrow('does not name it any more')
+    expect(() => next(stateOf<InjectingState>(page, { handoff }))).toThrow(
+      'is no longer among the handoffs of',
+    )
   })
 
   it('the agent may stop', () => {

@@ -30,7 +30,7 @@ describe('transforms at fault', () => {
       () => {
         throw new Error('no rule for this')
       },
-      /show of outputTransform \(broken\) threw: no rule for this\..*Nothing of the reply is shown past it/,
+      /show of outputTransform \(broken\) threw: no rule for this\..*The rest of the reply is not shown/,
     ],
     [
       'answers a promise',

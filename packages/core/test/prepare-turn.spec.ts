@@ -211,7 +211,7 @@ describe('a turn whose preparation fails', () => {
     [
       'parts a call from its result',
       async ({ request: { messages } }) => later({ messages: messages.slice(0, 2) }),
-      /message 1 and its tool results do not match\. Keep a call together with its results/,
+      /message 1 and its tool results do not match\. Keep at least one message, and each call together with its result/,
     ],
     ['shows nothing', () => later({ messages: [] }), /nothing is left to be shown/],
     [
@@ -222,7 +222,7 @@ describe('a turn whose preparation fails', () => {
     [
       'offers a tool of its own',
       () => later({ tools: [{ ...look, description: 'x' }] }),
-      /offers a tool look that is not one/,
+      /offers the tool look, which the request does not have/,
     ],
     ['offers no tool', () => later({ tools: [7 as never] }), /tools\[0\] is 7; expected the name of a tool/],
     ['asks for another answer', () => later({ outputSchema: { type: 'object' } }), /changes outputSchema/],

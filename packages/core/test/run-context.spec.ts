@@ -271,7 +271,7 @@ describe('the agent of a run that is taken up', () => {
       output: 'Done.',
     })
     await expect(two.untilSettled(two.runtime.resume(run.id, { agent: other }).result)).rejects.toThrow(
-      'is one of the agent a, and b was given to read its result',
+      'is a run of the agent a, and b was given to read its result',
     )
   })
 })

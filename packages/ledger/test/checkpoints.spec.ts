@@ -76,7 +76,9 @@ describe('checkpoints', () => {
     expect((await compared()).broken).toMatchObject([
       { runId, seq: seq + 1, what: 'event', found: 'none', checkpoint: 2 },
     ])
-    await expect(sign()).rejects.toThrow(`Run ${runId} ends at event ${seq}, and ended at ${seq + 1} when`)
+    await expect(sign()).rejects.toThrow(
+      `Run ${runId} ends at event ${seq}, and its last checkpoint signed event ${seq + 1}, so`,
+    )
     const empty = sqliteLedger(join(path, '..', 'empty.db'))
     const emptyFile = `${file}-empty`
     expect(await writeCheckpoint(empty, { file: emptyFile, key: privateKey, origin })).toMatchObject({
@@ -133,7 +135,9 @@ describe('checkpoints', () => {
       { runId: third, seq: 1, what: 'event', found: 'none', checkpoint: 1 },
     ])
     const text = readFileSync(file, 'utf8')
-    await expect(sign()).rejects.toThrow(`Run ${third} is not there when its last checkpoint was made`)
+    await expect(sign()).rejects.toThrow(
+      `Run ${third} is missing, so this ledger is not what the checkpoints signed`,
+    )
     tamper(path, (database) => {
       database.exec(`delete from event where run_id = '${otherId}' and seq > 4`)
       database.exec(`update run set head_seq = 4 where run_id = '${otherId}'`)
@@ -151,7 +155,7 @@ describe('checkpoints', () => {
     tamper(path, (database) => {
       database.exec(`update run set head_seq = 999 where run_id = '${runId}'`)
     })
-    await expect(sign()).rejects.toThrow(`Run ${runId} has a row that is not what was written`)
+    await expect(sign()).rejects.toThrow(`Run ${runId} has a row that differs from what was written`)
     expect(existsSync(file)).toBe(false)
   })
 

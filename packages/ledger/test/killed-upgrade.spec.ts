@@ -81,7 +81,7 @@ describe.each(effort({ quick: [1], thorough: [1, 3, 6, schemaVersion - 1] }))(
         const found = versionOf(path)
         left.push(found)
         const refused = expect.stringContaining(
-          `older schema version ${version}, which only writing can bring up to date`,
+          `older schema version ${version}, and readOnly upgrades nothing`,
         ) as unknown
         expect(await readOnly(path)).toEqual(found === schemaVersion ? sound.lines : refused)
         // A second process is killed at the same place, and a third one is not.

@@ -252,7 +252,7 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
   it('makes nothing where it is to read only, and says what is missing', async () => {
     const schema = freshSchema()
     expect(await refusalOf(openLedger(schema, { readOnly: true }))).toMatch(
-      /There is no ledger at .*makes none/,
+      /There is no ledger at .*creates none/,
     )
     expect(await rowsOf('select from pg_namespace where nspname = $1', [schema])).toEqual([])
   })

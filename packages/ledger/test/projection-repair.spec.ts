@@ -87,7 +87,7 @@ describe('projections beside other processes', () => {
     tries = 0
     Object.assign(database, { change: () => Promise.resolve(++tries < 0) })
     await expect(refresh()).rejects.toThrow(LedgerUnavailableError)
-    await expect(refresh()).rejects.toThrow('other processes are doing so again and again')
+    await expect(refresh()).rejects.toThrow('other processes update them again and again')
     expect(tries).toBe(100)
   })
 

@@ -98,7 +98,7 @@ describe('a redaction', () => {
       const { ledger, removed } = opened()
       const runId = await record(ledger, 1, 6)
       await expect(redact(ledger, runId, [8, seq, 99], by)).rejects.toThrow(
-        `has events 1 to 8, so event ${seq} cannot be redacted. Nothing was taken away.`,
+        `has events 1 to 8, so event ${seq} cannot be redacted. Nothing was removed.`,
       )
       for (const wrong of [
         { ...by, by: '' },

@@ -58,7 +58,7 @@ it('a run that was dropped does not come back, and the refusal says so', async (
   const start = stamped(run, [everyFact(run).run_started])
   const again = ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
   await expect(again).rejects.toThrow(LedgerConflictError)
-  await expect(again).rejects.toThrow(/was dropped from this ledger, on record, and does not come back/)
+  await expect(again).rejects.toThrow(/was dropped from this ledger, on record, and cannot come back/)
   expect(droppedRunConflict(new Error('something else'), run)).toBeUndefined()
   expect(droppedRunConflict('a run that was dropped does not come back', run)).toBeUndefined()
 })

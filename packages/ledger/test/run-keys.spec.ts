@@ -90,7 +90,7 @@ describe('the key of a run', () => {
     [
       'was destroyed',
       { isDestroyed: true },
-      /^What is said in run .* and that key was destroyed, so the run was erased/,
+      /^The content of run .* and that key was destroyed, so the run was erased/,
     ],
     [
       'is in a keyring that the ledger was opened without',

@@ -68,7 +68,7 @@ describe('an append to a SQLite store', () => {
     await store.append(ids[1], atStart, started(ids[1], 2), lazy)
     for (const place of [1, 2]) {
       await expect(store.append(ids[2], atStart, started(ids[2], place), lazy)).rejects.toThrow(
-        `cannot be run ${place} of session s`,
+        `cannot have place ${place} of session s`,
       )
     }
     await store.append(ids[2], atStart, started(ids[2], 4), lazy)

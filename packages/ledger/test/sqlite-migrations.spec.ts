@@ -71,7 +71,7 @@ describe.each(olderVersions)('a ledger file of schema version %d', (version) => 
     const before = filesBeside(path)
     expect(() => sqliteLedger(path, { readOnly: true })).toThrow(LedgerUnavailableError)
     expect(() => sqliteLedger(path, { readOnly: true })).toThrow(
-      new RegExp(`older schema version ${version}, which only writing can bring up to date`),
+      new RegExp(`older schema version ${version}, and readOnly upgrades nothing`),
     )
     expect(filesBeside(path)).toEqual(before)
   })

@@ -186,7 +186,7 @@ describe('opening to read', () => {
     await ledger.head(run)
     copyFileSync(path, copy)
     const refusal = refusalOf(() => sqliteLedger(copy, { readOnly: true }))
-    expect(refusal.message).toContain('copy a ledger that is open with the file of its name and -wal')
+    expect(refusal.message).toContain('copy an open ledger together with its -wal file')
   })
 
   it('reads a ledger at rest and leaves no trace', async () => {

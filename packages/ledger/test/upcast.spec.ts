@@ -113,6 +113,8 @@ describe('an event of an older version', () => {
       events[0] as RuntimeEvent,
       upcast(events[1] as RuntimeEvent),
     ])
-    await expect(importEvents(copy, await linesOfLedger(upcasted))).rejects.toThrow('is another one')
+    await expect(importEvents(copy, await linesOfLedger(upcasted))).rejects.toThrow(
+      'differs from the imported one',
+    )
   })
 })

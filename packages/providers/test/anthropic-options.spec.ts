@@ -184,7 +184,7 @@ describe('options that cannot work', () => {
     [
       'two servers of one name',
       { mcpServers: [1, 2].map((n) => ({ name: 'a', url: `https://example.org/${n}` })) },
-      /two of one name/,
+      /with the same name/,
     ],
     ['a server without a name', { mcpServers: [{ name: '', url: 'https://example.org' }] }, /without a name/],
   ])('such as %s are refused when the model is made', (_, options, message) => {

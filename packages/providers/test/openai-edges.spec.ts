@@ -292,7 +292,7 @@ describe('options that contradict each other, or are called otherwise', () => {
 
   it('a server of a name that is not known is refused', () => {
     expect(() => openaiChat('m', { apiKey: 'k', server: 'toString' as never })).toThrow(
-      'whose ways are not known',
+      'which it does not know',
     )
   })
 })

@@ -17,7 +17,7 @@ describe('a run of which content is gone', () => {
     const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([{ text: 'Yes.' }]) })
     const { runId } = await createRuntime({ ledger }).run(agent, 'Go.').result
     await redact(ledger, runId, [2, 4], { by: 'ada', reason: 'A name was in it.' })
-    const refusal = `Run ${runId} cannot be driven again: what event 2 said is redacted by ada. Choose a run that is whole.`
+    const refusal = `Run ${runId} cannot be driven again: the content of event 2 is redacted by ada. Choose a run that is whole.`
     await expect(replayRun(ledger, runId, () => agent)).rejects.toThrow(refusal)
     const file = join(folder, 'a.spec.ts')
     const written = exportRegression(ledger, runId, { file, agents: { from: './agent.ts' } })
@@ -32,8 +32,8 @@ describe('a run of which content is gone', () => {
       (kind: string): unknown =>
       () =>
         requireContent([event, { ...event, removed: { kind } } as RuntimeEvent])
-    expect(refused('sealed')).toThrow('what event 3 said is sealed. Open the ledger with its keys.')
-    expect(refused('erased')).toThrow('what event 3 said is erased. Choose a run that is whole.')
+    expect(refused('sealed')).toThrow('the content of event 3 is sealed. Open the ledger with its keys.')
+    expect(refused('erased')).toThrow('the content of event 3 is erased. Choose a run that is whole.')
     expect(() => requireContent([event])).not.toThrow()
   })
 })

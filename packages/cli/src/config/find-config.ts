@@ -25,7 +25,7 @@ export function configPath({ workingDirectory, file }: WantedConfig): string {
         : `neither in ${workingDirectory} nor above it up to ${root}`
     throw new ConfigurationError(
       `No configuration was found: ${path ?? `${fileNames[0]} is ${where}`}. ` +
-        'It says which agents a run is driven with. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
+        'It names the agents that drive a run. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
     )
   }
   if (file === undefined) requireOwn(path)

@@ -77,6 +77,6 @@ function modelCalled(given: string, { agents, models }: Pick<Configured, 'agents
   const ids = [...new Set(known.map(({ modelId }) => modelId))].join(', ')
   throw new CommandError(
     'usage',
-    `The configuration has no model ${given}. It has: ${ids}. Others it names in models, beside agents: defineConfig({ agents, models: [ … ] }).`,
+    `The configuration has no model ${given}. It has: ${ids}. Add others to models, beside agents: defineConfig({ agents, models: [ … ] }).`,
   )
 }

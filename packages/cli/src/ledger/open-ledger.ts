@@ -43,7 +43,7 @@ export async function withLedger<Result>(
 ): Promise<Result> {
   if (isAddress(place) && !isPostgres(place)) {
     throw new ConfigurationError(
-      `${shownLedger(place)} is an address of a kind that no ledger is at. Give the path of a SQLite file, or postgres://….`,
+      `${shownLedger(place)} is no ledger: it is neither a path nor postgres://…. Give the path of a SQLite file, or postgres://….`,
     )
   }
   const keyring = openKeys(process.env)
@@ -72,8 +72,8 @@ function olderLedger(error: unknown, place: string): CommandError | undefined {
   const upgrade = commandLine('tallystick', 'upgrade', place)
   return new CommandError(
     'refused',
-    `The ledger ${shownLedger(place)} was made by an older release (schema version ${version}), and looking at it changes nothing. ` +
-      `Bring it up to date, once no older release uses it any more: ${upgrade}`,
+    `The ledger ${shownLedger(place)} was made by an older release (schema version ${version}), and a verb that reads does not upgrade it. ` +
+      `When no older release uses it any more, upgrade it: ${upgrade}`,
     { cause: error },
   )
 }

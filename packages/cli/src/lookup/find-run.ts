@@ -71,10 +71,7 @@ function notOneRun(
 ): CommandError {
   const list = commandLine(programName, 'list', ledgerPath)
   if (fitting.length === 0) {
-    return new CommandError(
-      'not_found',
-      `No run of this ledger is called ${given}. See which there are: ${list}`,
-    )
+    return new CommandError('not_found', `This ledger has no run ${given}. See its runs: ${list}`)
   }
   const named = fitting.slice(0, maxNamed).join(', ') + (fitting.length > maxNamed ? ', …' : '')
   return new CommandError(

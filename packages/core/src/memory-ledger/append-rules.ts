@@ -43,8 +43,8 @@ export function sessionPlaceOf(events: readonly RuntimeEvent[]): SessionPlace | 
 export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPlace): LedgerConflictError {
   return new LedgerConflictError(
     'unique',
-    `Run ${runId} cannot be run ${sessionPlace} of session ${sessionId}: another run is, and two runs that both ` +
-      'follow the same one would be two histories. Nothing was written. Start the run again: it then follows the recorded one.',
+    `Run ${runId} cannot have place ${sessionPlace} of session ${sessionId}: another run has it, and the session would ` +
+      'have two histories. Nothing was written. Start the run again: it then follows the other run.',
   )
 }
 
@@ -185,8 +185,8 @@ export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): v
 export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
   return new LedgerConflictError(
     'unique',
-    `Run ${runId} has ${onceKey} on record already, and it may be recorded only once. Nothing was written, since two ` +
-      `answers to one question would be no record. Load the run again with resume(), which follows the recorded one.`,
+    `Run ${runId} has ${onceKey} on record already, and it may be recorded only once. Nothing was written. Load the run ` +
+      `again with resume(), which continues from the recorded one.`,
   )
 }
 

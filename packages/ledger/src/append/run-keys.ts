@@ -90,7 +90,7 @@ export class RunKeys {
         ? 'and this ledger was opened without keys. Open it with the keyring that the run was started with.'
         : 'and that key was destroyed, so the run was erased and cannot be continued. Start another run.'
     return new LedgerUnavailableError(
-      `What is said in run ${runId} is sealed with the key of its subject, ${way} Nothing was written.`,
+      `The content of run ${runId} is encrypted with the key of its subject, ${way} Nothing was written.`,
     )
   }
 }

@@ -96,7 +96,7 @@ async function readBefore(
     const fault = log.faultOf(block, signer)
     if (fault) {
       throw new LedgerDamagedError(
-        `The checkpoints in ${file} cannot be carried on: the ${fault.what} of one should be ${fault.expected}, is ` +
+        `The checkpoints in ${file} cannot be continued: the ${fault.what} of one should be ${fault.expected}, is ` +
           `${fault.found}. Use the key and the origin that the file was begun with, or begin another file.`,
       )
     }
@@ -117,17 +117,18 @@ async function movedHeads(
   for await (const { runId, head } of ledger.runs()) {
     const last = covered.get(runId)
     if (last) known += 1
-    if (last && head.seq < last.seq) throw lost(runId, `ends at event ${head.seq}, and ended at ${last.seq}`)
+    if (last && head.seq < last.seq)
+      throw lost(runId, `ends at event ${head.seq}, and its last checkpoint signed event ${last.seq}`)
     if (last?.seq !== head.seq) moved.push(await headOf(source, runId))
   }
-  if (known < covered.size) throw lost(await missingRun(ledger, covered), 'is not there')
+  if (known < covered.size) throw lost(await missingRun(ledger, covered), 'is missing')
   return moved.toReversed()
 }
 
 async function headOf(source: AuditSource, runId: RunId): Promise<CoveredHead> {
   const { row } = (await source.run(runId)) ?? {}
   if (row === undefined || Buffer.compare(rowDigest(row), row.seal) !== 0) {
-    throw lost(runId, 'has a row that is not what was written')
+    throw lost(runId, 'has a row that differs from what was written')
   }
   return { runId, seq: row.headSeq, hash: hexOf(row.headHash) }
 }
@@ -140,8 +141,8 @@ async function missingRun(ledger: Ledger, covered: Before['heads']): Promise<Run
 
 function lost(runId: RunId, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
-    `Run ${runId} ${what} when its last checkpoint was made, so this ledger is not what was signed, and nothing more is ` +
-      'signed over it. Run verify with the checkpoints for the whole picture, and restore a copy.',
+    `Run ${runId} ${what}, so this ledger is not what the checkpoints signed. Nothing was signed. Run verify with the ` +
+      'checkpoints for the whole picture, and restore a copy.',
   )
 }
 

@@ -120,7 +120,7 @@ export class StoreAccess {
 
   #refusedReadOnly(): LedgerUnavailableError {
     return new LedgerUnavailableError(
-      `The ledger at ${this.place.description} was opened with readOnly, so nothing was written. Open it without to drive or command runs.`,
+      `The ledger at ${this.place.description} was opened with readOnly, so nothing was written. Open it without readOnly to drive or command runs.`,
     )
   }
 }

@@ -8,7 +8,7 @@ export function droppedRunConflict(error: unknown, runId: RunId): LedgerConflict
   if (!(error instanceof Error) || !error.message.includes(returnRule)) return undefined
   return new LedgerConflictError(
     'unique',
-    `Run ${runId} was dropped from this ledger, on record, and does not come back: what was taken away would be there ` +
-      'again. Nothing was written. Import it into another ledger, or start another run.',
+    `Run ${runId} was dropped from this ledger, on record, and cannot come back: its removed content would be there again. ` +
+      'Nothing was written. Import it into another ledger, or start another run.',
   )
 }

@@ -49,7 +49,7 @@ export async function redact(
   const store = requireRemovable(ledger)
   if (by === '' || reason === '') {
     throw new ConfigurationError(
-      'A redaction needs a name in by and a reason: they stay on record in its place.',
+      'redact needs a name in by, and a reason: they are recorded in place of the content. Nothing was removed.',
     )
   }
   const head = await ledger.head(runId)
@@ -58,7 +58,7 @@ export async function redact(
   const unknown = [...(chosen ?? [])].find((seq) => !Number.isSafeInteger(seq) || seq < 1 || seq > head.seq)
   if (unknown !== undefined) {
     throw new ConfigurationError(
-      `Run ${runId} has events 1 to ${head.seq}, so event ${unknown} cannot be redacted. Nothing was taken away.`,
+      `Run ${runId} has events 1 to ${head.seq}, so event ${unknown} cannot be redacted. Nothing was removed.`,
     )
   }
   const taking = { kind: 'redacted', at, by, reason } as const
@@ -100,7 +100,7 @@ export function requireRemovable(ledger: Ledger): RemovableStore {
   const store = removableStoreOf(ledger)
   if (store) return store
   throw new ConfigurationError(
-    'Nothing can be taken away from this ledger: only sqliteLedger and postgresLedger keep payloads apart from their ' +
-      'events. Hand over the ledger itself, not something wrapped around it.',
+    'This ledger cannot remove content: only sqliteLedger and postgresLedger can. ' +
+      'Hand over the ledger itself, not something wrapped around it.',
   )
 }

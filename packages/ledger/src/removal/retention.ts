@@ -113,7 +113,7 @@ const retentionOptions = fields<RetentionOptions>({
 function requireAges({ deltasMs, contentMs, factsMs }: RetentionAges): void {
   if ((deltasMs ?? contentMs ?? factsMs) !== undefined) return
   throw new ConfigurationError(
-    'Retention needs an age in milliseconds, from 0, for at least one class: deltasMs, contentMs, factsMs. Nothing was taken away.',
+    'Retention needs an age in milliseconds, from 0, for at least one class: deltasMs, contentMs, factsMs. Nothing was removed.',
   )
 }
 

@@ -91,7 +91,7 @@ function requireOnlyKeys(database: Database, path: string): void {
 
 function foreign(path: string, what: string, cause?: unknown): ConfigurationError {
   return new ConfigurationError(
-    `${path} is ${what}, and no file of keys. It was left as it is. Name another file; one that is not there is made.`,
+    `${path} is ${what}, and no file of keys. It was left as it is. Name another file; one that does not exist is created.`,
     { cause },
   )
 }

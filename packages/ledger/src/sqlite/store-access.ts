@@ -183,6 +183,6 @@ function leaveOneFile(database: Database): void {
 
 function refusedReadOnly(path: string): LedgerUnavailableError {
   return new LedgerUnavailableError(
-    `The ledger ${path} was opened with readOnly, so nothing was written. Open it without to drive or command runs.`,
+    `The ledger ${path} was opened with readOnly, so nothing was written. Open it without readOnly to drive or command runs.`,
   )
 }

@@ -96,7 +96,7 @@ export class RunImport {
     if (present !== undefined && exportedLine(present) === exportedLine(recorded)) return
     throw new LedgerConflictError(
       'seq',
-      `Event ${recorded.seq} of run ${this.runId} is another one in this ledger than in what is imported: two records ` +
+      `Event ${recorded.seq} of run ${this.runId} in this ledger differs from the imported one: two records ` +
         'claim to be the same run. Nothing of the run was changed. Import it into a ledger without that run, and compare the two.',
     )
   }
@@ -107,7 +107,7 @@ export class RunImport {
       throw new LedgerConflictError(
         'epoch',
         `Run ${this.runId} ends at event ${this.#seq} in this ledger, and was taken over since, by writer ` +
-          `${this.#epoch}: event ${seq} of the imported lines, by writer ${epoch}, can follow no more. Import into another ledger.`,
+          `${this.#epoch}: event ${seq} of the imported lines, by writer ${epoch}, cannot follow any more. Import into another ledger.`,
       )
     }
     if (epoch === this.#epoch) return

@@ -52,7 +52,7 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     expect(await storeVerdict(ledger)).toMatchObject({ ok: true, droppedRuns: 0 })
     await expect(
       replayRun(ledger, runId, () => Promise.reject(new Error('not asked')) as never),
-    ).rejects.toThrow(`what event ${result?.seq} said is redacted by ada`)
+    ).rejects.toThrow(`the content of event ${result?.seq} is redacted by ada`)
     // Once is enough.
     expect(await redact(ledger, runId, [result?.seq ?? 0], { by: 'ada', reason: 'again' })).toBe(0)
     await ledger.close()

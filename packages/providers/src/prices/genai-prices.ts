@@ -35,7 +35,7 @@ const genaiPricesOptions = option.fields<GenaiPricesOptions>({
 export function genaiPrices(options: GenaiPricesOptions = {}): (model: ModelRef) => Price | undefined {
   if ('modelId' in Object(options)) {
     throw new ConfigurationError(
-      'createRuntime got genaiPrices itself, and called it to learn a price. Give it what genaiPrices answers: prices: genaiPrices().',
+      'createRuntime got genaiPrices itself, and called it to learn a price. Call it: prices: genaiPrices().',
     )
   }
   requireOptions('genaiPrices', genaiPricesOptions, options)

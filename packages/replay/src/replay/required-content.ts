@@ -7,6 +7,6 @@ export function requireContent(events: readonly RuntimeEvent[]): void {
   const { kind, by } = gone.removed
   const way = kind === 'sealed' ? ' Open the ledger with its keys.' : ' Choose a run that is whole.'
   throw new ConfigurationError(
-    `Run ${gone.runId} cannot be driven again: what event ${gone.seq} said is ${kind}${by === undefined ? '' : ` by ${by}`}.${way}`,
+    `Run ${gone.runId} cannot be driven again: the content of event ${gone.seq} is ${kind}${by === undefined ? '' : ` by ${by}`}.${way}`,
   )
 }

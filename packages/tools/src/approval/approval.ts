@@ -125,7 +125,7 @@ function requirePolicies(subject: string, policies: readonly unknown[]): void {
   requireOptions(subject, option.listOf(approvalPolicy), policies, 'policies')
   if (policies.length > 0) return
   throw new ConfigurationError(
-    `${subject}: it was given no policy, so no call would be asked about. Give at least one, or the policy 'never'.`,
+    `${subject}: it was given no policy, so no call would need an approval. Give at least one, or the policy 'never'.`,
   )
 }
 

@@ -59,7 +59,7 @@ export async function contract(
   }
   const checked = count.kept + count.broken + count.skipped
   if (checked === 0) {
-    throw new CommandError('not_found', `No promise of a ledger holds the words ${JSON.stringify(only)}.`)
+    throw new CommandError('not_found', `No promise of a ledger contains ${JSON.stringify(only)}.`)
   }
   const { kept, broken, skipped } = count
   await print(
@@ -79,7 +79,7 @@ function verdictText({ promise, verdict, why }: PromiseVerdict, paint: Paint): s
 async function importStores(path: string): Promise<MakeStore> {
   if (!existsSync(path)) {
     throw new ConfigurationError(
-      `There is no file ${path}, so there is no store to look at. Name the module that makes one.`,
+      `There is no file ${path}, so there is no store to test. Name the module that makes one.`,
     )
   }
   let makeStore: unknown
@@ -87,7 +87,7 @@ async function importStores(path: string): Promise<MakeStore> {
     makeStore = ((await import(pathToFileURL(path).href)) as { readonly default?: unknown }).default
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new ConfigurationError(`${path} cannot be imported, so there is no store to look at: ${reason}`, {
+    throw new ConfigurationError(`${path} cannot be imported, so there is no store to test: ${reason}`, {
       cause,
     })
   }

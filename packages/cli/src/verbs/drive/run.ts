@@ -83,7 +83,7 @@ export async function run(context: CommandContext, options: RunVerbOptions): Pro
   if (options.subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
     throw new CommandError(
       'usage',
-      'There is no keyring, so what is said could not be sealed for --subject. Name its file in TALLYSTICK_KEYS.',
+      '--subject encrypts the content of the run, which needs a keyring. Name its file in TALLYSTICK_KEYS.',
     )
   }
   const input = await inputOf(context, text)
@@ -196,8 +196,8 @@ function busySession(
   }
   return new CommandError(
     'refused',
-    `Session ${session} has a run that has not ended, and a second one beside it would be a second history. See it: ${list}\n` +
-      'Continue it with resume, end it with cancel, or say --wait to begin after its end; waiting ends if the run records nothing for ten minutes.',
+    `Session ${session} has a run that has not ended, and two at the same time would be two histories. See it: ${list}\n` +
+      'Continue it with resume, end it with cancel, or give --wait to begin after its end; waiting ends if the run records nothing for ten minutes.',
     { cause: error },
   )
 }

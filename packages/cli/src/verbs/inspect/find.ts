@@ -98,7 +98,7 @@ function finderOf(
 ): EventFinder {
   const [fromAt, toAt] = [since && momentAt(since, now), until && momentAt(until, now)]
   if (fromAt !== undefined && toAt !== undefined && fromAt > toAt) {
-    throw new CommandError('usage', '--until is before --since, so nothing could be found. Turn them round.')
+    throw new CommandError('usage', '--until is before --since, so nothing could be found. Swap them.')
   }
   return {
     call: { inputs: input, ...omitUndefined({ tool, outcome }) },

@@ -50,7 +50,7 @@ async function optionsOf(
   if (from !== undefined && !isHost(from)) {
     throw new CommandError(
       'usage',
-      `${JSON.stringify(from)} is no program whose files are read. Use one of ${mcpHosts.join(', ')}.`,
+      `--from ${JSON.stringify(from)} is not known. Use one of ${mcpHosts.join(', ')}.`,
     )
   }
   if (from === undefined && ['.ts', '.js', '.mjs'].includes(extname(config))) {
@@ -86,7 +86,7 @@ function hostOf(path: string): McpHost {
   if (folder === '.gemini') return 'gemini'
   throw new CommandError(
     'usage',
-    `It is not known whose file ${path} is. Say it: --from ${mcpHosts.join(' | ')}.`,
+    `The name of ${path} does not tell which program it belongs to. Name the program: --from ${mcpHosts.join(' | ')}.`,
   )
 }
 

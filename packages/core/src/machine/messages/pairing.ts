@@ -32,6 +32,6 @@ export function requireShown(messages: readonly Message[] | undefined, subject: 
   const fault = messages.length === 0 ? 'nothing is left to be shown' : pairingFault(messages)
   if (fault === undefined) return
   throw new ConfigurationError(
-    `${subject} makes messages that no provider takes: ${fault}. Keep a call together with its results, and at least one message. Correct it.`,
+    `${subject} returned messages that no provider takes: ${fault}. Keep at least one message, and each call together with its result.`,
   )
 }

@@ -18,8 +18,8 @@ export function nextHandoff(
   const taking = rules.handOff?.(tool, messagesOf(state.history))
   if (taking === undefined) {
     throw new ConfigurationError(
-      `Run ${state.runId} is to be handed over to the agent ${to}, and the code of ${state.agent} does not name it any ` +
-        'more. Put it back among its handoffs.',
+      `Run ${state.runId} hands over to the agent ${to}, which is no longer among the handoffs of ${state.agent}. ` +
+        'Put it back, then continue the run with resume.',
     )
   }
   const { messages } = taking

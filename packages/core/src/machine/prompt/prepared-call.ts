@@ -80,12 +80,12 @@ function requireUnchanged(subject: string, answer: TurnChange, request: TurnRequ
   const { outputSchema = request.outputSchema, providerState = request.providerState } = answer
   if (!isEqual(outputSchema, request.outputSchema)) {
     throw new ConfigurationError(
-      `${subject} changes outputSchema, by which the runtime reads the answer. Leave it as it is, and give an agent that answers otherwise an output of its own.`,
+      `${subject} changes outputSchema, but the runtime reads the answer by the output of the agent. Leave outputSchema out; for another form of answer, use an agent with that output.`,
     )
   }
   if (isEqual(providerState, request.providerState)) return
   throw new ConfigurationError(
-    `${subject} changes providerState: a run has one place at its provider, that of its options. Start another run for another one.`,
+    `${subject} changes providerState, which follows from the options of the run. Leave it out; to continue another conversation, start another run.`,
   )
 }
 
@@ -100,7 +100,7 @@ function toolsIn(
     if (typeof tool === 'string') return tool
     if (request.tools.some((offered) => isEqual(offered, shownOf(tool)))) return tool.name
     throw new ConfigurationError(
-      `${subject} offers a tool ${tool.name} that is not one of the request's, or not as it is there: a call of it could not be checked. Choose among the tools of the request; more of them come from the agent's tools and toolSource.`,
+      `${subject} offers the tool ${tool.name}, which the request does not have, or has in another form, so a call of it could not be checked. Choose among the tools of the request; add others to the agent's tools or toolSource.`,
     )
   })
   return isEqual(
@@ -118,7 +118,7 @@ function requireOwnModel({ agent, definition }: RunState, model: ModelRef | unde
     .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
     .join(', ')
   throw new ConfigurationError(
-    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Put it among its fallbacks; a run that is on record continues from there with resume.`,
+    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Add it to the agent's fallbacks, then continue the run with resume.`,
   )
 }
 

@@ -102,7 +102,7 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
   const description = options.description ?? agent.description
   if (description === undefined) {
     throw new ConfigurationError(
-      `The agent ${agent.name} has no description, so no model could tell when to ask it. Give it one, or give agentTool one.`,
+      `The agent ${agent.name} has no description, so no model could tell when to call it. Give the agent or agentTool a description.`,
     )
   }
   return {
@@ -129,7 +129,7 @@ function inputPartsOf(
   if (schema === undefined) {
     if (task === undefined) return taskInWords
     throw new ConfigurationError(
-      `agentTool (${name}): task was given without input, so its argument would be of no known form. Give the schema of the input.`,
+      `agentTool (${name}): task was given without input, the schema of its argument. Give both, or neither.`,
     )
   }
   const reader = inputReader(`the tool ${name}`, schema)

@@ -171,6 +171,6 @@ function ran<T>(transform: string, name: string, code: () => T, check: OptionChe
     return answerOf(`${name} of the transform ${transform} of outputStream`, code, check)
   } catch (error) {
     const { message, cause } = error as ConfigurationError
-    throw new ConfigurationError(`${message} Nothing of the reply is shown past it.`, { cause })
+    throw new ConfigurationError(`${message} The rest of the reply is not shown.`, { cause })
   }
 }

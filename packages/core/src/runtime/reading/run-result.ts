@@ -161,7 +161,7 @@ export async function wholeResult<Output>(
   const read = await agent.output.read(state.output.value)
   if ('output' in read) return { ...result, output: read.output }
   throw new ConfigurationError(
-    `Run ${state.runId} answered what the schema of the agent ${state.agent} takes no more: ${read.error}. Its answer is on record as it was; read the run with the schema that it was started with.`,
+    `The answer of run ${state.runId} does not fit today's output schema of the agent ${state.agent}: ${read.error}. The recorded answer is unchanged; read the run with the schema that it was started with.`,
   )
 }
 

@@ -87,7 +87,7 @@ export interface Run<Output = unknown> extends RunStreams {
 function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): RunResult<Output> {
   if (reachableAgents(agent).some(({ name }) => name === result.agent)) return result
   throw new ConfigurationError(
-    `Run ${result.runId} is one of the agent ${result.agent}, and ${agent.name} was given to read its result. Give the agent that it was started with, or none.`,
+    `Run ${result.runId} is a run of the agent ${result.agent}, and ${agent.name} was given to read its result. Give the agent that it was started with, or none.`,
   )
 }
 

@@ -171,7 +171,7 @@ export function requireRunOptions(options: RunOptions): void {
     conversationId === undefined ? 'previousResponseId' : 'conversationId',
   ]
   throw new ConfigurationError(
-    `run: it was given ${mine} together with ${theirs}: the past would be told twice, once from the ledger and once from what the provider keeps. Give one of the two.`,
+    `run: it was given ${mine} together with ${theirs}, so the model would see the past twice: from the ledger, and from the provider. Give one of the two.`,
   )
 }
 

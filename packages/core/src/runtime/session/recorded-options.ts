@@ -128,7 +128,7 @@ export async function requireSameRun(
         canonicalJson(event.message as unknown as Json) !== canonicalJson(message as unknown as Json))
     if (!isOther) continue
     throw new ConfigurationError(
-      `The idempotencyKey of this run began run ${runId} before, with another ${event.type === 'run_started' ? 'agent' : 'input'}. Nothing was started. Give each order a key of its own, and the same agent and input for a retry.`,
+      `The idempotencyKey of this run was used before, for run ${runId} with another ${event.type === 'run_started' ? 'agent' : 'input'}. Nothing was started. Use a new key for a new run; for a retry, give the same agent and input.`,
     )
   }
 }

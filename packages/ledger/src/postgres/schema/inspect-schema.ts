@@ -55,7 +55,7 @@ export async function inspectSchema(ask: Ask, place: DatabasePlace): Promise<Fou
   if (version !== undefined) return { kind: 'ledger', version }
   throw new LedgerUnavailableError(
     `The schema at ${place.description} has tables of another application (${[...tables].toSorted().join(', ')}), and is ` +
-      'no Tallystick ledger. It was left as it is. Name another schema; one that is not there is made.',
+      'no Tallystick ledger. It was left as it is. Name another schema; one that does not exist is created.',
   )
 }
 

@@ -47,13 +47,13 @@ export function requireUsable({ description }: DatabasePlace, found: Found, read
   if (!readOnly) return
   if (found.kind === 'nothing') {
     throw new LedgerUnavailableError(
-      `There is no ledger at ${description}, and opening it to read makes none. Look at the connection string and the schema.`,
+      `There is no ledger at ${description}, and readOnly creates none. Look at the connection string and the schema.`,
     )
   }
   if (found.version < schemaVersion) {
     throw new LedgerUnavailableError(
-      `The ledger at ${description} has the older schema version ${found.version}, which only writing can bring up to ` +
-        'date. Open it once without readOnly.',
+      `The ledger at ${description} has the older schema version ${found.version}, and readOnly upgrades ` +
+        'nothing. Open it once without readOnly.',
     )
   }
 }

@@ -44,6 +44,6 @@ function requireProjections(ledger: Ledger): ProjectionDatabase {
   }
   if (database.isWritable) return database
   throw new LedgerUnavailableError(
-    'This ledger was opened with readOnly, so its projections were left as they are. Open it without to rebuild them.',
+    'This ledger was opened with readOnly, so its projections were left as they are. Open it without readOnly to rebuild them.',
   )
 }

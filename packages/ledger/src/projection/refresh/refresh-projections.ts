@@ -37,8 +37,8 @@ export async function refreshProjections(
     }
   }
   throw new LedgerUnavailableError(
-    'The projections of this ledger could not be brought up to date: other processes are doing so again and again. ' +
-      'Its events are not concerned. Try again.',
+    'The projections of this ledger could not be updated: other processes update them again and again. ' +
+      'Its events are not affected. Try again.',
   )
 }
 

@@ -59,14 +59,14 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
     const [what, hint] =
       found.kind === 'nothing'
         ? ['is not there', '']
-        : ['is empty', ', and copy a ledger that is open with the file of its name and -wal']
+        : ['is empty', ', and copy an open ledger together with its -wal file']
     throw new LedgerUnavailableError(
-      `The ledger ${path} ${what}, and opening it to read makes none. Look at the path${hint}.`,
+      `The ledger ${path} ${what}, and readOnly creates none. Look at the path${hint}.`,
     )
   }
   if (found.version < schemaVersion) {
     throw new LedgerUnavailableError(
-      `The ledger ${path} has the older schema version ${found.version}, which only writing can bring up to date. ` +
+      `The ledger ${path} has the older schema version ${found.version}, and readOnly upgrades nothing. ` +
         'Open it once without readOnly.',
     )
   }

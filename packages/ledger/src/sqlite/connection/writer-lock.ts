@@ -183,9 +183,9 @@ function occupied(path: string, writer: Writer | undefined): LedgerUnavailableEr
     : 'another process, which has not said who it is'
   return new LedgerUnavailableError(
     `The ledger ${path} is being written by ${who}. One process at a time drives the runs of a file, so this one ` +
-      'recorded no event. Let the other one end, or its runs stop. A command (approve, deny, cancel, steer) only has ' +
-      'to lie in the inbox of its run: what runtime.send() sent lies there already, and ledger.put() or the command ' +
-      'line puts one there. The process that drives the run, now or next, decides about it. Where several processes ' +
-      'have to drive runs, open the ledger with oneWriter: false, which is slower, or keep it in postgresLedger().',
+      'recorded no event. Let the other one end, or its runs stop. A command (approve, deny, cancel, steer) needs only ' +
+      'the inbox of its run: runtime.send() has put it there already, and ledger.put() and the command line do so, too. ' +
+      'The process that drives the run, now or next, decides about it. If several processes have to drive runs, ' +
+      'open the ledger with oneWriter: false, which is slower, or use postgresLedger().',
   )
 }

@@ -98,7 +98,7 @@ const header = `select (select application_id from pragma_application_id) as id,
 
 function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
   return new LedgerUnavailableError(
-    `${path} is ${what}, and no Tallystick ledger. It was left as it is. Name another file; one that is not there is made.`,
+    `${path} is ${what}, and no Tallystick ledger. It was left as it is. Name another file; one that does not exist is created.`,
     { cause },
   )
 }

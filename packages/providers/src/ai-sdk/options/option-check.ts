@@ -33,7 +33,7 @@ export function checkOptions(model: AiSdkModel, options: AiSdkOptions): void {
 function checkModel(model: AiSdkModel): void {
   if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
     throw new ConfigurationError(
-      "fromAiSdk() got what is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
+      "fromAiSdk() got something that is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
     )
   }
   const { specificationVersion } = model

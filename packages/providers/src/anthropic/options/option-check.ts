@@ -63,7 +63,7 @@ function checkServers(servers: readonly AnthropicMcpServer[]): void {
   const names = servers.map(({ name }) => name)
   if (new Set(names).size === names.length && !names.includes('')) return
   throw new ConfigurationError(
-    'anthropic() got MCP servers without a name, or two of one name, which the service refuses. Name each of mcpServers otherwise.',
+    'anthropic() got MCP servers without a name, or with the same name, which the service refuses. Give each of mcpServers a name of its own.',
   )
 }
 

@@ -36,6 +36,6 @@ export function checkOptions(modelId: string, options: OpenAIChatOptions): void 
   const { server = 'openai' } = options
   if (Object.hasOwn(quirksOf, server)) return
   throw new ConfigurationError(
-    `openaiChat() got the server ${JSON.stringify(server)}, whose ways are not known. Name one of ${Object.keys(quirksOf).join(', ')}, or tell its ways in quirks.`,
+    `openaiChat() got the server ${JSON.stringify(server)}, which it does not know. Name one of ${Object.keys(quirksOf).join(', ')}, or describe the server in quirks.`,
   )
 }

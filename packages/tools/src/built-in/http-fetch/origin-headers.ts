@@ -82,7 +82,7 @@ function basicOf(value: string): string | undefined {
 
 function tooShort(toolName: string, name: string): ConfigurationError {
   return new ConfigurationError(
-    `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: where it were masked in results, other data would be, too. ` +
+    `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: masking it in results would mask other data, too. ` +
       `Use a longer one, or, if its value is no secret, name the header in openHeaders.`,
   )
 }
