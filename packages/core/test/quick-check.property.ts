@@ -195,6 +195,23 @@ describe('the quick check of a schema', () => {
 })
 
 describe('an event', () => {
+  it('has the shape of its type where its parts have theirs, however it was changed', () => {
+    const taken = { yes: 0, no: 0 }
+    fc.assert(
+      fc.property(changedEvent, ({ type, value }) => {
+        fc.pre(value['type'] === type && value['v'] === 1 && value['removed'] === undefined)
+        const isOfCall = (callEventTypes as readonly string[]).includes(type)
+        const schemas = [envelopeSchema, ...(isOfCall ? [callEnvelopeSchema] : []), eventBodies[type]]
+        const due = schemas.every((schema) => schema().safeParse(value).success)
+        const event = value as unknown as (typeof events)[number]
+        expect([type, shapeFaultOf(event) === undefined]).toEqual([type, due])
+        taken[due ? 'yes' : 'no']++
+      }),
+      { numRuns: tries(5_000) },
+    )
+    expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(100)
+  })
+
   it('still names its call where its type always does', () => {
     for (const event of events) {
       const { toolCallId: _gone, ...nameless } = event

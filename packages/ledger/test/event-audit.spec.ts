@@ -12,12 +12,18 @@ const [ended, again, early] = stamped(run, [facts.run_finished, facts.run_finish
 
 describe('the audit of the events of a run', () => {
   it('says nothing of a sound event, and knows the run after it', () => {
-    const audit = new EventAudit()
+    const audit = new EventAudit({ accumulates: true })
     expect([audit.known.state, audit.session]).toEqual([undefined, undefined])
     expect(audit.faultOf(start)).toBeUndefined()
     expect(audit.known.state?.seq).toBe(1)
-    expect(audit.known.accumulated.agents).toEqual(['assistant'])
+    expect(audit.known.accumulated?.agents).toEqual(['assistant'])
     expect(audit.session).toEqual({ sessionId: `session of ${run}`, sessionPlace: 1 })
+  })
+
+  it('accumulates nothing where no summary is to be compared', () => {
+    const audit = new EventAudit()
+    expect(audit.faultOf(start)).toBeUndefined()
+    expect(audit.known).toMatchObject({ state: { seq: 1 }, accumulated: undefined })
   })
 
   it.each<readonly [string, object, object]>([

@@ -17,7 +17,8 @@ import { RunAccumulator, type AccumulatedRun } from '../projection/summary/run-a
 export interface AuditedRun {
   /** `undefined` before the first event. */
   readonly state: RunState | undefined
-  readonly accumulated: AccumulatedRun
+  /** `undefined` where the audit was not to accumulate. */
+  readonly accumulated: AccumulatedRun | undefined
   /** What the run began with. */
   readonly carried: readonly Message[]
 }
@@ -25,13 +26,18 @@ export interface AuditedRun {
 /** Checks the laws over the events of one run, one after the other. */
 export class EventAudit {
   #state: RunState | undefined
-  readonly #accumulator = new RunAccumulator()
+  readonly #accumulator: RunAccumulator | undefined
   #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
+  /** `accumulates`: whether it also accumulates what a summary of the run is made of. */
+  constructor({ accumulates = false }: { readonly accumulates?: boolean } = {}) {
+    this.#accumulator = accumulates ? new RunAccumulator() : undefined
+  }
+
   /** What is known of the run after the last sound event. */
   get known(): AuditedRun {
-    return { state: this.#state, accumulated: this.#accumulator.run, carried: this.#carried }
+    return { state: this.#state, accumulated: this.#accumulator?.run, carried: this.#carried }
   }
 
   /** The session of the run and its place there, from its first event. */
@@ -69,7 +75,7 @@ export class EventAudit {
       const misshapen = isAlike ? undefined : shapeFault(event)
       if (misshapen) return misshapen
       this.#state = state
-      this.#accumulator.add(event)
+      this.#accumulator?.add(event)
       if (event.type === 'history_carried') this.#carried = event.messages
       return undefined
     } catch (error) {

@@ -45,6 +45,11 @@ export class ProjectionAudit {
     this.#places = row ? [row.seq, ...snapshots] : snapshots
   }
 
+  /** Whether a summary of the run is compared. */
+  get hasSummary(): boolean {
+    return this.#projections.row !== undefined
+  }
+
   /** Whether anything was projected after one of these events, both ends included. */
   concerns(fromSeq: number, toSeq: number): boolean {
     for (const seq of this.#places) if (fromSeq <= seq && seq <= toSeq) return true
@@ -76,7 +81,8 @@ export class ProjectionAudit {
   }
 
   async #rowFault(row: StoredRunRow, place: AuditedPlace): Promise<Fault | undefined> {
-    const record = place.state && recordOf(place.state, place.accumulated)
+    const { state, accumulated } = place
+    const record = state && accumulated && recordOf(state, accumulated)
     // What was forgotten is made anew.
     if (record === undefined || row.summary === null) return undefined
     const [run] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))

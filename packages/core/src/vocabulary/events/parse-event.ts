@@ -1,7 +1,8 @@
 import { LedgerDamagedError, UnknownEventError } from '../errors.ts'
 import { callEnvelopeSchema, envelopeSchema, eventBodies } from './event-schema.ts'
+import { isObjectOf, type QuickCheck, type Shape } from '../values/quick-check.ts'
 import { faultOf, type Schema } from '../values/schema.ts'
-import { callEventTypes, type RuntimeEvent } from './event.ts'
+import { callEventTypes, type EventType, type RuntimeEvent } from './event.ts'
 import { isKnown } from './known-event.ts'
 
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
@@ -31,12 +32,25 @@ export function shapeFaultOf(
   event: RuntimeEvent,
 ): { readonly path: string; readonly what: string } | undefined {
   const { type, v, removed } = event
+  if (removed === undefined && isKnown(type, v) && wholeCheckOf(type)(event)) return undefined
   const envelopeFault = faultOf(envelopeSchema, event)
   if (envelopeFault || !isKnown(type, v)) return envelopeFault
   // A call that is named was checked with the envelope.
   const isNameless = callTypes.has(type) && event.toolCallId === undefined
   if (isNameless) return faultOf(callEnvelopeSchema, event)
   return removed === undefined ? faultOf(eventBodies[type], event) : undefined
+}
+
+const wholeChecks = new Map<EventType, QuickCheck>()
+
+/** The check of an event of a type with all its fields, in one pass over them. */
+function wholeCheckOf(type: EventType): QuickCheck {
+  const known = wholeChecks.get(type)
+  if (known) return known
+  const schemas = [envelopeSchema, ...(callTypes.has(type) ? [callEnvelopeSchema] : []), eventBodies[type]]
+  const check = isObjectOf(Object.assign({}, ...schemas.map(({ fields }) => fields)) as Shape)
+  wholeChecks.set(type, check)
+  return check
 }
 
 function requireValid(schema: Schema<unknown>, value: unknown, subject: string): void {

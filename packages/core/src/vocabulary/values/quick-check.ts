@@ -7,7 +7,12 @@ export interface QuickSchema {
   readonly quick?: () => QuickCheck
   /** Present on the schema of a field that may be missing. */
   readonly isOptional?: true
+  /** Present on the schema of an object: those of its fields. */
+  readonly fields?: Shape
 }
+
+/** The schemas of fields, by their names. */
+export type Shape = Readonly<Record<string, QuickSchema>>
 
 /** Leaves every value to zod. */
 const cannotTell: QuickCheck = () => false
@@ -59,21 +64,35 @@ export function isListOf(schema: QuickSchema): QuickCheck {
   }
 }
 
+/** A field of an object, and its check. */
+interface CheckedField {
+  readonly isHeld: QuickCheck
+  /** 1 where the field may not be missing. */
+  readonly needed: 0 | 1
+}
+
 /** An object with these fields, and whatever else. A field that is `undefined` is not the same as one that is missing. */
-export function isObjectOf(shape: Readonly<Record<string, QuickSchema>>): QuickCheck {
-  const names = Object.keys(shape)
-  const checks = Object.values(shape).map(quickCheckOf)
-  const optional = Object.values(shape).map(({ isOptional = false }) => isOptional)
+export function isObjectOf(shape: Shape): QuickCheck {
+  const fields = new Map<string, CheckedField>()
+  let needed = 0
+  for (const name of Object.keys(shape)) {
+    const schema = shape[name] as QuickSchema
+    const field: CheckedField = { isHeld: quickCheckOf(schema), needed: schema.isOptional ? 0 : 1 }
+    fields.set(name, field)
+    needed += field.needed
+  }
+  // An object has few of the fields that it may have, so it is asked for those that it has: the others need not be looked for.
   return (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
-    for (let index = 0; index < names.length; index++) {
-      const name = names[index] as string
-      const field: unknown = (value as Record<string, unknown>)[name]
-      if (field === undefined) {
-        if (!optional[index] || name in value) return false
-      } else if (!checks[index]?.(field)) return false
+    let found = 0
+    for (const name in value) {
+      const field = fields.get(name)
+      if (field === undefined) continue
+      const held: unknown = (value as Record<string, unknown>)[name]
+      if (held === undefined || !field.isHeld(held)) return false
+      found += field.needed
     }
-    return true
+    return found === needed
   }
 }
 

@@ -14,6 +14,7 @@ import {
   quickCheckOf,
   type QuickCheck,
   type QuickSchema,
+  type Shape,
 } from './quick-check.ts'
 import { zod } from '../zod/zod.ts'
 
@@ -53,13 +54,15 @@ export function schemaOf<T>(build: () => z.ZodType<T>, quick: () => QuickCheck):
 
 /** An object with these fields. What else it holds is kept: a newer writer may have more to say. */
 export function objectOf<T extends object>(shape: ShapeOf<T>): Schema<T> {
-  return schemaOf(
+  const fields = shape as Shape
+  const schema = schemaOf(
     () => {
-      const fields = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
-      return zod().looseObject(Object.fromEntries(fields)) as unknown as z.ZodType<T>
+      const built = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
+      return zod().looseObject(Object.fromEntries(built)) as unknown as z.ZodType<T>
     },
-    () => isObjectOf(shape as Readonly<Record<string, QuickSchema>>),
+    () => isObjectOf(fields),
   )
+  return Object.assign(schema, { fields })
 }
 
 /** One of several objects, told apart by `type`. The compiler wants one schema for each. */
