@@ -5,15 +5,22 @@ import { memoryLedger, type Ledger } from '@tallystick/core'
 import { testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 
-/** A ledger that counts who listens to its hints. */
-function counted(ledger: Ledger): { readonly view: Ledger; readonly listeners: () => number } {
-  let listeners = 0
-  const changes: Ledger['changes'] = (runId) =>
+/** A ledger that counts who listens to its hints, and how many of them to those about inboxes alone. */
+function counted(ledger: Ledger) {
+  let [listeners, ofInboxes] = [0, 0]
+  const changes: Ledger['changes'] = (runId, part) =>
     defer(() => {
+      const isOfInbox = part === 'inbox' ? 1 : 0
       listeners++
-      return ledger.changes(runId).pipe(finalize(() => listeners--))
+      ofInboxes += isOfInbox
+      return ledger.changes(runId, part).pipe(
+        finalize(() => {
+          listeners--
+          ofInboxes -= isOfInbox
+        }),
+      )
     })
-  return { view: { ...ledger, changes }, listeners: () => listeners }
+  return { view: { ...ledger, changes }, listeners: () => listeners, ofInboxes: () => ofInboxes }
 }
 
 describe('a run that has stopped', () => {
@@ -24,6 +31,31 @@ describe('a run that has stopped', () => {
     while (listeners() === 0) await Promise.resolve()
     await set.untilSettled(run.result)
     expect([listeners(), set.clock.pending]).toEqual([0, 0])
+  })
+
+  it('listens for what other processes record as long as it waits and has readers, and before that only to its inbox', async () => {
+    const { view, listeners, ofInboxes } = counted(memoryLedger())
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
+    const set = stage({ ledger: view, steps, tools: [pay] })
+    const run = set.start()
+    const counts: (readonly number[])[] = []
+    const readers = [
+      run.events$.subscribe(() => counts.push([listeners(), ofInboxes()])),
+      run.text$.subscribe(),
+    ]
+    const { pendingApprovals } = await set.untilSettled(run.result)
+    expect(new Set(counts.map(String))).toEqual(new Set(['1,1']))
+    expect([listeners(), ofInboxes()]).toEqual([1, 0])
+    readers[0]?.unsubscribe()
+    expect(listeners()).toBe(1)
+    readers[1]?.unsubscribe()
+    expect(listeners()).toBe(0)
+    run.events$.subscribe()
+    expect(listeners()).toBe(1)
+    await set.untilSettled(run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'ada' }))
+    await set.untilSettled(run.result)
+    expect(listeners()).toBe(0)
   })
 
   it('has given up its model call where its ledger fails', async () => {

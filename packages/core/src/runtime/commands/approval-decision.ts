@@ -42,10 +42,9 @@ export class ShownApprovals {
 
   /** Takes in a result that the handle gives out, in front of its reader. */
   resultOf(result: Promise<RunResult>): void {
-    const take = ({ pendingApprovals }: RunResult): void => {
+    result.then(({ pendingApprovals }) => {
       for (const approval of pendingApprovals) this.#show(approval)
-    }
-    result.then(take, () => {})
+    }, ignored)
   }
 
   /** Takes in an event that the handle gives out. */
@@ -67,6 +66,8 @@ export class ShownApprovals {
     }
   }
 }
+
+function ignored(): void {}
 
 /** The fields that an approval and a denial share. */
 interface DecisionGiven {

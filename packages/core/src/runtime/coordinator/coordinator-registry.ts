@@ -33,7 +33,7 @@ export class CoordinatorRegistry implements Coordinators {
   readonly #parts: RuntimeParts
   readonly #coordinators = new Map<RunId, WeakRef<RunCoordinator>>()
   readonly #driven = new Set<DrivenRun>()
-  readonly #watched = new Set<{ readonly coordinator: RunCoordinator }>()
+  readonly #watched = new Set<RunCoordinator>()
   readonly #reports = new Set<Promise<void>>()
   readonly #forget = new FinalizationRegistry<RunId>((runId) => {
     if (this.#coordinators.get(runId)?.deref() === undefined) this.#coordinators.delete(runId)
@@ -104,20 +104,18 @@ export class CoordinatorRegistry implements Coordinators {
     }
   }
 
-  /**
-   * Holds a coordinator for a subscriber, until the returned function is called. `onCutOff` gets the error where the ledger
-   * was closed.
-   */
-  retain(coordinator: RunCoordinator, onCutOff: (error: unknown) => void): () => void {
-    const watched = { coordinator }
-    const leave = coordinator.notice.watch()
-    const stopWatching = coordinator.elsewhere.watch((error) => void cutOff(coordinator, error, onCutOff))
-    this.#watched.add(watched)
-    return () => {
-      leave()
-      stopWatching()
-      this.#watched.delete(watched)
-    }
+  /** Holds a coordinator for one subscriber more. */
+  retain(coordinator: RunCoordinator): void {
+    coordinator.notice.watch()
+    coordinator.elsewhere.watch()
+    this.#watched.add(coordinator)
+  }
+
+  /** One subscriber less, of those for which it is held. */
+  release(coordinator: RunCoordinator): void {
+    coordinator.notice.unwatch()
+    coordinator.elsewhere.unwatch()
+    if (!coordinator.notice.isWatched) this.#watched.delete(coordinator)
   }
 
   /** Whether a process drives a run: this one, or another that the ledger knows of. */
@@ -150,17 +148,6 @@ export class CoordinatorRegistry implements Coordinators {
     await this.drain()
     await Promise.allSettled(this.#reports)
   }
-}
-
-/** A driver that fails since the ledger was closed says so itself: only then its subscribers get the error from here. */
-async function cutOff(
-  coordinator: RunCoordinator,
-  error: unknown,
-  onCutOff: (error: unknown) => void,
-): Promise<void> {
-  if (coordinator.isDrivenHere) await coordinator.whenStopped.catch(() => {})
-  coordinator.notice.onCutOff(error)
-  onCutOff(error)
 }
 
 /** The parts with which a fork is driven that has an agent of its own. */

@@ -10,13 +10,18 @@ export class FailureNotice {
   readonly #report: Host['report']
   #failure: { readonly error: unknown } | undefined
   /** The errors of subscribers whose ledger the application closed. */
-  readonly #cutOff = new WeakSet<object>()
+  #cutOff: WeakSet<object> | undefined
   #observed = false
   #watchers = 0
 
   constructor(runId: RunId, report: Host['report']) {
     this.#runId = runId
     this.#report = report
+  }
+
+  /** Whether there is a subscriber. */
+  get isWatched(): boolean {
+    return this.#watchers > 0
   }
 
   /** A drive session begins: the failure of the last one was awaited or reported. */
@@ -29,10 +34,14 @@ export class FailureNotice {
     this.#observed = true
   }
 
-  /** Counts a subscriber, until the returned function is called. */
-  watch(): () => void {
+  /** Counts one subscriber more. */
+  watch(): void {
     this.#watchers++
-    return () => void this.#watchers--
+  }
+
+  /** Counts one subscriber less. */
+  unwatch(): void {
+    this.#watchers--
   }
 
   /** The writer has failed: subscribers are notified first. */
@@ -44,12 +53,12 @@ export class FailureNotice {
 
   /** A subscriber is about to get the error of a ledger that the application closed, which knows that it did. */
   onCutOff(error: unknown): void {
-    this.#cutOff.add(Object(error))
+    this.#cutOff = (this.#cutOff ?? new WeakSet()).add(Object(error))
   }
 
   /** An error came to a subscriber without an error handler. */
   onUnhandledError(error: unknown): void {
-    if (this.#cutOff.has(Object(error))) return
+    if (this.#cutOff?.has(Object(error))) return
     if (this.#failure?.error === error) this.#reportUnlessObserved()
     else this.#report(error, `The events of run ${this.#runId} could not be read`)
   }
@@ -57,7 +66,7 @@ export class FailureNotice {
   /** Where no subscriber has an error handler, the host gets the failure when the last subscriber is gone. */
   #reportUnlessObserved(): void {
     void Promise.resolve().then(() => {
-      if (this.#observed || this.#watchers > 0) return
+      if (this.#observed || this.isWatched) return
       this.#observed = true
       this.#report(this.#failure?.error, `Run ${this.#runId} failed and is driven here no more`)
     })

@@ -54,8 +54,8 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     this.#delivery = new CommandDelivery(this.#run, this)
     this.#waiting = { ledger, clock: host.clock, runs }
     this.live = this.#run.live
-    this.elsewhere = new StoppedElsewhere(runId, this.#waiting, this.live)
     this.notice = new FailureNotice(runId, host.report)
+    this.elsewhere = new StoppedElsewhere(runId, this.#waiting, this.live, this.notice)
   }
 
   /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
@@ -186,7 +186,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     onFound()
     this.#isDone = there.phase === 'done'
     if (this.#isDone || isSuspended(there)) {
-      this.elsewhere.stoppedAt(this.#isDone ? undefined : there)
+      this.elsewhere.stoppedAt(there)
       return await this.#resultOf(there)
     }
     if ((await this.#run.runs.isDriven(this.runId)) === false) return await this.#ensureDriven(true)
@@ -280,7 +280,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   #beginDrive(begin: (session: DriveSession) => Promise<RunState>): Promise<RunResult> {
     const session = new DriveSession(this.#run)
     this.#session = session
-    this.elsewhere.stoppedAt(undefined)
+    this.elsewhere.began()
     this.notice.begin()
     this.#run.runs.began(this)
     const result = this.#untilStopped(session, begin)
@@ -314,7 +314,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   #onStopped(session: DriveSession, state: RunState): void {
     const { sent } = this.#run
     this.#isDone = state.phase === 'done'
-    this.elsewhere.stoppedAt(this.#isDone || session.isDraining ? undefined : state)
+    this.elsewhere.stoppedAt(session.isDraining && !this.#isDone ? undefined : state)
     if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
     else if (session.isDraining) sent.refuseAll(refusedByDrain(this.runId))
     void this.#endSession(session)

@@ -1,3 +1,4 @@
+import type { Observer, Unsubscribable } from 'rxjs'
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
 import type { RunState } from '../../machine/state/state.ts'
@@ -22,7 +23,7 @@ interface Writer {
  * The inbox of a run as its writer reads it. Each entry is read once: it is posted into the mailbox, sent on to a child
  * run, or refused. It leaves the ledger with the append that takes its key.
  */
-export class RunInbox {
+export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
   readonly #drive: Drive
   readonly #clock: Clock
   readonly #mailbox: Mailbox
@@ -31,6 +32,7 @@ export class RunInbox {
   /** Keys of entries that are dealt with, and that the next append takes out. */
   #spent: readonly string[] = []
   #isUnread = true
+  #hints: Unsubscribable | undefined
 
   constructor(drive: Drive, clock: Clock, mailbox: Mailbox) {
     this.#drive = drive
@@ -47,18 +49,30 @@ export class RunInbox {
     this.#isUnread = true
   }
 
-  /** Has the writer read it at each hint of the ledger, until the returned function is called. */
-  watch(): () => void {
+  /** To be called where the run begins here: nothing was put into its inbox before its first event. */
+  startsEmpty(): void {
+    this.#isUnread = false
+  }
+
+  /** Has the writer read it at each hint of the ledger. */
+  watch(): void {
+    this.#hints = this.#drive.parts.ledger.changes(this.#drive.runId, 'inbox').subscribe(this)
+  }
+
+  unwatch(): void {
+    this.#hints?.unsubscribe()
+  }
+
+  /** A hint of the ledger. */
+  next(): void {
+    this.markUnread()
+    this.#mailbox.wake()
+  }
+
+  /** The hints of the ledger have failed. */
+  error(error: unknown): void {
     const { runId, parts } = this.#drive
-    const hints = parts.ledger.changes(runId, 'inbox').subscribe({
-      next: () => {
-        this.markUnread()
-        this.#mailbox.wake()
-      },
-      error: (error: unknown) =>
-        parts.host.report(error, `The ledger stopped telling what comes into the inbox of run ${runId}`),
-    })
-    return () => hints.unsubscribe()
+    parts.host.report(error, `The ledger stopped telling what comes into the inbox of run ${runId}`)
   }
 
   /** The keys that an append takes out when it records what followed from this mail. */

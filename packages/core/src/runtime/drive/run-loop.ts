@@ -79,6 +79,7 @@ export class RunLoop {
    */
   async start(command: StartCommand, asked?: OutsideCommand): Promise<RunState> {
     this.isWriter = true
+    this.#inbox.startsEmpty()
     this.#mailbox.post({ message: command })
     if (asked) this.#mailbox.post({ message: asked })
     try {
@@ -146,7 +147,7 @@ export class RunLoop {
     })
     const preparation = new TurnPreparation({ clock: this.#clock, wake: () => this.#mailbox.wake() })
     const rulesOf = drivingRules(this.#drive, preparation.prepare, tools)
-    const stopWatching = this.#inbox.watch()
+    this.#inbox.watch()
     try {
       for (;;) {
         if (this.#inbox.isUnread && this.#state) await this.#readInbox(this.#state)
@@ -163,7 +164,7 @@ export class RunLoop {
     } catch (error) {
       throw withContinuation(error, { runId: this.#drive.runId, isOnRecord: this.#state !== undefined })
     } finally {
-      stopWatching()
+      this.#inbox.unwatch()
       this.#timer?.()
       effects.stopAll()
       preparation.stop()

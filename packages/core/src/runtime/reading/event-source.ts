@@ -1,4 +1,4 @@
-import { filter, Observable, scan } from 'rxjs'
+import { filter, Observable, scan, type Subscriber, type TeardownLogic, type Unsubscribable } from 'rxjs'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { evolve } from '../../machine/fold/evolve.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -8,10 +8,12 @@ import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
 import { Wakeup } from '../../ports/wakeup.ts'
 
-/** Gets the events of a run. Neither function may throw: the writer of the run calls it. */
+/** Gets the events of a run. None of the functions may throw: the writer of the run calls them. */
 interface EventReader {
-  readonly next: (event: RuntimeEvent) => void
-  readonly error: (error: unknown) => void
+  next(event: RuntimeEvent): void
+  error(error: unknown): void
+  /** The ledger can be read no more, and the run has not ended. */
+  cutOff?(error: unknown): void
 }
 
 /**
@@ -24,12 +26,7 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   #isBeforeFirst = false
 
   constructor() {
-    super((subscriber) =>
-      this.follow({
-        next: (event) => subscriber.next(event),
-        error: (error) => subscriber.error(error),
-      }),
-    )
+    super(subscribeLive)
   }
 
   /** To be called where this process has made the id of the run: nothing is on record of it before what comes here. */
@@ -42,29 +39,28 @@ export class LiveEvents extends Observable<RuntimeEvent> {
     return this.#isBeforeFirst
   }
 
-  /** Passes on what comes, without a subscriber in between, until the returned function is called. */
-  follow(reader: EventReader): () => void {
-    if (this.#failure) {
-      reader.error(this.#failure.error)
-      return () => {}
-    }
+  /** Passes on what comes, without a subscriber in between, until the reader leaves. */
+  follow(reader: EventReader): void {
+    if (this.#failure) return reader.error(this.#failure.error)
     // An event that is under way reaches those that were there when it came.
     this.#readers = [...this.#readers, reader]
-    return () => {
-      this.#readers = this.#readers.filter((other) => other !== reader)
-    }
+  }
+
+  leave(reader: EventReader): void {
+    this.#readers = this.#readers.filter((other) => other !== reader)
   }
 
   /** Resolves to the event that comes next. Rejects where an error comes before it. */
   nextEvent(): Promise<RuntimeEvent> {
     return new Promise((resolve, reject) => {
-      const leave = this.follow({
+      const reader: EventReader = {
         next: (event) => {
-          leave()
+          this.leave(reader)
           resolve(event)
         },
         error: reject,
-      })
+      }
+      this.follow(reader)
     })
   }
 
@@ -72,6 +68,11 @@ export class LiveEvents extends Observable<RuntimeEvent> {
     if (this.#failure) return
     this.#isBeforeFirst = false
     for (const reader of this.#readers) reader.next(event)
+  }
+
+  /** The ledger can be read no more: those that follow it, too, get the error. What this process records still comes to others. */
+  cutOff(error: unknown): void {
+    for (const reader of this.#readers) reader.cutOff?.(error)
   }
 
   /** No event follows: all that follow the run get the error, and so do those that come later. */
@@ -84,18 +85,30 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   }
 }
 
-/** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
-export interface EventSource {
+/** Live events as an Observable. One function for all of them: a process may hold thousands of runs. */
+function subscribeLive(this: Observable<RuntimeEvent>, subscriber: Subscriber<RuntimeEvent>): TeardownLogic {
+  const live = this as LiveEvents
+  live.follow(subscriber)
+  return () => live.leave(subscriber)
+}
+
+/**
+ * Where a run's events come from: those that are in the ledger, and those that are appended from now on. Gets the errors that
+ * are not of the run itself.
+ */
+export interface EventSource extends ErrorListener {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly live: LiveEvents
-  /** Gets the errors that are not of the run itself. */
-  readonly errorListener: ErrorListener
-  /**
-   * Keeps the coordinator of the run in memory until the returned function is called, since it publishes the events.
-   * `onCutOff` gets the error where the ledger can be followed no more.
-   */
-  readonly retain: (onCutOff: (error: unknown) => void) => () => void
+  /** Keeps the coordinator of the run in memory for one reader more, since it publishes the events. */
+  retain(): void
+  /** One reader less, of those for which it is kept. */
+  release(): void
+}
+
+/** Sees each event before its reader does. */
+export interface EventWitness {
+  event(event: RuntimeEvent): void
 }
 
 /** Which events of a run a stream has. */
@@ -113,50 +126,98 @@ export interface EventRange {
  * after `run_finished`; stays open while the run is suspended. Errors where the ledger is closed before.
  */
 export function eventsOf(
-  { runId, ledger, live, errorListener: listener, retain }: EventSource,
-  { after, from = after, show = (event) => event }: EventRange,
-  onEvent: (event: RuntimeEvent) => void = () => {},
+  source: EventSource,
+  range: EventRange,
+  witness?: EventWitness,
 ): Observable<RuntimeEvent> {
-  return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
-    let seq = from
-    let caughtUp = after === 0 && from === 0 && live.isBeforeFirst
-    let failure: { readonly error: unknown } | undefined
-    const waiting: RuntimeEvent[] = []
-    subscriber.add(retain((error) => subscriber.error(error)))
-    const emit = (event: RuntimeEvent): void => {
-      if (event.seq > seq) {
-        seq = event.seq
-        onEvent(event)
-        subscriber.next(show(event))
-      }
-      if (event.type === 'run_finished') subscriber.complete()
+  return new RunEvents(source, range, witness)
+}
+
+/** Those of one range. All of them share the function that reads them: a process may hold thousands. */
+class RunEvents extends IsolatedObservable<RuntimeEvent> {
+  readonly run: EventSource
+  readonly range: EventRange
+  readonly witness: EventWitness | undefined
+
+  constructor(run: EventSource, range: EventRange, witness: EventWitness | undefined) {
+    super(run, readRun)
+    this.run = run
+    this.range = range
+    this.witness = witness
+  }
+}
+
+function readRun(this: Observable<RuntimeEvent>, subscriber: Subscriber<RuntimeEvent>): Unsubscribable {
+  return new RunReader(this as RunEvents, subscriber)
+}
+
+/** What one subscriber of a run's events has seen, and what it sees next. */
+class RunReader implements EventReader, Unsubscribable {
+  readonly #events: RunEvents
+  readonly #subscriber: Subscriber<RuntimeEvent>
+  #seq: number
+  #isCaughtUp: boolean
+  /** What came before the reader had all that is in the ledger. */
+  #waiting: RuntimeEvent[] | undefined
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(events: RunEvents, subscriber: Subscriber<RuntimeEvent>) {
+    const { run, range } = events
+    const { after, from = after } = range
+    this.#events = events
+    this.#subscriber = subscriber
+    this.#seq = from
+    this.#isCaughtUp = after === 0 && from === 0 && run.live.isBeforeFirst
+    run.retain()
+    run.live.follow(this)
+    if (!this.#isCaughtUp) this.#catchUp(after, from).catch((error: unknown) => subscriber.error(error))
+  }
+
+  next(event: RuntimeEvent): void {
+    if (this.#subscriber.closed) return
+    if (this.#isCaughtUp) this.#emit(event)
+    else (this.#waiting ??= []).push(event)
+  }
+
+  error(error: unknown): void {
+    this.#failure = { error }
+    if (this.#isCaughtUp) this.#subscriber.error(error)
+  }
+
+  cutOff(error: unknown): void {
+    this.#subscriber.error(error)
+  }
+
+  unsubscribe(): void {
+    const { run } = this.#events
+    run.live.leave(this)
+    run.release()
+  }
+
+  #emit(event: RuntimeEvent): void {
+    const { range, witness } = this.#events
+    if (event.seq > this.#seq) {
+      this.#seq = event.seq
+      witness?.event(event)
+      this.#subscriber.next(range.show ? range.show(event) : event)
     }
-    const leave = live.follow({
-      next: (event) => {
-        if (subscriber.closed) return
-        if (caughtUp) emit(event)
-        else waiting.push(event)
-      },
-      error: (error: unknown) => {
-        failure = { error }
-        if (caughtUp) subscriber.error(error)
-      },
-    })
-    const catchUp = async (): Promise<void> => {
-      const lastSeq = (await ledger.head(runId))?.seq ?? 0
-      if (after > lastSeq) throw noSuchEvent(runId, after, lastSeq)
-      // Reads the last seen event again: no event follows the end of a run.
-      for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
-        if (subscriber.closed) return
-        emit(event)
-      }
-      waiting.splice(0).forEach(emit)
-      caughtUp = true
-      if (failure) subscriber.error(failure.error)
+    if (event.type === 'run_finished') this.#subscriber.complete()
+  }
+
+  async #catchUp(after: number, from: number): Promise<void> {
+    const { runId, ledger } = this.#events.run
+    const lastSeq = (await ledger.head(runId))?.seq ?? 0
+    if (after > lastSeq) throw noSuchEvent(runId, after, lastSeq)
+    // Reads the last seen event again: no event follows the end of a run.
+    for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
+      if (this.#subscriber.closed) return
+      this.#emit(event)
     }
-    if (!caughtUp) catchUp().catch((error: unknown) => subscriber.error(error))
-    return leave
-  })
+    for (const event of this.#waiting ?? []) this.#emit(event)
+    this.#waiting = undefined
+    this.#isCaughtUp = true
+    if (this.#failure) this.#subscriber.error(this.#failure.error)
+  }
 }
 
 function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationError {

@@ -1,11 +1,10 @@
-import { filter, map, type Observable } from 'rxjs'
+import { filter, map, type MonoTypeOperatorFunction, type Observable } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { eventsOf, foldedOf, iterateEvents, type EventSource } from './event-source.ts'
+import { eventsOf, foldedOf, type EventSource, type EventWitness } from './event-source.ts'
 import { lateFields } from './late-fields.ts'
-import { lazily } from '../../vocabulary/values/schema.ts'
 import { shownEvent } from '../output/shown-event.ts'
-import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
+import { finalTextsOf, textUpdatesOf, type FoldedEvent, type TextUpdate } from './text-updates.ts'
 
 /**
  * What a run did and does, in several views of its ledger. Every subscriber gets all of a view, however late it comes;
@@ -34,33 +33,58 @@ export interface RunStreams extends AsyncIterable<RuntimeEvent> {
   [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
 }
 
-/** The views of a run after one of its events; of the whole run after 0. `onEvent` gets each event before its reader. */
-export function streamsOf(
-  source: EventSource,
-  stopped: () => Promise<{ readonly seq: number }>,
-  after: number,
-  onEvent: (event: RuntimeEvent) => void,
-): RunStreams {
-  const events$ = eventsOf(source, { after, show: shownEvent }, onEvent)
-  // Most runs are read in one of these views: the others are made when they are first asked for.
-  const folded$ = lazily(() => foldedOf(eventsOf(source, { after, from: 0 })))
-  const state$ = lazily(() =>
-    folded$().pipe(
+/**
+ * The views of a run after one of its events, or of the whole run after 0. Most runs are read in one of them: the others are
+ * made when they are first asked for.
+ */
+export class RunViews {
+  readonly events$: Observable<RuntimeEvent>
+  readonly #source: EventSource
+  readonly #after: number
+  #folded$: Observable<FoldedEvent> | undefined
+  #state$: Observable<RunState> | undefined
+  #text$: Observable<string> | undefined
+  #textUpdates$: Observable<TextUpdate> | undefined
+
+  constructor(source: EventSource, after: number, witness: EventWitness) {
+    this.events$ = eventsOf(source, { after, show: shownEvent }, witness)
+    this.#source = source
+    this.#after = after
+  }
+
+  state$(): Observable<RunState> {
+    return (this.#state$ ??= this.#folded().pipe(
       map(({ state }) => state),
-      filter(({ seq }) => seq > after),
-    ),
-  )
-  const text$ = lazily(() =>
-    finalTextsOf(folded$()).pipe(
-      filter(({ seq }) => seq > after),
+      this.#isAfter(),
+    ))
+  }
+
+  text$(): Observable<string> {
+    return (this.#text$ ??= finalTextsOf(this.#folded()).pipe(
+      this.#isAfter(),
       map(({ text }) => text),
-    ),
-  )
-  const textUpdates$ = lazily(() => textUpdatesOf(folded$()).pipe(filter(({ seq }) => seq > after)))
-  return withViews(
-    { events$, [Symbol.asyncIterator]: () => iterateEvents(events$, stopped(), after) },
-    { state$, text$, textUpdates$ },
-  )
+    ))
+  }
+
+  textUpdates$(): Observable<TextUpdate> {
+    return (this.#textUpdates$ ??= textUpdatesOf(this.#folded()).pipe(this.#isAfter()))
+  }
+
+  #folded(): Observable<FoldedEvent> {
+    return (this.#folded$ ??= foldedOf(eventsOf(this.#source, { after: this.#after, from: 0 })))
+  }
+
+  #isAfter<T extends { readonly seq: number }>(): MonoTypeOperatorFunction<T> {
+    return filter(({ seq }: T) => seq > this.#after)
+  }
+}
+
+/** The views of a run after one of its events, as its reader gets them. */
+export function streamsOf(
+  views: RunViews,
+  iterate: () => ReturnType<RunStreams[typeof Symbol.asyncIterator]>,
+): RunStreams {
+  return withViews({ events$: views.events$, [Symbol.asyncIterator]: iterate }, views)
 }
 
 const withViews = lateFields<Pick<RunStreams, 'state$' | 'text$' | 'textUpdates$'>>([

@@ -116,20 +116,17 @@ function followRun(
 }
 
 /** Begins the next run of the session when a suspended run that has taken the input ends without having shown it. */
-function beginWhenUnshown(coordinator: RunCoordinator, { inputId, beginNext }: Joining): void {
-  const stopWatching = coordinator.elsewhere.watch(() => leave())
-  const subscription = coordinator.live.subscribe({
+function beginWhenUnshown({ live, elsewhere }: RunCoordinator, { inputId, beginNext }: Joining): void {
+  const subscription = live.subscribe({
     next: (event) => {
       if (event.type !== 'input_settled' || event.receipt !== inputId) return
-      leave()
+      subscription.unsubscribe()
       if (!event.delivered) beginNext()
     },
-    error: () => leave(),
+    error: () => {},
   })
-  const leave = (): void => {
-    stopWatching()
-    subscription.unsubscribe()
-  }
+  elsewhere.watch()
+  subscription.add(() => elsewhere.unwatch())
 }
 
 /** Another process took the run over in the moment in which this one did, and reads its inbox now. */

@@ -22,8 +22,8 @@ import {
   type ShownApproval,
 } from '../commands/approval-decision.ts'
 import { lateFields } from '../reading/late-fields.ts'
-import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
-import type { EventSource } from '../reading/event-source.ts'
+import { RunViews, streamsOf, type RunStreams } from '../reading/run-streams.ts'
+import { iterateEvents, type EventSource } from '../reading/event-source.ts'
 
 /**
  * The handle of a run, for the caller that started or resumed it. Streams are views of the ledger: every subscriber
@@ -97,6 +97,33 @@ export function malformed(command: string, { path, what }: OptionFault): Command
   return { accepted: false, code: 'malformed', message }
 }
 
+/** What a handle gives of its run when it is asked for. */
+class HandleViews<Output> extends RunViews {
+  readonly #coordinator: RunCoordinator
+  readonly #agent: Agent<Output> | undefined
+  readonly #shown: ShownApprovals
+
+  constructor(
+    coordinator: RunCoordinator,
+    agent: Agent<Output> | undefined,
+    source: EventSource,
+    shown: ShownApprovals,
+  ) {
+    super(source, 0, shown)
+    this.#coordinator = coordinator
+    this.#agent = agent
+    this.#shown = shown
+  }
+
+  result(): Promise<RunResult<Output>> {
+    // What a run of this agent answers, its schema has made.
+    const result = this.#coordinator.result as Promise<RunResult<Output>>
+    this.#shown.resultOf(result)
+    const agent = this.#agent
+    return agent === undefined ? result : result.then((stopped) => requireRunOf(agent, stopped))
+  }
+}
+
 /** A handle of the run that a coordinator holds. */
 export function runOf<Output>(
   coordinator: RunCoordinator,
@@ -104,41 +131,17 @@ export function runOf<Output>(
   source: EventSource,
 ): Run<Output> {
   const shown = new ShownApprovals()
-  const after = (seq: number): RunStreams =>
-    streamsOf(
-      source,
-      () => coordinator.result,
-      seq,
-      (event) => shown.event(event),
-    )
-  const all = after(0)
-  const fields = {
-    state$: () => all.state$,
-    text$: () => all.text$,
-    textUpdates$: () => all.textUpdates$,
-    result() {
-      // What a run of this agent answers, its schema has made.
-      const result = coordinator.result as Promise<RunResult<Output>>
-      shown.resultOf(result)
-      return agent === undefined ? result : result.then((stopped) => requireRunOf(agent, stopped))
-    },
-  }
-  const send = (
-    type: 'steer' | 'queue',
-    [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
-  ): Promise<CommandAcknowledgement> => {
-    const message = messageOf(input)
-    const fault = noOptions(more[0], 'what follows the input')
-    if (fault) return Promise.resolve(malformed(type, fault))
-    return coordinator.send({ type, message, receipt: coordinator.newInputId() })
-  }
-  const handle: Omit<Run<Output>, keyof typeof fields> = {
+  const views = new HandleViews(coordinator, agent, source, shown)
+  const iterate = (): ReturnType<Run[typeof Symbol.asyncIterator]> =>
+    iterateEvents(views.events$, coordinator.result, 0)
+  const handle: Omit<Run<Output>, keyof LateFields> = {
     id: coordinator.runId,
-    events$: all.events$,
-    [Symbol.asyncIterator]: () => all[Symbol.asyncIterator](),
+    events$: views.events$,
+    [Symbol.asyncIterator]: iterate,
     after(seq) {
       requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
-      return after(seq)
+      const later = new RunViews(source, seq, shown)
+      return streamsOf(later, () => iterateEvents(later.events$, coordinator.result, seq))
     },
     async approve(call, decision) {
       const fault = decisionFault('approve', call, decision)
@@ -164,8 +167,8 @@ export function runOf<Output>(
       })
     },
     steps: () => stepsOf(source.ledger, coordinator.runId),
-    steer: (...given) => send('steer', given),
-    queue: (...given) => send('queue', given),
+    steer: (...given) => sendInput(coordinator, 'steer', given),
+    queue: (...given) => sendInput(coordinator, 'queue', given),
     async raiseLimit(limit, max, by) {
       const fault = raiseFault(limit, max, by)
       if (fault) return malformed('raiseLimit', fault)
@@ -173,12 +176,20 @@ export function runOf<Output>(
     },
     cancel: (reason) => coordinator.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
   }
-  return withLateFields(handle, fields) as Run<Output>
+  return withLateFields(handle, views) as Run<Output>
 }
 
-const withLateFields = lateFields<Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'result'>>([
-  'state$',
-  'text$',
-  'textUpdates$',
-  'result',
-])
+function sendInput(
+  coordinator: RunCoordinator,
+  type: 'steer' | 'queue',
+  [input, ...more]: readonly [string | readonly UserPart[], ...unknown[]],
+): Promise<CommandAcknowledgement> {
+  const message = messageOf(input)
+  const fault = noOptions(more[0], 'what follows the input')
+  if (fault) return Promise.resolve(malformed(type, fault))
+  return coordinator.send({ type, message, receipt: coordinator.newInputId() })
+}
+
+type LateFields = Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'result'>
+
+const withLateFields = lateFields<LateFields>(['state$', 'text$', 'textUpdates$', 'result'])

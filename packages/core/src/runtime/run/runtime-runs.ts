@@ -5,6 +5,7 @@ import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
 import { hookListOf } from '../agent/hooks.ts'
 import { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
+import { HandleSource } from '../coordinator/handle-source.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import { KnownModels } from '../definition/known-models.ts'
 import { agentRegistry } from '../definition/registered-agents.ts'
@@ -125,17 +126,6 @@ export class RuntimeRuns {
   }
 
   handle<Output>(coordinator: RunCoordinator, agent?: Agent<Output>): Run<Output> {
-    const { ledger, host } = this.#parts
-    return runOf<Output>(coordinator, agent, {
-      runId: coordinator.runId,
-      ledger,
-      live: coordinator.live,
-      errorListener: {
-        onThrow: (error) => host.report(error, `A subscriber of run ${coordinator.runId} threw`),
-        onObserved: () => coordinator.notice.markObserved(),
-        onUnhandledError: (error) => coordinator.notice.onUnhandledError(error),
-      },
-      retain: (onCutOff) => this.coordinators.retain(coordinator, onCutOff),
-    })
+    return runOf(coordinator, agent, new HandleSource(coordinator, this.coordinators, this.#parts))
   }
 }
