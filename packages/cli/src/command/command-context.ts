@@ -9,15 +9,17 @@ export interface View {
   readonly paint: Paint
 }
 
-/** What a verb has of the place that it runs in. */
+/** What a verb gets from the process that it runs in. */
 export interface CommandContext {
   /** Data for people or for programs (`--json`). */
   readonly json: boolean
   readonly environment: NodeJS.ProcessEnv
   readonly workingDirectory: string
-  /** What a program gives this one to read. */
+  /** Standard input. */
   readonly stdin: NodeJS.ReadableStream
-  /** Where a person is asked: stderr, answering on stdin. Absent where either is no terminal, or JSON is printed. */
+  /**
+   * Where to ask a person: stderr, with answers from stdin. Absent if either is not a terminal, or if JSON is printed.
+   */
   readonly person?: Output
   /** Whether a person reads what goes to stdout. */
   readonly isRead: boolean
@@ -33,11 +35,11 @@ export interface CommandContext {
   readonly print: (text: string) => Promise<void>
   /** Writes text that is data itself: as it is where stdout is no terminal. */
   readonly printData: (text: string) => Promise<void>
-  /** Writes a line to stderr, where all else goes. */
+  /** Writes a line to stderr. */
   readonly say: (line: string) => void
   /**
-   * Writes how far long work is, in the place of what was written before; without text, takes that away. Absent where
-   * stderr is no terminal, or JSON is printed.
+   * Writes the progress of long work over the text before; without text, removes it. Absent if stderr is not a
+   * terminal, or if JSON is printed.
    */
   readonly progress?: (text: string) => void
   /** Has `work` print what may be longer than a screen: into a pager where a person reads stdout, and `isWanted`. */

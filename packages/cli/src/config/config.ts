@@ -28,12 +28,14 @@ export interface RecordedRunContext {
   readonly model: ModelRef
 }
 
-/** What a configuration is asked for. */
+/** What a configuration function gets. */
 export type ConfigContext = NewRunContext | RecordedRunContext
 
 /** What a command needs to drive a run. */
 export interface TallystickConfig extends RuntimeRules {
-  /** `run` starts one of them, by its name where there are several; the others pick one by the run's recorded name. */
+  /**
+   * The agents. `run` starts the named one, or the only one; the other verbs take the one with the run's recorded name.
+   */
   readonly agents: readonly Agent<unknown>[] | ((mcp: McpManager) => readonly Agent<unknown>[])
   /**
    * MCP servers, as `mcpTools` of `@tallystick/tools/mcp` takes them: they are started for the command, and end with it.
@@ -42,15 +44,15 @@ export interface TallystickConfig extends RuntimeRules {
   readonly mcp?: McpOptions | undefined
   /** Models that `--model` may choose, beside those of the agents. */
   readonly models?: readonly Model[] | undefined
-  /** What models cost, as `createRuntime` takes it. Without, runs have no cost, and no limit on it. */
+  /** Prices of models, as for `createRuntime`. Without them runs have no cost, and cannot limit it. */
   readonly prices?: Prices | undefined
   /** What the application gives its runs, as the option `context` of `runtime.run`. */
   readonly context?: unknown
-  /** Called when the command is done with the run, whatever came of it. */
+  /** Called when the command has ended, also after an error. */
   readonly close?: (() => void | Promise<void>) | undefined
 }
 
-/** A configuration, or a function that sets up what its agents need and then gives it. */
+/** A configuration, or a function that sets up what its agents need and returns it. */
 export type ConfigSource =
   | TallystickConfig
   | ((context: ConfigContext) => TallystickConfig | Promise<TallystickConfig>)

@@ -12,7 +12,7 @@ import { afterwards, continuation, type MetLimit, type StoppedRun } from '../vie
 import { tallyText, usageText } from '../view/text/run-ending.ts'
 import { runPrinter } from '../view/run/run-printer.ts'
 
-/** How a run is attended. */
+/** Options of an interactive run. */
 export interface InteractiveRunOptions {
   /** Path of the ledger, or its connection string, as the user wrote it. */
   readonly ledgerPath: string
@@ -22,9 +22,9 @@ export interface InteractiveRunOptions {
   readonly deny?: string | undefined
   /** Who decides, for the record. Default: the name of the account. */
   readonly by?: string | undefined
-  /** Brings the run to rest: nothing more is started, and what is in flight may end. Called on Ctrl-C. */
+  /** Stops the run: nothing more is started, and effects in flight may end. Called on Ctrl-C. */
   readonly drain: () => Promise<unknown>
-  /** Ends the run. Ctrl-C calls it in the place of `drain`; SIGTERM calls `drain` all the same. */
+  /** Cancels the run. If given, Ctrl-C calls it instead of `drain`; SIGTERM always calls `drain`. */
   readonly cancel?: () => Promise<unknown>
   /** Prints the events, one JSON object a line, as far as JSON is printed: the result is then the last line. */
   readonly eventLines?: boolean

@@ -5,9 +5,9 @@ import { hasHostDigest, type TextDigest, useHostDigest } from './values/digest.t
 const knownExample = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
 
 /**
- * Lets the host compute SHA-256 for all digests of this process: a function of the platform takes a sixth of the time that
- * the one of this package takes, which runs everywhere. It gets a text and answers with the digest of its UTF-8 bytes, in hex.
- * Throws a `ConfigurationError` if it computes anything else.
+ * Computes all digests of this process with a SHA-256 function of the host, which takes a sixth of the time of the
+ * portable one in this package. The function gets a text and returns the digest of its UTF-8 bytes, in hex. Throws a
+ * `ConfigurationError` if it computes anything else.
  */
 export function digestTextsWith(digest: TextDigest): void {
   if (digest('abc') !== knownExample) {

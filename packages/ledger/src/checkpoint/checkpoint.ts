@@ -17,7 +17,9 @@ import { keyLike, requireOrigin, signedNote, signingKey } from './signed-note.ts
 
 /** How to make a checkpoint. */
 export interface CheckpointOptions {
-  /** File that keeps the checkpoints, one after the other: best where writers of the ledger cannot write. */
+  /**
+   * The file of the checkpoints, to which each is appended. Keep it where processes that write the ledger cannot write.
+   */
   readonly file: string
   /** Private Ed25519 key: PEM, or a `KeyObject`. */
   readonly key: KeyLike
@@ -32,7 +34,7 @@ const checkpointOptions = option.fields<CheckpointOptions>(
 
 /** A checkpoint that was made. */
 export interface Checkpoint extends CheckpointHeader {
-  /** Runs whose heads were added: those that are new, or continued since the checkpoint before. */
+  /** Runs whose heads were added: new ones, and those with new events since the checkpoint before. */
   readonly added: number
   /** The signed text, with its signature, in the form of a C2SP checkpoint. Keep a copy where it cannot be changed. */
   readonly note: string

@@ -104,7 +104,7 @@ export function verifyingKey(key: KeyLike): { readonly key: KeyObject; readonly 
   return { name, key: publicKey }
 }
 
-/** Returns a public key in its one-line form, under the name of its log, for the people who verify. */
+/** Returns a public key in its one-line form, with the name of its log, for verifiers. */
 export function verifierKeyOf(origin: string, key: KeyLike): string {
   requireOrigin(origin)
   const publicKey = publicKeyOf(key)

@@ -13,7 +13,7 @@ export interface VerifyCheckpointsOptions {
   readonly file: string
   /** Public Ed25519 key: PEM, a `KeyObject`, or the one-line form of signed notes, which names the origin as well. */
   readonly publicKey: KeyLike
-  /** Whose checkpoints they have to be; as the key or else the first checkpoint says, where not given. */
+  /** The origin that the checkpoints must have. Default: that of the key, or else of the first checkpoint. */
   readonly origin?: string
 }
 
@@ -22,9 +22,9 @@ const verifyOptions = option.fields<VerifyCheckpointsOptions>(
   { key: 'publicKey', path: 'file', name: 'origin' },
 )
 
-/** The first place where a run, or the file itself, is not what was signed. */
+/** The first place where a run, or the file itself, differs from what was signed. */
 export interface CheckpointFault extends UncoveredPlace {
-  /** Absent where the checkpoints themselves are at fault. */
+  /** Absent if the checkpoints themselves are at fault. */
   readonly runId?: RunId
 }
 

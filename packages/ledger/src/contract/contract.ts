@@ -11,7 +11,7 @@ export interface EmptyStore {
   readonly open: () => Ledger | Promise<Ledger>
   /** Removes the store, once its ledgers are closed. */
   readonly remove?: () => void | Promise<void>
-  /** What the store is not meant to be; promises that need it are skipped. */
+  /** What the store does not support; promises that need it are skipped. */
   readonly lacks?: readonly NonNullable<LedgerContractCase['needs']>[]
 }
 
@@ -22,13 +22,13 @@ export type MakeStore = () => EmptyStore | Promise<EmptyStore>
 export interface PromiseVerdict {
   readonly promise: string
   readonly verdict: 'kept' | 'broken' | 'skipped'
-  /** Where it is not kept: what was expected and what was found, or what the store lacks. */
+  /** If it is not kept: what was expected and what was found, or what the store lacks. */
   readonly why?: string
 }
 
-/** Which promises are looked at, and how. */
+/** Options of `checkContract`. */
 export interface ContractOptions {
-  /** Those whose text holds this. */
+  /** Only promises that contain this text. */
   readonly only?: string
   /** How long a store may take for one promise. Default 30 000. */
   readonly limitMs?: number
@@ -38,10 +38,9 @@ const { anyFunction, anyText, fields, maybe, milliseconds } = option
 const contractOptions = fields<ContractOptions>({ only: maybe(anyText), limitMs: maybe(milliseconds) })
 
 /**
- * Finds out which promises of the `Ledger` port a store keeps, each on an empty store of its own. The verdict says
- * what goes wrong, also what the store leaves unhandled: rejections that nothing handles, and errors thrown from
- * its timers, which end no process meanwhile. Rejects only where no store can be made at all, and with
- * `ConfigurationError` for wrong options.
+ * Tests which promises of the `Ledger` port a store keeps, each on an empty store. The verdict also reports rejections
+ * that the store leaves unhandled, and errors thrown from its timers, which do not end the process meanwhile. Rejects
+ * only if no store can be made at all, and with `ConfigurationError` for wrong options.
  */
 export async function* checkContract(
   makeStore: MakeStore,

@@ -10,14 +10,14 @@ import {
 } from '@tallystick/core/machine'
 import { type EventOf, type ModelRef } from '@tallystick/core/vocabulary'
 
-/** What a model was sent, or would be sent, in a state of a run. */
+/** The request that a model got, or would get, in a state of a run. */
 export interface RebuiltRequest {
   readonly model: ModelRef
   readonly request: ModelRequest
   /**
-   * Of the call that is in flight in this state: the digest that its `model_call_started` recorded, which this request
-   * has. Absent where none is: then it is what a call would carry here, as far as a ledger can tell. What an agent's
-   * `prepareTurn` would change is its code's to say, and calls without a result have placeholders.
+   * The recorded digest of the model call that is in flight in this state, which this request has. Absent if no call is
+   * in flight: then this is the request that a call would send here, as far as the ledger can tell. Changes by an
+   * agent's `prepareTurn` are not in it, and calls without a result have placeholders.
    */
   readonly requestDigest?: string
 }
@@ -27,7 +27,7 @@ const runState = option.valueThat(
   (value) => typeof value === 'object' && value !== null && 'phase' in value && 'definition' in value,
 )
 
-/** The model request of a state, whatever the state: with `foldTo`, that of any event of a run. Pure, without any call. */
+/** Returns the model request of a state: with `foldTo`, that of any event of a run. Pure, without any call. */
 export function rebuiltRequest(state: RunState): RebuiltRequest {
   requireOptions('rebuiltRequest', runState, state, 'the state')
   if (state.phase === 'streaming') {

@@ -16,8 +16,8 @@ interface SharedHistory {
 }
 
 /**
- * Leaves out of an export what it holds already: of the messages that a run begins with, those that an earlier event of
- * the export begins with too. So the export of a session grows with what was said, and that of one run is whole.
+ * Leaves out of an export the messages that it holds already: those with which a run begins, if an earlier event of the
+ * export begins with them, too. So an export of a session grows with its messages, and an export of one run is whole.
  */
 export class ExportedHistories {
   readonly #exported = new Map<string, Omit<SharedHistory, 'messages'>>()

@@ -7,8 +7,8 @@ import { hexOf } from './chain.ts'
 export type RemovalKind = 'redacted' | 'expired' | 'dropped'
 
 /**
- * That payloads of a run were taken away, and what is left of each. Events stay as they were, and so does the chain of
- * hashes, which holds without payloads. Of a run that was dropped nothing stays but this.
+ * The record that payloads of a run were removed, and what is left of each. Events and the chain of hashes stay as they
+ * were; the chain verifies without payloads. Of a dropped run only this record stays.
  */
 export interface Removal {
   readonly runId: RunId
@@ -20,7 +20,7 @@ export interface Removal {
   readonly at: number
   readonly by: string
   readonly reason?: string
-  /** What is left of what each of the events said, as canonical JSON; nothing of a run that was dropped. */
+  /** What is left of the content of each event, as canonical JSON; empty for a dropped run. */
   readonly kept?: string
   /** The hash that the run ended with, in hex, where it was dropped. */
   readonly headHash?: string

@@ -8,11 +8,11 @@ import { takeAway } from './removals-of.ts'
 /** How many events are read, and taken away, at once. */
 const eventsAtOnce = 512
 
-/** Who takes something away, and why. It stays on record for ever, so it must not say what was taken away. */
+/** Who removes content, and why. Both stay on record for ever, so they must not repeat the content. */
 export interface RedactOptions {
   readonly by: string
   readonly reason: string
-  /** Milliseconds since 1970 UTC; now, where not given. */
+  /** Milliseconds since 1970 UTC. Default: now. */
   readonly at?: number
 }
 
@@ -24,18 +24,14 @@ const redactedSeqs = valueThat(
 )
 
 /**
- * Takes away what events of a run said, for good: of each its facts stay, and who took the rest away and why. The chain
- * of hashes still verifies. A run that is resumed continues without what is gone. Answers how many events lost their
- * content; those that had lost it before are not counted.
- *
- * Neighbouring deltas that were packed together lose their content together, whichever of them is named; of each of
- * them the time stays as that of the last one.
- *
- * Events that repeat the content have to be named as well: a text in the message that it was put together to, a tool's
- * input in the request and in the message, what was carried into later runs of the session. `find` helps to find it.
- *
- * Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for an event that the run does not
- * have, wrong options, or a ledger that nothing can be taken away from.
+ * Removes the content of events of a run, for good. Of each event its facts stay, and who removed the content and why.
+ * The chain of hashes still verifies. A run that is resumed continues without the content. Returns how many events lost
+ * their content; those that had lost it before are not counted. Deltas that are packed together lose their content
+ * together, if one of them is named; each then has the time of the last one. Name events that repeat the content as
+ * well: a text is also in the finished message, a tool's input in the request and in the message, and messages are
+ * carried into later runs of the session. `find` helps to find them. Rejects with `RunNotFoundError` for an unknown
+ * run, and with `ConfigurationError` for an event that the run does not have, wrong options, or a ledger that cannot
+ * remove content.
  */
 export async function redact(
   ledger: Ledger,

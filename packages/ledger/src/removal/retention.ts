@@ -9,33 +9,33 @@ import type { EndedRun, Batch, RemovableQuery, RemovableStore } from './removabl
 import type { Removal } from '../record/removal.ts'
 import { eventsIn, removalsOf, takeAway, type Taking } from './removals-of.ts'
 
-/** How long what is kept, by class, in milliseconds from when it was recorded. A class that is not named stays for ever. */
+/** How long content is kept, by class, in milliseconds from its recording. A class that is not named stays for ever. */
 export interface RetentionAges {
   /**
    * Pieces of texts and of tool inputs as they were streamed, and progress of tools: later events hold their content
    * whole.
    */
   readonly deltasMs?: number
-  /** What was said, asked for and answered. Of each event its facts stay: who, which, when, how much, how it ended. */
+  /** Messages, inputs and results. The facts of each event stay: who, which, when, how much, how it ended. */
   readonly contentMs?: number
-  /** Whole runs, from their end. Of each nothing stays but that it was there, until when, and the hash that it ended with. */
+  /** Whole runs, from their end. Of each run only its id, its time and its last hash stay. */
   readonly factsMs?: number
 }
 
 /** How rules of retention are applied. */
 export interface RetentionOptions {
-  /** Milliseconds since 1970 UTC; now, where not given. */
+  /** Milliseconds since 1970 UTC. Default: now. */
   readonly now?: number
-  /** On record with each removal. `retention`, where not given. */
+  /** Recorded with each removal. Default: `retention`. */
   readonly by?: string
   readonly reason?: string
-  /** Only counts. */
+  /** Counts, and removes nothing. */
   readonly dryRun?: boolean
-  /** Gets after each step what has been done so far. */
+  /** Called after each step with what has been removed so far. */
   readonly onProgress?: (soFar: RetentionReport) => void
 }
 
-/** What rules of retention took away. */
+/** What rules of retention removed. */
 export interface RetentionReport {
   /** Events that lost their payload, by class. */
   readonly deltas: number

@@ -11,17 +11,17 @@ export interface ImportedRun {
   readonly runId: RunId
   /** Events that were appended. */
   readonly events: number
-  /** Events that stood in the ledger already, the same ones. */
+  /** Equal events that were in the ledger already. */
   readonly present: number
 }
 
-/** What an import came to. */
+/** The result of an import. */
 export interface ImportReport {
   /** Runs that were read; one that occurs twice among the lines counts twice. */
   readonly runs: number
   /** Events that were appended, of all runs. */
   readonly events: number
-  /** Events that stood in the ledger already. */
+  /** Equal events that were in the ledger already. */
   readonly present: number
   /** The last line, where it is cut off in the middle of an event. Nothing of it was imported. */
   readonly torn?: { readonly line: number }
@@ -29,7 +29,7 @@ export interface ImportReport {
 
 /** Reports how an import proceeds. */
 export interface ImportOptions {
-  /** Called after each run, and waited for. */
+  /** Called after each run; the import waits for it. */
   readonly onRun?: (run: ImportedRun) => void | Promise<void>
 }
 

@@ -5,11 +5,11 @@ import type { MissingContent } from '../removal/missing-content.ts'
 /** The first place where a run is not what was written, or breaks a law. */
 export interface BrokenPlace extends Fault {
   readonly runId: RunId
-  /** The event, or where it should be; the last event's where the run's row is at fault. */
+  /** The number of the event, or where it should be; that of the last event if the run's row is at fault. */
   readonly seq: number
 }
 
-/** What verifying found out about one run. */
+/** The verdict on one run. */
 export interface RunVerdict {
   readonly scope: 'run'
   readonly runId: RunId
@@ -18,15 +18,15 @@ export interface RunVerdict {
   readonly events: number
   readonly broken?: BrokenPlace
   /**
-   * What was projected from the run's events and is not what they say: a snapshot, or its projection. Nothing that was
-   * recorded is wrong, so the run is `ok` all the same; rebuilding mends it.
+   * A snapshot or a projection of the run that differs from its events. The recorded events are sound, so the run is
+   * `ok`; rebuilding corrects it.
    */
   readonly differs?: Fault
-  /** Content that is not there, on record, and content that is sealed; absent where all of it was read. */
+  /** Content that was removed, on record, and content that is encrypted; absent if all of it was read. */
   readonly missing?: readonly MissingContent[]
 }
 
-/** What verifying found out about the store around its runs, and about all of them together. */
+/** The verdict on the store around its runs, and on all of them together. */
 export interface StoreVerdict {
   readonly scope: 'store'
   /** Whether the store and every run are sound. */
@@ -36,7 +36,7 @@ export interface StoreVerdict {
   readonly events: number
   /** Runs that were dropped, on record. */
   readonly droppedRuns: number
-  /** Runs of which something that was derived is not what their events say, where there are any. */
+  /** The number of runs whose snapshots or projections differ from their events. */
   readonly differingRuns?: number
   /** Totals that differ from the sum of the runs' projections. */
   readonly differs?: Fault

@@ -15,11 +15,10 @@ import { BadRunIdsError, isRunId, quotedId } from '../record/stored-ids.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
 /**
- * Verifies one run, event by event, in the memory of one state, not of its events: the laws on any ledger, and on a
- * ledger of this package also the chain of hashes, the commitments of the payloads and the run's row.
- *
- * Returns faults in the verdict, never throws them. Rejects with `RunNotFoundError` if the ledger has no such run,
- * and with `LedgerUnavailableError` if it cannot be read at all.
+ * Verifies one run, event by event, with only one state in memory. On any ledger it checks the laws; on a ledger of
+ * this package also the chain of hashes, the commitments of the payloads and the run's row. Returns faults in the
+ * verdict, and never throws them. Rejects with `RunNotFoundError` if the ledger has no such run, and with
+ * `LedgerUnavailableError` if it cannot be read at all.
  */
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   requireLedger('verifyRun', ledger)
@@ -78,7 +77,7 @@ async function inboxFault(
   }
 }
 
-/** Verifies every run, the newest first, and last the store around them: its verdict closes the sequence. */
+/** Verifies every run, the newest first, and last the store around them, whose verdict comes last. */
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
   requireLedger('verifyLedger', ledger)
   const source = auditSourceOf(ledger)

@@ -19,11 +19,10 @@ import type { Reader } from './request/history.ts'
 import { callOf } from './request/request.ts'
 
 /**
- * Any language model of the AI SDK (`anthropic('…')`, `google('…')` and the rest, of interface version 3 or 4) as a model
- * of ours. Its own provider speaks to the vendor; what the vendor needs back rides on the parts of the history, to be
- * returned to the same provider. The AI SDK's retries, tools loop and telemetry have no part in it.
- *
- * Throws `ConfigurationError` for a model of another version, and for options that cannot work.
+ * Returns a model that calls any language model of the AI SDK (`anthropic('…')`, `google('…')` and others, of interface
+ * version 3 or 4). The AI SDK's provider calls the vendor; the parts of the history carry what it needs back. Retries,
+ * tool loop and telemetry of the AI SDK are not used. Throws `ConfigurationError` for a model of another version, and
+ * for options that cannot work.
  */
 export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   checkOptions(model, options)

@@ -1,11 +1,11 @@
 import type { Model } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 
-/** A reply that a model is to give, in words that every wire can say. */
+/** A reply for a model to give, which every wire can express. */
 export interface ContractReply {
-  /** What the model thinks aloud, in pieces. Left out by wires that show no thinking. */
+  /** The pieces of the reasoning. Wires that show no reasoning leave it out. */
   readonly reasoning?: readonly string[]
-  /** What it says, in pieces. */
+  /** The pieces of the text. */
   readonly text?: readonly string[]
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[]
   readonly stop: 'end' | 'tool_use' | 'max_tokens'
@@ -34,16 +34,16 @@ export type Scene =
   /** No server listens at the address. */
   | { readonly type: 'nobody' }
 
-/** A model whose next calls are decided. */
+/** A model with prepared answers to its next calls. */
 export interface Stage {
   readonly model: Model
-  /** What each call so far asked, as the other side read it. */
+  /** The request of each call so far, as the other side read it. */
   readonly bodies: readonly unknown[]
   /** Resolves when the call of that number, from 0, has arrived at the other side. */
   begun(place: number): Promise<void>
   /** Resolves when the other side has seen the connection of that call close. */
   closed(place: number): Promise<void>
-  /** Takes it all down. */
+  /** Closes the stage. */
   close(): Promise<void>
 }
 
@@ -53,7 +53,7 @@ export interface ModelHarness {
   stage(scenes: readonly Scene[]): Promise<Stage>
   /** How many events a reply is on this wire, and how many of them prove it whole: without the last of these it is cut. */
   measure(reply: ContractReply): { readonly events: number; readonly proof: number }
-  /** A key that the model was given, to be found nowhere. */
+  /** A key that the model got, and that must appear nowhere. */
   readonly secret?: string
   /** The rules of the vendor that a request breaks, one line each; none where nothing is known of them. */
   brokenRules?(body: unknown): readonly string[]

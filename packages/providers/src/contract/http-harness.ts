@@ -12,7 +12,7 @@ import {
   type Stage,
 } from './contract-case.ts'
 
-/** What the contract has to know of a wire. */
+/** A wire, as `httpHarness` needs it. */
 export interface HttpWire {
   /** The model, to be found at this address. Its own timeouts, retries and the like as they are by default. */
   readonly model: (baseURL: string) => Model
@@ -23,7 +23,7 @@ export interface HttpWire {
   readonly refusal: (status: number, words: string) => string
   /** The names by which a request offers its tools. */
   readonly toolNames: (body: unknown) => readonly string[]
-  /** The key that `model` was given, to be found nowhere. */
+  /** The key that `model` got, and that must appear nowhere. */
   readonly secret?: string
   /** The rules of the vendor that a request breaks, one line each. */
   readonly brokenRules?: (body: unknown) => readonly string[]

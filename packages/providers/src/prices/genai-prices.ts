@@ -11,7 +11,7 @@ const otherNames: ReadonlyMap<string, string> = new Map([['xai', 'x-ai']])
 
 /** How models are looked up. */
 export interface GenaiPricesOptions {
-  /** The data's name for a provider, where it is not the adapter's: `{ 'my-gateway': 'anthropic' }`. */
+  /** The data's name for a provider, if it differs from the adapter's: `{ 'my-gateway': 'anthropic' }`. */
   readonly providers?: { readonly [provider: string]: string } | undefined
   /**
    * The function of that name from `@pydantic/genai-prices`. Needed only where a package cannot be loaded by its name: in
@@ -26,11 +26,9 @@ const genaiPricesOptions = option.fields<GenaiPricesOptions>({
 })
 
 /**
- * Prices from the open data of `@pydantic/genai-prices`, which come with the package and need no network. Hand it to
- * `createRuntime({ prices: genaiPrices() })`. A model that the data do not know has no price, so that a run of it with
- * `maxCostUsd` is refused at its start.
- *
- * Throws `ConfigurationError` where the package is not there.
+ * Returns prices from the open data of `@pydantic/genai-prices`, which are part of that package and need no network.
+ * Pass them to `createRuntime({ prices: genaiPrices() })`. A model that the data does not know has no price, so that a
+ * run of it with `maxCostUsd` is refused at its start. Throws `ConfigurationError` if the package is not installed.
  */
 export function genaiPrices(options: GenaiPricesOptions = {}): (model: ModelRef) => Price | undefined {
   if ('modelId' in Object(options)) {

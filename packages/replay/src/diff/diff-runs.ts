@@ -10,12 +10,12 @@ import { addUsage, type AgentDefinition, type EventOf, type Json } from '@tallys
 import { differencesOf, type Difference } from './difference.ts'
 import { isSignificant, normalizedEvent, normalizedTakeOver } from './normalized-event.ts'
 
-/** What a stretch of a run took. */
+/** What a part of a run used. */
 export interface RunSpending {
   readonly turns: number
   /** Tool calls that were started. */
   readonly toolCalls: number
-  /** Of those, the ones that a fork was served the recorded result of: nothing ran. */
+  /** Of those, the calls for which a fork got the recorded result: nothing ran. */
   readonly reused: number
   readonly usage: Usage
   /** US dollars, where a price is on record. */
@@ -25,7 +25,7 @@ export interface RunSpending {
 /** What a run did after the event at which two runs part, and what it used from there on. */
 export interface RunTail extends RunSpending {
   readonly runId: RunId
-  /** Why it ended; absent where it has not. */
+  /** Why it ended; absent if it has not. */
   readonly reason?: string
   /** The text of its last message. */
   readonly text: string
@@ -46,9 +46,8 @@ export interface RunsDiff {
 }
 
 /**
- * Lays two runs side by side: a run and its fork, or two tries at the same task. What each says is compared, and not
- * what names a run, a reply or a call, how many tokens were counted, when it was and who drove it. Rejects with
- * `RunNotFoundError` for a run that is not there.
+ * Compares two runs: a run and its fork, or two tries at the same task. It compares their contents, not their ids,
+ * token counts, times and writers. Rejects with `RunNotFoundError` for an unknown run.
  */
 export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promise<RunsDiff> {
   const [one, two] = [await eventsOf(ledger, left), await eventsOf(ledger, right)]

@@ -1,6 +1,6 @@
 /** One place in which two values differ; `undefined` where one has nothing there. */
 export interface Difference {
-  /** Such as `content[0].text`; what has a name is named by it: `definition.tools[pay].description`. */
+  /** Such as `content[0].text`; items with a name are identified by it: `definition.tools[pay].description`. */
   readonly path: string
   readonly recorded: unknown
   readonly happened: unknown
@@ -24,8 +24,8 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
 }
 
 /**
- * Returns the differences to show to people: without digests, unless only digests differ, and for texts of several
- * lines only the lines between the first and the last change. The path then names the first of these lines.
+ * Returns the differences to show to people: without digests, unless only digests differ, and of long texts only the
+ * lines between the first and the last change. The path then names the first of these lines.
  */
 export function reportedDifferences(differences: readonly Difference[]): readonly Difference[] {
   const reported = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))

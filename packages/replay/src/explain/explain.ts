@@ -33,11 +33,10 @@ interface Asked {
 }
 
 /**
- * Says where the model's request of a turn came from: of the instructions, the tools and each message the events that
- * made it, what was replaced by summaries, and what each is worth in tokens (estimated) and US dollars (its share of
- * what the input cost, where that is on record).
- *
- * Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for a turn that the run did not have.
+ * Explains the model's request of a turn. For the instructions, the tools and each message it returns the events that
+ * made it, what a summary replaced, and its tokens (estimated) and cost in US dollars (its share of the recorded cost
+ * of the input). Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for a turn that the
+ * run did not have.
  */
 export async function explain(ledger: Ledger, runId: RunId, turn: number): Promise<Explanation> {
   if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)

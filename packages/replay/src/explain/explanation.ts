@@ -17,7 +17,7 @@ export interface ExplainedItem {
   readonly message?: Message
   readonly index?: number
   readonly seqs: readonly number[]
-  /** About how many input tokens it is worth. */
+  /** An estimate of its input tokens. */
   readonly tokens: number
   /** Its share of what the input cost in US dollars, by its tokens; where the cost is known. */
   readonly costUsd?: number
@@ -45,7 +45,7 @@ export interface ExplainedAttempt {
   readonly costUsd?: number
 }
 
-/** What a turn's model was sent, and where each part of it came from. The request is that of the last attempt. */
+/** The request of a turn, and where each part of it came from. The request is that of the last attempt. */
 export interface Explanation {
   readonly runId: RunId
   readonly turn: number
@@ -57,10 +57,10 @@ export interface Explanation {
   /** In the order in which a model is given them. */
   readonly items: readonly ExplainedItem[]
   /**
-   * Messages that the turn did not show, with nothing in their place: `prepareTurn` left them out, an edit removed them,
-   * or they were not handed over.
+   * Messages that the turn did not show and nothing replaced: `prepareTurn` left them out, an edit removed them, or a
+   * handoff left them out.
    */
   readonly leftOut: readonly ReplacedMessage[]
-  /** Input tokens of the request: the sum of what its items are estimated at, and what the provider counted. */
+  /** Input tokens of the request: the sum of the estimates of its items, and the provider's count. */
   readonly tokens: { readonly estimated: number; readonly billed?: number }
 }

@@ -17,13 +17,15 @@ import { commentText, identifier, stringLiteral } from './source-text.ts'
 
 /** How to write a regression test. */
 export interface RegressionOptions {
-  /** The test file to write, such as `test/refund.spec.ts`. What the run said goes beside it, as `refund.jsonl`. */
+  /** The test file to write, such as `test/refund.spec.ts`. The export of the run goes beside it, as `refund.jsonl`. */
   readonly file: string
-  /** Where the test finds the agents of today: what to import, and the name of the export; the default one without. */
+  /**
+   * Where the test finds today's agents: the module to import, and the name of the export. Default: its default export.
+   */
   readonly agents: { readonly from: string; readonly name?: string }
-  /** What else is a secret, beside what `exportRegression` knows. Of a pattern with a group, what the group matches. */
+  /** Patterns of further secrets. If a pattern has a group, the match of the group is masked. */
   readonly secrets?: readonly RegExp[]
-  /** As `replayRun` takes it: with `recorded` the test fails where the code does something else, and not for other words. */
+  /** As for `replayRun`: with `recorded`, changed instructions, tools and schemas do not fail the test. */
   readonly definitions?: ReplayOptions['definitions']
 }
 

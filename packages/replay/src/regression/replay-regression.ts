@@ -37,7 +37,7 @@ export interface RegressionContext {
   readonly model: ModelRef
 }
 
-/** Agents, and what is to be done when they are needed no more. */
+/** Agents, and a function to call when they are not needed any more. */
 export interface RegressionSetup extends RuntimeRules {
   readonly agents: readonly Agent<unknown>[]
   /** What the application gives the run, as `replayRun` takes it. */
@@ -45,14 +45,17 @@ export interface RegressionSetup extends RuntimeRules {
   readonly close?: (() => void | Promise<void>) | undefined
 }
 
-/** Today's agents: one, several, or what sets them up. The default export of a `tallystick.config.ts` is one of these. */
+/**
+ * Today's agents: one, several, or a function that sets them up. The default export of a `tallystick.config.ts` is one
+ * of these.
+ */
 export type RegressionAgents =
   | Agent<unknown>
   | readonly Agent<unknown>[]
   | RegressionSetup
   | ((context: RegressionContext) => RegressionSetup | Promise<RegressionSetup>)
 
-/** How the run of a fixture is driven again. */
+/** Options of `replayRegression`. */
 export interface ReplayRegressionOptions extends Pick<ReplayOptions, 'definitions'> {
   readonly secrets?: readonly RegExp[] | undefined
 }
@@ -71,19 +74,19 @@ const agentSource = valueThat(
   (value) => typeof value === 'function' || (typeof value === 'object' && value !== null),
 )
 
-/** What driving the run of a fixture again found, short enough to be read where a test fails. */
+/** The result of driving the run of a fixture again, short enough to read in a failed test. */
 export interface RegressionReport {
   readonly runId: RunId
   /** Events that happened again as they were recorded, from the first on. */
   readonly events: number
-  /** The first event that came out otherwise. */
+  /** The first event that differs. */
   readonly divergence?: {
     readonly seq: number
     readonly turn: number
     /** Absent where the recording ends, or where nothing happened. */
     readonly recorded?: EventType
     readonly happened?: EventType
-    /** As `toldDifferences` gives them. */
+    /** As `reportedDifferences` returns them. */
     readonly differences: readonly Difference[]
   }
 }

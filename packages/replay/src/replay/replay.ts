@@ -25,34 +25,34 @@ const replayOptions = fields<ReplayOptions>({
   onEvents: maybe(anyFunction),
 })
 
-/** The first place where a run, driven again, does not do what was recorded. */
+/** The first place where a run that is driven again differs from its record. */
 export interface Divergence {
   readonly seq: number
   /** Absent where the recording ends. */
   readonly recorded?: RuntimeEvent
   /** Absent where nothing happened. */
   readonly happened?: RuntimeEvent
-  /** What differs between the two, by path; of events of different types, that they are. */
+  /** The differences of the two events, by path; if their types differ, only that. */
   readonly differences: readonly Difference[]
 }
 
-/** How a run is driven again. */
+/** Options of `replayRun`. */
 export interface ReplayOptions {
   /**
-   * What the agents tell their models: that of today's code (`today`, the default), so that any other word is a
-   * difference, or what is on record (`recorded`), so that only what the code does is compared.
+   * The definitions of the agents: those of today's code (`today`, the default), so that any changed word is a
+   * difference, or those on record (`recorded`), so that only the behaviour of the code is compared.
    */
   readonly definitions?: 'today' | 'recorded' | undefined
   /**
-   * What the application gave the run, where it was given something. Without it, what the agent's code said with it
-   * (`prepareTurn`, `stopWhen`, checks of calls) is taken from the record instead of asked again.
+   * The context of the run, if it had one. Without it, the recorded results of code that needs the context
+   * (`prepareTurn`, `stopWhen`, checks of calls) are used instead of calling the code.
    */
   readonly context?: unknown
-  /** Gets how many events happened again, decision by decision. */
+  /** Called with the number of events that happened again, after each decision. */
   readonly onEvents?: ((events: number) => void) | undefined
 }
 
-/** What driving a run again found. */
+/** The result of driving a run again. */
 export interface ReplayReport {
   readonly runId: RunId
   /** Events that happened again as they were recorded, from the first on. */

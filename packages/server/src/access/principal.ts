@@ -36,7 +36,7 @@ export interface Principal {
   /** Recorded as `by` of every decision. */
   readonly name: string
   readonly sees: 'everything' | Scope
-  /** What it may do with the runs that it sees: everything by default, and only read with `[]`. */
+  /** The permissions on the runs that it sees. Default: all; with `[]` it may only read. */
   readonly may?: readonly Permission[] | undefined
 }
 

@@ -19,21 +19,21 @@ export interface SuperviseOptions {
   /** How often it looks at the ledger, in milliseconds. Default: 5 seconds. */
   readonly everyMs?: number | undefined
   /**
-   * If the ledger cannot tell whether a process drives a run, the run counts as interrupted when it has recorded nothing
-   * for so many milliseconds. Without it such runs are left alone. Choose more than your longest tool call takes.
+   * If the ledger cannot tell whether a process drives a run, the run counts as interrupted after this many
+   * milliseconds without an event. Default: such runs are left alone. Choose more than your longest tool call takes.
    */
   readonly quietMs?: number | undefined
   /**
-   * If the ledger has leases (SQLite, Postgres): how long the lease of a run lasts that it drives, in milliseconds. It
-   * renews the lease three times as often, so that another supervisor takes the run up so long after this process has
-   * died. Default: 15 seconds.
+   * How long the lease of a run lasts, in milliseconds, if the ledger has leases (SQLite, Postgres). The supervisor
+   * renews it three times as often; this long after its process has died, another supervisor resumes the run. Default:
+   * 15 seconds.
    */
   readonly leaseMs?: number | undefined
-  /** How many runs it drives at a time; the others wait for the next look. Default: 32. */
+  /** The most runs to drive at a time; the others wait for the next look. Default: 32. */
   readonly maxRuns?: number | undefined
   /** Returns the context of a run that is resumed. */
   readonly context?: ((runId: RunId) => unknown) | undefined
-  /** Gets what went wrong. Default: the error output of the host. */
+  /** Gets errors. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
 }
@@ -42,7 +42,7 @@ export interface SuperviseOptions {
 export interface Supervisor {
   /** Looks at the ledger now, and returns the runs that it resumes. */
   look(): Promise<readonly RunId[]>
-  /** Looks no more, and resolves when the look under way has ended. `runtime.drain` stops the runs that it drives. */
+  /** Stops looking, and resolves when the current look has ended. `runtime.drain` stops the runs that it drives. */
   stop(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -2,7 +2,7 @@ import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions, type OptionCheck } from '@tallystick/core/kit'
 import { type CallContext, type CallVerdict, type ToolEffect } from '@tallystick/core/vocabulary'
 
-/** Which call a policy judges, and of which tool. */
+/** The call that a policy decides about, and its tool. */
 export interface ApprovalContext<Context = unknown> extends CallContext<Context> {
   readonly tool: string
   readonly effect: ToolEffect
@@ -12,8 +12,8 @@ export interface ApprovalContext<Context = unknown> extends CallContext<Context>
 export type ApprovalAnswer = boolean | string
 
 /**
- * Says whether a person has to approve a call with this input. It must have no side effects, and is asked again
- * when the call is checked again. A policy that throws refuses the call: nothing runs unjudged.
+ * Returns whether a person has to approve a call with this input. It must have no side effects, since it is called
+ * again when the call is checked again. If a policy throws, the call is refused.
  */
 export type ApprovalFunction<Input, Context = unknown> = (
   input: Input,

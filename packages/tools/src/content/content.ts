@@ -20,9 +20,9 @@ export type Source =
   | { readonly url: string; readonly data?: never; readonly providerFile?: never }
   | { readonly providerFile: ProviderFile; readonly data?: never; readonly url?: never }
 
-/** What `image` makes a part from. `mediaType` as in `image/png`. */
+/** Input of `image`. `mediaType` as in `image/png`. */
 export type ImageSource = Source & { readonly mediaType: string; readonly detail?: ImageDetail }
-/** What `file` makes a part from. `mediaType` as in `application/pdf`. */
+/** Input of `file`. `mediaType` as in `application/pdf`. */
 export type FileSource = Source & { readonly mediaType: string; readonly name?: string }
 
 /** A source before it is known where its bytes are. */
@@ -87,7 +87,7 @@ export function file(source: FileSource): FilePart {
   return mark({ type: 'file', mediaType: source.mediaType, ...name, ...bytesOf('file', source) })
 }
 
-/** A value as JSON text, also where it would be taken for lines or parts: `json(['a', 'b'])` is `["a","b"]`. */
+/** A value as JSON text, even if it could be read as lines or parts: `json(['a', 'b'])` is `["a","b"]`. */
 export function json(value: unknown): TextPart {
   return mark({ type: 'text', text: JSON.stringify(jsonOf(value)) })
 }

@@ -21,10 +21,9 @@ import { assertSpecification } from './specification-check.ts'
 import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './tool-specification.ts'
 
 /**
- * Makes a tool from a schema and a function. Throws `ConfigurationError` for a definition that cannot work.
- *
- * A call's input is checked against the schema when the call is collected and again when it is run (an approver may
- * have edited it), so a schema's own conversions must not have effects.
+ * Makes a tool from a schema and a function. Throws `ConfigurationError` for a definition that cannot work. The runtime
+ * checks a call's input against the schema when it collects the call, and again before it runs it, since an approver
+ * may have edited it. So the schema's conversions must have no side effects.
  */
 export function defineTool<
   Schema extends InputSchema,

@@ -6,7 +6,7 @@ const made = Symbol.for('@tallystick/tools/deferral')
 export interface Deferral {
   /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
   readonly externalId: string
-  /** Milliseconds from now after which the call counts as timed out; for ever where not given. */
+  /** Milliseconds from now after which the call ends as timed out. Default: never. */
   readonly deadlineMs?: number
 }
 
@@ -29,7 +29,7 @@ const deferralFields = fields<Deferral>(
 
 /**
  * Returns the result of a tool whose work continues after it returns: the run is suspended, with no process alive for
- * it, until `runtime.settle(runId, toolCallId, result)`. Hand `context.runId` and `context.toolCallId` to the code that
+ * it, until `runtime.settle(runId, toolCallId, result)`. Pass `context.runId` and `context.toolCallId` to the code that
  * will settle it.
  */
 export function settledLater(options: Deferral): Deferral {

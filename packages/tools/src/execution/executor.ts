@@ -11,13 +11,19 @@ import { resultEnding, type ResultRules } from './result.ts'
 import { againAfter, type Again, type RetryOptions } from './retry.ts'
 import { cancellationOf, cancelledUnstarted, type Ending, failureOf, textEnding } from './outcome.ts'
 
-/** What a running tool is lent. */
+/** The context of a running tool. */
 export interface ToolContext<Context = unknown> {
-  /** Aborts when the tool should stop: the run was cancelled, or the call's time is over. Hand it to what you call. */
+  /**
+   * Aborts when the tool should stop: the run was cancelled, or the call's time is over. Pass it to the functions that
+   * you call.
+   */
   readonly signal: AbortSignal
   /** Reports progress to observers of the run; the model does not see it. Does nothing once the call has ended. */
   readonly progress: (data: Json) => void
-  /** The same at every attempt of this call, and of no other call. Hand it to what you change things with. */
+  /**
+   * The same at every attempt of this call, and different for every other call. Pass it to the service that the tool
+   * changes.
+   */
   readonly idempotencyKey: string
   readonly runId: RunId
   readonly turn: number

@@ -7,8 +7,8 @@ export interface RetryOptions extends Partial<RetryPolicy> {
   /** Attempts of one call in all, the first included. */
   readonly maxAttempts: number
   /**
-   * Whether the same call may succeed later, and is safe to make again: asked about what `execute` threw. Default: true for
-   * everything but a `ToolError` that is not `retryable`. Where it throws, the call is not tried again.
+   * Whether a call that threw this error may be made again. Default: true for all errors except a `ToolError` that is
+   * not `retryable`. If it throws, the call is not tried again.
    */
   readonly when?: ((error: unknown) => boolean) | undefined
 }

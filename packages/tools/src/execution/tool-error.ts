@@ -1,9 +1,9 @@
 import { TallystickError } from '@tallystick/core'
 
-/** How a tool that throws a `ToolError` may say that its call ended. */
+/** The outcomes that a `ToolError` may have. */
 export type ToolErrorOutcome = 'failed' | 'timed_out' | 'interrupted'
 
-/** What a `ToolError` may say beside its message. */
+/** Options of a `ToolError`. */
 export interface ToolErrorOptions {
   readonly outcome?: ToolErrorOutcome
   /** Whether the same call may succeed later. Default: whether `retryAfterMs` is given. */
@@ -14,13 +14,10 @@ export interface ToolErrorOptions {
 }
 
 /**
- * Thrown by a tool to tell the model, in these very words, why it did not do what was asked and what to try instead.
- * Any other error that a tool throws is reported with its name in front. Code `tool`.
- *
- * `outcome` is `failed` unless the tool keeps a time limit of its own and gave up at it (`timed_out`), or cannot say how
- * what it started has ended, such as a request whose connection broke (`interrupted`: the call is in doubt).
- *
- * A tool with `retry` is tried again after a `ToolError` only where that is `retryable`: its words are meant for the model.
+ * Thrown by a tool to tell the model, in exactly these words, why it failed and what to try instead. Of any other error
+ * the model also reads the name. Code `tool`. `outcome` is `failed` by default; `timed_out` if the tool gave up at a
+ * time limit of its own; `interrupted` if the tool cannot know how its effect ended, such as a request whose connection
+ * broke: the call is in doubt. A tool with `retry` is tried again after a `ToolError` only if that is `retryable`.
  */
 export class ToolError extends TallystickError {
   readonly outcome: ToolErrorOutcome

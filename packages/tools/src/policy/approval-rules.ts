@@ -4,10 +4,9 @@ import { decideByRules } from './decision.ts'
 import { requireRules } from './rules-check.ts'
 
 /**
- * An approval policy from rules: give it to `defineAgent` or `createRuntime` as `approval`. As every policy it may ask for
- * more than a tool does, never for less. The reason of a question or a denial names the rule, and is recorded.
- *
- * Throws a `ConfigurationError` that names the place where the rules are wrong.
+ * Returns an approval policy from rules: give it to `defineAgent` or `createRuntime` as `approval`. As every policy it
+ * may ask for more than a tool does, never for less. The reason of an approval request or a denial names the rule, and
+ * is recorded. Throws a `ConfigurationError` that names the place where the rules are wrong.
  */
 export function approvalRules(given: ApprovalRules): ApprovalPolicy {
   requireRules(given, 'approvalRules')

@@ -5,7 +5,7 @@ import { boundedText } from '../content/bounded-text.ts'
 
 /** How writes are described. */
 export interface DryRunOptions {
-  /** What a call would have done, in words. Default: its tool and its input. */
+  /** Returns what a call would have done, in words. Default: its tool and its input. */
   readonly describe?: ((call: { readonly tool: string; readonly input: JsonObject }) => string) | undefined
 }
 

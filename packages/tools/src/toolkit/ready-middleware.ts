@@ -2,7 +2,7 @@ import { option, requireOptions } from '@tallystick/core/kit'
 import { canonicalJson, type Json, type Outcome, type ResultPart } from '@tallystick/core/vocabulary'
 import type { MiddlewareCall, MiddlewareEnding, ToolMiddleware } from './middleware.ts'
 
-/** What an audit reads: that a call is about to run, and how it ended. */
+/** An entry of `audit`: a call is about to run, or has ended. */
 export type AuditEntry = {
   readonly tool: string
   readonly runId: string
@@ -97,8 +97,8 @@ const rateOptions = fields<RateLimitOptions>({
 })
 
 /**
- * Refuses calls above a rate: they fail with the time of the next free place. For a tool with `retry` the runtime tries
- * again then, also after a crash; the middleware does not wait.
+ * Refuses calls above a rate: they fail, with the time at which the next call may start. The runtime then tries a tool
+ * with `retry` again at that time, also after a crash; the middleware does not wait.
  */
 export function rateLimit(given: RateLimitOptions): ToolMiddleware {
   requireOptions('rateLimit', rateOptions, given)

@@ -9,10 +9,11 @@ const toolList = fields<{ readonly tools: readonly object[] }>({
 })
 
 /**
- * The same tools, which try once to read an input that does not fit: JSON with small mistakes (trailing commas, single quotes,
- * a code fence, missing closing brackets …), and texts where the schema expects a number, a truth value, an object or a list.
- * What fits after that is checked, approved, recorded and run in the place of the model's input, with what was repaired on
- * record. Only what has one meaning is read; a write whose input ended too early asks a person.
+ * Returns the same tools, which try once to repair an input that does not fit: JSON with small mistakes (trailing
+ * commas, single quotes, a code fence, missing closing brackets …), and texts where the schema expects a number, a
+ * boolean, an object or a list. A repaired input that fits replaces the model's input: it is checked, approved,
+ * recorded and run, and the repairs are on record. Only inputs with exactly one meaning are repaired; a write whose
+ * input ended too early needs an approval.
  */
 export function repairInputs<Context>(tools: readonly Tool<Context>[]): readonly Tool<Context>[] {
   requireOptions('repairInputs', toolList, { tools })

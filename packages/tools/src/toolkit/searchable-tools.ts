@@ -13,7 +13,7 @@ export interface SearchableToolsOptions {
   readonly maxShown?: number | undefined
   /** How many tools one search finds. Default: 5. */
   readonly maxFound?: number | undefined
-  /** What there are tools for, in a few words for the model, such as "GitHub, Slack and the calendar". */
+  /** What the tools are about, in a few words for the model, such as "GitHub, Slack and the calendar". */
   readonly about?: string | undefined
   /** The name of the tool that searches. Default: `search_tools`. */
   readonly toolName?: string | undefined
@@ -34,10 +34,10 @@ const source = valueThat('a source of tools that does not choose among them itse
 })
 
 /**
- * A `toolSource` for many tools: the model is shown a tool that searches, and from its next turn on what was found. Which
- * tools a turn offers follows from the conversation, so that it is the same in a process that takes the run over, in the
- * next run of the session and in a replay; it is on record with the model call. The tools that were found or used last
- * stay, up to `maxShown`. A tool that is not shown cannot be called.
+ * A `toolSource` for many tools: the model sees a tool that searches, and from its next turn on the tools that it
+ * found. The conversation determines which tools a turn offers, so that a process that takes the run over, the next run
+ * of the session and a replay offer the same; they are on record with the model call. The tools that were found or used
+ * last stay, up to `maxShown`. A tool that is not shown cannot be called.
  */
 export function searchableTools<Context = AnyContext>(
   tools: readonly Tool<Context>[] | ToolSource<Context>,

@@ -15,28 +15,28 @@ import type { Guardrail } from './guardrail.ts'
 import type { OutputReader, OutputSchema } from '../schema/output-schema.ts'
 import type { OutputStreamOptions } from '../output/output-stream.ts'
 
-/** Shortens, in what the model sees, a history that grows too long. Nothing leaves the ledger. */
+/** How a history that grows too long is shortened for the model. The ledger keeps all of it. */
 export interface CompactionOptions {
-  /** The history is shortened before a call whose input is estimated to have more tokens than this. */
+  /** The runtime shortens the history before a call whose input it estimates at more tokens than this. */
   readonly maxContextTokens: number
   /** How many of the newest messages stay as they are. */
   readonly keepMessages: number
   /**
-   * Replaces the older messages: a model sums them up, or a pure function returns the summary. Without it they are
-   * left out.
+   * What replaces the older messages: the summary of a model, or the text that a pure function returns. Without it they
+   * are left out.
    */
   readonly summarize?: (Model | ((messages: readonly Message[]) => string)) | undefined
   /** Instructions for the model that sums up; `summaryInstructions` if not given. */
   readonly instructions?: string | undefined
 }
 
-/** How long a model call may take, in milliseconds; a call that takes longer has failed, and is tried again. */
+/** Time limits of a model call, in milliseconds. A call that exceeds one has failed, and is tried again. */
 export interface ModelTimeouts {
-  /** Without any report from the model. */
+  /** The longest silence of the model. */
   readonly idleMs?: number | undefined
-  /** From start to end. */
+  /** The longest time from the start of the call to its end. */
   readonly totalMs?: number | undefined
-  /** Until `prepareTurn` has answered, where it is async; a minute if not given. */
+  /** The longest wait for an async `prepareTurn`. Default: a minute. */
   readonly prepareMs?: number | undefined
 }
 

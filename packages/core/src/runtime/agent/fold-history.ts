@@ -9,7 +9,7 @@ import { requireOptions } from '../../vocabulary/options/require-options.ts'
 export interface FoldHistoryOptions {
   /** The line above the conversation; `What was said and done before you took over:` if not given. `''` for none. */
   readonly heading?: string | undefined
-  /** Writes the conversation; `historyText` if not given. Pure, and not async. */
+  /** Returns the text of the conversation. Default: `historyText`. Pure, and not async. */
   readonly render?: ((messages: readonly Message[]) => string) | undefined
 }
 

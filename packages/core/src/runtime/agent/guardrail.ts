@@ -16,7 +16,7 @@ import {
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 
-/** Where in a run a guardrail checks. */
+/** The place in a run at which a guardrail checks. */
 export interface GuardrailContext<Context = unknown> {
   readonly runId: RunId
   /** The active agent. */
@@ -47,13 +47,13 @@ type Check<Subject, Replacement, Context> = (
   context: GuardrailContext<Context>,
 ) => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>
 
-/** What a user said. */
+/** A message of the user. */
 export interface GuardedInput {
   readonly text: string
   readonly message: UserMessage
 }
 
-/** What the model answered; `text` without its reasoning. */
+/** The answer of the model; `text` is without reasoning. */
 export interface GuardedOutput {
   readonly text: string
 }

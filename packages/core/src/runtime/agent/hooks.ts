@@ -16,7 +16,7 @@ export interface HookMoment<T extends EventType = EventType, Context = unknown> 
   readonly runId: RunId
   /** The active agent. */
   readonly agent: string
-  /** What happened, as the ledger has it by now. */
+  /** The event, which is on record. */
   readonly event: EventOf<T>
   /** What the application passed to this run. */
   readonly context: Context
@@ -29,17 +29,17 @@ type Hook<T extends EventType, Context> = (moment: HookMoment<T, Context>) => vo
  * cannot change the run: if it throws or rejects, `host.report` gets the error, and the run continues.
  */
 export interface RunHooks<Context = AnyContext> {
-  /** Whether the run waits for each of them before it continues. It does not by default. */
+  /** Whether the run waits for each hook before it continues. Default: `false`. */
   readonly awaited?: boolean | undefined
   /** The longest wait for one hook, in milliseconds. Default: 10,000. */
   readonly timeoutMs?: number | undefined
   readonly runStarted?: Hook<'run_started' | 'run_resumed', Context> | undefined
   readonly runEnded?: Hook<'run_finished', Context> | undefined
-  /** Before the first model call of a turn. */
+  /** Called for the first model call of a turn. */
   readonly turnStarted?: Hook<'model_call_started', Context> | undefined
-  /** The results of the turn's tools are in the history, or its reply is the last. */
+  /** Called when the results of the turn's tools are in the history, or the run has ended. */
   readonly turnEnded?: Hook<'tool_results_injected' | 'run_finished', Context> | undefined
-  /** Each attempt of a model call. */
+  /** Called for each attempt of a model call. */
   readonly modelCallStarted?: Hook<'model_call_started', Context> | undefined
   readonly modelCallEnded?: Hook<'assistant_message_finished' | 'model_stream_failed', Context> | undefined
   readonly toolStarted?: Hook<'tool_started', Context> | undefined

@@ -20,18 +20,18 @@ import {
 } from '../output/output-stream.ts'
 import { preparedInTurn } from './prepared-in-turn.ts'
 
-/** Code of a runtime that holds over each agent that it drives, beside the agent's own. */
+/** Options of a runtime that apply to every agent that it drives, beside the agent's own. */
 export interface RuntimeRules {
   /**
    * Decides about each call of every agent that this runtime drives, including agents that take a conversation over
    * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
    */
   readonly approval?: ApprovalPolicy | undefined
-  /** Guardrails of every agent, in front of its own. */
+  /** Guardrails of every agent, which check before its own. */
   readonly guardrails?: readonly Guardrail[] | undefined
   /** What the next agent sees of the past in a handoff that has no `filter` of its own. */
   readonly handoffFilter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
-  /** Changes each turn of every agent, after the agent's own `prepareTurn`, whose changes it sees. */
+  /** Changes each turn of every agent, after the agent's own `prepareTurn`: it gets the request that this returned. */
   readonly prepareTurn?: PrepareTurn | undefined
   /** Changes the text of every agent's replies before subscribers see it, after the agent's own. */
   readonly outputStream?: OutputStreamOptions | undefined

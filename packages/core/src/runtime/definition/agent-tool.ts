@@ -38,21 +38,21 @@ export interface ChildAnswer<Output = unknown> {
   readonly toolCalls: number
 }
 
-/** How an agent serves as a tool. */
+/** Options of `agentTool`. */
 export interface AgentToolOptions<Output = unknown, Schema extends InputSchema = InputSchema> {
-  /** Of the tool; the agent's name, as an identifier, where not given. */
+  /** Name of the tool. Default: the agent's name, as an identifier. */
   readonly name?: string | undefined
-  /** When to use it; the agent's own description where not given. */
+  /** When to use the tool. Default: the agent's own description. */
   readonly description?: string | undefined
-  /** `read`: several of them may be at work at the same time, and share what is left of the limits. `write` by default. */
+  /** `read`: several calls may run at the same time, and share what is left of the limits. Default: `write`. */
   readonly effect?: ToolEffect | undefined
-  /** The budget of each of its runs: limits over those of the agent, and within what the parent has left. */
+  /** Limits of each child run: they replace those of the agent, within what the parent has left. */
   readonly limits?: GivenLimits | undefined
-  /** What the agent needs to know; a `task` in words if not given. */
+  /** Schema of what the agent needs to know. Default: a `task` in words. */
   readonly input?: Schema | undefined
-  /** Returns what the agent reads as its task, of the input as its schema reads it; the input as JSON if not given. Pure. */
+  /** Returns the task that the agent reads, from the parsed input. Default: the input as JSON. Pure. */
   readonly task?: ((input: ReadInput<Schema>) => string | readonly UserPart[]) | undefined
-  /** Returns what the calling model reads of an answer; its text if not given. Pure, and not async. */
+  /** Returns what the calling model reads of an answer. Default: its text. Pure, and not async. */
   readonly output?: ((answer: ChildAnswer<Output>) => string | readonly ResultPart[]) | undefined
 }
 
@@ -72,17 +72,17 @@ const agentToolOptions = fields<AgentToolOptions>(
   },
 )
 
-/** What the run of a call begins with, or why its input does not fit. */
+/** The task of a child run, or why the input of its call does not fit. */
 export type ChildTask = { readonly task: string | readonly UserPart[] } | { readonly fault: string }
 
 /** A tool whose work is done by an agent, in a run of its own. */
 export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
   readonly agent: Agent<unknown, Context>
-  /** Over those of the agent. */
+  /** Limits of each child run, which replace those of the agent. */
   readonly limits?: GivenLimits
   /** Returns what the agent reads as its task in a call with this input. */
   readonly taskOf: (input: JsonObject) => Promise<ChildTask>
-  /** What the calling model reads of an answer, where not its text. */
+  /** Returns what the calling model reads of an answer. Without it: the text of the answer. */
   readonly answerOf?: (answer: ChildAnswer) => string | readonly ResultPart[]
 }
 

@@ -37,7 +37,7 @@ export interface HandoffOptions<Schema extends InputSchema = InputSchema> {
   readonly toolName?: string | undefined
   /** When to hand over; the agent's own description if not given. */
   readonly description?: string | undefined
-  /** What the next agent needs to know, as the model writes it; a `reason` in words if not given. */
+  /** Schema of what the next agent needs to know, which the model writes. Default: a `reason` in words. */
   readonly input?: Schema | undefined
   /**
    * Selects the past messages that the next agent sees. Pure; its result is recorded. Calls and results stay paired. It gets

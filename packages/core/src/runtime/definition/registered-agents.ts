@@ -69,7 +69,7 @@ function twoOfOneName(name: string, hasSameDefinition: boolean): ConfigurationEr
   )
 }
 
-/** An agent as a runtime of these rules drives it: for a replay, which is given the agents of the run. */
+/** Returns an agent with the rules of a runtime: for a replay, which gets the agents of the run. */
 export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
   const own = underRules(agent, rules)
   const handOff = handOffRule(

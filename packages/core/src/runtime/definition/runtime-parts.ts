@@ -21,13 +21,13 @@ export interface RunDefaults {
   readonly hooks: readonly RunHooks[]
 }
 
-/** What is on record of a run, for an application that makes its context of that. */
+/** The recorded facts of a run, from which `contextOf` makes its context. */
 export interface RecordedRun {
   readonly runId: RunId
   /** The active agent. */
   readonly agent: string
   readonly sessionId?: string
-  /** Whom the run is about. */
+  /** The person or customer that the run is about. */
   readonly subject?: string
   readonly labels?: RunLabels
   readonly parent?: ParentRef

@@ -12,13 +12,13 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { messageOf } from '../session/input-message.ts'
 import { requireSoundEdits } from '../session/session-past.ts'
 
-/** What a fork changes in the events that it shares with another run. Calls are named by their ids in that run. */
+/** What a fork changes in the events that it shares with its source. Calls have the ids of the source. */
 export interface ForkEdit {
   /** Replaces the last message of the user. */
   readonly input?: string | readonly UserPart[] | undefined
-  /** Messages of the history, changed or removed, by their places. */
+  /** Messages of the history to change or remove, by their places. */
   readonly history?: readonly HistoryEdit[] | undefined
-  /** Results of calls that were started and have none at that event. */
+  /** Results for calls that are started and have no result at that event. */
   readonly results?:
     | readonly {
         readonly toolCallId: string
@@ -26,7 +26,7 @@ export interface ForkEdit {
         readonly outcome?: 'success' | 'failed'
       }[]
     | undefined
-  /** Decisions about calls that wait for one at that event. */
+  /** Decisions about calls that wait for an approval at that event. */
   readonly approvals?: readonly ForkApproval[] | undefined
   readonly by?: string | undefined
   readonly reason?: string | undefined

@@ -13,7 +13,7 @@ import {
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 
-/** Which part of which reply a text is of. */
+/** The part of a reply that a text belongs to. */
 export interface OutputPart<Context = unknown> {
   readonly runId: RunId
   /** The active agent. */
@@ -24,30 +24,30 @@ export interface OutputPart<Context = unknown> {
   readonly context: Context
 }
 
-/** Takes the text of one part of a reply as it is written. Each answer is a text that may be shown. */
+/** Changes the text of one part of a reply while it is written. Every text that it returns may be shown. */
 export interface OutputWriter {
-  /** Takes more text, and returns what is shown of it and of what was held back before. */
+  /** Gets the next text; returns what is shown of it and of the text that was held back. */
   readonly write: (text: string) => string
-  /** The part is whole: returns what is shown of what was held back. */
+  /** Called when the part is whole; returns what is shown of the text that was held back. */
   readonly end: () => string
 }
 
-/** Changes the text of replies before subscribers see it: made by `outputTransform` or `outputMask`, or by hand. */
+/** Changes the text of replies before subscribers see it. Made by `outputTransform`, by `outputMask`, or by hand. */
 export interface OutputTransform<in Context = AnyContext> {
   /** Names the transform in the ledger. */
   readonly name: string
-  /** Begins a part of a reply, and each of them anew after a failed attempt. */
+  /** Begins a part of a reply. After a failed attempt, each part begins again. */
   readonly begin: (part: OutputPart<Context>) => OutputWriter
 }
 
 /** How replies are shown while they are written. */
 export interface OutputStreamOptions<Context = AnyContext> {
-  /** Each takes what the one before it shows. */
+  /** Each gets the text that the one before it shows. */
   readonly transforms: readonly OutputTransform<Context>[]
   /**
-   * What later turns show the model of a reply whose text was changed: what it wrote (`written`, by default), or what was
-   * shown (`shown`). Reasoning is always as it was written, and so is a reply that the provider keeps itself
-   * (`previousResponseId`, `conversationId`): only what is new is sent to it.
+   * What the model sees of a changed reply in later turns: what it wrote (`written`, the default), or what was shown
+   * (`shown`). Reasoning is always as it was written. So is a reply that the provider keeps (`previousResponseId`,
+   * `conversationId`), since it gets only new messages.
    */
   readonly nextTurn?: NextTurn | undefined
 }

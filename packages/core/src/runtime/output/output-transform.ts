@@ -31,24 +31,24 @@ interface Named {
 
 /** Changes a reply unit by unit. */
 export interface OutputTransformOptions<Context = AnyContext> extends Named {
-  /** `sentence` where not given. */
+  /** Default: `sentence`. */
   readonly unit?: OutputUnit | undefined
-  /** The most characters that are held back: a longer unit is handed over in several texts. 4,096 where not given. */
+  /** The most characters to hold back; a longer unit is passed on in several texts. Default: 4,096. */
   readonly maxChars?: number | undefined
-  /** Returns what is shown in the place of a text; `''` shows nothing of it. Pure, and not async. */
+  /** Returns the text to show instead; `''` shows nothing. Pure, and not async. */
   readonly show: (text: string, part: OutputPart<Context>) => string
 }
 
 /** Replaces what a pattern matches. */
 export interface OutputMaskOptions<Context = AnyContext> extends Named {
-  /** With the flag `g`. */
+  /** A pattern with the flag `g`. */
   readonly pattern: RegExp
   /**
-   * The most characters that a match has, with those after it that it looks at, from 1 to 65,536: so many are held back. Of a
-   * longer match the beginning may be shown.
+   * The most characters of a match, including those after it that the pattern looks at, from 1 to 65,536: that many are
+   * held back. The beginning of a longer match may be shown.
    */
   readonly window: number
-  /** Put in the place of each match. */
+  /** What replaces each match. */
   readonly replacement: string | ((match: string, part: OutputPart<Context>) => string)
 }
 

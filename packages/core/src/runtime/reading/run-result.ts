@@ -33,7 +33,7 @@ export interface RunFailure extends ModelFailure {
 /** Fields of every run that has stopped. */
 export interface StoppedRun {
   readonly runId: RunId
-  /** Details of the ending, from the provider or the runtime. */
+  /** Details about the ending, from the provider or the runtime. */
   readonly detail?: string
   /** How the model failed, if that ended the run: with its class, and whether the same request may succeed later. */
   readonly failure?: RunFailure
@@ -57,9 +57,9 @@ export interface StoppedRun {
   readonly pendingApprovals: readonly PendingApproval[]
   /** Calls of the run and of its child runs that continue outside, until `runtime.settle`. */
   readonly deferredCalls: readonly DeferredCall[]
-  /** The last event's number. */
+  /** The number of the last event. */
   readonly seq: number
-  /** The conversation up to here, as a model can be shown it: every call in it has its result. */
+  /** The conversation so far, as a model may see it: every call in it has its result. */
   readonly messages: readonly Message[]
   /**
    * Where the provider keeps the conversation up to here, if it does: options of the next run,
@@ -187,7 +187,7 @@ async function withFailure<Result extends StoppedRun>(
   return { ...result, failure: { ...failure, provider, modelId } }
 }
 
-/** Replaces the wait for child runs by what the child runs wait for. */
+/** Replaces the wait for child runs by what these wait for. */
 export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
   const own = resultOf(state)
   let { pendingApprovals: approvals, deferredCalls: deferred } = own

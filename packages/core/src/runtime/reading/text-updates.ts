@@ -4,13 +4,13 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { flattened } from './flattened.ts'
 
-/** What becomes of the model's text while it is written. */
+/** A change of the shown text while the model writes. */
 export interface TextUpdate {
   /** `text` is added to the shown text; `withdrawn` is taken back from its end. */
   readonly type: 'text' | 'withdrawn'
   readonly text: string
   readonly turn: number
-  /** The event that it follows from. */
+  /** The event that caused it. */
   readonly seq: number
 }
 
@@ -29,7 +29,7 @@ export interface FoldedEvent {
 /** The text of a turn's reply that a reader is shown, and how it changed last. */
 export interface ShownText {
   readonly text: string
-  /** The reply is a message: what is shown of it is not lost any more. */
+  /** Whether the reply is a message: what is shown of it is final. */
   readonly isMessage: boolean
   readonly updates: readonly TextUpdate[]
 }

@@ -26,14 +26,16 @@ import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import { defaultHost } from './host.ts'
 import type { InContext, Runtime } from './runtime.ts'
 
-/** What signs approval tokens, and what they are for. */
+/** The secret that signs approval tokens, and their audience. */
 export interface ApprovalTokenOptions {
   /**
-   * At least 32 random characters that only the application knows. Of several, the first signs, and all are accepted: so a
-   * secret is replaced without a token getting lost.
+   * At least 32 random characters that only the application knows. Of several secrets, the first signs and all are
+   * accepted, so that you can replace a secret without invalidating tokens.
    */
   readonly secret: string | readonly string[]
-  /** What takes the tokens, such as `https://app.example.com/approvals`: a token of another audience is refused. */
+  /**
+   * Where the tokens are redeemed, such as `https://app.example.com/approvals`. Tokens of another audience are refused.
+   */
   readonly audience: string
   readonly clock?: Clock | undefined
 }
@@ -42,7 +44,10 @@ export interface ApprovalTokenOptions {
 export interface IssueOptions {
   /** How long the token can decide, in milliseconds. Default: 24 hours. */
   readonly expiresInMs?: number | undefined
-  /** Who gets the token: recorded as `by` of the decision. Without it, the caller of `decide` says who decides. */
+  /**
+   * The person who gets the token, recorded as `by` of the decision. Without it, the caller of `decide` names the
+   * person.
+   */
   readonly to?: string | undefined
   /** Whether an approval may run the call with another input. Default: no. */
   readonly mayEdit?: boolean | undefined
@@ -60,7 +65,7 @@ export interface ApprovalClaims {
   readonly mayEdit: boolean
 }
 
-/** What a person decided. `by` is left out where the token names the person. */
+/** The decision of a person. Leave out `by` if the token names the person. */
 export type TokenDecision =
   | { readonly approved: true; readonly by?: string; readonly input?: JsonObject }
   | { readonly approved: false; readonly by?: string; readonly reason: string }
@@ -76,11 +81,11 @@ export interface TokenRefusal {
 export interface ApprovalTokens {
   /** Returns a token for one pending approval, safe in a URL. It names the call and the digest of its input, not the input. */
   issue(approval: PendingApproval, options?: IssueOptions): string
-  /** Returns what a token says, to show it; a refusal where it is forged, expired, or for another audience. */
+  /** Returns the claims of a token, to show them; or a refusal if it is forged, expired, or for another audience. */
   read(token: string): ApprovalClaims | TokenRefusal
   /**
-   * Decides with a token, from any process: the run's own process takes the decision, or this runtime continues the run. The
-   * same question is decided once, and a further decision is refused as `not_awaiting_approval`.
+   * Decides with a token, from any process: the process that drives the run takes the decision, or this runtime
+   * continues the run. A question is decided once; a further decision is refused as `not_awaiting_approval`.
    */
   decide(
     runtime: Pick<Runtime, 'send'>,

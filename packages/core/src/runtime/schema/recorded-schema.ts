@@ -5,9 +5,9 @@ import { zod } from '../../vocabulary/zod/zod.ts'
 const maxIssues = 8
 
 /**
- * Returns where an input does not fit a tool's recorded JSON Schema. `undefined` if all of it fits, or if the schema
- * cannot be used. Patterns are left out: one from an unknown author may run for ever. So are objects and lists that a
- * value has to equal: zod compares them by identity.
+ * Returns where an input does not fit a tool's recorded JSON Schema; `undefined` if all of it fits, or if the schema
+ * cannot be used. It does not check patterns, since one from an unknown author may run for ever, nor equality with
+ * objects and lists, which zod compares by identity.
  */
 export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
   let parsed: ReturnType<z.ZodType['safeParse']>

@@ -17,7 +17,7 @@ import { lastOf } from './session.ts'
 
 /** Changes of what was said before, on record with who made them and why. */
 export interface PastEdits {
-  /** The run whose history the places are counted in: the one that the new run follows. */
+  /** The run whose history the places refer to: the one that the new run follows. */
   readonly of: string
   /** In ascending order of their places. Calls and results stay paired. */
   readonly edits: readonly HistoryEdit[]

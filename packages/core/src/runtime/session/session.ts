@@ -8,7 +8,7 @@ import { stateOf } from '../reading/load-state.ts'
 /** A conversation: the runs that share a history, in order. */
 export interface Session {
   readonly id: string
-  /** Its runs, the last first. */
+  /** The runs of the session, the newest first. */
   runs(): AsyncIterable<RunRecord>
   /** The history that its next run begins with, and where it was recorded; `undefined` before its first run. */
   history(): Promise<

@@ -5,7 +5,7 @@ export type OpenLedger = () => Promise<Ledger>
 
 /** One promise of the ledger port, and how to find out whether a store keeps it. */
 export interface LedgerContractCase {
-  /** What the store promises, as a claim. */
+  /** What the store promises, as a sentence. */
   readonly promise: string
   /**
    * What a store has to be for the promise to mean anything. Skip the case, with that reason, where yours is not.

@@ -19,18 +19,21 @@ import { sampleCallId, sampleRunId } from '../samples/sample-ids.ts'
 
 /** What a tool made of one call. */
 export interface CalledTool {
-  /** How the call ended; `deferred`: it is settled later, and what follows is empty. */
+  /** How the call ended. With `deferred`, its result comes later, and the following fields are empty. */
   readonly outcome: Outcome | 'deferred'
   /** What the model reads, as one text. */
   readonly text: string
   /** What the model reads, in parts: texts, images, files. */
   readonly content: readonly ResultPart[]
-  /** What the tool reported on its way. */
+  /** The progress that the tool reported. */
   readonly progress: readonly Json[]
-  /** Whether a runtime would have asked a person first, and why where the tool says. The call was made all the same. */
+  /**
+   * Whether a runtime would have waited for an approval, and why, if the tool says so. `callTool` made the call all the
+   * same.
+   */
   readonly asksApproval: boolean
   readonly approvalReason?: string
-  /** By which the call is settled, where it was deferred. */
+  /** The external id of a deferred call. */
   readonly externalId?: string
 }
 

@@ -11,7 +11,7 @@ export interface ManualClock extends Clock {
   advanceToNext(): boolean
   /** Callbacks that are still to come. */
   readonly pending: number
-  /** How often anyone has asked for the time or for a callback. */
+  /** How often the time was read or a callback was scheduled. */
   readonly uses: number
 }
 
@@ -108,13 +108,11 @@ const MAX_JUMPS = 10_000
 const MAX_LOOKS = 200_000
 
 /**
- * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
- * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
- * batch of events. A promise that nothing can settle, and code that goes round without waiting, are
- * errors and not hangs.
- *
- * `outside` answers what is under way outside of this process, such as the answer of a database; while there is
- * something, time stands still.
+ * Waits for a promise under a manual clock: whenever nothing else can happen, time jumps to the next timer. It needs
+ * code that waits only for promises and this clock, and that reads the clock regularly, as the runtime does for every
+ * batch of events. It rejects for a promise that nothing can settle, and for code that loops without waiting. `outside`
+ * returns a promise of the work under way outside of this process, such as the answer of a database; while there is
+ * one, time stands still.
  */
 export async function untilSettled<T>(
   clock: ManualClock,

@@ -32,19 +32,19 @@ export interface ScriptedReply {
   readonly text?: string | undefined
   readonly toolCalls?: readonly ScriptedCall[] | undefined
   readonly usage?: Usage | undefined
-  /** Beside `usage`: tokens of the conversation, where that is not what is billed. */
+  /** Tokens of the conversation, if they differ from the billed ones in `usage`. */
   readonly contextTokens?: number | undefined
-  /** Follows from the rest where not given: `tool_use` with calls, `end` without. */
+  /** Default: `tool_use` with calls, `end` without. */
   readonly stopReason?: StopReason | undefined
-  /** Of a reply that stops as `refused`: what the vendor says of it. */
+  /** With the stop reason `refused`: what the vendor says about the refusal. */
   readonly refusal?: ModelRefusal | undefined
-  /** Fails with a `ProviderError` of this class, after what else the step says has streamed. */
+  /** Fails with a `ProviderError` of this class, after the rest of the step has streamed. */
   readonly fail?: FailureClass | undefined
   /** How long the provider asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: number | undefined
-  /** Ends only when this has settled: for what has to happen while the model is at work. */
+  /** The reply ends only when this has settled, so that a test can act while the model is at work. */
   readonly until?: Promise<unknown> | undefined
-  /** Never ends: streams the rest, then waits until it is given up. */
+  /** Streams the rest of the step, and never ends. */
   readonly hang?: boolean | undefined
 }
 
@@ -53,7 +53,7 @@ export interface ScriptedCall {
   /** The id that the provider claims; providers repeat theirs, so a script may too. */
   readonly id?: string | undefined
   readonly name: string
-  /** An object; or a text that stands for input that is no JSON object. */
+  /** An object; or the text of an input that is not a JSON object. */
   readonly input: JsonObject | string
 }
 
@@ -62,9 +62,9 @@ export type ScriptedStep = ScriptedReply | ((request: ModelRequest) => ScriptedR
 
 /** A model that plays a script, one step a call. It says that it is one: its provider is `scripted`. */
 export interface ScriptedModel extends Model {
-  /** What it was sent, in order. */
+  /** The requests that it got, in order. */
   readonly requests: readonly ModelRequest[]
-  /** Calls that were given up before their end. */
+  /** Calls that were cancelled before their end. */
   readonly abandoned: number
   /** Throws when steps are left over. */
   assertComplete(): void

@@ -22,18 +22,20 @@ import {
   type ToolEffect,
 } from '../../vocabulary/model/tool-definition.ts'
 
-/** What a test tool is called, declares and does. It is a read that answers its input where nothing is said. */
+/** The name, the declaration and the function of a test tool. By default it is a read that returns its input. */
 export interface TestToolOptions {
   readonly name: string
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
   readonly timeoutMs?: number
-  /** With it, every throw may be tried again. */
+  /** With `retry`, the tool is tried again after every error that `run` throws. */
   readonly retry?: RetryPolicy
-  /** How long a throw asks to wait before the call is tried again, in milliseconds. */
+  /** How long an error asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: () => number
   readonly check?: (input: JsonObject) => CallVerdict | Promise<CallVerdict>
-  /** What the tool does. A text is its success; a throw its failure; a promise that never settles hangs. */
+  /**
+   * What the tool does. A returned text is its success, a thrown error its failure; a promise that never settles hangs.
+   */
   readonly run?: (run: ToolRun, report: TestReport) => string | Promise<string>
   readonly reconcile?: (run: Omit<ToolRun, 'cancelled$'>) => Promise<Reconciliation>
 }
@@ -45,7 +47,7 @@ export interface TestReport {
   defer(externalId: string, deadlineMs?: number): void
 }
 
-/** A tool for tests of the runtime, which remembers its runs. For real tools use `defineTool` of `@tallystick/tools`. */
+/** A tool for tests of the runtime, which records its runs. For real tools use `defineTool` of `@tallystick/tools`. */
 export interface TestTool extends Tool {
   readonly runs: readonly ToolRun[]
 }
@@ -65,7 +67,7 @@ const testToolOptions = fields<TestToolOptions>(
   { execute: 'run', approval: 'check' },
 )
 
-/** Makes a tool that keeps what it was run with. */
+/** Makes a tool that records its runs. */
 export function testTool(options: TestToolOptions): TestTool {
   requireOptions('testTool', testToolOptions, options)
   const { name, effect = 'read', timeoutMs, retry, reconcile } = options

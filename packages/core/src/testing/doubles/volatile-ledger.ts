@@ -6,7 +6,7 @@ import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
 
 /** A ledger whose machine may lose power. */
 export interface VolatileLedger extends Ledger {
-  /** Forgets what was appended after the last barrier, but for the first `kept` appends of it. */
+  /** Forgets what was appended after the last barrier, except the first `kept` of these appends. */
   losePower(kept?: number): Promise<void>
   /** The events that were acknowledged and forgotten. */
   readonly lost: readonly RuntimeEvent[]
@@ -21,8 +21,8 @@ type Change =
 type Appended = readonly [ExpectedHead, readonly RuntimeEvent[], AppendOptions]
 
 /**
- * A ledger in memory that tells a `barrier` from a `lazy` append: as long as no barrier, take-over or put follows, what was
- * appended lazily is lost with the power. All runs share one log, as in SQLite and Postgres.
+ * A ledger in memory that distinguishes `barrier` from `lazy` appends: losing power loses lazy appends, unless a
+ * barrier, a take-over or a put came after them. All runs share one log, as in SQLite and Postgres.
  */
 export function volatileLedger(): VolatileLedger {
   let memory = memoryLedger()

@@ -87,8 +87,8 @@ export const hostileStreams: readonly HostileStream[] = Object.entries(eventStre
 )
 
 /**
- * The same bytes in other pieces, since the network may cut anywhere: one byte a piece, cut within characters, with empty
- * pieces between, and whole. A reader makes the same of each.
+ * Returns the same bytes in other pieces, since the network may cut anywhere: one byte per piece, cut within
+ * characters, with empty pieces between, and whole. A reader must read the same in each case.
  */
 export function otherPieces(bytes: Uint8Array): readonly HostileStream[] {
   const pieces = (size: number): readonly Uint8Array[] =>

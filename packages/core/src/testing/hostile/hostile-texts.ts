@@ -9,10 +9,10 @@
  */
 export type HostileBorder = 'terminal' | 'shell' | 'code' | 'name' | 'speaker' | 'unicode'
 
-/** A text that once broke a program that took text from outside. */
+/** A text that has broken a program which read text from outside. */
 export interface HostileText {
   readonly border: HostileBorder
-  /** What it tries, in a few words; unique among all hostile texts. */
+  /** What the text attacks, in a few words; unique among all hostile texts. */
   readonly name: string
   readonly text: string
 }

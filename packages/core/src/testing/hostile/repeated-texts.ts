@@ -132,8 +132,8 @@ const before: readonly string[] = ['', 'a', '"', '/*', '```', '{']
 const behind: readonly string[] = ['', 'x', '!', '\u0000', '"', '\n']
 
 /**
- * Texts of about `length` characters that make patterns backtrack and scanners start over. What reads text from outside
- * takes about twice the steps for twice the length of each of them.
+ * Texts of about `length` characters that make patterns backtrack and scanners start over. For each of them, code that
+ * reads text from outside must take about twice the steps for twice the length.
  */
 export function repeatedTexts(length: number): readonly RepeatedText[] {
   const texts: RepeatedText[] = []

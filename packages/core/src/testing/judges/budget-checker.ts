@@ -20,17 +20,17 @@ const ROUNDING = 1e-9
 
 const none: Amounts = { turns: 0, toolCalls: 0, tokens: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 }
 
-/** A fault of a run's budget, and whose it is. */
+/** A violation of a budget, and the run that it belongs to. */
 export interface BudgetViolation extends Violation {
   readonly runId: RunId
 }
 
 /**
- * Judges law 9 over the runs of a ledger, without the machine: at every event of every run, what is spent and what is
- * granted is within each limit; every model call, summary and child run has a grant, and that of a model call holds the
- * cost of every web search that its provider may run; the limits of a child run are
- * within its grant, and its parent counts what the child's own events say. A provider that bills more than was granted
- * passes a limit alone: nothing may be granted after that. Empty means: nothing found.
+ * Checks law 9 over the runs of a ledger, without the machine. At every event of every run: what is spent and granted
+ * is within each limit; every model call, summary and child run has a grant; the grant of a model call covers every web
+ * search that its provider may run; the limits of a child run are within its grant, and its parent counts what the
+ * child's own events say. A provider that bills more than was granted may pass a limit, and nothing may be granted
+ * after that. Returns the violations.
  */
 export function checkBudgets(runs: readonly (readonly RuntimeEvent[])[]): readonly BudgetViolation[] {
   requireOptions('checkBudgets', listOf(recordedEvents), runs, 'runs')

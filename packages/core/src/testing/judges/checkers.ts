@@ -28,8 +28,8 @@ const transcript = listOf(
 )
 
 /**
- * Judges a run's events by the laws, without the machine: written from the laws alone, so that a fault of the machine
- * cannot hide in its own judge. Empty means: nothing found.
+ * Checks a run's events against the laws, without the machine: this code follows the laws alone, so that a fault of the
+ * machine cannot hide itself. Returns the violations.
  */
 export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[] {
   requireOptions('checkLaws', recordedEvents, events, 'events')
@@ -284,8 +284,8 @@ function unexplainedStart(
 }
 
 /**
- * Judges messages by what every provider demands (law 3): the results of a message follow right after it, all of
- * them, in request order; no result is anywhere else; no call id twice. Empty means: acceptable.
+ * Checks messages against what every provider demands (law 3): all results of a message follow directly after it, in
+ * request order; no result is anywhere else; no call id occurs twice. Returns the violations.
  */
 export function checkTranscript(messages: readonly Message[]): readonly string[] {
   requireOptions('checkTranscript', transcript, messages, 'messages')

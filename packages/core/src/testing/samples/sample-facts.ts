@@ -5,7 +5,7 @@ import { sampleCallId, sampleMessage, sampleRunId } from './sample-ids.ts'
 import { definition, limits, model, price, usage, wholeDefinition } from './sample-parts.ts'
 import { steeringFacts } from './sample-steering-facts.ts'
 
-/** One fact of every type, with every field that it may have. They are no legal run: their order says nothing. */
+/** One fact of every type, with every field that it may have. They do not form a legal run. */
 export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
   const toolCallId = sampleCallId(runId)
   return {

@@ -1,4 +1,6 @@
-/** Whether a text from outside is a secret. Takes the same time for every wrong text of a length, in every runtime. */
+/**
+ * Whether a text from outside equals a secret. Takes the same time for every wrong text of a length, in every runtime.
+ */
 export function isSameSecret(given: string, secret: string): boolean {
   if (given.length !== secret.length) return false
   let difference = 0

@@ -1,4 +1,4 @@
-/** The fields that hold something: an optional field is either there or not, never `undefined`. */
+/** Returns the fields that are not `undefined`: a field is either there or not, never `undefined`. */
 export function omitUndefined<Fields extends object>(
   fields: Fields,
 ): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {

@@ -1,6 +1,6 @@
 import { option, type OptionCheck } from '@tallystick/core/kit'
 
-/** The key that content about one subject is sealed with. */
+/** The key that encrypts the content about one subject. */
 export interface SubjectKey {
   /** Names the key and reveals nothing about the subject: the ledger stores it in the clear. */
   readonly id: string
@@ -9,16 +9,16 @@ export interface SubjectKey {
 }
 
 /**
- * Keeps the keys of subjects, outside the ledger and its backups: destroying a subject's key erases, in every copy,
- * what was said about them. Members may reject with a `TallystickError`; the ledger call that needs the key then
+ * Keeps the keys of subjects, outside the ledger and its backups: destroying a subject's key erases the content about
+ * the subject in every copy. Members may reject with a `TallystickError`; the ledger call that needs the key then
  * rejects with it.
  */
 export interface Keyring {
-  /** The key to seal with; made, and durable, where the subject has none, or none any more. */
+  /** Returns the key of a subject; makes a new, durable one if the subject has none. */
   keyOf(subject: string): Promise<SubjectKey>
-  /** The key of this id; `undefined` where it was destroyed, or is not known here. */
+  /** Returns the key of this id; `undefined` if it was destroyed, or is not known here. */
   key(id: string): Promise<Uint8Array | undefined>
-  /** Destroys the keys of a subject, for good. Answers their ids; none where the subject had no key. */
+  /** Destroys the keys of a subject, for good. Returns their ids. */
   destroy(subject: string): Promise<readonly string[]>
 }
 

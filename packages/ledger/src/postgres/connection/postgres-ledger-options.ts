@@ -7,15 +7,15 @@ export interface PostgresLedgerOptions {
   /** Schema of the ledger's tables; created if missing. `tallystick` if not given. */
   readonly schema?: string | undefined
   /**
-   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear;
-   * those that are sealed are read without the content that needs a key, and cannot be continued.
+   * Keys that encrypt the content of runs with a subject. Without them the ledger writes such runs in the clear, and
+   * reads encrypted runs without their content; these cannot be continued.
    */
   readonly keys?: Keyring | undefined
-  /** Only reads: the ledger has to be there, and a role that may only read is enough. */
+  /** Only reads: the ledger has to exist, and a role that may only read is enough. */
   readonly readOnly?: boolean | undefined
   /**
-   * The connection string names a pooler in transaction mode, such as PgBouncer: nothing is kept on a connection
-   * from one statement to the next, so `changes` looks for what other processes wrote instead of being told.
+   * Whether the connection string names a pooler in transaction mode, such as PgBouncer. Then nothing is kept on a
+   * connection between statements, and `changes` polls for events that other processes wrote.
    */
   readonly pooled?: boolean | undefined
   /** The most connections at a time, beside the one that listens. 10 unless given. */

@@ -20,7 +20,7 @@ export interface CurrentProjections {
 export interface ProjectionOptions {
   /** Whether they are brought up to date in the store, where it was opened to write. `true` unless given. */
   readonly refresh?: boolean
-  /** Gets how many more events were folded. */
+  /** Called with the number of further events that were folded. */
   readonly onProgress?: OnProgress
 }
 
@@ -92,8 +92,8 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
 }
 
 /**
- * About how many events of a ledger its projections do not tell of yet; `undefined` where the ledger keeps none, so that
- * everything is folded each time.
+ * Returns about how many events the projections of a ledger do not cover yet; `undefined` if the ledger keeps none, so
+ * that everything is folded each time.
  */
 export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
   requireLedger('projectionLag', ledger)

@@ -15,7 +15,7 @@ import { requireLedger } from '../../read/require-ledger.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { snapshotPlaces, Snapshots } from './snapshots.ts'
 
-/** How a fold goes. */
+/** Options of a fold. */
 export interface FoldOptions {
   /** Whether it begins at the last snapshot that the store has of the run. `true` unless given. */
   readonly snapshots?: boolean
@@ -33,15 +33,11 @@ const foldOptions = option.fields<FoldOptions>({
 })
 
 /**
- * The state of a run right after its event `seq`, or after its last one: time travel, without any call. It is the
- * state that the live run had there.
- *
- * Where the store keeps snapshots, only what comes after the nearest one is read, and a fold that came far leaves one,
- * if the ledger was opened to write. A snapshot is bound to the history that it is of and to the code that made it; what
- * is not as it was written is left aside.
- *
- * Rejects with `RunNotFoundError` where the ledger has no such run, with `ConfigurationError` where the run has no
- * such event, and with what `evolve` throws where an event is not legal.
+ * Returns the state of a run right after its event `seq`, or after its last one, without any call. It equals the state
+ * that the live run had there. If the store keeps snapshots, it reads only the events after the nearest one, and a long
+ * fold leaves a new one, if the ledger was opened for writing. A snapshot is bound to its history and to the code that
+ * made it; a damaged one is ignored. Rejects with `RunNotFoundError` if the ledger has no such run, with
+ * `ConfigurationError` if the run has no such event, and with what `evolve` throws if an event is not legal.
  */
 export async function foldTo(
   ledger: Ledger,

@@ -15,10 +15,9 @@ const statsQuery = option.fields<StatsQuery>(
 )
 
 /**
- * What a ledger says of its runs. Where the store keeps projections, that is a few queries, however many runs there are;
- * what they do not tell of yet is folded.
- *
- * Rejects with `ConfigurationError` for a wrong query or wrong options.
+ * Returns what waits, what failed and what it cost. If the store keeps projections, that takes a few queries, however
+ * many runs there are; events that they do not cover yet are folded. Rejects with `ConfigurationError` for a wrong
+ * query or wrong options.
  */
 export async function ledgerStats(
   ledger: Ledger,

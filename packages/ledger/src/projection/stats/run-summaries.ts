@@ -26,19 +26,19 @@ const runsPerBatch = 64
 export interface SummaryFilter {
   /** Runs with one of these statuses. */
   readonly statuses?: readonly RunStatus[]
-  /** In which this agent has, or had, the conversation. */
+  /** Runs in which this agent is or was active. */
   readonly agent?: string
-  /** With a call of this tool that has ended. */
+  /** Runs with an ended call of this tool. */
   readonly tool?: string
-  /** With a call that ended so; of the tool, where one is named. */
+  /** Runs with a call that ended so; of `tool`, if that is given. */
   readonly outcome?: Outcome
-  /** With an event then or later, in milliseconds since 1970 UTC. */
+  /** Runs with an event at this time or later, in milliseconds since 1970 UTC. */
   readonly since?: number
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string
-  /** Only what comes after this run: the last run of a batch begins the next one. */
+  /** Only runs after this one in the list: pass the last run of a batch to get the next batch. */
   readonly before?: RunId
-  /** At most so many. */
+  /** The most runs to yield. */
   readonly limit?: number
 }
 
@@ -68,13 +68,11 @@ const summaryFilter = fields<SummaryFilter>(
 )
 
 /**
- * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a batch costs what
- * it holds; what they do not tell of yet is folded, and of runs that have ended only the events that say how are read.
- * Without a filter by status, agent or time nothing but the batch is. Damage to other events than those shows where a run
- * has not ended, where `unreadable` is asked for, and to `verifyRun`.
- *
- * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session, and with
- * `ConfigurationError` for a wrong filter or wrong options.
+ * Yields summaries of the runs of a ledger, the newest first. If the store keeps projections, a batch costs what it
+ * holds: only events that they do not cover yet are folded, and of ended runs only the events about the end are read.
+ * Without a filter by status, agent or time only the batch is read. It notices damage to other events if a run has not
+ * ended or if `unreadable` is asked for; `verifyRun` always does. Rejects with `RunNotFoundError` for a `before` that
+ * is not in the ledger, or not in the session, and with `ConfigurationError` for a wrong filter or wrong options.
  */
 export async function* runSummaries(
   ledger: Ledger,
@@ -94,7 +92,7 @@ export async function* runSummaries(
   }
 }
 
-/** Tells of one run. Rejects with `RunNotFoundError` where the ledger has no such run. */
+/** Returns the summary of one run. Rejects with `RunNotFoundError` if the ledger has no such run. */
 export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRun> {
   requireLedger('runSummary', ledger)
   const head = await ledger.head(runId)

@@ -32,13 +32,13 @@ export interface SessionTotals {
   readonly unpriced: number
 }
 
-/** What a ledger says of its runs. */
+/** Statistics of the runs of a ledger. */
 export interface LedgerStats {
-  /** Beginning of the hour from which model calls are counted, and from which ends and sessions are named. */
+  /** Beginning of the hour from which model calls are counted, and ends and sessions are listed. */
   readonly since: number
   /** The number of runs of each status. */
   readonly counts: Readonly<Record<RunStatus, number>>
-  /** Runs that only a command continues, the newest first; of child runs, their root. */
+  /** Runs that only a command continues, the newest first; for child runs, their root. */
   readonly suspended: readonly RunSummary[]
   /** Runs of which something is in flight, or was when their process ended; the newest first. */
   readonly unfinished: readonly RunSummary[]
@@ -47,7 +47,9 @@ export interface LedgerStats {
   readonly unreadable: readonly UnreadableRun[]
   /** Model calls since then, the first day first. */
   readonly spending: readonly DaySpending[]
-  /** Sessions with an event since then, the dearest first, then those with most tokens: with all that they come to. */
+  /**
+   * Sessions with an event since then, the most expensive first, then those with most tokens, with their whole totals.
+   */
   readonly sessions: readonly SessionTotals[]
 }
 
@@ -55,6 +57,6 @@ export interface LedgerStats {
 export interface StatsQuery {
   /** Milliseconds since 1970 UTC; counted from the beginning of that hour. */
   readonly since: number
-  /** How many runs of a kind, and how many sessions, are named at most. */
+  /** The most runs of each kind, and the most sessions, to list. */
   readonly maxListed: number
 }

@@ -25,15 +25,15 @@ export interface NamedCall {
 export interface RunWaits {
   /** Calls that a person has to decide about. */
   readonly approvals: readonly NamedCall[]
-  /** Calls that continue outside, in no run. */
+  /** Calls that an outside system carries out. */
   readonly deferred: readonly (NamedCall & { readonly externalId: string })[]
-  /** Calls whose work another run does, under `runId`. */
+  /** Calls whose work a child run does, `runId`. */
   readonly children: readonly (NamedCall & { readonly runId: RunId })[]
-  /** The limit that it met, and what it was. */
+  /** The limit that the run met, and its maximum. */
   readonly limit?: { readonly limit: LimitName; readonly max?: number }
 }
 
-/** A run as a list tells of it. Facts only: nothing of what was said in it. */
+/** A run in a list. Facts only: no content. */
 export interface RunSummary {
   readonly runId: RunId
   readonly status: Exclude<RunStatus, 'unreadable'>
@@ -43,7 +43,7 @@ export interface RunSummary {
   /** Milliseconds since 1970 UTC, of its first and of its last event. */
   readonly startedAt: number
   readonly lastAt: number
-  /** Who has the conversation, and all who had it, in order. */
+  /** The active agent, and all agents of the run, in order. */
   readonly agent: string
   readonly agents: readonly string[]
   readonly sessionId?: string
@@ -62,22 +62,22 @@ export interface RunSummary {
   readonly calls: readonly CallCount[]
   /** Attempts of model calls that failed. */
   readonly failedAttempts: number
-  /** The runs that do the work of a call, in order; in a fork also those that another run has had do it. */
+  /** The child runs, in order; in a fork also those of the source. */
   readonly childRunIds: readonly RunId[]
   readonly turns: number
   readonly toolCalls: number
-  /** What the its child runs took, as far as they have ended. Usage and cost are in its own. */
+  /** The totals of its child runs that have ended. Usage and cost of the run include them. */
   readonly children: Totals['children']
   readonly usage: Usage
   /** US dollars. */
   readonly costUsd?: number
 }
 
-/** A run that cannot be read: with the code of the error, and what it says. */
+/** A run that cannot be read, with the code and the message of the error. */
 export interface UnreadableRun {
   readonly runId: RunId
   readonly status: 'unreadable'
-  /** As the store has it. */
+  /** The last `seq`, as the store has it. */
   readonly seq: number
   readonly code: string
   readonly message: string

@@ -2,11 +2,11 @@ import type { Keyring } from '../../content/payload/keyring.ts'
 
 /** How to open a ledger file. */
 export interface SqliteLedgerOptions {
-  /** Only reads. The file has to be there, and may be one that cannot be written. */
+  /** Only reads. The file has to exist, and may be read-only. */
   readonly readOnly?: boolean | undefined
   /**
-   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear;
-   * those that are sealed are read without the content that needs a key, and cannot be continued.
+   * Keys that encrypt the content of runs with a subject. Without them the ledger writes such runs in the clear, and
+   * reads encrypted runs without their content; these cannot be continued.
    */
   readonly keys?: Keyring | undefined
   /**
@@ -18,8 +18,8 @@ export interface SqliteLedgerOptions {
    */
   readonly oneWriter?: boolean | undefined
   /**
-   * How long to wait for another process that writes, in milliseconds. Unless given, 5000 for a commit of it, and 1000
-   * for its runs to rest.
+   * How long to wait for another process that writes, in milliseconds. Default: 5000 for its commit, and 1000 for its
+   * runs to stop.
    */
   readonly busyTimeoutMs?: number | undefined
   /**
@@ -27,7 +27,7 @@ export interface SqliteLedgerOptions {
    * that, and the log grows until the read ends.
    */
   readonly maxWalBytes?: number | undefined
-  /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
+  /** How often `changes` looks for events that other processes wrote, in milliseconds. Default: 250. */
   readonly pollIntervalMs?: number | undefined
   /**
    * How long the pieces of a reply that follow others may wait for more, in milliseconds, so that they are stored as one

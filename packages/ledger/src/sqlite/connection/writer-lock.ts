@@ -170,7 +170,7 @@ function processLock(path: string): ProcessLock {
 
 /**
  * Whether a process writes an existing ledger file: it drives runs there, or has not released them. `undefined` if no
- * process has claimed the file since it was last at rest, or if it was opened with `oneWriter: false`. Throws
+ * process has claimed the file since it was last closed, or if it was opened with `oneWriter: false`. Throws
  * `LedgerUnavailableError` if the check fails.
  */
 export function hasWriter(path: string): boolean | undefined {

@@ -2,7 +2,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warning } from '../../shared/options/warning.ts'
 import type { AnthropicClient, AnthropicClientOptions } from '../client/client.ts'
 
-/** Something that a request asked for and that this wire cannot express. The call goes out without it. */
+/** Something in a request that this wire cannot express. The request is sent without it. */
 export interface AnthropicWarning extends Warning {
   readonly what:
     | 'schema'
@@ -14,11 +14,11 @@ export interface AnthropicWarning extends Warning {
     | 'model_settings'
 }
 
-/** How the model thinks before it answers. Which of these a model takes, and what holds when none is set, is its own. */
+/** How the model thinks before it answers. Which of these a model takes, and its default, depends on the model. */
 export type AnthropicThinking =
   /** The model decides when and how much. */
   | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
-  /** Up to `budgetTokens` (at least 1024) in every reply; a request that cannot have them goes out without. */
+  /** Up to `budgetTokens` (at least 1024) in every reply; a request that cannot have them is sent without. */
   | { readonly type: 'enabled'; readonly budgetTokens: number; readonly display?: 'summarized' | 'omitted' }
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
@@ -27,17 +27,17 @@ export type AnthropicThinking =
 export interface AnthropicMcpServer {
   readonly name: string
   readonly url: string
-  /** Sent with each request, and nowhere kept. */
+  /** Sent with each request, and never recorded. */
   readonly authorizationToken?: string
-  /** Which of its tools are offered and how, in the vendor's words: `default_config`, `configs`. All, where nothing is said. */
+  /** Which of its tools are offered and how, in the vendor's form: `default_config`, `configs`. Default: all. */
   readonly toolset?: JsonObject
 }
 
-/** How `anthropic()` calls its model. Everything may be left out. */
+/** Options of `anthropic()`, all optional. */
 export interface AnthropicOptions extends AnthropicClientOptions {
   /** A client of your own (another cloud, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
   readonly client?: AnthropicClient | undefined
-  /** Output tokens of one reply at most, thinking included, where the request does not say. 32 000. */
+  /** The most output tokens of one reply, thinking included, unless the request says. Default: 32 000. */
   readonly maxOutputTokens?: number | undefined
   readonly thinking?: AnthropicThinking | undefined
   readonly effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max' | undefined
@@ -46,16 +46,16 @@ export interface AnthropicOptions extends AnthropicClientOptions {
    * quarter more than reading anew, finding it a tenth), an hour, or not at all.
    */
   readonly promptCache?: '5m' | '1h' | 'off' | undefined
-  /** Asks for answers that cite the documents of the history. Not together with a schema of the answer, which wins. Off. */
+  /** Asks for answers that cite the documents of the history. A schema of the answer turns it off. Default: `false`. */
   readonly citations?: boolean | undefined
   /**
-   * Asks for tool inputs that fit their schemas, guaranteed by the vendor, where a schema allows it and for as many tools
-   * as the vendor takes. Off.
+   * Asks the vendor to guarantee that tool inputs fit their schemas, if a schema allows it, and for as many tools as
+   * the vendor takes. Default: `false`.
    */
   readonly strictTools?: boolean | undefined
   /**
-   * Lets tool inputs stream as they are written, not checked by the vendor, instead of in pieces that it has checked: one
-   * that turns out to be no JSON is a malformed call. Off.
+   * Lets tool inputs stream while they are written, unchecked by the vendor, instead of in checked pieces. An input
+   * that turns out not to be JSON is a malformed call. Default: `false`.
    */
   readonly eagerToolInputs?: boolean | undefined
   /** Fields added to the definition of a tool, by its name, in the vendor's words, such as `{ defer_loading: true }`. */
@@ -74,12 +74,15 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly betas?: readonly string[] | undefined
   /** Headers added to every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Fields of the request's body that no option covers. They win over those that one does. */
+  /** Fields of the request's body that no option covers. They replace those of options. */
   readonly extraBody?: JsonObject | undefined
-  /** Gets what a request could not express, each thing once for a model. Must not throw. */
+  /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: AnthropicWarning) => void) | undefined
-  /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
+  /**
+   * The longest wait for the beginning of an answer, in milliseconds. Default: 5 minutes, after which Node's own fetch
+   * gives up, too.
+   */
   readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
+  /** The longest silence while a reply streams, in milliseconds, which keep-alives interrupt. Default: 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
 }

@@ -3,7 +3,7 @@ import type { Warning } from '../../shared/options/warning.ts'
 import type { OllamaClientOptions } from '../client/client.ts'
 import type { WireThinking } from '../client/wire.ts'
 
-/** Something that a request asked for and that this wire cannot express. The call goes out without it. */
+/** Something in a request that this wire cannot express. The request is sent without it. */
 export interface OllamaWarning extends Warning {
   readonly what:
     | 'schema'
@@ -14,7 +14,7 @@ export interface OllamaWarning extends Warning {
     | 'model_settings'
 }
 
-/** How `ollama()` calls its model. Everything may be left out. */
+/** Options of `ollama()`, all optional. */
 export interface OllamaOptions extends OllamaClientOptions {
   /**
    * The context window to ask for, in tokens: prompt and reply together. Default 16 384. The server's own default is
@@ -22,20 +22,29 @@ export interface OllamaOptions extends OllamaClientOptions {
    * the server's default is to drop the oldest messages silently. Another size loads the model again.
    */
   readonly contextTokens?: number | undefined
-  /** Output tokens of one reply at most, where the request does not say. None: up to the end of the context. */
+  /** The most output tokens of one reply, unless the request says. Default: up to the end of the context. */
   readonly maxOutputTokens?: number | undefined
-  /** Whether to think, or how hard. Unset: models that can, do. A model that cannot refuses anything but `false`. */
+  /**
+   * Whether the model thinks, or how hard. Default: models that can, do. A model that cannot think refuses any value
+   * but `false`.
+   */
   readonly thinking?: WireThinking | undefined
-  /** How long the model stays in memory afterwards, such as `'10m'`, or in seconds; `-1` for ever. The server's own: 5 minutes. */
+  /**
+   * How long the model stays in memory afterwards, such as `'10m'`, or in seconds; `-1` for ever. Default: the
+   * server's, 5 minutes.
+   */
   readonly keepAlive?: string | number | undefined
   /** Settings of the model by the vendor's own names, such as `temperature`, `top_p`, `seed`, `stop`. */
   readonly parameters?: JsonObject | undefined
-  /** Fields of the request's body that no option covers. They win over those that one does. */
+  /** Fields of the request's body that no option covers. They replace those of options. */
   readonly extraBody?: JsonObject | undefined
-  /** Gets what a request could not express, each thing once for a model. Must not throw. */
+  /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: OllamaWarning) => void) | undefined
-  /** The longest wait for an answer to begin, in milliseconds, the loading of the model included. 5 minutes, which is also where Node's own fetch gives up. */
+  /**
+   * The longest wait for the beginning of an answer, in milliseconds, including the loading of the model. Default: 5
+   * minutes, after which Node's own fetch gives up, too.
+   */
   readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
+  /** The longest silence while a reply streams, in milliseconds. Default: 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
 }

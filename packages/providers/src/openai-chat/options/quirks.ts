@@ -1,48 +1,53 @@
-/** How a server differs from OpenAI. Everything may be left out: what is, is as OpenAI has it. */
+/** How a server differs from OpenAI. All fields are optional: what is left out is as with OpenAI. */
 export interface OpenAIChatQuirks {
-  /** The role that instructions go by. `system`. */
+  /** The role of instructions. Default: `system`. */
   readonly systemRole?: 'system' | 'developer'
-  /** The field that bounds the output. `max_completion_tokens`. */
+  /** The field that limits the output. Default: `max_completion_tokens`. */
   readonly maxTokensField?: 'max_completion_tokens' | 'max_tokens'
-  /** Whether the server takes the wish for usage in the stream. `true`. */
+  /** Whether the server takes the option that asks for usage in the stream. Default: `true`. */
   readonly streamUsage?: boolean
-  /** Whether it takes `parallel_tool_calls`. `true`. */
+  /** Whether it takes `parallel_tool_calls`. Default: `true`. */
   readonly parallelToolCalls?: boolean
-  /** Whether it obeys `tool_choice`: all its values, or none, so that forcing a tool is left out with a warning. `all`. */
+  /**
+   * Whether it obeys `tool_choice`: all values, or none, so that the adapter cannot force a tool, and warns. Default:
+   * `all`.
+   */
   readonly toolChoice?: 'all' | 'none'
   /**
-   * Whether it can hold an answer to a schema, to JSON of any kind, or to nothing. Where not to a schema, the
-   * instructions contain the schema. `json_schema`.
+   * Whether it can enforce a schema of the answer, only JSON, or nothing. If it cannot enforce the schema, the
+   * instructions contain it. Default: `json_schema`.
    */
   readonly structuredOutput?: 'json_schema' | 'json_object' | 'none'
-  /** Whether it knows `strict` on tools and schemas. `true`. */
+  /** Whether it knows `strict` on tools and schemas. Default: `true`. */
   readonly strict?: boolean
-  /** How many texts that end a reply it takes. 4. */
+  /** How many stop texts it takes. Default: 4. */
   readonly maxStop?: number
-  /** The field that a seed goes by. `seed`. */
+  /** The field of a seed. Default: `seed`. */
   readonly seedField?: 'seed' | 'random_seed' | 'none'
-  /** What it takes for the id of a call: 64 characters of `[a-zA-Z0-9_-]`, or nine letters and digits. `any`. */
+  /**
+   * Which ids of calls it takes: any (64 characters of `[a-zA-Z0-9_-]`), or nine letters and digits. Default: `any`.
+   */
   readonly callIds?: 'any' | 'nine_alphanumeric'
-  /** What it takes for the name of a tool: 64 characters of `[a-zA-Z0-9_-]`, or any word. `identifier`. */
+  /** Which names of tools it takes: 64 characters of `[a-zA-Z0-9_-]`, or any word. Default: `identifier`. */
   readonly toolNames?: 'identifier' | 'any'
   /**
-   * Whether messages of the user and of the assistant have to take turns, beginning with the user, and none of the user
-   * may follow a tool's. `false`.
+   * Whether messages of the user and of the assistant must alternate, beginning with the user, and no message of the
+   * user may follow that of a tool. Default: `false`.
    */
   readonly alternatingRoles?: boolean
   /**
-   * Whether a stream that comes to its proper end without a finish reason, but not without words or calls, was whole. A
-   * break or a silence is no such end, whatever came before. `false`.
+   * Whether a stream counts as whole that ends properly and has words or calls, but no finish reason. A broken or
+   * silent stream never does. Default: `false`.
    */
   readonly finishReasonOptional?: boolean
   /**
-   * Whether the reasoning that a reply showed goes back with it: in the turn that is under way, always, or never. A
-   * server that showed none gets none. `open_turn`.
+   * When the reasoning of a reply is sent back with it: in the open turn, always, or never. A server that showed none
+   * gets none. Default: `open_turn`.
    */
   readonly replayReasoning?: 'open_turn' | 'always' | 'never'
 }
 
-/** Servers whose ways are known by name. */
+/** The servers that the adapter knows by name. */
 export type OpenAIChatServer =
   | 'openai'
   | 'azure'

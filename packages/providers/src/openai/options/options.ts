@@ -1,7 +1,7 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAIClientOptions } from '../client/client.ts'
 
-/** Something that a request asked for and that this wire, or this server, cannot express. The call goes out without it. */
+/** Something in a request that this wire, or this server, cannot express. The request is sent without it. */
 export interface OpenAIWarning {
   /** What was left out or changed. */
   readonly what:
@@ -13,7 +13,7 @@ export interface OpenAIWarning {
     | 'state'
     | 'reasoning'
     | 'model_settings'
-  /** One sentence, for people: names and places in a schema, never what was said. */
+  /** One sentence, for people: names and places in a schema, no content. */
   readonly message: string
 }
 
@@ -25,13 +25,13 @@ export interface OpenAICustomTool {
   readonly format?: JsonObject
 }
 
-/** How both wires of OpenAI call their model. Everything may be left out. */
+/** Options of both wires of OpenAI, all optional. */
 export interface OpenAICommonOptions extends OpenAIClientOptions {
-  /** Whose service this is, as the ledger and the prices name it: `openai` where nothing is said. */
+  /** The name of the service in the ledger and in prices. Default: `openai`. */
   readonly provider?: string | undefined
-  /** Output tokens of one reply at most, reasoning included. The request may ask for less. */
+  /** The most output tokens of one reply, reasoning included. The request may ask for less. */
   readonly maxOutputTokens?: number | undefined
-  /** Asks for tool inputs that fit their schemas, guaranteed by the vendor, where a schema allows it. Off. */
+  /** Asks the vendor to guarantee that tool inputs fit their schemas, if a schema allows it. Default: `false`. */
   readonly strictTools?: boolean | undefined
   /** Tools, by name, that are offered as custom tools: the model writes their input as free text. */
   readonly customTools?: Readonly<Record<string, OpenAICustomTool>> | undefined
@@ -39,18 +39,21 @@ export interface OpenAICommonOptions extends OpenAIClientOptions {
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   /** Requests with the same key share the vendor's prompt cache. */
   readonly promptCacheKey?: string | undefined
-  /** At what speed and price: `auto`, `default`, `flex`, `priority`; which of them there are, the service says. */
+  /** The speed and price of calls: `auto`, `default`, `flex`, `priority`; the service says which of them it has. */
   readonly serviceTier?: string | undefined
   /** Names and values that the service keeps with what it stores of the calls, for its own lists. At most 16. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Headers added to every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Fields of the request's body that no option covers. They win over those that one does. */
+  /** Fields of the request's body that no option covers. They replace those of options. */
   readonly extraBody?: JsonObject | undefined
-  /** Gets what a request could not express, each thing once for a model. Must not throw. */
+  /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: OpenAIWarning) => void) | undefined
-  /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
+  /**
+   * The longest wait for the beginning of an answer, in milliseconds. Default: 5 minutes, after which Node's own fetch
+   * gives up, too.
+   */
   readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
+  /** The longest silence while a reply streams, in milliseconds, which keep-alives interrupt. Default: 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
 }

@@ -15,8 +15,8 @@ export interface CalculatorOptions {
 
 /**
  * A calculator for models: exact decimal arithmetic, so that 0.1 + 0.2 is 0.3 and 1 / 3 * 3 is 1. The answer is the
- * number as text; where it does not fit, rounded, and marked so. Nothing is evaluated as code, and length, nesting
- * and digits are bounded.
+ * number as text; a number with too many digits is rounded, and marked as rounded. Nothing is evaluated as code, and
+ * length, nesting and digits are bounded.
  */
 export function calculator(options: CalculatorOptions = {}): Tool {
   requireOptions('calculator', calculatorOptions, options)

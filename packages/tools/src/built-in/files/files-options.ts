@@ -2,15 +2,15 @@ import { option, type OptionCheck } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
 
-/** Which folder a model may use, and how much of it one call may show. */
+/** The folder that a model may use, and how much of it one call may show. */
 export interface FilesOptions {
   /** The folder. Links to it are resolved once, when the tools are made. */
   readonly root: string
   /** Whether there are tools that write, edit and move. Default `false`. */
   readonly write?: boolean | undefined
-  /** Begins the name of each tool, as in `docs_`, so that an agent can have tools over several folders. */
+  /** A prefix of each tool name, such as `docs_`, so that an agent can have tools over several folders. */
   readonly prefix?: string | undefined
-  /** What is in the folder, in a sentence that begins each description. */
+  /** A sentence about the folder, which begins each description. */
   readonly about?: string | undefined
   /** Whether names that begin with a dot are shown and used. Default `false`. */
   readonly hidden?: boolean | undefined

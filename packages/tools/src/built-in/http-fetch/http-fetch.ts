@@ -22,25 +22,25 @@ export interface HttpFetchOptions {
   readonly description?: string | undefined
   /** Default `['GET']`. With any but GET and HEAD the tool is a write. */
   readonly methods?: readonly Method[] | undefined
-  /** When given, nothing but these origins can be reached, as in `https://api.example.com`. */
+  /** If given, only these origins can be reached, as in `https://api.example.com`. */
   readonly origins?: readonly string[] | undefined
   /**
-   * Hosts whose addresses are not public and may be reached all the same, each exactly as in `localhost:3000` or
+   * Hosts that may be reached although their addresses are not public, each exactly as in `localhost:3000` or
    * `10.0.0.7:80`. Without it nothing in the machine or its networks can be reached.
    */
   readonly allow?: readonly string[] | undefined
   /**
-   * Connects to another place than the address says, which may thereby be reached: with
-   * `{ 'rates.internal:80': '127.0.0.1:4123' }` a model asks for http://rates.internal/ wherever that is now.
+   * Connects to another address than the URL names, and allows it: with `{ 'rates.internal:80': '127.0.0.1:4123' }` a
+   * model requests http://rates.internal/ at that address.
    */
   readonly connectTo?: Readonly<Record<string, string>> | undefined
   /**
-   * Headers by origin, such as keys. They go to that origin only, also after redirects, and are masked in results: as they
-   * are, in any case, in Base64 and hexadecimal, and escaped, as far as one layer of these. Their secrets have at least 8
+   * Headers by origin, such as keys. They are sent to that origin only, also after redirects, and masked in results: as
+   * they are, in either case, in Base64 and hexadecimal, escaped, and in one layer of these. A secret needs at least 8
    * characters.
    */
   readonly headers?: OriginHeaders | undefined
-  /** Names of those headers whose value is no secret, such as `x-api-version`: it is not masked, and of any length. */
+  /** Names of headers whose value is no secret, such as `x-api-version`: it is not masked, and may have any length. */
   readonly openHeaders?: readonly string[] | undefined
   /** Media types whose bodies are shown, as in `text/*`. Default: text, JSON, XML. Others are named, not shown. */
   readonly contentTypes?: readonly string[] | undefined
@@ -48,13 +48,16 @@ export interface HttpFetchOptions {
   readonly maxBytes?: number | undefined
   /** Milliseconds for the whole exchange, redirects and body included. Default 15 000. */
   readonly timeoutMs?: number | undefined
-  /** Redirects that are followed. Default 5; 0 shows them instead, as is one that takes a write to another origin. */
+  /**
+   * The most redirects to follow. Default 5; with 0 the tool shows them instead. It also shows, and does not follow,
+   * one that leads a write to another origin.
+   */
   readonly maxRedirects?: number | undefined
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<JsonObject> | undefined
   /** The `traceparent` header of a call. Any place that the model can reach gets it. Default: none is sent. */
   readonly traceparent?: TraceparentOf | undefined
-  /** Looks names up. Default: as the host does. */
+  /** Resolves host names. Default: as the host does. */
   readonly resolve?: Resolve | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
   readonly timers?: Timers | undefined

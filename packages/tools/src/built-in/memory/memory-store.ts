@@ -8,7 +8,7 @@ export interface MemoryOwner {
 
 /** A text that is remembered. */
 export interface Memory {
-  /** 1, 2, 3 … of its owner, and never given again while the owner has any. */
+  /** 1, 2, 3 … for each owner; an id is not reused while the owner has memories. */
   readonly id: number
   readonly text: string
   /** When it was saved, in milliseconds since 1970 UTC. */
@@ -36,8 +36,8 @@ export type Erased = { readonly subject: string } | { readonly session: string }
  */
 export interface MemoryStore {
   /**
-   * Saves a memory. If one was saved under the key before, returns that one, even if it was removed since. Returns
-   * `full` if the owner has as many as it may have.
+   * Saves a memory. If the key was used before, returns the memory that was saved then, even if it was removed since.
+   * Returns `full` if the owner has as many memories as allowed.
    */
   save(owner: MemoryOwner, memory: NewMemory): Promise<Memory | 'full'>
   /** Returns the memory that was saved under a key, even if it was removed since. */
@@ -55,7 +55,7 @@ export interface MemoryStore {
   list(owner: MemoryOwner, limit: number, before?: number): Promise<readonly Memory[]>
   /** Erases all memories of an owner or about a subject, without leaving a trace. Returns how many. */
   erase(erased: Erased): Promise<number>
-  /** Ends what the store holds open. */
+  /** Closes the store. */
   close(): Promise<void>
 }
 

@@ -4,26 +4,26 @@ import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
 import type { Timers } from '../timers.ts'
 
 /**
- * Which arguments a program may be called with: lists that the arguments begin with, as in `[['status'], ['log', '-n']]`,
- * or a function that is true for the arguments that are allowed.
+ * The arguments that a program may be called with: lists with which the arguments must begin, as in `[['status'],
+ * ['log', '-n']]`, or a function that returns true for allowed arguments.
  */
 export type AllowedArguments = readonly (readonly string[])[] | ((args: readonly string[]) => boolean)
 
 /** One program that a model may run. */
 export interface ShellProgram {
-  /** Its absolute path. Default: where `PATH` has it when the tool is made, the root left out. */
+  /** Its absolute path. Default: found in `PATH` when the tool is made, except below `root`. */
   readonly path?: string | undefined
-  /** Default: any arguments. What a program does with them decides what a model can do: `git -c`, say, runs anything. */
+  /** Default: any arguments. They decide what a model can do: `git -c`, for example, runs any program. */
   readonly args?: AllowedArguments | undefined
-  /** Whether it changes nothing with these arguments, so that no person is asked. Default `false`. */
+  /** Whether it changes nothing with these arguments, so that its calls need no approval. Default `false`. */
   readonly read?: boolean | undefined
-  /** What it is for, for the model. */
+  /** What the program is for; the model reads it. */
   readonly about?: string | undefined
 }
 
-/** Which programs a model may run, where, and with what. */
+/** The programs that a model may run, and how. */
 export interface ShellOptions {
-  /** The folder that programs run in, or in a folder within it. It does not keep a program from using other folders. */
+  /** The folder in which, or below which, programs run. It does not keep a program from using other folders. */
   readonly root: string
   /** The programs by the names that the model uses: no other program can be started. */
   readonly programs: Readonly<Record<string, ShellProgram>>

@@ -21,13 +21,12 @@ import { type ShellOptions, shellOptions } from './shell-options.ts'
 export type { AllowedArguments, ShellOptions, ShellProgram } from './shell-options.ts'
 
 /**
- * A tool that runs one of the programs that are named, and answers `{ exitCode, stdout, stderr, signal?, note? }` as JSON;
- * what the program writes is reported as progress. Throws `ConfigurationError` where a program is not found.
- *
- * No shell reads the call: a program is started by the path that it had when the tool was made, with its arguments one by
- * one, an environment that holds what is named, and no terminal. When a call ends, however it ends, all processes of its
- * group are gone. A person is asked first, unless the program is marked as `read`; the tool is a `write` unless all are.
- * What a program itself may do, this tool does not limit: name programs, and arguments, that can do no harm.
+ * A tool that runs one of the named programs, and returns `{ exitCode, stdout, stderr, signal?, note? }` as JSON;
+ * output is reported as progress. Throws `ConfigurationError` if a program is not found. No shell reads the call: the
+ * tool starts the program by the path that it had when the tool was made, with its arguments one by one, only the given
+ * environment, and no terminal. When a call ends, all processes of its group end. A call needs an approval, unless the
+ * program is marked as `read`; the tool is a `write` unless all programs are. The tool does not limit what a program
+ * does: name programs, and arguments, that can do no harm.
  */
 export function shell(options: ShellOptions): Tool {
   requireOptions('shell', shellOptions, options)

@@ -33,7 +33,7 @@ export interface SkillsOptions {
 /** The skills of an agent: a list for its instructions, and the tool that reads them. */
 export interface Skills {
   readonly list: readonly Skill[]
-  /** To be put into the instructions of the agent: how skills are used, and each one's name and description. */
+  /** Text for the agent's instructions: how skills are used, and the name and description of each. */
   readonly instructions: string
   /** Reads a skill, and the files in its folder. */
   readonly tool: Tool
@@ -53,12 +53,12 @@ const skillsOptions = fields<SkillsOptions>(
 )
 
 /**
- * Reads skills in the Agent Skills format: folders with a `SKILL.md`, whose head gives a name and a description. The model
- * is shown these two, and reads the rest with a tool when a task needs it. The tool reads only within the folders, and
- * runs nothing: scripts of a skill run where the agent has a tool for programs, under the rules of that tool.
- *
- * Heads are read now, and the agent's definition on record holds them; what the tool reads is on record as its result.
- * Throws `ConfigurationError` for a folder without skills, and for a `SKILL.md` that does not follow the format.
+ * Reads skills in the Agent Skills format: folders with a `SKILL.md`, whose head gives a name and a description. The
+ * model sees these two, and reads the rest with a tool when a task needs it. The tool reads only within the folders,
+ * and runs nothing: scripts of a skill run if the agent has a tool for programs, under the rules of that tool. `skills`
+ * reads the heads now, and the agent's recorded definition holds them; texts that the tool reads are recorded as its
+ * results. Throws `ConfigurationError` for a folder without skills, and for a `SKILL.md` that does not follow the
+ * format.
  */
 export function skills(options: SkillsOptions): Skills {
   requireOptions('skills', skillsOptions, options)

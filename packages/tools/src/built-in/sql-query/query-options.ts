@@ -15,9 +15,9 @@ export interface QueryOptions {
   /** Milliseconds that one statement may run, from its own start. Default 5 000. */
   readonly timeoutMs?: number | undefined
   /**
-   * Milliseconds that a statement waits for a lock that another one holds on the data. SQLite waits before the statement
-   * starts, by default as long as `timeoutMs`. In Postgres the wait is part of `timeoutMs` and may not be longer; by default it is
-   * four fifths of that, so that the model hears of the lock.
+   * Milliseconds that a statement waits for a lock of another one. SQLite waits before the statement starts, by default
+   * as long as `timeoutMs`. In Postgres the wait is part of `timeoutMs` and may not be longer; by default it is four
+   * fifths of that, so that the model can read that a lock was the reason.
    */
   readonly lockTimeoutMs?: number | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
@@ -40,8 +40,8 @@ export interface PostgresQueryOptions extends QueryOptions {
   /** Connections at a time; further calls wait. Default 4. */
   readonly maxConnections?: number | undefined
   /**
-   * Runs statements also as a role that may do more than read the database, such as a superuser, whose SELECT can read and
-   * write files of the server. Default false: such a role is refused.
+   * Allows a role that may do more than read the database, such as a superuser, whose SELECT can read and write files
+   * of the server. Default false: such a role is refused.
    */
   readonly allowPowerfulRole?: boolean | undefined
 }

@@ -16,9 +16,9 @@ import type { ReadServer } from './server-of-entry.ts'
 export interface LoadMcpOptions {
   /** The program whose file it is. */
   readonly from: McpHost
-  /** The file. Default: where that program keeps it; of several, those of the project hold over those of the user. */
+  /** The file. Default: where that program keeps it; servers of the project replace those of the user. */
   readonly path?: string | undefined
-  /** The servers to read: variables of the others need no value. Default: all. */
+  /** The servers to read; variables of other servers need no value. Default: all. */
   readonly servers?: readonly string[] | undefined
   /** The variables. Default: those of this process. */
   readonly env?: Environment | undefined
@@ -26,7 +26,7 @@ export interface LoadMcpOptions {
   readonly folder?: string | undefined
   /** The folder of the user. Default: that of the user of this process. */
   readonly home?: string | undefined
-  /** Answers to the `inputs` of VS Code, by their ids. They are taken for secrets. */
+  /** Values of the `inputs` of VS Code, by their ids. They are treated as secrets. */
   readonly inputs?: Readonly<Record<string, string>> | undefined
 }
 

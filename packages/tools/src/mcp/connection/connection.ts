@@ -12,7 +12,7 @@ import { pause, resultOrAborted } from './waiting.ts'
 
 const defaultStartMs = 30_000
 
-/** `starting` and `reconnecting` become `ready` or `failed`; of `failed` the next call makes `reconnecting`. */
+/** `starting` and `reconnecting` become `ready` or `failed`; the next call makes `failed` `reconnecting`. */
 export type ConnectionState = 'starting' | 'ready' | 'reconnecting' | 'failed' | 'closed'
 
 /** The connection to one server, which is made again when it is lost. */

@@ -4,7 +4,7 @@ import type { Observable } from 'rxjs'
 import type { ConnectionState } from '../connection/connection.ts'
 import type { ToolChanges } from '../listing/tool-changes.ts'
 
-/** How a server is. */
+/** The status of a server. */
 export interface McpServerStatus {
   readonly name: string
   readonly state: ConnectionState
@@ -16,11 +16,14 @@ export interface McpServerStatus {
   readonly protocolVersion?: string
   /** How many tools it offers. */
   readonly tools: number
-  /** Why it cannot be used, then which of its tools are left out and why. Without secrets and control characters. */
+  /**
+   * Why the server cannot be used; and which of its tools are left out, and why. Without secrets and control
+   * characters.
+   */
   readonly faults: readonly string[]
 }
 
-/** One call that no agent makes. */
+/** Options of a call that no agent makes. */
 export interface McpCallOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (data: Json) => void
@@ -58,14 +61,14 @@ export interface McpPromptMessages {
 
 /** MCP servers that run, and their tools. */
 export interface McpManager {
-  /** The tools of all servers, as they are listed now. A tool of a server that is lost comes back with it. */
+  /** The tools of all servers, as listed now. When a lost server is connected again, so are its tools. */
   readonly tools: readonly Tool[]
   readonly servers: readonly McpServerStatus[]
   /** Emits when a server changes its list of tools. */
   readonly changes$: Observable<ToolChanges>
   /**
-   * What the tools are now, to compare later lists with: give them back as `pins`. A tool whose description or schema is
-   * another one then asks a person, also in another process.
+   * Digests of the tools as they are now: pass them as `pins` to a later manager, in any process. A tool whose
+   * description or schema has changed since then needs an approval.
    */
   readonly pins: Readonly<Record<string, string>>
   /** Calls a tool by the name that its server knows. Rejects with a `ToolError`. */
@@ -83,9 +86,9 @@ export interface McpManager {
     prompt: string,
     input?: Readonly<Record<string, string>>,
   ): Promise<McpPromptMessages>
-  /** Tries at once to connect to a server that failed; resolves with how it is then. */
+  /** Tries at once to connect to a failed server; resolves with its new status. */
   reconnect(server: string): Promise<McpServerStatus>
-  /** Ends every connection, and every process with all that it started. Resolves when nothing of them is left. */
+  /** Ends every connection, and every process with all that it started. Resolves when all have ended. */
   close(): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }

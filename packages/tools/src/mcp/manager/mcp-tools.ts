@@ -21,12 +21,10 @@ import { pinnedTools } from './pinned-tools.ts'
 import { promptOf, promptsOf, resourceAt, resourcesOf } from './server-requests.ts'
 
 /**
- * Connects to MCP servers, all at the same time, and resolves when each is ready or has failed: `servers` says which, and
- * the tools of the others can be used. `close` what it resolves with, or declare it with `await using`. Needs the package
- * `@modelcontextprotocol/client`.
- *
- * Rejects with a `ConfigurationError` for options that cannot work, without that package, and where a server that is
- * `required` has failed.
+ * Connects to MCP servers, all at the same time, and resolves when each is ready or has failed: `servers` says which.
+ * The tools of the ready servers can be used. `close` the manager, or declare it with `await using`. Needs the package
+ * `@modelcontextprotocol/client`. Rejects with a `ConfigurationError` for options that cannot work, and if a `required`
+ * server has failed.
  */
 export async function mcpTools(options: McpOptions): Promise<McpManager> {
   requireMcpOptions(options)

@@ -17,12 +17,12 @@ export interface OAuthOptions {
   readonly redirectPort?: number | undefined
   /** Milliseconds that the user has. Default 300 000. */
   readonly waitMs?: number | undefined
-  /** What is asked for. Default: what the server says. */
+  /** The scope to request. Default: what the server says. */
   readonly scope?: string | undefined
-  /** The client that is registered at the authorization server. Default: one is registered there. */
+  /** The client, if one is registered at the authorization server already. Default: a new one is registered. */
   readonly clientId?: string | undefined
   readonly clientSecret?: string | undefined
-  /** How the authorization page calls this program. Default `Tallystick`. */
+  /** The name that the authorization page shows for this program. Default `Tallystick`. */
   readonly clientName?: string | undefined
   /** The clock that `waitMs` is measured by. Default: the host's. */
   readonly timers?: Timers | undefined

@@ -1,6 +1,6 @@
 import type { client } from './client-library.ts'
 
-/** Where a server's question comes from. */
+/** The server that asks, and the signal of its question. */
 export interface McpQuestion {
   readonly server: string
   /** Aborts when the server takes the question back, or its connection ends. */
@@ -8,8 +8,8 @@ export interface McpQuestion {
 }
 
 /**
- * Answers questions of servers. Without a hook the server learns at the start that this client answers no such question. What a
- * hook throws, the server reads as a refusal. While a hook decides, the time of a call stands still.
+ * Answers questions of servers. A server learns at the start which questions this client answers: those with a hook. If
+ * a hook throws, the server reads a refusal. While a hook decides, the time limit of the call does not run.
  */
 export interface McpHooks {
   /** A server asks the user for data, by a form or at a URL: `{ action: 'accept', content }`, `decline` or `cancel`. */

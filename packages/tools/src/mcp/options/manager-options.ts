@@ -10,8 +10,8 @@ export interface McpOptions extends McpHooks {
   /** The servers by their names, which are part of the names of their tools. */
   readonly servers: Readonly<Record<string, McpServer>>
   /**
-   * Digests of tools that a person knows, by the tools' names, as `pins` of a manager gives them: a tool with another
-   * digest asks. Default: what each server lists first.
+   * Digests of known tools, by the tools' names, as `pins` of a manager gives them: a tool with another digest needs an
+   * approval. Default: what each server lists first.
    */
   readonly pins?: Readonly<Record<string, string>> | undefined
   /** The `traceparent` that a call carries in its `_meta`. Default: none is sent. */

@@ -48,7 +48,7 @@ interface AnyServer {
   readonly secrets?: readonly string[] | undefined
 }
 
-/** A server that is a program here, spoken to over its standard input and output. */
+/** A server that runs as a program on this machine, over its standard input and output. */
 export interface StdioServer extends AnyServer {
   readonly type?: 'stdio' | undefined
   readonly command: string
@@ -60,7 +60,9 @@ export interface StdioServer extends AnyServer {
 
 /** A server at a URL. */
 export interface HttpServer extends AnyServer {
-  /** `http`: Streamable HTTP; `sse`: the older way. Default: the first, and the second where the first is not known. */
+  /**
+   * `http`: Streamable HTTP; `sse`: the older transport. Default: `http`, and `sse` if the server does not support it.
+   */
   readonly type?: 'http' | 'sse' | undefined
   readonly url: string
   readonly headers?: Readonly<Record<string, string>> | undefined

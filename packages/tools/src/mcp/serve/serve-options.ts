@@ -14,7 +14,7 @@ export interface ServeMcpOptions {
   readonly http?: ServeHttpOptions | undefined
   /** Runs the agents among the tools (`agentTool`): each call is a run in its ledger. */
   readonly runtime?: Runtime | undefined
-  /** Decides where a tool asks for approval. Default: such a call is refused. */
+  /** Decides about calls that need an approval. Default: they are refused. */
   readonly approve?: ((call: ServedCall) => boolean | Promise<boolean>) | undefined
   /** The context of the calls. */
   readonly context?: unknown
