@@ -7,9 +7,9 @@ import type { Signal } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { requireWellFormed, stretchesOf } from '@tallystick/core/store-kit'
 import { durabilityOf } from '../src/machine/durability.ts'
-import { keptEvents } from '../src/memory-ledger/kept-event.ts'
+import { eventsIn, keptOf } from '../src/memory-ledger/kept-event.ts'
 import { Mailbox } from '../src/runtime/drive/mailbox.ts'
-import { withoutFollowers } from '../src/machine/stretches.ts'
+import { joinedEvents, withoutFollowers } from '../src/machine/stretches.ts'
 import { isPlainPiece, modelSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
 import { begun, called, runId } from './pages.ts'
 import { play, program } from './program.ts'
@@ -257,6 +257,24 @@ describe('neighbouring pieces of a reply', () => {
   })
 })
 
+it('two batches as one list have the stretches of both', () => {
+  const before = given([...begun(), called()]).state as RunState
+  const options = { writer: { runId, epoch }, stamp: () => ({ at: before.at, random: 0 }) }
+  const some = fc.array(report, { maxLength: 12 })
+  fc.assert(
+    fc.property(some, some, (reports, more) => {
+      const first = advance(before, reports, options)
+      const second = advance(first.state, more, options)
+      const joined = joinedEvents(first.events, second.events)
+      expect(joined).toStrictEqual([...first.events, ...second.events])
+      const said = (events: readonly RuntimeEvent[]) =>
+        stretchesOf(events).map(({ from, to, texts }) => [events.slice(from, to), texts])
+      expect(said(joined)).toEqual([...said(first.events), ...said(second.events)])
+    }),
+    { numRuns },
+  )
+})
+
 describe('an append of pieces that are known as a stretch', () => {
   const before = given([...begun(), called()]).state as RunState
   const { at, seq } = before
@@ -290,7 +308,7 @@ describe('an append of pieces that are known as a stretch', () => {
   it('is as durable, and kept in memory as the same events are', () => {
     fc.assert(
       fc.property(batch, (events) => {
-        expect(keptEvents(events)).toStrictEqual(keptEvents([...events]))
+        expect([...eventsIn(keptOf(events))]).toStrictEqual([...eventsIn(keptOf([...events]))])
         expect(durabilityOf(events, {})).toBe(durabilityOf([...events], {}))
       }),
       { numRuns },

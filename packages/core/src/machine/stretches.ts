@@ -42,3 +42,17 @@ export function withoutFollowers(events: readonly RuntimeEvent[]): readonly Runt
   while (place < events.length) kept.push(events[place++] as RuntimeEvent)
   return kept
 }
+
+/** The events of two batches as one list, with the stretches of both. */
+export function joinedEvents(
+  first: readonly RuntimeEvent[],
+  second: readonly RuntimeEvent[],
+): readonly RuntimeEvent[] {
+  const events = [...first, ...second]
+  const after = first.length
+  const later = stretchesOf(second).map(({ from, to, texts }) => {
+    return { from: from + after, to: to + after, texts }
+  })
+  keepStretches(events, [...stretchesOf(first), ...later])
+  return events
+}

@@ -18,18 +18,98 @@ export function keptEvent(event: RuntimeEvent): RuntimeEvent {
     : deepFreeze(JSON.parse(storableText(kept, () => nameOf(kept))) as RuntimeEvent)
 }
 
-/** The same for the events of an append. What follows in a stretch is made as its first, and frozen. */
-export function keptEvents(events: readonly RuntimeEvent[]): readonly RuntimeEvent[] {
+/** Events that differ in their numbers and texts alone: the first of them, and the texts of all. */
+class KeptStretch {
+  readonly #first: RuntimeEvent
+  readonly #texts: readonly string[]
+  /** The number of the first of them. */
+  readonly seq: number
+
+  constructor(first: RuntimeEvent, texts: readonly string[]) {
+    this.#first = first
+    this.#texts = texts
+    this.seq = first.seq
+  }
+
+  get length(): number {
+    return this.#texts.length
+  }
+
+  /** The event of a number. */
+  event(seq: number): RuntimeEvent {
+    return Object.freeze({ ...this.#first, seq, text: this.#texts[seq - this.seq] }) as RuntimeEvent
+  }
+}
+
+/** What is kept of one event, or of a stretch. */
+export type Kept = RuntimeEvent | KeptStretch
+
+/** The events of an append as a memory ledger keeps them: a stretch by its first event, which the others are made of when they are read. */
+export function keptOf(events: readonly RuntimeEvent[]): readonly Kept[] {
   const stretches = stretchesOf(events)
   if (stretches.length === 0) return events.map(keptEvent)
-  const kept = events.slice()
+  const kept: Kept[] = []
   let next = 0
-  for (const { from, to } of stretches) {
-    for (; next <= from; next++) kept[next] = keptEvent(events[next] as RuntimeEvent)
+  for (const { from, to, texts } of stretches) {
+    while (next < from) kept.push(keptEvent(events[next++] as RuntimeEvent))
+    kept.push(new KeptStretch(keptEvent(events[from] as RuntimeEvent), texts))
     next = to
   }
-  for (; next < events.length; next++) kept[next] = keptEvent(events[next] as RuntimeEvent)
+  while (next < events.length) kept.push(keptEvent(events[next++] as RuntimeEvent))
   return kept
+}
+
+/** The events that are kept so. */
+export function* eventsIn(kept: readonly Kept[]): Generator<RuntimeEvent> {
+  for (const each of kept) {
+    if (each instanceof KeptStretch) for (let at = 0; at < each.length; at++) yield each.event(each.seq + at)
+    else yield each
+  }
+}
+
+/** The events of a run, in order and without a gap. */
+export class KeptEvents {
+  readonly #kept: Kept[] = []
+  #length = 0
+
+  /** How many events there are. */
+  get length(): number {
+    return this.#length
+  }
+
+  add(kept: readonly Kept[]): void {
+    for (const each of kept) {
+      this.#kept.push(each)
+      this.#length += each instanceof KeptStretch ? each.length : 1
+    }
+  }
+
+  /** The events from one number to another, both included. What is added meanwhile is not among them. */
+  *between(fromSeq: number, toSeq: number): Generator<RuntimeEvent> {
+    const last = Math.min(toSeq, this.#length)
+    let seq = Math.max(fromSeq, 1)
+    for (let place = this.#placeOf(seq); seq <= last; place++) {
+      const kept = this.#kept[place] as Kept
+      if (!(kept instanceof KeptStretch)) {
+        yield kept
+        seq++
+        continue
+      }
+      const end = Math.min(last, kept.seq + kept.length - 1)
+      for (; seq <= end; seq++) yield kept.event(seq)
+    }
+  }
+
+  /** The place of what holds the event of a number. */
+  #placeOf(seq: number): number {
+    let [low, high] = [0, Math.min(this.#kept.length, seq) - 1]
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2)
+      if ((this.#kept[middle] as Kept).seq <= seq) low = middle
+      else high = middle - 1
+    }
+    return low
+  }
 }
 
 function withoutMessages(event: RuntimeEvent & { readonly type: 'history_carried' }): RuntimeEvent {

@@ -17,7 +17,7 @@ import {
   unreadInbox,
   type SessionPlace,
 } from './append-rules.ts'
-import { carriedHistories, isSameEvent, keptEvents } from './kept-event.ts'
+import { carriedHistories, eventsIn, isSameEvent, type Kept, KeptEvents, keptOf } from './kept-event.ts'
 import type { MemoryHistories } from './memory-histories.ts'
 
 /**
@@ -28,7 +28,7 @@ export class MemoryRun {
   readonly runId: RunId
   readonly #histories: MemoryHistories
   #epoch: number = emptyHead.epoch
-  readonly #events: RuntimeEvent[] = []
+  readonly #events = new KeptEvents()
   // A ledger holds many runs, and most of them have few of these: they are made when there is the first.
   /** The digests of the histories that events carry, by the number of the event: they are kept without their messages. */
   #carried: Map<number, string> | undefined
@@ -70,7 +70,7 @@ export class MemoryRun {
     isTaken: (place: SessionPlace) => boolean,
   ): Head {
     requireWellFormed(this.runId, expected, events)
-    const kept = keptEvents(events)
+    const kept = keptOf(events)
     const carried = carriedHistories(events)
     if (this.#stands(expected.expectedSeq, kept, carried)) {
       // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
@@ -82,7 +82,7 @@ export class MemoryRun {
     const place = expected.expectedSeq === 0 ? sessionPlaceOf(events) : undefined
     if (place && isTaken(place)) throw placeTaken(this.runId, place)
     this.#place ??= place
-    for (const event of kept) this.#events.push(event)
+    this.#events.add(kept)
     if (carried) this.#keepHistories(events, carried)
     if (onceKeys) this.#keepStated(onceKeys)
     this.#take(options)
@@ -109,11 +109,17 @@ export class MemoryRun {
     return this.head
   }
 
-  *read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
-    const last = Math.min(toSeq, this.#events.length)
-    for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
-      const event = this.#events[seq - 1] as RuntimeEvent
-      const history = this.#carried?.get(seq)
+  read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
+    const events = this.#events.between(fromSeq, toSeq)
+    return this.#carried ? this.#withHistories(events, this.#carried) : events
+  }
+
+  *#withHistories(
+    events: Iterable<RuntimeEvent>,
+    carried: ReadonlyMap<number, string>,
+  ): Generator<RuntimeEvent> {
+    for (const event of events) {
+      const history = carried.get(event.seq)
       yield history === undefined
         ? event
         : ({ ...event, messages: this.#histories.messages(history) } as RuntimeEvent)
@@ -137,17 +143,15 @@ export class MemoryRun {
   }
 
   /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
-  #stands(
-    seq: number,
-    kept: readonly RuntimeEvent[],
-    carried: ReadonlyMap<number, string> = new Map(),
-  ): boolean {
+  #stands(seq: number, kept: readonly Kept[], carried: ReadonlyMap<number, string> = new Map()): boolean {
     // Nearly every append comes to the end of its run.
     if (kept.length === 0 || seq >= this.#events.length) return false
-    return (
-      kept.every((event, index) => isSameEvent(event, this.#events[seq + index])) &&
-      [...carried].every(([place, digest]) => this.#carried?.get(place) === digest)
-    )
+    const stored = this.#events.between(seq + 1, Infinity)
+    for (const event of eventsIn(kept)) {
+      const { done, value } = stored.next()
+      if (done || !isSameEvent(event, value)) return false
+    }
+    return [...carried].every(([place, digest]) => this.#carried?.get(place) === digest)
   }
 
   #requireReadInbox(events: readonly RuntimeEvent[], { consumedInboxKeys }: AppendOptions): void {

@@ -1,5 +1,6 @@
 import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
 import { advance, type AdvanceOptions, type EventBatch, type WaitingAction } from '../../machine/advance.ts'
+import { joinedEvents } from '../../machine/stretches.ts'
 import { durabilityOf } from '../../machine/durability.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
@@ -338,7 +339,7 @@ function bringsCalls({ action, state, events }: EventBatch): boolean {
 function joined(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
   return {
     ...second,
-    events: [...first.events, ...events],
+    events: joinedEvents(first.events, events),
     refusals: [...first.refusals, ...refusals],
   }
 }
