@@ -1,10 +1,11 @@
 // Puts the modules of a package together into few files, in `lib`: Node loads one large file in a tenth of the time that it
-// takes for two hundred small ones. Runs in the folder of the package, before it is packed. The files are not minified, and
+// takes for two hundred small ones. Writes the declarations, too. Runs in the folder of the package, before it is packed. The files are not minified, and
 // their source maps name the sources, which are published as well. Dependencies stay outside, or are laid in:
 // `bundle/dependencies.ts` says which, and `lib/LICENCES.txt` holds the licences of the latter.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, join, relative } from 'node:path'
 import { rolldown, type InputOptions } from 'rolldown'
+import { writeDeclarations } from './bundle/declarations.ts'
 import { dependencies, isLaidIn, licencesOf } from './bundle/dependencies.ts'
 import { layersOf } from './bundle/layers.ts'
 import { modulesOfNode } from './bundle/modules-of-node.ts'
@@ -114,5 +115,6 @@ async function bundle(home: string): Promise<readonly string[]> {
 }
 
 const home = process.cwd()
+writeDeclarations(home)
 const files = await bundle(home)
 console.log(`${basename(home)}: ${files.length} files in ${output}`)
