@@ -80,22 +80,27 @@ function entriesOf({ name, exports }: Manifest): readonly string[] {
   return Object.keys(exports).flatMap((entry) => (entry.endsWith('.json') ? [] : [name + entry.slice(1)]))
 }
 
-/** Its values are those of fast-check, which its users have. */
+/** Its values are those of fast-check, which its users have; and it waits for them, so that no program can require it. */
 const needsFastCheck = '@tallystick/core/testing/random'
 
 /**
  * The declarations of every entry are sound for a program that checks those of its libraries, too, has none of the optional
- * packages, and whatever it thinks of optional fields.
+ * packages, and whatever it thinks of optional fields: for a module, and for a program in CommonJS.
  */
 function checkTypes(entries: readonly string[], consumer: string): void {
-  const file = join(consumer, 'entries.ts')
-  const imports = entries.map((entry, index) => `export * as entry${index} from '${entry}'`)
-  writeFileSync(file, imports.join('\n'))
+  const write = (file: string, lineOf: (entry: string, index: number) => string): string => {
+    writeFileSync(join(consumer, file), entries.map(lineOf).join('\n'))
+    return join(consumer, file)
+  }
+  const files = [
+    write('entries.mts', (entry, index) => `export * as entry${index} from '${entry}'`),
+    write('entries.cts', (entry, index) => `export import entry${index} = require('${entry}')`),
+  ]
   const settings = '--ignoreConfig --noEmit --strict --module nodenext --target es2024 --types node'.split(
     ' ',
   )
   for (const exact of ['true', 'false']) {
-    const command = [join(binaries, 'tsc'), ...settings, '--exactOptionalPropertyTypes', exact, file]
+    const command = [join(binaries, 'tsc'), ...settings, '--exactOptionalPropertyTypes', exact, ...files]
     demand('declarations need no optional package', consumer, command)
   }
 }
@@ -106,6 +111,8 @@ function load(manifest: Manifest, consumer: string): number {
   const entries = entriesOf(manifest)
   for (const entry of entries) {
     demand(`${entry} loads`, consumer, ['node', '--input-type=module', '-e', `import '${entry}'`])
+    if (entry === needsFastCheck) continue
+    demand(`${entry} is required`, consumer, ['node', '--input-type=commonjs', '-e', `require('${entry}')`])
   }
   const commands = Object.entries(bin ?? {})
   for (const [command, path] of commands) {

@@ -9,10 +9,11 @@ import { names } from './tidy/names.ts'
 import { patternCache, patterns } from './tidy/patterns.ts'
 import { prose } from './tidy/prose.ts'
 import { sizes } from './tidy/sizes.ts'
+import { syntax } from './tidy/syntax.ts'
 import { tests } from './tidy/tests.ts'
 import { words } from './tidy/words.ts'
 
-const rules: readonly Rule[] = [arrows, sizes, names, words, tests, docstrings, prose]
+const rules: readonly Rule[] = [arrows, sizes, names, words, tests, docstrings, prose, syntax]
 const root = join(import.meta.dirname, '..')
 
 /** Files that git knows or would add, so that a new file is judged before it is committed. */

@@ -35,7 +35,10 @@ export async function compilePages(pages: readonly Page[]): Promise<ReadonlyMap<
   try {
     install(folder, ['@types/node'])
     for (const { path, text } of pages) savePrograms(join(folder, nameOf(path)), stepsOf(text))
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*/*.ts'] }))
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, include: ['*/*.ts', '*/*.cts'] }),
+    )
     const tsc = join(repository, 'node_modules/.bin/tsc')
     const { stdout } = await promisify(execFile)(tsc, ['--pretty', 'false'], { cwd: folder }).catch(
       (error: { stdout: string }) => error,
@@ -44,7 +47,7 @@ export async function compilePages(pages: readonly Page[]): Promise<ReadonlyMap<
     const lines = stdout.split('\n')
     const [broken] = lines.filter((line) => line.startsWith('error TS'))
     if (broken !== undefined) throw new Error(`The compiler did not get as far as the pages: ${broken}`)
-    const errors = lines.filter((line) => /^[\w-]+\/[\w-]+\.ts\(/.test(line))
+    const errors = lines.filter((line) => /^[\w-]+\/[\w-]+\.c?ts\(/.test(line))
     return new Map(
       pages.map(({ path }) => [path, errors.filter((line) => line.startsWith(`${nameOf(path)}/`))]),
     )

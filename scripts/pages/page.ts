@@ -53,7 +53,7 @@ function packagesIn(line: string): readonly string[] {
 
 /** A block whose first line is the comment `// FILE` is saved under that name; any other is a program that runs. */
 function codeStep(text: string): Step {
-  const file = /^\/\/ ([\w./-]+\.(?:ts|json))\n/.exec(text)?.[1]
+  const file = /^\/\/ ([\w./-]+\.(?:c?ts|json))\n/.exec(text)?.[1]
   return file === undefined ? { kind: 'program', text } : { kind: 'save', file, text }
 }
 

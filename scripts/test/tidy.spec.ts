@@ -6,6 +6,7 @@ import { maxFiles } from '../tidy/layout.ts'
 import { names } from '../tidy/names.ts'
 import { prose } from '../tidy/prose.ts'
 import { sizes } from '../tidy/sizes.ts'
+import { syntax } from '../tidy/syntax.ts'
 import { tests } from '../tidy/tests.ts'
 import { words } from '../tidy/words.ts'
 
@@ -194,6 +195,18 @@ describe('tests', () => {
     expect(said(tests, path, `// needs a server\n${skip}('b', () => {})`)).toEqual([])
     expect(said(tests, path, `${skip}('b', () => {}) // needs a server`)).toEqual([])
     expect(said(tests, 'packages/core/src/machine/fold/evolve.ts', `${skip}('x')`)).toEqual([])
+  })
+})
+
+describe('syntax', () => {
+  it('of what is published is known to Node 22', () => {
+    const text =
+      '// Close it with using.\nexport async function f(): Promise<void> {\n  await using a = open()\n  using b = a\n}'
+    expect(said(syntax, machine, text)).toEqual([
+      '3 error Node 22 does not know "await using": use try and finally.',
+      '4 error Node 22 does not know "using": use try and finally.',
+    ])
+    expect(said(syntax, 'packages/core/test/a.spec.ts', text)).toEqual([])
   })
 })
 

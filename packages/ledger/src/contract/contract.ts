@@ -49,14 +49,18 @@ export async function* checkContract(
   requireOptions('checkContract', anyFunction, makeStore, 'the first argument')
   requireOptions('checkContract', contractOptions, options)
   const { only = '', limitMs = 30_000 } = options
-  using stray = new StrayFaults()
-  for (const contractCase of ledgerContract) {
-    if (!contractCase.promise.includes(only)) continue
-    const verdict = await verdictOn(contractCase, await makeStore(), limitMs)
-    const left = await stray.take()
-    yield left && verdict.verdict !== 'broken'
-      ? { ...verdict, verdict: 'broken', why: `the store left behind ${faultText(left.fault)}` }
-      : verdict
+  const stray = new StrayFaults()
+  try {
+    for (const contractCase of ledgerContract) {
+      if (!contractCase.promise.includes(only)) continue
+      const verdict = await verdictOn(contractCase, await makeStore(), limitMs)
+      const left = await stray.take()
+      yield left && verdict.verdict !== 'broken'
+        ? { ...verdict, verdict: 'broken', why: `the store left behind ${faultText(left.fault)}` }
+        : verdict
+    }
+  } finally {
+    stray.stop()
   }
 }
 

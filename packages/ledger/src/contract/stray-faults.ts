@@ -1,5 +1,5 @@
 /** What the code of others leaves behind: rejections that nothing handles, and errors thrown from timers. */
-export class StrayFaults implements Disposable {
+export class StrayFaults {
   #first: unknown
   #isAny = false
   readonly #onFault = (fault: unknown): void => {
@@ -22,7 +22,8 @@ export class StrayFaults implements Disposable {
     return { fault }
   }
 
-  [Symbol.dispose](): void {
+  /** Ends the watch. */
+  stop(): void {
     process.off('unhandledRejection', this.#onFault)
     process.off('uncaughtException', this.#onFault)
   }
