@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { arrows, circles, crowdedFolders } from './tidy/arrows.ts'
 import { docstrings } from './tidy/docstrings.ts'
 import type { Finding, Rule, SourceFile } from './tidy/finding.ts'
+import { links } from './tidy/links.ts'
 import { names } from './tidy/names.ts'
 import { patternCache, patterns } from './tidy/patterns.ts'
 import { prose } from './tidy/prose.ts'
@@ -33,11 +34,13 @@ function textFile(path: string): readonly SourceFile[] {
   return bytes.includes(0) ? [] : [{ path, text: bytes.toString() }]
 }
 
-const files = committedPaths().flatMap(textFile)
+const paths = committedPaths()
+const files = paths.flatMap(textFile)
 const findings: readonly Finding[] = [
   ...files.flatMap((file) => rules.flatMap((rule) => rule(file))),
   ...circles(files),
   ...crowdedFolders(files),
+  ...links(files, paths),
   ...(await patterns(files, patternCache(root))),
 ]
 for (const { rule, level, path, line, message } of findings) {

@@ -3,6 +3,7 @@ import { arrows, circles, crowdedFolders } from '../tidy/arrows.ts'
 import { docstrings } from '../tidy/docstrings.ts'
 import { lineAt, type Rule } from '../tidy/finding.ts'
 import { maxFiles } from '../tidy/layout.ts'
+import { links } from '../tidy/links.ts'
 import { names } from '../tidy/names.ts'
 import { prose } from '../tidy/prose.ts'
 import { sizes } from '../tidy/sizes.ts'
@@ -123,6 +124,39 @@ describe('sizes', () => {
   it('refuses a README above 150 lines', () => {
     expect(said(sizes, 'README.md', lines(150))).toEqual([])
     expect(said(sizes, 'packages/core/README.md', lines(151))).toEqual(['151 error 151 lines; at most 150.'])
+  })
+})
+
+describe('links', () => {
+  const page = { path: 'docs/page.md', text: '# Two words\n' }
+  const paths = ['docs/page.md', 'docs/picture.png', 'packages/core/README.md']
+  const main = 'https://github.com/tallystick/tallystick/blob/main'
+  const faults = (path: string, link: string): readonly string[] =>
+    links([page, { path, text: `A page.\n[here](${link})\n` }], paths).map(
+      ({ line, message }) => `${line} ${message}`,
+    )
+
+  it.each([
+    ['docs/other.md', 'page.md#two-words'],
+    ['docs/other.md', 'picture.png'],
+    ['docs/other.md', '../packages/core'],
+    ['docs/other.md', '../packages/core/'],
+    ['packages/core/README.md', `${main}/docs/page.md#two-words`],
+    ['docs/other.md', 'https://example.com/page.md#none'],
+    ['docs/other.md', 'mailto:ann@example.com'],
+  ])('in %s may lead to %s', (path, link) => {
+    expect(faults(path, link)).toEqual([])
+  })
+
+  it.each([
+    ['docs/other.md', 'none.md', 'leads to docs/none.md, which is not there.'],
+    ['packages/core/README.md', '../ledger', 'leads to packages/ledger, which is not there.'],
+    ['packages/core/README.md', `${main}/docs/none.md`, 'leads to docs/none.md, which is not there.'],
+    ['docs/other.md', 'page.md#words', 'leads to #words, and docs/page.md has no such heading.'],
+    ['docs/page.md', '#none', 'leads to #none, and docs/page.md has no such heading.'],
+    ['docs/other.md', 'picture.png#none', 'leads to #none, and docs/picture.png has no such heading.'],
+  ])('in %s may not lead to %s', (path, link, fault) => {
+    expect(faults(path, link)).toEqual([`2 "${link}" ${fault}`])
   })
 })
 
