@@ -32,6 +32,11 @@ describe('diff', () => {
     expect(stdout).toMatch(
       /^turn 2 +\d+ run_resumed +\d+ run_resumed\n +\d+ approval_decided .*\n +\d+ tool_started pay +\d+ tool_result pay denied /m,
     )
+    const all = `  tallystick export ${shop.ledgerPath} --run RUN\n`
+    const leftOut = 'Left out: deltas and progress. Every event of a run is printed by:\n'
+    expect(stdout.endsWith(`\n\n${leftOut}${all}`)).toBe(true)
+    const { stdout: printed } = await tallystickHere('export', shop.ledgerPath, '--run', one.runId)
+    expect(printed).toContain('"type":"assistant_text_delta"')
     const data = json((await tallystickHere('diff', shop.ledgerPath, one.runId, two.runId, '--json')).stdout)
     expect(data).toMatchObject({
       left: { runId: one.runId, toolCalls: 1, reason: 'answered' },
@@ -63,6 +68,8 @@ describe('diff', () => {
       '  right # model_call_started scripted-1',
       expect.stringMatching(/^ {8}# assistant_message_finished Payment: /),
       ...['        # run_finished answered', ''],
+      'Left out: deltas and progress. Every event of a run is printed by:',
+      ...[`  tallystick export ${shop.ledgerPath} --run RUN`, ''],
     ])
   })
 

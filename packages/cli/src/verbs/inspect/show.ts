@@ -64,7 +64,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
         .conflicts(['at', 'turn', 'request', 'events']),
     )
     .option('--request', 'the request that the model got, or would get, at this event')
-    .addOption(new Option('--events', 'the events, one a line').conflicts(['request', 'json']))
+    .addOption(new Option('--events', 'the events but for deltas, one a line').conflicts(['request', 'json']))
     .option('--whole', 'print similar turns one by one, not joined')
     .option('--no-pager', 'on a terminal, print directly instead of through PAGER or less')
     .action(async (ledger: string, run: string, options: Omit<ShowOptions, 'ledger' | 'run'>) => {

@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { diffRuns, type RunsDiff, type RunTail } from '@tallystick/replay'
-import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine, type CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { exitCodes } from '../../command/exit-code.ts'
 import { findRun } from '../../lookup/find-run.ts'
@@ -10,6 +10,7 @@ import { differencesText } from '../../view/text/difference-text.ts'
 import { eventText, isOfInterest } from '../../view/run/event-text.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { counted, spentText } from '../../view/text/run-ending.ts'
+import type { Place } from '../../view/text/next-commands.ts'
 import { table } from '../../view/text/table.ts'
 import { fitted, wrapped } from '../../terminal/text-width.ts'
 import { visibleText } from '../../terminal/visible-text.ts'
@@ -35,7 +36,8 @@ export const listed: VerbHelp = {
 
 /** Declares what `diff` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'show where two runs part, such as a run and its fork, side by side')
+  const about = 'show where two runs part, such as a run and its fork, side by side'
+  onLedger(verb, `${about}; it leaves out deltas and progress, which export --run prints`)
     .argument('<run>', 'id of the first run')
     .argument('<other>', 'id of the second run')
     .action(async (ledger: string, left: string, right: string) => {
@@ -53,10 +55,16 @@ export function diff(
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const [one, two] = [await findRun(ledger, left, place), await findRun(ledger, right, place)]
     const found = await diffRuns(ledger, one, two)
-    const text = json ? `${JSON.stringify(found)}\n` : diffText(found, paint, columns)
+    const text = json ? `${JSON.stringify(found)}\n` : diffText(found, paint, columns) + leftOut(place)
     await print(json || columns === undefined ? text : wrapped(text, columns))
     return exitCodes.ok
   })
+}
+
+/** Says which events are not compared, and what prints them. */
+function leftOut({ programName, ledgerPath }: Place): string {
+  const all = commandLine(programName, 'export', ledgerPath, '--run', 'RUN')
+  return `\nLeft out: deltas and progress. Every event of a run is printed by:\n  ${all}\n`
 }
 
 function diffText(
