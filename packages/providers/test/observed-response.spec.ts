@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { endOfDelta } from '../src/openai/client/delta-record.ts'
+import { deltaShape } from '../src/openai/client/delta-record.ts'
 import { observedResponse } from '../src/shared/stream/observed-response.ts'
 import { DeltaPacker } from '../src/shared/stream/packed-deltas.ts'
 
@@ -42,7 +42,7 @@ describe('an observed response', () => {
 it('leaves the bytes of a body as they are where they are a Buffer, whose slices share them', () => {
   const said = 'data: {"a":1}\n\ndata: {"b":2}\n\n'
   const piece = Buffer.from(said)
-  const packed = Buffer.from(new DeltaPacker(endOfDelta).pack(piece)).toString()
+  const packed = Buffer.from(new DeltaPacker(deltaShape).pack(piece)).toString()
   expect(packed).not.toBe(said)
   expect(packed).toContain('[{"a":1},')
   expect(piece.toString()).toBe(said)

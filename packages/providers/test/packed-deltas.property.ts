@@ -4,9 +4,11 @@ import * as fc from 'fast-check'
 import { Stream as OpenAIStream } from 'openai/core/streaming'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { endOfDelta as endOfAnthropicDelta } from '../src/anthropic/client/delta-record.ts'
-import { endOfDelta as endOfOpenAIDelta } from '../src/openai/client/delta-record.ts'
-import { DeltaPacker, type EndOfDelta } from '../src/shared/stream/packed-deltas.ts'
+import { deltaShape as anthropicShape } from '../src/anthropic/client/delta-record.ts'
+import { otherTexts } from '../src/anthropic/reply/signals.ts'
+import { deltaShape as openaiShape } from '../src/openai/client/delta-record.ts'
+import { DeltaPacker, type DeltaShape } from '../src/shared/stream/packed-deltas.ts'
+import { RememberingReader } from '../src/shared/stream/reply-reader.ts'
 
 const text = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -16,7 +18,8 @@ const text = fc.oneof(
 /** A wire whose deltas are packed. */
 interface PackedWire {
   readonly name: string
-  readonly endOfDelta: EndOfDelta
+  readonly shape: DeltaShape
+  readonly otherTexts?: (event: never) => (text: string) => unknown
   /** What the official client makes of a body. */
   readonly events: (body: Response) => AsyncIterable<unknown>
   /** One whole record of a delta that says a text. */
@@ -34,7 +37,8 @@ function anthropicDelta(event: object, end = '\n\n'): string {
 
 const anthropic: PackedWire = {
   name: 'Anthropic',
-  endOfDelta: endOfAnthropicDelta,
+  shape: anthropicShape,
+  otherTexts,
   events: (body) => AnthropicStream.fromSSEResponse(body, new AbortController(), quiet),
   delta: (said) =>
     anthropicDelta({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: said } }),
@@ -77,7 +81,7 @@ function responsesDelta(event: { readonly type: string }, end = '\n\n'): string 
 
 const responses: PackedWire = {
   name: 'OpenAI Responses',
-  endOfDelta: endOfOpenAIDelta,
+  shape: openaiShape,
   events: openaiEvents,
   delta: (said) =>
     responsesDelta({ type: 'response.output_text.delta', ...{ output_index: 0, delta: said } }),
@@ -117,7 +121,7 @@ function chunk(delta: object, more: object = {}): string {
 
 const chat: PackedWire = {
   name: 'Chat Completions',
-  endOfDelta: endOfOpenAIDelta,
+  shape: openaiShape,
   events: openaiEvents,
   delta: (content) => chunk({ content }),
   deltas: fc
@@ -177,8 +181,20 @@ function cutAt(bytes: Uint8Array, places: readonly number[]): readonly Uint8Arra
 }
 
 /** All that the official client finds in a body, one event after the other, and how it fails. */
-async function eventsIn({ events }: PackedWire, pieces: readonly Uint8Array[]): Promise<readonly unknown[]> {
+async function eventsIn(
+  { events, otherTexts: given }: PackedWire,
+  pieces: readonly Uint8Array[],
+): Promise<readonly unknown[]> {
   const found: unknown[] = []
+  const read = (_reply: object, event: unknown) => {
+    found.push(structuredClone(event))
+    return []
+  }
+  const reader = new RememberingReader<object>(
+    {},
+    read,
+    given as (event: unknown) => (text: string) => unknown,
+  )
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       for (const piece of pieces) controller.enqueue(piece)
@@ -187,8 +203,7 @@ async function eventsIn({ events }: PackedWire, pieces: readonly Uint8Array[]): 
   })
   try {
     for await (const event of events(new Response(body))) {
-      if (Array.isArray(event)) found.push(...(event as readonly unknown[]))
-      else found.push(event)
+      expect([...reader.read(event)]).toEqual([])
     }
   } catch (error) {
     found.push({ failed: (error as Error).name })
@@ -201,7 +216,7 @@ function bytesOf(said: string): Uint8Array<ArrayBuffer> {
 }
 
 describe.each([anthropic, responses, chat])('packed deltas of $name', (wire) => {
-  const newPacker = (): DeltaPacker => new DeltaPacker(wire.endOfDelta)
+  const newPacker = (): DeltaPacker => new DeltaPacker(wire.shape)
   const recordsIn = (wireText: string): number => {
     const packed = newPacker().pack(bytesOf(wireText))
     return new TextDecoder().decode(packed).split('\n\n').length - 1
@@ -216,7 +231,6 @@ describe.each([anthropic, responses, chat])('packed deltas of $name', (wire) => 
         const before = bytes.slice()
         const packer = newPacker()
         const packed = pieces.map((piece) => packer.pack(piece))
-        expect(packed.map(({ length }) => length)).toEqual(pieces.map(({ length }) => length))
         expect(await eventsIn(wire, packed)).toEqual(await eventsIn(wire, pieces))
         expect(bytes).toEqual(before)
       }),
@@ -243,6 +257,26 @@ describe.each([anthropic, responses, chat])('packed deltas of $name', (wire) => 
     expect(recordsIn(`${a}${b}`.repeat(20))).toBe(1)
     expect(recordsIn(`${ping}${a}${b}${ping}${a}${b}${a}`)).toBe(4)
     expect(recordsIn(`${a}${ping}${b}`)).toBe(3)
+  })
+
+  it.each(['text', 'type', 'toString', '__proto__'])(
+    'say what they say in a field of the name %s',
+    async (field) => {
+      const records = ['one', 'two', 'three'].map((said) =>
+        wire.delta(said).replaceAll('"text":', `"${field}":`),
+      )
+      const found = await eventsIn(wire, [newPacker().pack(bytesOf(records.join('')))])
+      expect(JSON.stringify(found)).toBe(JSON.stringify(await eventsIn(wire, [bytesOf(records.join(''))])))
+      expect(found).toHaveLength(3)
+    },
+  )
+
+  it('are shorter than they were, and of Anthropic no longer than their texts where only those differ', () => {
+    const said = Array.from({ length: 50 }, (_, index) => `"${index}" ü\n`)
+    const records = said.map((each) => wire.delta(each)).join('')
+    const { length } = newPacker().pack(bytesOf(records))
+    const texts = bytesOf(JSON.stringify(said)).length
+    expect(length).toBeLessThan(wire === anthropic ? texts + wire.delta('').length : records.length)
   })
 
   it('are every record of a delta, whatever it says', () => {

@@ -9,7 +9,7 @@ import { forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
 import { DeltaPacker } from '../shared/stream/packed-deltas.ts'
 import { type AnthropicCallOptions, type AnthropicMiddleware, officialClient } from './client/client.ts'
-import { endOfDelta } from './client/delta-record.ts'
+import { deltaShape } from './client/delta-record.ts'
 import { failures, providerErrorOf } from './client/failure.ts'
 import { sdk } from './client/sdk.ts'
 import { api, provider, type WireThinking } from './client/wire.ts'
@@ -76,7 +76,7 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
                   idleTimeoutMs: options.idleTimeoutMs,
                   connect: async (connection) => {
                     const { body, names, betas } = render(request, { now: context.clock.now(), warn })
-                    const packer = options.client === undefined ? new DeltaPacker(endOfDelta) : undefined
+                    const packer = options.client === undefined ? new DeltaPacker(deltaShape) : undefined
                     const asked = client.messages.create(
                       body,
                       callOptions(options, betas, connection, packer),

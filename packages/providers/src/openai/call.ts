@@ -7,7 +7,7 @@ import { observedResponse } from '../shared/stream/observed-response.ts'
 import { DeltaPacker } from '../shared/stream/packed-deltas.ts'
 import type { ReplyReader } from '../shared/stream/reply-reader.ts'
 import type { OpenAICreate } from './client/client.ts'
-import { endOfDelta } from './client/delta-record.ts'
+import { deltaShape } from './client/delta-record.ts'
 import { failures, requestIdIn } from './client/failure.ts'
 import { type OpenAISdk, sdk } from './client/sdk.ts'
 import type { OpenAICommonOptions } from './options/options.ts'
@@ -76,7 +76,7 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   connection.facts.requestId = requestIdIn(response.headers)
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   const { tail } = connection
-  const packer = new DeltaPacker(endOfDelta)
+  const packer = new DeltaPacker(deltaShape)
   const observed = observedResponse(response, {
     onBytes(bytes) {
       connection.watch.signOfLife()

@@ -1,9 +1,26 @@
-const deltaRecord =
-  // oxlint-disable-next-line no-control-regex -- JSON has none of them in a text
-  /event: content_block_delta\ndata: \{"type":"content_block_delta","index":(?:0|[1-9]\d{0,8}),"delta":\{"type":"[a-z_]{1,40}","[a-z_]{1,40}":"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"\} *\}\n\n/y
+import { endOfText } from '../../shared/json/json-end.ts'
+import type { DeltaShape } from '../../shared/stream/packed-deltas.ts'
 
-/** Where a whole record of a delta that adds one text ends; -1 where none begins at the place. */
-export function endOfDelta(text: string, from: number): number {
-  deltaRecord.lastIndex = from
-  return deltaRecord.test(text) ? deltaRecord.lastIndex : -1
+const beforeText =
+  /event: content_block_delta\ndata: \{"type":"content_block_delta","index":(?:0|[1-9]\d{0,8}),"delta":\{"type":"[a-z_]{1,40}","[a-z_]{1,40}":(?=")/y
+const afterText = /\} *\}\n\n/y
+
+/** The record of a delta that adds one text, which is the last that it says. */
+export const deltaShape: DeltaShape = {
+  endOfDelta(text, from) {
+    const start = startOfText(text, from)
+    const end = start === -1 ? -1 : endOfText(text, start)
+    return end === -1 ? -1 : endOfMatch(afterText, text, end)
+  },
+  startOfText,
+}
+
+function startOfText(text: string, from: number): number {
+  return endOfMatch(beforeText, text, from)
+}
+
+/** Where a match ends that begins at a place; -1 where none does. */
+function endOfMatch(sticky: RegExp, text: string, from: number): number {
+  sticky.lastIndex = from
+  return sticky.test(text) ? sticky.lastIndex : -1
 }

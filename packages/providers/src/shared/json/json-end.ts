@@ -60,7 +60,10 @@ function endOfValue(text: string, at: number, depth: number): number {
 
 const escape = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
 
-function endOfText(text: string, from: number): number {
+/** Where the JSON text ends that begins at a place, with its quotes; -1 where none does. */
+export function endOfText(text: string, from: number): number {
+  if (text.charCodeAt(from) !== quote) return none
+
   for (let at = from + 1; ; at++) {
     const code = text.charCodeAt(at)
     if (code === quote) return at + 1

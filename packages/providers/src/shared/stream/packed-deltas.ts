@@ -1,27 +1,38 @@
+import { endOfText } from '../json/json-end.ts'
+
 /** Pieces of a network are far smaller, and a regular expression has no room for a text of many megabytes. */
 const maxPieceBytes = 1024 * 1024
 
-const [newline, space, comma, opening, closing] = [0x0a, 0x20, 0x2c, 0x5b, 0x5d]
+const [newline, comma, opening, closing] = [0x0a, 0x2c, 0x5b, 0x5d]
 /** Every byte is one character, at its place. */
 const bytesAsText = new TextDecoder('latin1')
 
-/**
- * Where the whole record of a delta ends that begins at a place of a text; -1 where none does. Its data is the valid JSON of one object
- * that comes after `data: `, and no brace comes before it: so the client finds in a pack of such records what it would find in each.
- */
-export type EndOfDelta = (text: string, from: number) => number
+/** What the records of a wire's deltas look like. */
+export interface DeltaShape {
+  /**
+   * Where the whole record of a delta ends that begins at a place of a text; -1 where none does. Its data is the valid JSON of one object
+   * that comes after `data: `, and no brace comes before it: so the client finds in a pack of such records what it would find in each.
+   */
+  readonly endOfDelta: (text: string, from: number) => number
+  /** Where in such a record the JSON text begins that its object adds; absent where the deltas of a part differ in more than this text. */
+  readonly startOfText?: (text: string, from: number) => number
+}
+
+/** What is in the place of an event in a pack: the event, or the text of one that says the same as the one before it but for its text. */
+export type PackedDelta<Event> = Event | string
 
 /**
  * Packs neighbouring deltas that arrive in one piece of a body into one record, whose data is the list of their events: the client
- * takes many promises for a record, and parsing costs less than those. Other records pass as they are.
+ * takes many promises for a record, and parsing costs less than those. Of a delta that differs from the one before it in its text
+ * alone, the list has the text. Other records pass as they are.
  */
 export class DeltaPacker {
-  readonly #endOfDelta: EndOfDelta
+  readonly #shape: DeltaShape
   /** Whether a record has ended where the next piece begins. */
   #isBetween = true
 
-  constructor(endOfDelta: EndOfDelta) {
-    this.#endOfDelta = endOfDelta
+  constructor(shape: DeltaShape) {
+    this.#shape = shape
   }
 
   /** The piece with its deltas packed; the given bytes do not change. */
@@ -32,24 +43,96 @@ export class DeltaPacker {
     // Where a model is slower than the network, each record comes alone.
     if (second === piece.length || piece.length > maxPieceBytes) return piece
     const text = bytesAsText.decode(piece)
-    let packed: Uint8Array | undefined
+    const packed = new PackedPiece(piece)
     for (let at = begins ? 0 : second; at < text.length;) {
-      const ends = this.#endsOfDeltas(text, at)
-      if (ends.length > 1) {
-        // A slice of a Buffer is the same bytes.
-        packed ??= new Uint8Array(piece)
-        packInPlace(packed, text, at, ends)
-      }
-      at = ends.at(-1) ?? afterRecord(text, at)
+      const deltas = this.#deltasFrom(text, at)
+      if (deltas.places.length > 2) packed.add(deltas)
+      at = deltas.end === at ? afterRecord(text, at) : deltas.end
     }
-    return packed ?? piece
+    return packed.bytes()
   }
 
-  /** Where each of the neighbouring deltas from a place on ends. */
-  #endsOfDeltas(text: string, from: number): readonly number[] {
-    const ends: number[] = []
-    for (let end = this.#endOfDelta(text, from); end !== -1; end = this.#endOfDelta(text, end)) ends.push(end)
-    return ends
+  /** The neighbouring deltas from a place on. */
+  #deltasFrom(text: string, from: number): Deltas {
+    const { endOfDelta, startOfText = () => undefined } = this.#shape
+    const places: number[] = []
+    let [before, after] = [noFrame, noFrame]
+    for (let at = from; ;) {
+      const quote = at + before.length
+      const end = text.slice(at, quote) === before ? endOfText(text, quote) : -1
+      if (end !== -1 && text.startsWith(after, end)) {
+        places.push(quote, end)
+        at = end + after.length
+        continue
+      }
+      const next = endOfDelta(text, at)
+      if (next === -1) return { places, end: at }
+      places.push(text.indexOf('{', at), next - 2)
+      const start = startOfText(text, at)
+      if (start !== undefined) {
+        before = text.slice(at, start)
+        after = text.slice(endOfText(text, start), next)
+      }
+      at = next
+    }
+  }
+}
+
+/** No record begins with it. */
+const noFrame = '\0'
+
+/** Neighbouring deltas: where each begins and ends that is to be in the list, and where the record of the last one ends. */
+interface Deltas {
+  readonly places: readonly number[]
+  readonly end: number
+}
+
+/** To copy so many bytes one by one takes longer than to have them copied. */
+const longBytes = 128
+
+/** A piece of a body while its deltas are packed. */
+class PackedPiece {
+  readonly #piece: Uint8Array
+  #packed: Uint8Array | undefined
+  #length = 0
+  /** Up to where the piece was taken. */
+  #taken = 0
+
+  constructor(piece: Uint8Array) {
+    this.#piece = piece
+  }
+
+  /** Takes deltas as one record, and what is in front of them as it is. */
+  add({ places, end }: Deltas): void {
+    this.#packed ??= new Uint8Array(this.#piece.length)
+    this.#copy(this.#taken, places[0] as number)
+    for (let index = 0; index < places.length; index += 2) {
+      this.#put(index === 0 ? opening : comma)
+      this.#copy(places[index] as number, places[index + 1] as number)
+    }
+    this.#put(closing)
+    this.#copy(end - 2, end)
+    this.#taken = end
+  }
+
+  /** All of it; the piece itself where nothing was packed. */
+  bytes(): Uint8Array {
+    if (this.#packed === undefined) return this.#piece
+    this.#copy(this.#taken, this.#piece.length)
+    return this.#packed.subarray(0, this.#length)
+  }
+
+  #put(byte: number): void {
+    const packed = this.#packed as Uint8Array
+    packed[this.#length++] = byte
+  }
+
+  #copy(from: number, to: number): void {
+    const packed = this.#packed as Uint8Array
+    if (to - from > longBytes) {
+      packed.set(this.#piece.subarray(from, to), this.#length)
+      this.#length += to - from
+    } else for (let at = from; at < to; at++) packed[this.#length++] = this.#piece[at] as number
   }
 }
 
@@ -62,19 +145,4 @@ function afterFirst(piece: Uint8Array): number {
 function afterRecord(text: string, from: number): number {
   const end = text.indexOf('\n\n', from)
   return end === -1 ? text.length : end + 2
-}
-
-/** Makes one record of several, as long as they are together: what parted two of them becomes a comma and spaces. */
-function packInPlace(bytes: Uint8Array, text: string, from: number, ends: readonly number[]): void {
-  bytes[text.indexOf('{', from) - 1] = opening
-  let last = from
-  for (const end of ends.slice(0, -1)) {
-    last = text.indexOf('{', end)
-    bytes.fill(space, end - 2, last)
-    bytes[end - 2] = comma
-  }
-  // The last event goes one byte ahead, so that the list can be closed.
-  const end = ends.at(-1) as number
-  bytes.copyWithin(last - 1, last, end - 2)
-  bytes[end - 3] = closing
 }

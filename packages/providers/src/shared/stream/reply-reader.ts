@@ -1,5 +1,6 @@
 import type { ProviderError } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
+import type { PackedDelta } from './packed-deltas.ts'
 import type { StreamEnding } from './stream-tail.ts'
 
 /** Reads the events of one reply. */
@@ -18,6 +19,9 @@ export interface ReplyReader<Event = unknown> {
   readonly failure?: ProviderError | undefined
 }
 
+/** Gives the event of a delta other texts. Only the reader holds the event, so it may be changed for that. */
+type OtherTexts<Event> = (event: Event) => (text: string) => Event
+
 /** What a reader asks of what it remembers of a reply. */
 interface ReadReply {
   readonly finished?: boolean
@@ -31,24 +35,34 @@ interface ReadReply {
 export class RememberingReader<Reply extends ReadReply, Event = unknown> implements ReplyReader<Event> {
   readonly #reply: Reply
   readonly #read: (reply: Reply, event: Event) => Iterable<ModelSignal>
+  readonly #otherTexts: OtherTexts<Event>
 
-  constructor(reply: Reply, read: (reply: Reply, event: Event) => Iterable<ModelSignal>) {
+  /** `otherTexts` is there for a wire whose packs have texts in the place of events. */
+  constructor(
+    reply: Reply,
+    read: (reply: Reply, event: Event) => Iterable<ModelSignal>,
+    otherTexts: OtherTexts<Event> = (event) => () => event,
+  ) {
     this.#reply = reply
     this.#read = read
+    this.#otherTexts = otherTexts
   }
 
   /** Reads one event of the client, or several that it gave at once. */
-  read(given: Event | readonly Event[]): Iterable<ModelSignal> {
+  read(given: Event | readonly PackedDelta<Event>[]): Iterable<ModelSignal> {
     return Array.isArray(given)
-      ? this.#readEach(given as readonly Event[])
+      ? this.#readEach(given as readonly PackedDelta<Event>[])
       : this.#read(this.#reply, given as Event)
   }
 
   /** What the events before a faulty one say counts. */
-  *#readEach(events: readonly Event[]): Generator<ModelSignal, void> {
-    for (const event of events) {
+  *#readEach(packed: readonly PackedDelta<Event>[]): Generator<ModelSignal, void> {
+    let withText: ((text: string) => Event) | undefined
+    for (const each of packed) {
       if (this.finished || this.failure !== undefined) return
-      yield* this.#read(this.#reply, event)
+      const event = typeof each === 'string' && withText ? withText(each) : (each as Event)
+      if (event === each) withText = this.#otherTexts(event)
+      for (const signal of this.#read(this.#reply, event)) yield signal
     }
   }
 
