@@ -156,7 +156,7 @@ describe('tools of the context and the state', () => {
     const model = scriptedModel([])
     expect(() => made(model, { tools: (async () => []) as never })).toThrow(/tools is an async function/)
     expect(() => made(model, { tools: () => [], toolSource: { tools: [] } })).toThrow(
-      /tools is a function, and there is a toolSource beside it/,
+      /tools is a function, and toolSource is given/,
     )
   })
 })

@@ -100,14 +100,14 @@ describe('defineTool', () => {
     [
       'an empty name',
       { name: '' },
-      /defineTool: name is an empty text; expected a name that models take: 1 to 128 of/,
+      /defineTool: name is an empty text; expected a text of 1 to 128 characters, each of/,
     ],
     [
       'a name with a space',
       { name: 'get weather' },
-      /The tool get weather: name is a text; expected a name that models take/,
+      /The tool get weather: name is a text; expected a text of 1 to 128 characters, each of A-Z/,
     ],
-    ['a name of 129 characters', { name: 'x'.repeat(129) }, /expected a name that models take/],
+    ['a name of 129 characters', { name: 'x'.repeat(129) }, /expected a text of 1 to 128 characters/],
     [
       'a blank description',
       { description: ' ' },
@@ -140,7 +140,11 @@ describe('defineTool', () => {
     ['an input by another name', { parameters: {} }, /parameters is no option. Did you mean input\?/],
     ['a function by another name', { handler: arrow }, /handler is no option. Did you mean execute\?/],
     ['a slip of the pen', { timeOutMs: 5 }, /timeOutMs is no option. Did you mean timeoutMs\?/],
-    ['reconcile without a function', { recovery: 'reconcile' }, /no reconcile function/],
+    [
+      'reconcile without a function',
+      { recovery: 'reconcile' },
+      /has recovery 'reconcile' but no reconcile\./,
+    ],
     ['a function that is never called', { recovery: 'ask', reconcile: arrow }, /recovery 'ask' never calls/],
     ['no schema', { input: undefined }, /input is missing: give a schema, such as z.object/],
     [

@@ -8,7 +8,7 @@ export interface RunTable {
   readonly head_seq: number
   readonly head_hash: Uint8Array
   readonly epoch: number
-  /** See `sealOf`. */
+  /** See `rowDigest`. */
   readonly seal: Uint8Array
   /** The conversation that the run belongs to, as its first event says. */
   readonly session_id: string | null

@@ -12,7 +12,7 @@ const { anyFunction, fields, filledText, maybe, milliseconds, numberFrom, oneOf,
 const toolOptions = fields<ToolSpecification<JsonObject>>(
   {
     name: valueThat(
-      'a name that models take: 1 to 128 of A-Z a-z 0-9 _ . and -',
+      'a text of 1 to 128 characters, each of A-Z a-z 0-9 _ . and -',
       (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
     ),
     description: filledText,
@@ -79,7 +79,7 @@ function faultOfRecovery<Schema extends InputSchema, Context, Output extends Inp
   const { recovery, reconcile } = specification
   if (recovery === undefined) return undefined
   if (recovery === 'reconcile' && reconcile === undefined) {
-    return "has recovery 'reconcile' but no reconcile function. Give the one that asks the outside world."
+    return "has recovery 'reconcile' but no reconcile. Give this function, which looks up whether a call took place."
   }
   if (recovery === 'reconcile' || reconcile === undefined) return undefined
   return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`

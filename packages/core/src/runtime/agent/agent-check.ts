@@ -137,7 +137,7 @@ export function requireAgentOptions(options: AgentOptions<unknown>): void {
   if (typeof tools !== 'function') requireTools(name as string, tools)
   else if (toolSource) {
     throw new ConfigurationError(
-      `defineAgent (${options.name}): tools is a function, and there is a toolSource beside it: both say which tools a turn offers. Let the function answer those of the source, too, or give a list.`,
+      `defineAgent (${options.name}): tools is a function, and toolSource is given: both decide which tools a turn offers. Give tools as a list, or let the function also return the tools of the source.`,
     )
   }
   requireGuardrailNames(options.name, options.guardrails ?? [])
@@ -145,7 +145,7 @@ export function requireAgentOptions(options: AgentOptions<unknown>): void {
 
 /** Refuses what `defineAgent` has not made. */
 export function requireAgent(agent: unknown): void {
-  requireOptions('This runtime', definedAgent, agent, 'the agent')
+  requireOptions('The runtime', definedAgent, agent, 'the given agent')
 }
 
 /** Refuses tools that a model could not tell from each other. */

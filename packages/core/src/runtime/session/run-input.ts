@@ -87,5 +87,5 @@ function inFull({ role, content }: TextMessage): Message {
 }
 
 function wrong(what: string): ConfigurationError {
-  return new ConfigurationError(`The messages that a run is given cannot be shown to a model: ${what}.`)
+  return new ConfigurationError(`The input of a run cannot be shown to a model: ${what}.`)
 }

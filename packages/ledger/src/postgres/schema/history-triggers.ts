@@ -1,4 +1,4 @@
-/** What the migrations make of histories, by name, as the catalogue tells it: see `ledgerRules`. */
+/** What the migrations make of histories, by name, as the catalogue tells it: see `schemaObjects`. */
 export const historyTriggers: readonly (readonly [name: string, definition: string])[] = [
   ['column history.before', 'text collate C'],
   ['column history.body', 'bytea not null'],

@@ -1,4 +1,4 @@
-/** What the migrations make of the end of an inbox, by name, as the catalogue tells it: see `ledgerRules`. */
+/** What the migrations make of the end of an inbox, by name, as the catalogue tells it: see `schemaObjects`. */
 export const inboxTriggers: readonly (readonly [name: string, definition: string])[] = [
   [
     'function inbox_is_open',
