@@ -76,6 +76,8 @@ export {
   changesOf,
   changesOfEveryRun,
 } from './ports/changes-of.ts'
+export { requireLedger } from './ports/require-ledger.ts'
+export { calledModel, definedAgent } from './runtime/agent/part-check.ts'
 export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
 export {
   type AnsweredRun,

@@ -17,7 +17,14 @@ export {
   takesEntries,
   unreadInbox,
 } from './memory-ledger/append-rules.ts'
-export { requireEventQuery, requireRead, requireRunFilter, requireTextId } from './ports/read-options.ts'
+export {
+  requireAppend,
+  requireEventQuery,
+  requirePut,
+  requireRead,
+  requireRunFilter,
+  requireTextId,
+} from './ports/read-options.ts'
 export { type Stretch, stretchesOf } from './machine/stretches.ts'
 export { OpenUses } from './ports/open-uses.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'

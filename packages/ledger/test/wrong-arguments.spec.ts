@@ -3,8 +3,20 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { ConfigurationError, createRuntime, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
+import { emptyLedgerFile } from './support/temporary-folder.ts'
 import {
+  applyRetention,
+  eventsToFold,
   exportEvents,
+  exportedLine,
+  importEvents,
+  ledgerStats,
+  linesOf,
+  rebuildProjections,
+  redact,
+  runSummaries,
+  verifyCheckpoints,
+  writeCheckpoint,
   firstInputs,
   foldTo,
   projectionLag,
@@ -15,10 +27,14 @@ import {
   watch,
   watchLedger,
 } from '@tallystick/ledger'
-import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
+import { hasWriter, sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 
 const ledger = memoryLedger()
 const path = 'runs.db' as never
+const nothing = undefined as never
+const why = { by: 'ada', reason: 'asked' }
+const head = { expectedSeq: 0, epoch: 1 }
+const lazy = { durability: 'lazy' } as const
 const runtime = createRuntime({ ledger })
 const runId = sampleRunId(1)
 
@@ -69,6 +85,54 @@ it.each<readonly [string, () => unknown, string]>([
   ['no ledger that lags', () => projectionLag(undefined as never), 'projectionLag: the ledger is missing'],
   ['a request of a ledger', () => rebuiltRequest(ledger as never), 'expected the state of a run'],
   ['an object to resume', () => runtime.resume({} as never), 'resume: the run id is an object'],
+  [
+    'no ledger of which content is removed',
+    () => redact(nothing, runId, 'all', why),
+    'redact: the ledger is missing',
+  ],
+  ['no run of which it is', () => redact(ledger, nothing, 'all', why), 'redact: the run id is missing'],
+  ['no ledger to list', () => Array.fromAsync(runSummaries(nothing)), 'runSummaries: the ledger is missing'],
+  ['no ledger to rebuild', () => rebuildProjections(nothing), 'rebuildProjections: the ledger is missing'],
+  ['no ledger to fold later', () => eventsToFold(nothing, runId, 1), 'eventsToFold: the ledger is missing'],
+  [
+    'no ledger to sum up',
+    () => ledgerStats(path, { since: 0 } as never),
+    'ledgerStats: the ledger is a text',
+  ],
+  ['no ledger to import into', () => importEvents(path, []), 'importEvents: the ledger is a text'],
+  ['no ledger to sign', () => writeCheckpoint(path, nothing), 'writeCheckpoint: the ledger is a text'],
+  ['no ledger to compare', () => verifyCheckpoints(path, nothing), 'verifyCheckpoints: the ledger is a text'],
+  ['no ledger to clear', () => applyRetention(path, nothing), 'applyRetention: the ledger is a text'],
+  [
+    'a run in place of a list',
+    () => firstInputs(ledger, runId as never),
+    'firstInputs: the list of run ids is a text',
+  ],
+  ['no event to export', () => exportedLine({} as never), 'an event, such as ledger.read yields'],
+  [
+    'other histories',
+    () => Array.fromAsync(exportEvents(ledger, runId, {} as never)),
+    'new ExportedHistories()',
+  ],
+  [
+    'a path for bytes',
+    () => Array.fromAsync(linesOf('runs.jsonl' as never)),
+    'such as createReadStream(path)',
+  ],
+  ['no path of a writer', () => hasWriter(nothing), 'hasWriter needs the path of a file'],
+  [
+    'an append after nothing',
+    () => ledger.append(runId, nothing, [], lazy),
+    'ledger.append: the head is missing',
+  ],
+  [
+    'an append of nothing',
+    () => ledger.append(runId, head, nothing, lazy),
+    'ledger.append: the list of events is missing',
+  ],
+  ['a list of nothing', () => ledger.append(runId, head, [null] as never, lazy), 'expected a list of events'],
+  ['no entry of an inbox', () => ledger.put(runId, nothing), 'ledger.put: the entry is missing'],
+  ['half an entry', () => ledger.put(runId, { key: 'k' } as never), "command: { type: 'cancel' }"],
   ['a settling of no call', settled(runId), 'settle: the tool call id is missing'],
   ['a settling without a result', settled(runId, 'x'), 'settle: the result is missing'],
   ['a number for a result', settled(runId, 'x', 5), 'the result is 5; expected a text, a list of parts'],
@@ -77,6 +141,20 @@ it.each<readonly [string, () => unknown, string]>([
   const refusal = (async () => await act())()
   await expect(refusal).rejects.toThrow(ConfigurationError)
   await expect(refusal).rejects.toThrow(message)
+})
+
+it('refuses what is no append or put of a file, as in memory', async () => {
+  const file = sqliteLedger(emptyLedgerFile())
+  await expect(file.append(runId, nothing, [], lazy)).rejects.toThrow('ledger.append: the head is missing')
+  await expect(file.append(runId, head, nothing, lazy)).rejects.toThrow(
+    'ledger.append: the list of events is missing',
+  )
+  await expect(file.put(runId, nothing)).rejects.toThrow('ledger.put: the entry is missing')
+  await file.close()
+})
+
+it('says of a file that is not there that its writer is not known', () => {
+  expect(() => hasWriter('missing.db')).toThrow(/The ledger missing.db is not there.*Look at the path/)
 })
 
 it('opens a file whose name only looks like an address', async () => {

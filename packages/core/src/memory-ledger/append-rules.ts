@@ -1,5 +1,5 @@
 import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts'
-import { requireTextId } from '../ports/read-options.ts'
+import { requireAppend } from '../ports/read-options.ts'
 import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 import { stretchesOf, withoutFollowers } from '../machine/stretches.ts'
@@ -66,7 +66,7 @@ export function requireWellFormed(
   expected: ExpectedHead,
   events: readonly RuntimeEvent[],
 ): void {
-  requireTextId('ledger.append', runId)
+  requireAppend(runId, expected, events)
   requireStorableNames(runId, withoutFollowers(events))
   const stretches = stretchesOf(events)
   for (let index = 0, stretch = 0; index < events.length;) {

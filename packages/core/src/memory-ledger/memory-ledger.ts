@@ -6,7 +6,13 @@ import { DrivenRuns } from './driven-runs.ts'
 import { ChangeHints } from './change-hints.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
-import { requireEventQuery, requireRead, requireRunFilter, requireTextId } from '../ports/read-options.ts'
+import {
+  requireEventQuery,
+  requirePut,
+  requireRead,
+  requireRunFilter,
+  requireTextId,
+} from '../ports/read-options.ts'
 
 /**
  * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
@@ -67,7 +73,7 @@ export function memoryLedger(): Ledger {
       for (const { record } of whileOpen(openStore().listed(runFilter))) yield record
     },
     async put(runId, entry) {
-      requireTextId('ledger.put', runId)
+      requirePut(runId, entry)
       const isNew = requireRun(runId).put(entry)
       if (isNew) changes.notify(runId, true)
       return isNew

@@ -1,4 +1,4 @@
-import type { EventQuery, RunFilter } from './ledger.ts'
+import type { EventQuery, ExpectedHead, InboxEntry, RunFilter } from './ledger.ts'
 import { eventTypes } from '../vocabulary/events/event-traits.ts'
 import { nearestName } from '../vocabulary/options/nearest-name.ts'
 import { anyText, fields, listOf, maybe, numberFrom, valueThat } from '../vocabulary/options/option.ts'
@@ -75,6 +75,39 @@ export function requireRunFilter(filter: RunFilter): void {
 export function requireRead(runId: string, range?: ReadRange): void {
   requireTextId('ledger.read', runId)
   if (range !== undefined) requireOptions('ledger.read', readRange, range, 'the range')
+}
+
+const expectedHead = valueThat(
+  'the head that the writer expects, as in { expectedSeq: 0, epoch: 1 }',
+  (value) => {
+    const { expectedSeq, epoch } = Object(value) as Partial<ExpectedHead>
+    return typeof expectedSeq === 'number' && typeof epoch === 'number'
+  },
+)
+const eventList = valueThat(
+  'a list of events',
+  (value) => Array.isArray(value) && value.every((event) => typeof event === 'object' && event !== null),
+)
+const inboxEntry = valueThat(
+  "an entry of the inbox, as in { key, command: { type: 'cancel' }, at: Date.now() }",
+  (value) => {
+    // The command is judged by the writer that reads it: any process can put anything there.
+    const { key, command, at } = Object(value) as Partial<InboxEntry>
+    return typeof key === 'string' && command !== undefined && typeof at === 'number'
+  },
+)
+
+/** Refuses what is no append, before a store looks into it. Throws a `ConfigurationError`. */
+export function requireAppend(runId: unknown, expected: unknown, events: unknown): void {
+  requireTextId('ledger.append', runId)
+  requireOptions('ledger.append', expectedHead, expected, 'the head')
+  requireOptions('ledger.append', eventList, events, 'the list of events')
+}
+
+/** Refuses what is no entry of an inbox, before a store looks into it. Throws a `ConfigurationError`. */
+export function requirePut(runId: unknown, entry: unknown): void {
+  requireTextId('ledger.put', runId)
+  requireOptions('ledger.put', inboxEntry, entry, 'the entry')
 }
 
 /** Refuses a run id that is no text: a store would report itself broken. A text that is no id names no run. */

@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
 import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
 import { hexOf, rowDigest } from '../record/chain.ts'
 import {
@@ -50,6 +50,7 @@ export interface Checkpoint extends CheckpointHeader {
  * earlier checkpoint. Only one process at a time may write a file.
  */
 export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions): Promise<Checkpoint> {
+  requireLedger('writeCheckpoint', ledger)
   requireOptions('writeCheckpoint', checkpointOptions, options)
   const { file, key: given, origin } = options
   requireOrigin(origin)

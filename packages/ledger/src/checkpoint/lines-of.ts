@@ -1,3 +1,10 @@
+import { option, requireOptions } from '@tallystick/core/kit'
+
+const byteChunks = option.valueThat(
+  'a stream of bytes, such as createReadStream(path)',
+  (value) => typeof value === 'object' && value !== null && Symbol.asyncIterator in value,
+)
+
 const lineFeed = 0x0a
 
 /**
@@ -5,6 +12,7 @@ const lineFeed = 0x0a
  * nowhere else: JSON may hold the other characters that some readers of lines end them at. Holds one line at a time.
  */
 export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  requireOptions('linesOf', byteChunks, chunks, 'the first argument')
   let begun: Uint8Array[] = []
   for await (const chunk of chunks) {
     let from = 0

@@ -1,6 +1,6 @@
 import type { KeyLike } from 'node:crypto'
 import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { checkpointsIn, sizeOf, type CheckpointBlock } from './checkpoint-file.ts'
 import { CheckpointLog } from './checkpoint-log.ts'
 import { keyLike, verifyingKey } from './signed-note.ts'
@@ -53,6 +53,7 @@ export async function verifyCheckpoints(
   ledger: Ledger,
   options: VerifyCheckpointsOptions,
 ): Promise<CheckpointsVerdict> {
+  requireLedger('verifyCheckpoints', ledger)
   requireOptions('verifyCheckpoints', verifyOptions, options)
   const { file, publicKey, origin } = options
   const { key, name } = verifyingKey(publicKey)

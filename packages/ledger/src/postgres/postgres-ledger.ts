@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { OpenUses, requireTextId, takesEntries } from '@tallystick/core/store-kit'
+import { OpenUses, requireAppend, requirePut, requireTextId, takesEntries } from '@tallystick/core/store-kit'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -67,7 +67,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
     leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
-      requireTextId('ledger.append', runId)
+      requireAppend(runId, expected, events)
       const head = await order.begin(runId, !keys.isPlain(runId), () =>
         access.write((store) =>
           keys.sealing(runId, events, (sealer) =>
@@ -92,7 +92,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
-      requireTextId('ledger.put', runId)
+      requirePut(runId, entry)
       const isNew = await access.write((store) => store.put(runId, entry))
       if (isNew) feed.notify(runId)
       return isNew

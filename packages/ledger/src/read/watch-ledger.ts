@@ -1,8 +1,7 @@
 import type { Ledger } from '@tallystick/core'
-import { caughtUp, changesOfEveryRun } from '@tallystick/core/kit'
+import { caughtUp, changesOfEveryRun, requireLedger } from '@tallystick/core/kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
-import { requireLedger } from './require-ledger.ts'
 
 /**
  * Emits the events of every run after a cursor, or from the first one on: the stored ones, then live ones of any

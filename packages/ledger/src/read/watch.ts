@@ -1,7 +1,6 @@
 import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { caughtUp, changesOf, type Changes } from '@tallystick/core/kit'
+import { caughtUp, changesOf, type Changes, requireLedger } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
-import { requireLedger } from './require-ledger.ts'
 
 /**
  * Emits the events of a run from `fromSeq` on: the stored ones, then live ones of any process: no gap, no repeat.

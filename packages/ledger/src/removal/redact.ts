@@ -1,5 +1,6 @@
 import { ConfigurationError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import { removableStoreOf, type RemovableStore } from './removable-store.ts'
 import { segmentsOf } from '../content/event/decoded-events.ts'
 import type { StoredSegment } from '../record/stored-row.ts'
@@ -39,6 +40,8 @@ export async function redact(
   seqs: readonly number[] | 'all',
   options: RedactOptions,
 ): Promise<number> {
+  requireLedger('redact', ledger)
+  requireTextId('redact', runId)
   requireOptions('redact', redactedSeqs, seqs, 'the third argument')
   requireOptions('redact', redactOptions, options)
   const { by, reason, at = Date.now() } = options

@@ -1,5 +1,5 @@
 import { ConfigurationError, type Ledger } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { hexOf } from '../record/chain.ts'
 import { segmentsOf } from '../content/event/decoded-events.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
@@ -60,6 +60,7 @@ export async function applyRetention(
   ages: RetentionAges,
   options: RetentionOptions = {},
 ): Promise<RetentionReport> {
+  requireLedger('applyRetention', ledger)
   requireOptions('applyRetention', retentionAges, ages)
   requireOptions('applyRetention', retentionOptions, options)
   requireAges(ages)

@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { OpenUses, requireTextId, takesEntries } from '@tallystick/core/store-kit'
+import { OpenUses, requireAppend, requirePut, requireTextId, takesEntries } from '@tallystick/core/store-kit'
 import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
@@ -56,7 +56,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
     leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
-      requireTextId('ledger.append', runId)
+      requireAppend(runId, expected, events)
       access.requireOpen()
       const waits = writer?.isHeld === false || !keys.isPlain(runId)
       const head = await order.begin(runId, waits, () =>
@@ -87,7 +87,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
-      requireTextId('ledger.put', runId)
+      requirePut(runId, entry)
       const isNew = await access.write((store) => store.put(runId, entry))
       if (isNew) feed.notify(runId)
       return isNew

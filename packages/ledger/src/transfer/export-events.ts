@@ -1,11 +1,21 @@
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { requireLedger } from '../read/require-ledger.ts'
 import { recordedEvents } from '../read/recorded-events.ts'
 import { untilBadIds } from '../record/stored-ids.ts'
 import { ExportedHistories } from '../read/shared-history.ts'
 import { envelopeOf } from '../record/envelope.ts'
+
+const exportedBefore = option.valueThat(
+  'new ExportedHistories(), the same for all runs of a file',
+  (value) => value instanceof ExportedHistories,
+)
+
+const anEvent = option.valueThat('an event, such as ledger.read yields', (value) => {
+  const { runId, type } = Object(value) as { readonly runId?: unknown; readonly type?: unknown }
+  return typeof runId === 'string' && typeof type === 'string'
+})
 
 /**
  * Yields the events of one run, or of every run in the order in which the runs were made, as JSON Lines: one object a
@@ -29,6 +39,7 @@ export async function* exportEvents(
 ): AsyncGenerator<string> {
   requireLedger('exportEvents', ledger)
   if (runId !== undefined) requireTextId('exportEvents', runId)
+  requireOptions('exportEvents', exportedBefore, histories, 'the third argument')
   for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
     for await (const event of recordedEvents(ledger, exported))
       yield exportedLine(histories.withoutShared(event))
@@ -48,8 +59,9 @@ async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
   yield runId
 }
 
-/** An event as one line of an export. */
+/** An event as one line of an export. Throws a `ConfigurationError` for what is no event. */
 export function exportedLine(event: RuntimeEvent): string {
+  requireOptions('exportedLine', anEvent, event, 'the event')
   const envelope = envelopeOf(event)
   const body = Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key))
   const rest = canonicalJson(Object.fromEntries<Json>(body))

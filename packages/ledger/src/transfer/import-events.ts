@@ -1,5 +1,5 @@
 import { type Ledger, type RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { damagedLine, importedLine, isBlank } from './import-line.ts'
 import { ImportedOrigins } from './imported-origins.ts'
 import { RunImport } from './import-run.ts'
@@ -64,6 +64,7 @@ export async function importEvents(
   lines: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
   options: ImportOptions = {},
 ): Promise<ImportReport> {
+  requireLedger('importEvents', ledger)
   requireOptions('importEvents', lineSource, lines, 'the second argument')
   requireOptions('importEvents', importOptions, options)
   const { onRun } = options

@@ -1,6 +1,6 @@
+import { requireLedger } from '@tallystick/core/kit'
 import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { requireLedger } from '../read/require-ledger.ts'
 import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
 import { projectionAuditOf } from './projection-audit.ts'
 import { EventWalk } from './event-walk.ts'

@@ -28,9 +28,8 @@ function overtaken(ledger: Ledger, first: () => Promise<unknown>): Ledger {
   const store = removableStoreOf(ledger)
   if (store === undefined) throw new Error('Nothing can be taken away from the ledger.')
   let isFirst = true
-  const head: Ledger['head'] = (id) => ledger.head(id)
   return {
-    head,
+    ...ledger,
     [removableStore]: {
       ...store,
       async remove(removals: Parameters<typeof store.remove>[0]) {

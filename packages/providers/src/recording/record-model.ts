@@ -1,4 +1,5 @@
 import { type Model, ProviderError } from '@tallystick/core'
+import { calledModel, requireOptions } from '@tallystick/core/kit'
 import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 import { type CallEnding, callLine, digestsOf } from './file/recorded-call.ts'
@@ -9,9 +10,10 @@ import { recordingWriter } from './file/recording-file.ts'
  * `playedModel`. For any model; the bytes of its wire are kept by `recordingFetch`. The recording
  * that was there is replaced when the first call has ended.
  *
- * Throws `ConfigurationError` where the file cannot be written.
+ * Throws `ConfigurationError` for what is no model, and where the file cannot be written.
  */
 export function recordModel(model: Model, file: string): Model {
+  requireOptions('recordModel', calledModel, model, 'the model')
   const writer = recordingWriter(file, 'calls')
   const { provider, api, modelId, pinnedOptions, maxWebSearches } = model
   return {

@@ -6,6 +6,8 @@ import {
   type RuntimeEvent,
   type Usage,
 } from '@tallystick/core'
+import { requireLedger } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import { addUsage, type AgentDefinition, type EventOf, type Json } from '@tallystick/core/vocabulary'
 import { differencesOf, type Difference } from './difference.ts'
 import { isSignificant, normalizedEvent, normalizedTakeOver } from './normalized-event.ts'
@@ -50,6 +52,8 @@ export interface RunsDiff {
  * token counts, times and writers. Rejects with `RunNotFoundError` for an unknown run.
  */
 export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promise<RunsDiff> {
+  requireLedger('diffRuns', ledger)
+  for (const runId of [left, right]) requireTextId('diffRuns', runId)
   const [one, two] = [await eventsOf(ledger, left), await eventsOf(ledger, right)]
   const [significantOne, significantTwo] = [one.filter(isSignificant), two.filter(isSignificant)]
   const length = Math.min(significantOne.length, significantTwo.length)

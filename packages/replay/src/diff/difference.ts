@@ -1,3 +1,5 @@
+import { option, requireOptions } from '@tallystick/core/kit'
+
 /** One place in which two values differ; `undefined` where one has nothing there. */
 export interface Difference {
   /** Such as `content[0].text`; items with a name are identified by it: `definition.tools[pay].description`. */
@@ -5,6 +7,10 @@ export interface Difference {
   readonly recorded: unknown
   readonly happened: unknown
 }
+
+const foundDifferences = option.listOf(
+  option.valueThat('a difference', (value) => typeof Object(value).path === 'string'),
+)
 
 /** Where two JSON values differ, by path, in the order of the first value's keys. Equal values give nothing. */
 export function differencesOf(recorded: unknown, happened: unknown, path = ''): readonly Difference[] {
@@ -28,6 +34,7 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
  * lines between the first and the last change. The path then names the first of these lines.
  */
 export function reportedDifferences(differences: readonly Difference[]): readonly Difference[] {
+  requireOptions('reportedDifferences', foundDifferences, differences, 'the list of differences')
   const reported = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))
   return (reported.length > 0 ? reported : differences).map(withChangedLines)
 }

@@ -7,7 +7,8 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { omitUndefined, requireLedger } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import {
   definitionTokens,
   evolve,
@@ -39,6 +40,8 @@ interface Asked {
  * run did not have.
  */
 export async function explain(ledger: Ledger, runId: RunId, turn: number): Promise<Explanation> {
+  requireLedger('explain', ledger)
+  requireTextId('explain', runId)
   if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)
   const origins = new HistoryOrigins()
   const ofTurn: RuntimeEvent[] = []

@@ -7,7 +7,8 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import { exportedLine } from '@tallystick/ledger'
 import { requireContent } from '../replay/required-content.ts'
 import { redactedEvents } from './redacted-events.ts'
@@ -70,6 +71,8 @@ export async function exportRegression(
   runId: RunId,
   options: RegressionOptions,
 ): Promise<Regression> {
+  requireLedger('exportRegression', ledger)
+  requireTextId('exportRegression', runId)
   requireOptions('exportRegression', regressionOptions, options)
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) events.push(event)

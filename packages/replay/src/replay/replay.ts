@@ -6,7 +6,8 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, requireOptions, type OptionalCheck } from '@tallystick/core/kit'
+import { definedAgent, option, requireLedger, requireOptions, type OptionalCheck } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import { decide, eventOf, evolve, nextAction } from '@tallystick/core/machine'
 import { causeOf, type EventOf, type EventType, type Fact } from '@tallystick/core/vocabulary'
 import { differencesOf, type Difference } from '../diff/difference.ts'
@@ -66,7 +67,7 @@ export interface ReplayReport {
  * and what a person is asked, are the code of today. Reports the first event that differs.
  *
  * `agentNamed` finds the agent by its recorded name. Rejects with `RunNotFoundError` for an unknown run, and with
- * `ConfigurationError` for one of which content is gone or sealed.
+ * `ConfigurationError` for one of which content is gone or sealed, and for what is no agent.
  */
 export async function replayRun(
   ledger: Ledger,
@@ -74,6 +75,8 @@ export async function replayRun(
   agentNamed: (name: string) => Agent<unknown>,
   options: ReplayOptions = {},
 ): Promise<ReplayReport> {
+  requireLedger('replayRun', ledger)
+  requireTextId('replayRun', runId)
   requireOptions('replayRun', option.anyFunction, agentNamed, 'what finds the agent by its name')
   requireOptions('replayRun', replayOptions, options)
   const { definitions = 'today', onEvents, context } = options
@@ -83,10 +86,24 @@ export async function replayRun(
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
   requireContent(recorded)
   const fields = definitions === 'recorded' ? recordedFields : currentFields
-  const driven = { recorded, agentNamed, fields, application: givenTo(first, context) }
+  const driven = {
+    recorded,
+    agentNamed: requiredAgent(agentNamed),
+    fields,
+    application: givenTo(first, context),
+  }
   const divergence = await drivenAgain(driven, givenEvents(first, recorded), onEvents)
   if (divergence) return { runId, events: divergence.seq - 1, divergence }
   return { runId, events: recorded.length }
+}
+
+/** Finds agents as the caller does, and refuses what was not made by `defineAgent`, such as nothing. */
+function requiredAgent(agentNamed: Driven['agentNamed']): Driven['agentNamed'] {
+  return (name) => {
+    const agent = agentNamed(name)
+    requireOptions('replayRun', definedAgent, agent, `what was found by the name ${JSON.stringify(name)}`)
+    return agent
+  }
 }
 
 /** Drives a run again after the given events; returns the first event at which it differs. */

@@ -1,6 +1,6 @@
 import type { ApprovalPolicy } from '@tallystick/core'
 import type { ApprovalRules } from './rules.ts'
-import { decideByRules } from './decision.ts'
+import { decidedBy } from './decision.ts'
 import { requireRules } from './rules-check.ts'
 
 /**
@@ -12,7 +12,7 @@ export function approvalRules(given: ApprovalRules): ApprovalPolicy {
   requireRules(given, 'approvalRules')
   const rules = structuredClone(given)
   return ({ name: tool, agent, effect, input }) => {
-    const { decision, reason } = decideByRules(rules, { tool, agent, effect, input })
+    const { decision, reason } = decidedBy(rules, { tool, agent, effect, input })
     if (decision === 'allow') return 'run'
     return decision === 'ask' ? { ask: reason } : { deny: `${reason} Nothing was run.` }
   }

@@ -1,4 +1,5 @@
-import { decideByRules, type RuledDecision } from './decision.ts'
+import { decidedBy, type RuledDecision } from './decision.ts'
+import { requireRules } from './rules-check.ts'
 import type { ApprovalRules, RuleExample } from './rules.ts'
 
 /** An example with what the rules decide about its call. */
@@ -11,10 +12,11 @@ export interface CheckedExample {
   readonly holds: boolean
 }
 
-/** Tries every example of the rules. */
+/** Tries every example of the rules. Throws a `ConfigurationError` for rules that are wrong. */
 export function checkExamples(rules: ApprovalRules): readonly CheckedExample[] {
+  requireRules(rules, 'checkExamples')
   return (rules.examples ?? []).map((example, index) => {
-    const decided = decideByRules(rules, example.call)
+    const decided = decidedBy(rules, example.call)
     return { number: index + 1, example, decided, holds: decided.decision === example.decision }
   })
 }

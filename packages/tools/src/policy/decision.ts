@@ -1,5 +1,7 @@
+import { option, requireOptions } from '@tallystick/core/kit'
 import { all, fieldFits, type Finding } from './condition.ts'
 import { fitsAny } from './pattern.ts'
+import { requireRules } from './rules-check.ts'
 import type { ApprovalRule, ApprovalRules, RuleDecision, RuledCall } from './rules.ts'
 
 /** What rules decide about a call. */
@@ -11,12 +13,25 @@ export interface RuledDecision {
   readonly reason: string
 }
 
+/** It may say more of the call, such as its run. */
+const ruledCall = option.valueThat(
+  "a call with the name of its tool, as in { tool: 'pay', input: { amount: 5 } }",
+  (value) => typeof Object(value).tool === 'string',
+)
+
 /**
  * Returns what the rules decide about a call: the first rule that matches decides. If a condition is undecided, a rule
  * that asks or denies matches, and one that allows does not, so a model gains nothing by leaving a field out or
- * changing its type.
+ * changing its type. Throws a `ConfigurationError` for rules that are wrong, and for what is no call.
  */
-export function decideByRules({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
+export function decideByRules(rules: ApprovalRules, call: RuledCall): RuledDecision {
+  requireRules(rules, 'decideByRules')
+  requireOptions('decideByRules', ruledCall, call, 'the call')
+  return decidedBy(rules, call)
+}
+
+/** The same for rules that were checked. */
+export function decidedBy({ rules, otherwise = 'ask' }: ApprovalRules, call: RuledCall): RuledDecision {
   for (const [index, rule] of rules.entries()) {
     const found = ruleFits(rule, call)
     if (found === true || (found === 'undecided' && rule.decision !== 'allow')) {

@@ -1,5 +1,7 @@
 import type { ContentRemoval, Ledger } from '../../ports/ledger.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import { someLedger } from '../../runtime/run/runtime-options-check.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 
 /** A ledger, and what it is waiting for. */
@@ -14,6 +16,7 @@ export interface WatchedLedger {
  * is under way.
  */
 export function watchedLedger(ledger: Ledger): WatchedLedger {
+  requireOptions('watchedLedger', someLedger, ledger, 'the ledger')
   const { leases } = ledger
   const underWay = new Set<Promise<unknown>>()
   const watch = <T>(call: Promise<T>): Promise<T> => {

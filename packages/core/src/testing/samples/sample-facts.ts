@@ -1,12 +1,14 @@
 import type { EventType, FactOf, ShownChange } from '../../vocabulary/events/event.ts'
 import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import { idempotencyKeyOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
+import { requireTextId } from '../../ports/read-options.ts'
 import { sampleCallId, sampleMessage, sampleRunId } from './sample-ids.ts'
 import { definition, limits, model, price, usage, wholeDefinition } from './sample-parts.ts'
 import { steeringFacts } from './sample-steering-facts.ts'
 
 /** One fact of every type, with every field that it may have. They do not form a legal run. */
 export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
+  requireTextId('everyFact', runId)
   const toolCallId = sampleCallId(runId)
   return {
     ...runFacts(runId, toolCallId),

@@ -1,15 +1,31 @@
 import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { requireTextId } from '../../ports/read-options.ts'
+import { fields, listOf, maybe, numberFrom, valueThat } from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { toolCallIdOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
+
+const ordinalNumber = numberFrom(0, { whole: true })
+const factList = listOf(
+  valueThat('a fact, such as everyFact(runId).run_started', (value) =>
+    Object.hasOwn(eventTraits, (Object(value) as { readonly type?: PropertyKey }).type ?? ''),
+  ),
+)
+const stampPlace = fields<{ readonly afterSeq?: number; readonly epoch?: number }>({
+  afterSeq: maybe(ordinalNumber),
+  epoch: maybe(ordinalNumber),
+})
 
 /** The `ordinal`-th run id of a test: shaped as a UUIDv7, the same at every call, and rising with `ordinal`. */
 export function sampleRunId(ordinal: number): RunId {
+  requireOptions('sampleRunId', ordinalNumber, ordinal, 'the number')
   return `01932f00-0000-7000-8000-${ordinal.toString(16).padStart(12, '0')}` as RunId
 }
 
 /** The `ordinal`-th call, from 1, of the first attempt of a run's first turn. */
 export function sampleCallId(runId: RunId, ordinal = 1): ToolCallId {
+  requireTextId('sampleCallId', runId)
   return toolCallIdOf(runId, 1, 1, ordinal)
 }
 
@@ -22,8 +38,12 @@ export function sampleMessage(text: string): UserMessage {
 export function stamped(
   runId: RunId,
   facts: readonly Fact[],
-  { afterSeq = 0, epoch = 1 }: { readonly afterSeq?: number; readonly epoch?: number } = {},
+  where: { readonly afterSeq?: number; readonly epoch?: number } = {},
 ): readonly RuntimeEvent[] {
+  requireTextId('stamped', runId)
+  requireOptions('stamped', factList, facts, 'the list of facts')
+  requireOptions('stamped', stampPlace, where)
+  const { afterSeq = 0, epoch = 1 } = where
   return facts.map((fact, index) => {
     const seq = afterSeq + index + 1
     return { runId, seq, epoch, at: 1_760_000_000_000 + seq, v: eventTraits[fact.type].v, ...fact }

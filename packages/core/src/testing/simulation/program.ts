@@ -2,6 +2,8 @@ import { memoryLedger } from '../../memory-ledger/memory-ledger.ts'
 import type { Agent } from '../../runtime/agent/agent.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { anyObject, valueThat } from '../../vocabulary/options/option.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { mortalLedger } from './faults.ts'
 import { manualClock, tickingClock } from '../doubles/manual-clock.ts'
@@ -32,11 +34,21 @@ const prices = {
 /** Longer than a random program gives a person to decide, in milliseconds. */
 const LATE_MS = 25
 
+const someProgram = valueThat(
+  'a program, such as randomProgram of @tallystick/core/testing/random makes',
+  (value) => {
+    const { steps, crashes } = Object(value) as { readonly steps?: unknown; readonly crashes?: unknown }
+    return Array.isArray(steps) && Array.isArray(crashes)
+  },
+)
+
 /** Plays a program to its end. On a ledger that is given, and cannot lose power, only its processes die. */
 export async function playProgram(
   program: Program,
   start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
 ): Promise<Played> {
+  requireOptions('playProgram', someProgram, program, 'the program')
+  requireOptions('playProgram', anyObject, start, 'the second argument')
   const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
   const world = start.world ?? emptyWorld()
   const clock = program.ticking ? tickingClock() : manualClock()
@@ -80,6 +92,7 @@ export function idleAgentOf(
   program: Program,
   change: { readonly instructions?: string } = {},
 ): Agent<unknown> {
+  requireOptions('idleAgentOf', someProgram, program, 'the program')
   return agentOf(
     { ...program, ...change },
     {

@@ -1,11 +1,10 @@
 import { TallystickError, type Ledger } from '@tallystick/core'
-import { option, type OptionCheck } from '@tallystick/core/kit'
+import { option, type OptionCheck, requireLedger } from '@tallystick/core/kit'
 import { projectionVersion } from '../tables/projection-version.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { CorruptRowError, projectLagging, type ProjectedRun } from './projected-runs.ts'
 import { ProjectionTables } from './projection-tables.ts'
 import { refreshProjections, runsPerChange, type OnProgress } from './refresh-projections.ts'
-import { requireLedger } from '../../read/require-ledger.ts'
 
 /** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
 const maxRunsInMemory = 2_000

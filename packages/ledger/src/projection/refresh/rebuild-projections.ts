@@ -1,5 +1,5 @@
 import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { dropProjections, dropSnapshots } from './drop-projections.ts'
 import { refreshProjections, type OnProgress } from './refresh-projections.ts'
@@ -21,6 +21,7 @@ export async function rebuildProjections(
   ledger: Ledger,
   folded: OnProgress = () => {},
 ): Promise<RebuildReport> {
+  requireLedger('rebuildProjections', ledger)
   requireOptions('rebuildProjections', option.anyFunction, folded, 'what gets the progress')
   const database = requireProjections(ledger)
   await dropSnapshots(database)

@@ -7,11 +7,10 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions, requireLedger } from '@tallystick/core/kit'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { RunFold, isSuspended } from '@tallystick/core/machine'
 import { eachEvent } from '../../read/checked-events.ts'
-import { requireLedger } from '../../read/require-ledger.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { snapshotPlaces, Snapshots } from './snapshots.ts'
 
@@ -72,6 +71,7 @@ export async function foldTo(
  * snapshots.
  */
 export async function eventsToFold(ledger: Ledger, runId: RunId, seq: number): Promise<number | undefined> {
+  requireLedger('eventsToFold', ledger)
   const database = projectionDatabaseOf(ledger)
   if (database === undefined) return undefined
   const places = await snapshotPlacesOr(database, runId)

@@ -1,5 +1,5 @@
 import { type Ledger } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { currentProjections, projectionOptions, type ProjectionOptions } from '../refresh/projection-lag.ts'
 import { beginningOf, hourOf } from '../summary/run-accumulator.ts'
 import type { LedgerStats, StatsQuery } from './stats.ts'
@@ -24,6 +24,7 @@ export async function ledgerStats(
   asked: StatsQuery,
   options: ProjectionOptions = {},
 ): Promise<LedgerStats> {
+  requireLedger('ledgerStats', ledger)
   requireOptions('ledgerStats', statsQuery, asked)
   requireOptions('ledgerStats', projectionOptions, options)
   const { since, maxListed } = asked

@@ -1,5 +1,5 @@
 import { RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
-import { option, requireOptions } from '@tallystick/core/kit'
+import { option, requireOptions, requireLedger } from '@tallystick/core/kit'
 import { outcomes, type Outcome, type RunRecord } from '@tallystick/core/vocabulary'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { storableKey } from '../tables/storable-key.ts'
@@ -17,7 +17,6 @@ import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
 import type { CallCount } from '../summary/call-counts.ts'
 import { runStatuses, type ListedRun, type RunStatus } from '../summary/run-summary.ts'
 import { storedRun, type StoredRun, type StoredRunRow } from '../summary/stored-run.ts'
-import { requireLedger } from '../../read/require-ledger.ts'
 
 /** How many runs are asked for at once. */
 const runsPerBatch = 64
@@ -79,6 +78,7 @@ export async function* runSummaries(
   filter: SummaryFilter = {},
   options: ProjectionOptions = {},
 ): AsyncGenerator<ListedRun> {
+  requireLedger('runSummaries', ledger)
   requireOptions('runSummaries', summaryFilter, filter)
   requireOptions('runSummaries', projectionOptions, options)
   let { limit: left = Infinity } = filter

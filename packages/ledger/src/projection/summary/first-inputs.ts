@@ -1,13 +1,15 @@
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { isPlain } from '../../content/event/stored-body.ts'
 import { eventsOfRow } from '../../read/find-events.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { firstInputRows } from './summary-rows.ts'
-import { requireLedger } from '../../read/require-ledger.ts'
 
 /** So many runs are looked up at once. */
 const runsAtOnce = 64
+
+const runIdList = option.listOf(option.anyText)
 
 type Input = EventOf<'input_received'>
 
@@ -20,6 +22,7 @@ export async function firstInputs(
   runIds: readonly RunId[],
 ): Promise<ReadonlyMap<RunId, Input>> {
   requireLedger('firstInputs', ledger)
+  requireOptions('firstInputs', runIdList, runIds, 'the list of run ids')
   const found = new Map<RunId, Input>()
   for (let index = 0; index < runIds.length; index += runsAtOnce) {
     const some = runIds.slice(index, index + runsAtOnce)

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { LedgerUnavailableError } from '@tallystick/core'
+import { requireFilePath } from '../schema/inspect-file.ts'
 import { wait } from './wait.ts'
 import { WriterFile, type Writer } from './writer-file.ts'
 
@@ -171,10 +172,22 @@ function processLock(path: string): ProcessLock {
 /**
  * Whether a process writes an existing ledger file: it drives runs there, or has not released them. `undefined` if no
  * process has claimed the file since it was last closed, or if it was opened with `oneWriter: false`. Throws
- * `LedgerUnavailableError` if the check fails.
+ * `LedgerUnavailableError` if the check fails, or there is no such file.
  */
 export function hasWriter(path: string): boolean | undefined {
-  return new WriterFile(realpathSync(path)).isLocked()
+  requireFilePath(path, 'hasWriter')
+  return new WriterFile(existingPath(path)).isLocked()
+}
+
+function existingPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch (error) {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} is not there, or its folder cannot be read, so it is not known whether a process writes it. Look at the path.`,
+      { cause: error },
+    )
+  }
 }
 
 function occupied(path: string, writer: Writer | undefined): LedgerUnavailableError {
