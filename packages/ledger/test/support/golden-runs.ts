@@ -12,7 +12,6 @@ import {
 import {
   manualClock,
   scriptedModel,
-  seededRandom,
   untilSettled,
   SimulatedCrash,
   testTool,
@@ -23,11 +22,14 @@ import { watchedLedger, type WatchedLedger } from '@tallystick/core/testing'
 const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 100, reasoningTokens: 4 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'golden' } }
 
+/** More runtimes than record golden runs: the chance of each is another part of 1. */
+const maxRuntimes = 128
+
 /** What every golden run shares: a ledger, a clock that a run moves, and chance that is the same at every time. */
 class GoldenStage {
   readonly ledger: Ledger
   readonly clock: ReturnType<typeof manualClock> = manualClock(Date.UTC(2026, 10, 20))
-  readonly #random = seededRandom(7)
+  #runtimes = 0
   readonly #outside: WatchedLedger['outside']
 
   constructor(given: Ledger) {
@@ -37,7 +39,9 @@ class GoldenStage {
   }
 
   runtime(agents: readonly Agent<unknown>[], ledger: Ledger = this.ledger): Runtime {
-    const host = { clock: this.clock, random: this.#random, report: () => {} }
+    // However often a runtime draws, it draws the same: ids stay what they were where code asks chance more often.
+    const chance = (this.#runtimes++ + 0.5) / maxRuntimes
+    const host = { clock: this.clock, random: () => chance, report: () => {} }
     return createRuntime({ ledger, agents, prices, host })
   }
 

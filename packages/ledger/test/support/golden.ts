@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { join } from 'node:path'
+import Database from 'better-sqlite3'
 import { ledgerStats, runSummaries } from '@tallystick/ledger'
 import { projectionVersion } from '../../src/projection/tables/projection-version.ts'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
@@ -99,4 +100,21 @@ export function staleVersions(before: GoldenVersions, now: GoldenVersions): read
       ? ['version in packages/ledger/src/projection/tables/projection-version.ts']
       : []),
   ]
+}
+
+/** The tables and rows of a ledger in a file, without what differs each time that the same is recorded: salts, hashes, times. */
+export function storedRows(path: string): string {
+  const database = new Database(path, { readonly: true })
+  try {
+    const rows = (text: string): readonly unknown[] => database.prepare(text).raw().all()
+    const tables = rows("select name from sqlite_schema where type = 'table' order by name").flat()
+    return JSON.stringify([
+      rows('select type, name, sql from sqlite_schema order by name'),
+      tables.map((table) => [table, rows(`select count(*) from "${String(table)}"`)]),
+      rows('select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at from event order by pos'),
+      rows('select pos, hex(body) from payload order by pos'),
+    ])
+  } finally {
+    database.close()
+  }
 }

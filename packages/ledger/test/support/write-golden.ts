@@ -1,6 +1,7 @@
 // Writes the golden files: `npx -y pnpm@12 -F @tallystick/ledger golden`. Of the format that is written today all of them,
 // as long as it is unreleased. The ledger and the export of an older format are never written again: only what today's
 // code folds them to is. A release that changes the format raises `newestFormat`, and all formats are folded from then on.
+// A ledger that would hold the same as before stays as it is: its salts and hashes would be others each time.
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,6 +15,7 @@ import {
   goldenVersions,
   newestFormat,
   staleVersions,
+  storedRows,
   type GoldenFiles,
   type GoldenVersions,
 } from './golden.ts'
@@ -38,12 +40,30 @@ async function requireRaisedVersions(files: GoldenFiles): Promise<void> {
 }
 
 async function writeLedger(files: GoldenFiles): Promise<void> {
-  for (const suffix of ['', '-wal', '-shm']) rmSync(files.ledger + suffix, { force: true })
-  const ledger = sqliteLedger(files.ledger)
-  await recordGoldenRuns(ledger)
-  const lines = await Array.fromAsync(exportEvents(ledger))
-  await ledger.close()
-  writeFileSync(files.lines, `${lines.join('\n')}\n`)
+  await inFolder(async (folder) => {
+    const path = join(folder, 'runs.db')
+    const ledger = sqliteLedger(path)
+    await recordGoldenRuns(ledger)
+    const lines = await Array.fromAsync(exportEvents(ledger))
+    await ledger.close()
+    const text = `${lines.join('\n')}\n`
+    const isSame =
+      existsSync(files.ledger) &&
+      readFileSync(files.lines, 'utf8') === text &&
+      storedRows(files.ledger) === storedRows(path)
+    if (isSame) return
+    copyFileSync(path, files.ledger)
+    writeFileSync(files.lines, text)
+  })
+}
+
+async function inFolder<Result>(use: (folder: string) => Promise<Result>): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-golden-'))
+  try {
+    return await use(folder)
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
 }
 
 /** Reads a copy of a golden ledger, since opening one may bring its schema up to date. */
@@ -51,14 +71,14 @@ async function withCopy<Result>(
   files: GoldenFiles,
   read: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-golden-'))
-  const copy = join(folder, 'runs.db')
-  copyFileSync(files.ledger, copy)
-  const ledger = sqliteLedger(copy)
-  try {
-    return await read(ledger)
-  } finally {
-    await ledger.close()
-    rmSync(folder, { recursive: true })
-  }
+  return await inFolder(async (folder) => {
+    const copy = join(folder, 'runs.db')
+    copyFileSync(files.ledger, copy)
+    const ledger = sqliteLedger(copy)
+    try {
+      return await read(ledger)
+    } finally {
+      await ledger.close()
+    }
+  })
 }
