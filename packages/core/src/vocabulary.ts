@@ -67,6 +67,7 @@ export {
   ProviderError,
   RunNotFoundError,
   TallystickError,
+  type UnavailableReason,
   UnknownEventError,
 } from './vocabulary/errors.ts'
 export { type Cause, causes } from './vocabulary/events/cause.ts'

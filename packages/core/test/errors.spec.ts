@@ -54,6 +54,14 @@ describe('an error', () => {
     }
   })
 
+  it('of a ledger that is not available holds the reason, where a program can act on it', () => {
+    expect(new LedgerUnavailableError('x', { cause, reason: 'absent' })).toMatchObject({
+      cause,
+      reason: 'absent',
+    })
+    expect(new LedgerUnavailableError('x', { cause })).not.toHaveProperty('reason')
+  })
+
   it('of a law and of a transition holds what it is about', () => {
     expect(new LawBrokenError(4, 7, 'x')).toMatchObject({ law: 4, seq: 7 })
     const illegal = new IllegalTransitionError(

@@ -106,6 +106,7 @@ describe.skipIf(!hasPostgres)('a ledger of the first version in Postgres', () =>
     expect(await rowsOf('select from pg_namespace where nspname = $1', [fresh])).toEqual([])
     const reading = openLedger(schema, { connectionString: url.href, readOnly: true }).head(first)
     await expect(reading).rejects.toThrow(/older schema version 1, and readOnly upgrades nothing/)
+    await expect(reading).rejects.toMatchObject({ reason: 'older_schema' })
     const old = await oldWriter(schema)
     expect(await old.append(first, [everyFact(first).run_started])).toBe(1)
   })

@@ -254,6 +254,7 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
     expect(await refusalOf(openLedger(schema, { readOnly: true }))).toMatch(
       /There is no ledger at .*creates none/,
     )
+    await expect(openLedger(schema, { readOnly: true }).head(run)).rejects.toMatchObject({ reason: 'absent' })
     expect(await rowsOf('select from pg_namespace where nspname = $1', [schema])).toEqual([])
   })
 

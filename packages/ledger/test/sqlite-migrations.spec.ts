@@ -69,10 +69,10 @@ describe.each(olderVersions)('a ledger file of schema version %d', (version) => 
     const { path } = await older()
     expect(digestOf(schemaOf(path))).toBe(released[version])
     const before = filesBeside(path)
-    expect(() => sqliteLedger(path, { readOnly: true })).toThrow(LedgerUnavailableError)
-    expect(() => sqliteLedger(path, { readOnly: true })).toThrow(
-      new RegExp(`older schema version ${version}, and readOnly upgrades nothing`),
-    )
+    const open = (): unknown => sqliteLedger(path, { readOnly: true })
+    expect(open).toThrow(LedgerUnavailableError)
+    expect(open).toThrow(new RegExp(`older schema version ${version}, and readOnly upgrades nothing`))
+    expect(open).toThrow(expect.objectContaining({ reason: 'older_schema' }))
     expect(filesBeside(path)).toEqual(before)
   })
 })

@@ -169,6 +169,7 @@ describe('opening to read', () => {
     const refusal = refusalOf(() => sqliteLedger(path, { readOnly: true }))
     expect(refusal).toBeInstanceOf(LedgerUnavailableError)
     expect(refusal.message).toContain('is not there')
+    expect(refusal).toMatchObject({ reason: 'absent' })
     expect(readdirSync(dirname(path))).toEqual([])
   })
 

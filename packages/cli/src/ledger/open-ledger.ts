@@ -66,13 +66,11 @@ export async function withLedger<Result>(
 
 /** What keeps a verb from reading a ledger that an older release made, with the command that mends it. */
 function olderLedger(error: unknown, place: string): CommandError | undefined {
-  if (!(error instanceof LedgerUnavailableError)) return undefined
-  const [, version] = / has the older schema version (\d+),/.exec(error.message) ?? []
-  if (version === undefined) return undefined
+  if (!(error instanceof LedgerUnavailableError) || error.reason !== 'older_schema') return undefined
   const upgrade = commandLine('tallystick', 'upgrade', place)
   return new CommandError(
     'refused',
-    `The ledger ${shownLedger(place)} was made by an older release (schema version ${version}), and a verb that reads does not upgrade it. ` +
+    `The ledger ${shownLedger(place)} was made by an older release, and a verb that reads does not upgrade it. ` +
       `When no older release uses it any more, upgrade it: ${upgrade}`,
     { cause: error },
   )
@@ -107,8 +105,7 @@ async function requireThere(ledger: Ledger): Promise<void> {
   try {
     await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
   } catch (error) {
-    const isAbsent =
-      error instanceof LedgerUnavailableError && error.message.startsWith('There is no ledger at ')
+    const isAbsent = error instanceof LedgerUnavailableError && error.reason === 'absent'
     // The command itself meets any other error when it opens the ledger.
     if (isAbsent) throw new CommandError('not_found', error.message, { cause: error })
   } finally {

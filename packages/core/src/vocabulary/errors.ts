@@ -97,10 +97,24 @@ export class UnknownEventError extends TallystickError {
   }
 }
 
+/**
+ * Why a ledger that was opened with `readOnly` is not available. `absent`: there is no ledger at that place.
+ * `older_schema`: an older release made it, and only a ledger that is opened for writing is upgraded.
+ */
+export type UnavailableReason = 'absent' | 'older_schema'
+
 /** The store cannot be opened, read or written. Code `ledger_unavailable`. */
 export class LedgerUnavailableError extends TallystickError {
-  constructor(message: string, options?: { readonly cause?: unknown }) {
-    super('ledger_unavailable', message, options)
+  /** The reason, for programs that act on it; absent for all other reasons, which only the message names. */
+  declare readonly reason?: UnavailableReason
+
+  constructor(
+    message: string,
+    options: { readonly cause?: unknown; readonly reason?: UnavailableReason } = {},
+  ) {
+    const { reason, ...cause } = options
+    super('ledger_unavailable', message, cause)
+    if (reason !== undefined) this.reason = reason
   }
 }
 

@@ -48,12 +48,14 @@ export function requireUsable({ description }: DatabasePlace, found: Found, read
   if (found.kind === 'nothing') {
     throw new LedgerUnavailableError(
       `There is no ledger at ${description}, and readOnly creates none. Look at the connection string and the schema.`,
+      { reason: 'absent' },
     )
   }
   if (found.version < schemaVersion) {
     throw new LedgerUnavailableError(
       `The ledger at ${description} has the older schema version ${found.version}, and readOnly upgrades ` +
         'nothing. Open it once without readOnly.',
+      { reason: 'older_schema' },
     )
   }
 }

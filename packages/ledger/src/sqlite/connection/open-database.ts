@@ -62,12 +62,14 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
         : ['is empty', ', and copy an open ledger together with its -wal file']
     throw new LedgerUnavailableError(
       `The ledger ${path} ${what}, and readOnly creates none. Look at the path${hint}.`,
+      { reason: 'absent' },
     )
   }
   if (found.version < schemaVersion) {
     throw new LedgerUnavailableError(
       `The ledger ${path} has the older schema version ${found.version}, and readOnly upgrades nothing. ` +
         'Open it once without readOnly.',
+      { reason: 'older_schema' },
     )
   }
 }
