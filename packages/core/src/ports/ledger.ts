@@ -21,10 +21,11 @@ export interface ExpectedHead {
 /** How durable an append is, and which commands it answers. */
 export interface AppendOptions {
   /**
-   * `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. What a
-   * lazy append acknowledged outlives the process that made it; where the machine loses power, or the server crashes, the
-   * last of it may be lost, never one without those after it. A store should make it durable soon, without a barrier: it may
-   * hold a reply that was paid for, and the next barrier may be as far away as the end of a tool.
+   * `barrier`: when the promise resolves, these events and everything before them are durable. `lazy`: recorded in
+   * order, durable later. A lazy append survives the end of the process; if the machine loses power, or the server
+   * crashes, the newest lazy events may be lost, never one without those after it. A store should soon make them
+   * durable without a barrier: they may hold a reply that was paid for, and the next barrier may be as far away as the
+   * end of a tool.
    */
   readonly durability: 'barrier' | 'lazy'
   /** Keys of inbox entries that these events answer; they leave the inbox in the same transaction. */
@@ -40,7 +41,7 @@ export interface InboxEntry {
   readonly at: number
 }
 
-/** A run as a list shows it. */
+/** A run in a list. */
 export interface RunRecord {
   readonly runId: RunId
   readonly head: Head
@@ -49,13 +50,13 @@ export interface RunRecord {
   readonly sessionPlace?: number
 }
 
-/** Which runs a list shows. All filters must match. */
+/** The runs that a list shows. All filters must match. */
 export interface RunFilter {
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string
   /** Only runs after this one in the list: pass the last run of a page to get the next page. */
   readonly before?: RunId
-  /** At most so many. */
+  /** The most runs to yield. */
   readonly limit?: number
 }
 
@@ -66,7 +67,7 @@ export interface ContentRemoval {
   readonly at: number
 }
 
-/** Which events a search finds. All filters must match; without filters, every event matches. */
+/** The events that a search finds. All filters must match; without filters, every event matches. */
 export interface EventQuery {
   readonly sessionId?: string
   readonly runId?: RunId

@@ -34,7 +34,7 @@ export interface Model extends ModelRef {
    * reserves their cost, and a run with `maxCostUsd` whose model returns `unbounded` is refused.
    */
   readonly maxWebSearches?: MaxWebSearches
-  /** It can continue from what its provider keeps: `providerState` of a request. */
+  /** Whether it can continue a conversation that its provider keeps: `providerState` of a request. */
   readonly keepsState?: true
   stream(request: ModelRequest, context: ModelContext): Observable<ModelSignal>
 }

@@ -34,8 +34,8 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
   /** Emits the reason once when the tool should stop. The tool may still report its ending within the grace time. */
   readonly cancelled$: Observable<string>
   /**
-   * Returns the conversation as the agent's model has it, up to the message that asked for this call: without what a
-   * handoff, an edit of the past or a summary took out of it. Absent where a call belongs to no conversation.
+   * Returns the conversation as the agent's model sees it, up to the message that asked for this call: without messages
+   * that a handoff, an edit of the past or a summary removed. Absent if the call belongs to no conversation.
    */
   readonly messages?: () => readonly Message[]
 }
@@ -75,10 +75,7 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly serial?: string
   /** How many calls of this tool run at the same time in a run, within the run's `maxConcurrency`. */
   readonly maxConcurrency?: number
-  /**
-   * When a person is asked about its calls, in a few words for the record: `always`, `never`, `by code`. `check`
-   * decides.
-   */
+  /** When its calls need an approval, in a few words for the record: `always`, `never`, `by code`. `check` decides. */
   readonly approval?: string
   /** Where the tool comes from, if not from the application: recorded, so that the name can be traced back. */
   readonly origin?: ToolOrigin
@@ -99,7 +96,7 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
  * turn offers is recorded with its model call, and a call of a tool that is gone by then is `unknown_tool`.
  */
 export interface ToolSource<in Context = AnyContext> {
-  /** The tools now. One that has the name of another tool of the agent is left out. */
+  /** The current tools. A tool with the name of another tool of the agent is left out. */
   readonly tools: readonly Tool<Context>[]
   /**
    * Names the tools of the source that the next turn offers, in order; without it, all of them. Pure: the same conversation
@@ -108,10 +105,10 @@ export interface ToolSource<in Context = AnyContext> {
   readonly offered?: (turn: OfferingTurn) => readonly string[]
 }
 
-/** What a source of tools knows of the turn that it offers tools to. */
+/** The turn for which a source names its tools. */
 export interface OfferingTurn {
-  /** Returns the conversation as the agent's model has it. */
+  /** Returns the conversation as the agent's model sees it. */
   readonly messages: () => readonly Message[]
-  /** The names of the source's tools that the last turn of the run was offered. */
+  /** The names of the source's tools that the last turn of the run offered. */
   readonly before: readonly string[]
 }

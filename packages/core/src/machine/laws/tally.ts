@@ -30,14 +30,14 @@ export function tallyOf(events: Iterable<RuntimeEvent>): Tally {
 
 /** A call that waits for a person. */
 export interface PendingApproval {
-  /** The run that asked: a child run, it may be. */
+  /** The run that asks; it may be a child run. */
   readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
-  /** Which start of the call is asked about: 1, or more where a call in doubt would be started again. */
+  /** The attempt that waits: 1, or more if a call in doubt would be started again. */
   readonly attempt: number
   readonly input: Call['input']
-  /** Of the input: a decision is bound to it. */
+  /** The digest of the input, to which a decision is bound. */
   readonly inputDigest: string
   readonly reason?: string
 }
@@ -48,7 +48,7 @@ export interface DeferredCall {
   readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
-  /** What it runs with, for the system outside that does its work. */
+  /** The input of the call, for the outside system that does its work. */
   readonly input: Call['input']
   /** The id of the call in the system outside, as its tool reported it. */
   readonly externalId: string
@@ -56,14 +56,14 @@ export interface DeferredCall {
   readonly deadlineAt?: number
 }
 
-/** Which calls of a run wait to be settled. */
+/** Returns the calls of a run that wait to be settled. */
 export function deferredCalls(state: RunState): readonly DeferredCall[] {
   return openTurnCalls(state).flatMap(({ toolCallId, name, input, status, deferred }) =>
     status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, input, ...deferred }] : [],
   )
 }
 
-/** Which calls of a run wait for a person. */
+/** Returns the calls of a run that wait for a person. */
 export function pendingApprovals(state: RunState): readonly PendingApproval[] {
   return openTurnCalls(state).flatMap((call) => {
     const { toolCallId, name, input, inputDigest, askReason, status, attempts } = call

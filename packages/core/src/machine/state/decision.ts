@@ -1,6 +1,6 @@
 import type { Fact } from '../../vocabulary/events/event.ts'
 
-/** What a decision may use of the world: handed in, so that the same input gives the same events. */
+/** The time and the random number of a decision, passed in so that the same input gives the same events. */
 export interface Stamp {
   /** Milliseconds since 1970 UTC. */
   readonly at: number
@@ -8,7 +8,7 @@ export interface Stamp {
   readonly random: number
 }
 
-/** Why a command cannot be obeyed. A value, not an error: asking is no fault. */
+/** Why a command is refused. A value, not an error. */
 export interface Refusal {
   readonly code:
     | 'run_finished'

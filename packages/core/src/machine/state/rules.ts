@@ -13,36 +13,38 @@ export interface TurnRequest extends ModelRequest {
 }
 
 /**
- * What a turn does differently: some parts of its request, or another request whole. What differs from the request that
- * would be sent is recorded with the model call.
+ * The parts of a turn's request to change. The difference from the request that would be sent is recorded with the
+ * model call.
  */
 export interface TurnChange {
   readonly instructions?: string | undefined
-  /** Which of the request's tools the model is offered: their names, or they themselves. */
+  /** The tools of the request to offer, by name or as they are in the request. */
   readonly tools?: readonly (string | ToolDefinition)[] | undefined
   readonly toolChoice?: ToolChoice | undefined
   /** One of the agent's models: its own, or a fallback. */
   readonly model?: ModelRef | undefined
-  /** What the model is shown instead of the history: for redaction or trimming. Calls and results stay paired. */
+  /**
+   * The messages that the model sees instead of the history, for redaction or trimming. Calls and results stay paired.
+   */
   readonly messages?: readonly Message[] | undefined
   /** Each setting overrides that of the run and of the agent. */
   readonly modelSettings?: ModelSettings | undefined
   readonly parallelToolCalls?: boolean | undefined
   readonly maxOutputTokens?: number | undefined
-  /** Those of the request: no turn has others. */
+  /** As in the request: a turn cannot change them. */
   readonly outputSchema?: JsonObject | undefined
   readonly providerState?: ProviderState | undefined
 }
 
-/** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
+/** How a history that grows too long is shortened for the model. The ledger keeps all of it. */
 export interface Compaction {
   /** The history is shortened before a call whose input is estimated to have more tokens than this. */
   readonly maxContextTokens: number
   /** How many of the newest messages stay as they are. */
   readonly keepMessages: number
   /**
-   * Says in one text what the older messages said. Pure. Without it, the definition's `summarizer` is asked; without
-   * that too, older messages are left out.
+   * Returns a summary of the older messages. Pure. Without it, the definition's `summarizer` sums them up; without
+   * that, too, they are left out.
    */
   readonly summarize?: (messages: readonly Message[]) => string
 }

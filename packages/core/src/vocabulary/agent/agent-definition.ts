@@ -7,7 +7,7 @@ import type { ModelSettings } from '../model/model-settings.ts'
 import type { RefusalPolicy } from '../model/refusal.ts'
 import type { ToolDefinition } from '../model/tool-definition.ts'
 
-/** A model that takes over, and what it costs. */
+/** A fallback model, and its price. */
 export interface FallbackModel {
   readonly model: ModelRef
   /** Web searches that its provider runs within one call at most; none where absent. */
@@ -19,21 +19,23 @@ export interface FallbackModel {
 export interface GuardrailDefinition {
   readonly name: string
   readonly on: GuardedThing
-  /** On input: it looks while the model is at work already. */
+  /** Of an input guardrail: it checks in parallel with the model call. */
   readonly beside?: true
 }
 
-/** What an answer has to be. */
+/** The schema of the answer. */
 export interface OutputDefinition {
-  /** JSON Schema (2020-12), as models are asked for it: always one of an object. */
+  /** The JSON Schema (2020-12) that models get: always of an object. */
   readonly schema: JsonObject
-  /** The answer is no object: it is the one field, `answer`, of the object that models are asked for. */
+  /**
+   * Present if the answer is not an object: then models are asked for an object with it as the only field, `answer`.
+   */
   readonly wrapped?: true
-  /** How often the model may try again. */
+  /** How often the model may repair its answer. */
   readonly maxRepairs: number
 }
 
-/** A tool that hands the conversation over, and whom to. */
+/** A handoff tool, and the agent that it hands over to. */
 export interface HandoffDefinition {
   readonly tool: string
   readonly to: string
@@ -47,7 +49,7 @@ export interface SummarizerDefinition extends FallbackModel {
 }
 
 /**
- * What an agent tells its model, whole, so that the ledger alone can say what the model saw, and how its runs are
+ * Everything that an agent tells its model, so that the ledger alone shows what the model saw, and how its runs are
  * driven. Code and keys are not part of it. `digest` is SHA-256 over the canonical JSON of the rest, in hex.
  */
 export interface AgentDefinition {
@@ -57,17 +59,17 @@ export interface AgentDefinition {
   readonly parallelToolCalls: boolean
   /** Output tokens of one reply at most. */
   readonly maxOutputTokens?: number
-  /** How its models write; a run may say otherwise. */
+  /** How its models write, unless the run has settings of its own. */
   readonly modelSettings?: ModelSettings
   /** Web searches that the provider of `model` runs within one call at most; none where absent. */
   readonly maxWebSearches?: MaxWebSearches
-  /** What the model costs; not part of the digest. */
+  /** The price of the model; not part of the digest. */
   readonly price?: Price
-  /** Models that take over when the one before them is given up, in order. */
+  /** The fallback models, in order. */
   readonly fallbacks?: readonly FallbackModel[]
   /** Guardrails of input and output; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]
-  /** What becomes of a refusal, where not what the vendor advises. */
+  /** What follows a refusal, if not what the vendor advises. */
   readonly onRefusal?: RefusalPolicy
   readonly output?: OutputDefinition
   readonly handoffs?: readonly HandoffDefinition[]

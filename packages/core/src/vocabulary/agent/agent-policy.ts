@@ -5,7 +5,7 @@ import type { OutputPolicy } from './output-policy.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
 
-/** The server that a tool comes from, and its name there: what models call may be another name. */
+/** The server that a tool comes from, and its name there, which may differ from the name for models. */
 export interface ToolOrigin {
   readonly server: string
   readonly name: string
@@ -25,22 +25,22 @@ export interface ToolPolicy {
   /** Shared by tools whose calls run one at a time. */
   readonly serial?: string
   readonly maxConcurrency?: number
-  /** When a person is asked about its calls, in its own words. */
+  /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
   /** Present for a tool of another process, such as an MCP server. */
   readonly origin?: ToolOrigin
 }
 
-/** What the adapter of a model is set to. */
+/** The settings of a model's adapter. */
 export interface PinnedModel {
   readonly model: ModelRef
-  /** As the adapter tells it: where it calls, the conversation that a service keeps, how the model is to work; no keys. */
+  /** The adapter's settings: its server, the conversation that a service keeps, how the model works; no keys. */
   readonly options: JsonObject
 }
 
 /**
  * How the runs of an agent are driven, in addition to what its models see. It is part of the definition, so that a
- * resume by changed code is detected (`onDrift`). Policies that are functions are recorded only as being there.
+ * resume by changed code is detected (`onDrift`). Of a policy that is a function, only its presence is recorded.
  */
 export interface AgentPolicy {
   readonly limits: Limits
@@ -53,7 +53,7 @@ export interface AgentPolicy {
   /** The agent has an approval policy of its own. */
   readonly approval?: true
   readonly models?: readonly PinnedModel[]
-  /** Which events its runs record, where not all. */
+  /** Which events its runs record, if not all. */
   readonly recording?: RecordingPolicy
   /** How its replies are shown while they are written, where not as they are. */
   readonly outputStream?: OutputPolicy

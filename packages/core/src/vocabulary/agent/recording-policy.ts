@@ -5,7 +5,7 @@
 export interface RecordingPolicy {
   /** The pieces of a tool call's input (`tool_input_delta`); the call itself holds its whole input. */
   readonly toolInputDeltas?: boolean | undefined
-  /** What a tool reports while it runs (`tool_progress`). */
+  /** The progress of a tool (`tool_progress`). */
   readonly toolProgress?: boolean | undefined
   /** The pieces of a model's reasoning (`assistant_reasoning_delta`); its message holds what its provider needs again. */
   readonly reasoning?: boolean | undefined
@@ -18,6 +18,6 @@ export interface RecordingPolicy {
   readonly content?: 'full' | 'digests' | undefined
 }
 
-/** The names of what may be left out. */
+/** The names of the parts that may be left out. */
 export const recordingParts = ['toolInputDeltas', 'toolProgress', 'reasoning', 'rawUsage'] as const
 export type RecordingPart = (typeof recordingParts)[number]

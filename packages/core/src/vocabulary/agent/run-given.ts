@@ -6,7 +6,7 @@ import type { ProviderState } from '../model/provider-state.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import type { FallbackModel } from './agent-definition.ts'
 
-/** Names that an application knows a run by, for its traces, lists and exports. No model is shown them. */
+/** Labels that an application gives a run, for traces, lists and exports. Models do not see them. */
 export interface RunLabels {
   readonly workflowName?: string
   readonly traceId?: string
@@ -15,12 +15,12 @@ export interface RunLabels {
   readonly metadata?: JsonObject
 }
 
-/** The model of a run, over that of each of its agents, with what its adapter is set to. */
+/** The model of a run, which replaces that of each of its agents, with the settings of its adapter. */
 export interface GivenModel extends FallbackModel {
   readonly options?: JsonObject
 }
 
-/** What a run is given over whichever agent is active, as its first event records it. */
+/** The options of a run that apply to every active agent, as its first event records them. */
 export interface RunGiven {
   readonly givenModel?: GivenModel
   /** Each setting overrides the agent's. */
@@ -30,12 +30,12 @@ export interface RunGiven {
   readonly parallelToolCalls?: boolean
   /** The past that its provider keeps. */
   readonly providerState?: ProviderState
-  /** Which events it records, each over what its agents say. */
+  /** Which events it records; each setting replaces that of its agents. */
   readonly recording?: RecordingPolicy
   readonly labels?: RunLabels
-  /** When the run ends at the latest, waits included, in milliseconds since 1970 UTC. */
+  /** The latest end of the run, waits included, in milliseconds since 1970 UTC. */
   readonly deadlineAt?: number
-  /** The key that its id is derived from: the same key begins no second run. */
+  /** The key that its id is derived from, so that the same key starts no second run. */
   readonly idempotencyKey?: string
 }
 

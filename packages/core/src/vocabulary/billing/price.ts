@@ -1,6 +1,6 @@
 import type { Usage } from './usage.ts'
 
-/** No price is dearer: a million US dollars, for a million tokens or for one search. With it no cost is infinite. */
+/** The highest price: a million US dollars, for a million tokens or for one search, so that no cost is infinite. */
 export const maxPriceUsd = 1_000_000
 
 /** US dollars for a million tokens. */
@@ -20,9 +20,9 @@ export interface LongInputRates extends Rates {
   readonly aboveInputTokens: number
 }
 
-/** What a model costs. */
+/** The price of a model. */
 export interface Price extends Rates {
-  /** Dearer rates for long inputs, the bounds ascending. */
+  /** Higher rates for long inputs, with ascending bounds. */
   readonly longInput?: readonly LongInputRates[]
   /** US dollars for one web search that the vendor runs; nothing where not given. */
   readonly webSearchUsd?: number
@@ -40,8 +40,8 @@ export function searchesCost({ webSearchUsd = 0 }: Price, max: MaxWebSearches): 
 }
 
 /**
- * What one call costs, in US dollars: finite, and never negative, for a price and a usage such as events hold. Numbers that
- * the provider did not give count as none.
+ * Returns the cost of one call, in US dollars: finite, and never negative, for a price and a usage from events. Numbers
+ * that the provider did not report count as 0.
  */
 export function costOf(price: Price, usage: Usage): number {
   const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage

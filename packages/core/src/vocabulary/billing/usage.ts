@@ -1,8 +1,8 @@
 /**
- * What one model call is billed for, or many. `inputTokens` holds every prompt token, cached ones included;
- * `cacheReadTokens` and `cacheWriteTokens` are parts of it, `reasoningTokens` is a part of `outputTokens`.
- * Absent means that the provider did not say, which is not zero. Where a vendor reads several prompts for one call, all of
- * them are in it: how long the conversation is, only the last of them tells.
+ * The billed usage of one model call, or of several. `inputTokens` counts every prompt token, cached ones included;
+ * `cacheReadTokens` and `cacheWriteTokens` are parts of it, `reasoningTokens` is a part of `outputTokens`. An absent
+ * field was not reported, which is not zero. If a vendor reads several prompts for one call, all of them are counted,
+ * though only the last shows how long the conversation is.
  */
 export interface Usage {
   readonly inputTokens?: number

@@ -32,18 +32,18 @@ export interface StartCommand extends RunGiven {
   readonly limits: Limits
   readonly retry: RetryPolicy
   readonly input: UserMessage
-  /** What the sender names the input by, so that a retry is recognised. */
+  /** The sender's id of the input, by which a retry is recognised. */
   readonly receipt?: string
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
   readonly subject?: string
   readonly withContext?: true
-  /** What was said before. */
+  /** The earlier messages. */
   readonly history?: readonly Message[]
-  /** The first message of it that guardrails have not passed. */
+  /** The place of the first message that guardrails have not checked. */
   readonly uncheckedFrom?: number
-  /** Changes of what was said before. */
+  /** Edits of the earlier messages. */
   readonly edits?: HistoryEdits
 }
 
@@ -58,19 +58,19 @@ export interface HistoryEdits {
 export interface ResumeCommand {
   readonly type: 'resume'
   readonly why: ResumeReason
-  /** What the agent's code says now. */
+  /** The definition of the agent's code now. */
   readonly definition: AgentDefinition
 }
 
-/** Which question a decision answers: a late duplicate, which names an earlier one, decides nothing again. */
+/** The approval request that a decision answers, so that a late duplicate of an earlier decision has no effect. */
 export interface AnsweredQuestion {
-  /** The start of the call that was asked about, as the request says. Without it a decision is about the first start. */
+  /** The attempt of the call that the request names. Without it a decision is about the first attempt. */
   readonly attempt?: number
-  /** Of the input that was shown. Without it a decision is about the input that waits at that start. */
+  /** The digest of the shown input. Without it a decision is about the input that waits at that attempt. */
   readonly inputDigest?: string
 }
 
-/** What anyone may ask of a run, from any process, through the ledger's inbox. */
+/** A command that any process may send to a run, through the ledger's inbox. */
 export type OutsideCommand =
   | { readonly type: 'steer'; readonly message: UserMessage; readonly receipt: string }
   | { readonly type: 'queue'; readonly message: UserMessage; readonly receipt: string }
@@ -99,7 +99,7 @@ export type OutsideCommand =
   | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
   | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }
 
-/** What a caller asks of a run. A command that the state does not allow is refused, as a value. */
+/** A command to a run. One that the state does not allow is refused, as a value. */
 export type Command = StartCommand | ResumeCommand | OutsideCommand
 
 /** An outside command of one type. */

@@ -1,8 +1,8 @@
 import type { LimitName } from './limits.ts'
 
 /**
- * What a model call, a summary or a child run may use, at most: put on record before it starts, settled by what it
- * used. An absent field is not bounded, which is legal only where the run has no limit of that kind.
+ * The most that a model call, a summary or a child run may use: recorded before it starts, settled by its usage. An
+ * absent field is not bounded, which is legal only if the run has no limit of that kind.
  */
 export interface Grant {
   readonly turns?: number
@@ -19,7 +19,7 @@ export interface Grant {
   readonly durationMs?: number
 }
 
-/** What can be counted against a limit and granted. */
+/** The fields of a grant. */
 export const grantFields = ['turns', 'toolCalls', 'tokens', 'inputTokens', 'outputTokens', 'costUsd'] as const
 export type GrantField = (typeof grantFields)[number]
 

@@ -78,7 +78,7 @@ export function forEveryLimit<T>(value: T): { readonly [L in LimitName]: T } {
   return Object.fromEntries(limitNames.map((name) => [name, value])) as { [L in LimitName]: T }
 }
 
-/** The fewest characters of a result that a model can do anything with, and that `maxResultChars` may be. */
+/** The smallest `maxResultChars`: with fewer characters a model can do nothing. */
 export const leastResultChars = 100
 
 /** Limits that apply if the agent names none. */

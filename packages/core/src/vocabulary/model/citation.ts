@@ -1,4 +1,4 @@
-/** Where something can be read: an address, or a document. What the provider did not say is left out. */
+/** A source: an address, or a document. Fields that the provider did not report are absent. */
 export interface Source {
   readonly url?: string
   readonly title?: string
@@ -6,12 +6,12 @@ export interface Source {
   readonly fileId?: string
 }
 
-/** What a text leans on, as its provider says it. */
+/** A source that supports a text, as the provider reports it. */
 export interface Citation extends Source {
   /** The words of the source that support the text. */
   readonly quote?: string
   /** Pages of the source, from 1, the last included. */
   readonly pages?: { readonly from: number; readonly to: number }
-  /** The place in the text that it supports, in characters from 0, the end not included; the whole text where not said. */
+  /** The part of the text that it supports, in characters from 0, the end not included. Absent: the whole text. */
   readonly place?: { readonly from: number; readonly to: number }
 }

@@ -29,7 +29,7 @@ export interface ModelFailure {
   readonly retryable: boolean
   /** How long the provider asks to wait, in milliseconds. */
   readonly retryAfterMs?: number
-  /** HTTP status, where there was an answer. */
+  /** The HTTP status, if there was an answer. */
   readonly status?: number
   /** The provider's id for the request, for its support. */
   readonly requestId?: string

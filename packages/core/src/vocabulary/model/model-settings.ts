@@ -2,26 +2,26 @@ import type { JsonObject } from '../values/json.ts'
 import { omitUndefined } from '../values/omit-undefined.ts'
 
 /**
- * How a model writes its replies. What is left out is the model's own choice. An adapter maps each setting to its wire; one
- * that the wire cannot take is left out, with a warning on record.
+ * How a model writes its replies. The model decides about settings that are left out. An adapter maps each setting to
+ * its wire, and leaves out those that the wire cannot express, with a warning on record.
  */
 export interface ModelSettings {
-  /** How much chance there is in the choice of words: 0 is the least, and most models take up to 1 or 2. */
+  /** The randomness of the choice of words: 0 is the least, and most models take up to 1 or 2. */
   readonly temperature?: number | undefined
   /** Words are chosen out of the likeliest ones that together have this probability, from 0 to 1. */
   readonly topP?: number | undefined
   /** Texts before which a reply ends. */
   readonly stop?: readonly string[] | undefined
-  /** A whole number: the same one gives the same words, as far as the vendor can hold to that. */
+  /** A whole number: the same seed gives the same words, as far as the vendor supports that. */
   readonly seed?: number | undefined
-  /** Output tokens of one reply at most; over `maxOutputTokens` of the agent. */
+  /** The most output tokens of one reply; replaces `maxOutputTokens` of the agent. */
   readonly maxOutputTokens?: number | undefined
-  /** How much a model that reasons is to reason. Which of the words a model takes is its vendor's own. */
+  /** How much the model reasons. Which of these values a model takes depends on its vendor. */
   readonly reasoningEffort?: ReasoningEffort | undefined
   /**
-   * What only one vendor knows, by the `provider` of its models, in the vendor's own words, such as
-   * `{ openai: { service_tier: 'flex' } }`. Models of other providers, a fallback say, are not told. It is recorded with
-   * the run: no place for keys.
+   * Options of single vendors, by the `provider` of their models, in the vendor's form, such as `{ openai: {
+   * service_tier: 'flex' } }`. Models of other providers, such as a fallback, do not get them. They are recorded with
+   * the run, so never put keys here.
    */
   readonly providerOptions?: ProviderOptions | undefined
 }

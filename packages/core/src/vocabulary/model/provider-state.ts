@@ -1,6 +1,6 @@
 import { objectOf, optional, type Schema, text } from '../values/schema.ts'
 
-/** Where a provider keeps what was said before: after a response, or in a conversation. One of the two. */
+/** Where a provider keeps the conversation: after a response, or under an id. One of the two. */
 export interface ProviderState {
   /** The id of the last response that the provider keeps. */
   readonly previousResponseId?: string

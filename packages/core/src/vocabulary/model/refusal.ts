@@ -8,11 +8,11 @@ export interface ModelRefusal {
   readonly askAnother?: true
 }
 
-/** What becomes of a refusal. What is left out is as the vendor advises. */
+/** What follows a refusal. Default of each field: as the vendor advises. */
 export interface RefusalPolicy {
   /**
-   * Whether later runs of the session see what was asked and refused. `leave_out` puts the removal on record; tools that
-   * ran meanwhile stay known by name and outcome.
+   * Whether later runs of the session see the refused turn. `leave_out` records its removal; tools that ran meanwhile
+   * stay known by name and outcome.
    */
   readonly history?: 'keep' | 'leave_out' | undefined
   /** Whether the next of the agent's fallbacks is asked instead, as long as there is one. */
