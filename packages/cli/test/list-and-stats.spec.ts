@@ -59,6 +59,26 @@ function tamper(shop: Shop, statement: string): void {
 }
 
 describe('list', () => {
+  it('tells when a fork began, and how long it took, not those of the run that it was forked from; so does show', async () => {
+    await using shop = await openShop()
+    const [source] = await startAll(shop, [{ agent: host(), daysAgo: 3 }])
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const runtime = createRuntime({ ledger, agents: [host()], host: { clock: manualClock(now) } })
+    const { runId } = await runtime.fork(source?.runId ?? '', { atSeq: 2, edit: { input: 'Stay.' } }).result
+    await ledger.close()
+    const { stdout } = await tallystickAt(now, 'list', shop.ledgerPath, '--json')
+    const times = { startedAt: new Date(now).toISOString(), lastEventAt: new Date(now).toISOString() }
+    const [fork, run] = stdout.trimEnd().split('\n').map(json)
+    expect(fork).toMatchObject({ runId, ...times, durationMs: 0 })
+    expect(run).toMatchObject({ startedAt: new Date(now - 3 * dayMs).toISOString() })
+    const shown = await tallystickAt(now, 'show', shop.ledgerPath, runId, '--json')
+    expect(json(shown.stdout)).toMatchObject(times)
+    const { stdout: text } = await tallystickAt(now, 'show', shop.ledgerPath, runId, '--events')
+    expect(text).toContain(`\nstarted  ${times.startedAt}, last event ${times.startedAt}\ntook     0 ms\n`)
+    expect(text.match(/\+\d+ \w+/g)).toEqual(expect.arrayContaining(['+0 ms']))
+    expect(text).not.toMatch(/\+\d+ d/)
+  })
+
   it('shows a page on a terminal, with the command for the next one, and all of it elsewhere', async () => {
     await using shop = await openShop()
     const results = await startAll(

@@ -40,6 +40,7 @@ export {
   writingSettings,
 } from './machine/prompt/model-request.ts'
 export { transcript } from './machine/prompt/transcript.ts'
+export { runTimes } from './machine/run-times.ts'
 export type { Action } from './machine/state/action.ts'
 export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'
 export { type Effect, requiredEffects } from './machine/state/required-effects.ts'

@@ -1,5 +1,5 @@
 import { type Ledger, type Message, type RunId, type RunState } from '@tallystick/core'
-import { transcript } from '@tallystick/core/machine'
+import { runTimes, transcript } from '@tallystick/core/machine'
 import { omitUndefined } from '@tallystick/core/kit'
 import { eventTypes, type EventOf } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
@@ -216,6 +216,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
   const { state, tally, agents, maxSeq, waits, statusView, now, childRuns, inbox, calls } = shown
   const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
   const { sessionId, sessionPlace, parent } = state
+  const { startedAt, lastAt } = runTimes(state)
   const { turns, toolCalls, children, usage, costUsd } = totals
   const isAsked = (each: { readonly turn: number }): boolean => turn === undefined || each.turn === turn
   return {
@@ -233,8 +234,8 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     seq,
     maxSeq,
     epoch,
-    startedAt: timeText(state.startedAt),
-    lastEventAt: timeText(state.at),
+    startedAt: timeText(startedAt),
+    lastEventAt: timeText(lastAt),
     todo: lastTodoList(calls),
     limits,
     cancel,

@@ -1,4 +1,5 @@
 import { type RunId } from '@tallystick/core'
+import { runTimes } from '@tallystick/core/machine'
 import { canonicalJson, type InboxEntry, type RunLabels } from '@tallystick/core/vocabulary'
 import type { CallStory } from '../../runs/call-story.ts'
 import type { RunReading } from '../../runs/read-run.ts'
@@ -37,6 +38,7 @@ export interface ChildRun extends RunStatusView {
 export function factsText(shown: ShownRun): string {
   const { state, tally, agents, maxSeq, waits, statusView, now, childRuns, inbox, calls } = shown
   const { parent } = state
+  const { startedAt, lastAt } = runTimes(state)
   const origin = parent?.relation === 'session' ? relationText(parent) : ''
   const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
   const rows = [
@@ -48,7 +50,7 @@ export function factsText(shown: ShownRun): string {
     ['status', statusText(statusView)],
     ...(now === undefined ? [] : [['now', statusText(now)]]),
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${maxSeq}, writer ${state.epoch}`],
-    ['started', `${timeText(state.startedAt)}, last event ${timeText(state.at)}`],
+    ['started', `${timeText(startedAt)}, last event ${timeText(lastAt)}`],
     ['took', tookText(shown)],
     ['used', usedText(shown)],
     ['tally', tallyText(tally)],
@@ -91,8 +93,11 @@ function contentText(removedFrom: number): string {
 }
 
 function tookText({ state }: ShownRun): string {
-  const waited = state.waitedMs === 0 ? '' : `, of which it waited ${durationText(state.waitedMs)}`
-  return `${durationText(Math.max(0, state.at - state.startedAt))}${waited}`
+  const { startedAt, lastAt } = runTimes(state)
+  // A fork counts the waits of the run that it shares events with, too.
+  const hasWaited = state.waitedMs > 0 && state.parent?.relation !== 'fork'
+  const waited = hasWaited ? `, of which it waited ${durationText(state.waitedMs)}` : ''
+  return `${durationText(Math.max(0, lastAt - startedAt))}${waited}`
 }
 
 function usedText({ state }: ShownRun): string {

@@ -26,6 +26,11 @@ export function parseRunId(text: string): RunId | undefined {
   return text as RunId
 }
 
+/** The time at which a run id was made, in milliseconds since 1970 UTC; `undefined` for one that tells no time. */
+export function timeOfRunId(runId: RunId): number | undefined {
+  return runId[14] === '7' ? Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16) : undefined
+}
+
 /** The last text that was a tool call id: events of one call follow each other. */
 let lastCallId = ''
 

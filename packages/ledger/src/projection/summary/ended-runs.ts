@@ -1,4 +1,5 @@
 import { TallystickError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { runTimes } from '@tallystick/core/machine'
 import { omitUndefined } from '@tallystick/core/kit'
 import {
   addUsage,
@@ -140,7 +141,8 @@ class Ending {
     const { runId, seq, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
     const limit = this.#metLimit
     return {
-      ...{ runId, status: endedStatus(reason), seq, turn, startedAt: start.at, lastAt: at },
+      ...{ runId, status: endedStatus(reason), seq, turn },
+      ...runTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
       ...{ agent: agents.at(-1) ?? start.agent, agents },
       ...omitUndefined({ sessionId, sessionPlace, parent }),
       reason,

@@ -40,7 +40,7 @@ export interface RunSummary {
   /** Of its last event. */
   readonly seq: number
   readonly turn: number
-  /** Milliseconds since 1970 UTC, of its first and of its last event. */
+  /** Milliseconds since 1970 UTC, of its first and of its last event; of a fork, from when it was forked. */
   readonly startedAt: number
   readonly lastAt: number
   /** The active agent, and all agents of the run, in order. */

@@ -7,6 +7,7 @@ import {
   openTurnCalls,
   pendingApprovals,
   type Call,
+  runTimes,
 } from '@tallystick/core/machine'
 import { childRunIdOf, type FinishReason, type LimitName } from '@tallystick/core/vocabulary'
 import { amountsOf, type Amounts } from '../tables/amounts.ts'
@@ -60,15 +61,14 @@ function summaryOf(
   state: RunState,
   { agents, childRunIds, calls, failedAttempts }: AccumulatedRun,
 ): RunSummary {
-  const { runId, seq, turn, startedAt, at, agent, sessionId, sessionPlace, parent, totals } = state
+  const { runId, seq, turn, agent, sessionId, sessionPlace, parent, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
     runId,
     status: statusOf(state),
     seq,
     turn,
-    startedAt,
-    lastAt: at,
+    ...runTimes(state),
     agent,
     agents,
     ...omitUndefined({ sessionId, sessionPlace, parent }),

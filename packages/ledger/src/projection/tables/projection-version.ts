@@ -7,7 +7,7 @@ export const snapshotVersion: string = `fold ${foldVersion}`
  * Rises whenever a summary of any run, or a total, changes in value or in its stored form. The golden ledgers hold
  * the result of each version, and fail when the result changes and the version does not.
  */
-const version = 2
+const version = 3
 
 /** What projections were made by, as a column holds it: those of another version are made anew. */
 export const projectionVersion: string = `projection ${version}, ${snapshotVersion}`
