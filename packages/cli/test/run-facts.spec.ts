@@ -1,5 +1,7 @@
 import type { RunState } from '@tallystick/core'
 import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import type { TodoItem } from '@tallystick/core/vocabulary'
+import type { RunOutline } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { factsText, type ShownRun } from '../src/view/run/run-facts.ts'
 
@@ -9,18 +11,21 @@ const { run_started: started } = everyFact(runId)
 const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started
 const begun = given([plain]).state as RunState
 
+const outline: RunOutline = {
+  agents: ['front'],
+  ...{ children: [], requests: 0, results: 0, open: [], tools: [] },
+}
+
 /** The rows that are shown of a run, by their names. */
 function rowsOf(more: Partial<ShownRun>, state: Partial<RunState> = {}): Readonly<Record<string, string>> {
   const shown: ShownRun = {
     ...{
       state: { ...begun, ...state } as RunState,
       maxSeq: 1,
-      agents: ['front'],
-      calls: [],
+      outline,
       childRuns: [],
       inbox: [],
     },
-    tally: { requests: 0, results: 0, open: [] },
     waits: { approvals: [], deferred: [], children: [] },
     statusView: { status: 'in_flight', detail: 'in turn 0' },
     ...more,
@@ -69,7 +74,7 @@ describe('the facts of a run', () => {
     const rows = rowsOf({
       maxSeq: 9,
       now: { status: 'done', reason: 'answered' },
-      agents: ['front', 'expert'],
+      outline: { ...outline, agents: ['front', 'expert'] },
     })
     expect(rows).toMatchObject({ phase: expect.stringMatching(/^idle, turn 0, event 1 of 9, writer 1$/) })
     expect(rows['now']).toBe('done: answered')
@@ -118,20 +123,27 @@ describe('the facts of a run', () => {
     expect(inbox({ type: 'cancel', by: undefined })).toBe(`cancel${end}`)
   })
 
-  it('tell what is to be done, by the last list that its tool kept', () => {
-    const item = (text: string, state: string) => ({ text, state })
-    const call = (items: unknown, more: object = {}) => ({
-      ...{ name: 'todo_list', outcome: 'success', toolCallId: callId, turn: 1, attempt: 1, requested: {} },
-      ...{ requestedSeq: 2, content: [{ type: 'text', text: JSON.stringify({ items }) }], ...more },
-    })
-    const shown = (...calls: readonly object[]) => rowsOf({ calls: calls as never })['to']
-    const first = call([item('Read', 'open')])
-    expect(shown(first)).toMatch(/^do +0 of 1 done$/)
-    expect(rowsOf({ calls: [first] as never })['more']).toBe('[ ] Read')
-    expect(shown(first, call([item('Read', 'done'), item('Send\n', 'under_way')]))).toMatch(/1 of 2 done$/)
-    expect(shown(first, call([], { outcome: 'failed' }))).toMatch(/0 of 1 done$/)
-    expect(shown(first, call(1))).toMatch(/0 of 1 done$/)
-    expect(shown(call([item('Read', 'open')], { name: 'other' }))).toBeUndefined()
-    expect(shown(first, call([]))).toBeUndefined()
+  it('tell what is to be done, where the agent keeps a list', () => {
+    const shown = (...items: readonly TodoItem[]) =>
+      rowsOf({ outline: { ...outline, todo: { seq: 2, items } } })
+    const read = { text: 'Read', state: 'open' } as const
+    expect(shown(read)['to']).toMatch(/^do +0 of 1 done$/)
+    expect(shown(read)['more']).toBe('[ ] Read')
+    expect(shown({ ...read, state: 'done' }, { text: 'Send\n', state: 'under_way' })['to']).toMatch(
+      /1 of 2 done$/,
+    )
+    expect(shown()).not.toHaveProperty('to')
+    expect(rowsOf({})).not.toHaveProperty('to')
+  })
+
+  it('tell what calls there were, tool by tool', () => {
+    const open = [{ toolCallId: callId, name: 'look', seq: 9 }]
+    const tools = [
+      { name: 'pay', calls: 1, endings: [{ ending: 'success', count: 1 } as const], inputs: [] },
+      { name: 'look', calls: 1, endings: [], inputs: [] },
+    ]
+    const rows = rowsOf({ outline: { ...outline, requests: 2, results: 1, open, tools } })
+    expect(rows['tally']).toBe(`2 requests, 1 result, 1 open (${callId})`)
+    expect([rows['calls'], rows['more']]).toEqual(['pay; success', 'look; 1 open'])
   })
 })

@@ -1,5 +1,5 @@
 import type { CallStory } from '../src/runs/call-story.ts'
-import { alikeText, byTool, endedAlike, similarText } from '../src/runs/similar-calls.ts'
+import { alikeText, endedAlike, outlineText, similarText } from '../src/runs/similar-calls.ts'
 import { describe, expect, it } from 'vitest'
 
 const call = (more: object = {}): CallStory =>
@@ -83,9 +83,16 @@ describe('two calls', () => {
     }
     expect(endedAlike(call(open), call(open))).toBe(false)
   })
+})
 
-  it('are kept together by their tools, in the order in which these were first asked for', () => {
-    const [one, two, three] = [call({ name: 'b' }), call({ name: 'a' }), call({ name: 'b' })]
-    expect(byTool([one, two, three])).toEqual([[one, three], [two]])
+describe('the outline of a tool', () => {
+  it('says how many more values there are at least, where no more were told apart', () => {
+    const text = (count: number): string =>
+      outlineText({
+        ...{ name: 'look', calls: 500, endings: [{ ending: 'success', count: 500 }] },
+        inputs: [{ key: 'at', values: Array.from({ length: count }, (_, at) => `${at}`) }],
+      })
+    expect(text(100)).toBe('look × 500; all success; at: 0, 1, 2, 3, 4, … 95 more')
+    expect(text(101)).toBe('look × 500; all success; at: 0, 1, 2, 3, 4, … at least 96 more')
   })
 })

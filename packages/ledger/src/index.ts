@@ -15,7 +15,16 @@ export {
   type ImportedRun,
 } from './transfer/import-events.ts'
 export { linesOf } from './checkpoint/lines-of.ts'
-export { eventsToFold, foldTo, type FoldOptions } from './projection/snapshot/fold-to.ts'
+export type { FoldedRun } from './projection/snapshot/bound-state.ts'
+export { eventsToFold, foldTo, outlineTo, type FoldOptions } from './projection/snapshot/fold-to.ts'
+export {
+  maxOutlinedValues,
+  type CallEnding,
+  type InputOutline,
+  type OpenRequest,
+  type RunOutline,
+  type ToolOutline,
+} from './projection/snapshot/run-outline.ts'
 export type {
   ListedRun,
   NamedCall,

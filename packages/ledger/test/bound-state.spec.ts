@@ -4,11 +4,12 @@ import { sampleMessage, sampleRunId } from '@tallystick/core/testing'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import {
+  runOfSnapshot,
+  snapshotBytes,
   snapshotDigest,
-  stateBytes,
-  stateOfSnapshot,
   type StoredSnapshot,
 } from '../src/projection/snapshot/bound-state.ts'
+import { OutlineFold } from '../src/projection/snapshot/run-outline.ts'
 import { recordRun } from './support/record-run.ts'
 
 /** The state of a recorded run while its tools run, and a snapshot of it. */
@@ -16,12 +17,15 @@ async function executing() {
   const ledger = memoryLedger()
   const runId = await recordRun(ledger)
   let state: RunState | undefined
+  const fold = new OutlineFold()
   for await (const event of ledger.read(runId)) {
     state = evolve(state, event)
+    fold.add(event)
     if (event.type === 'tool_started') break
   }
   if (state === undefined) throw new Error('The run has no events.')
-  return { runId, state, snapshot: sealed(runId, stateBytes(state, [])) }
+  const { outline } = fold
+  return { runId, state, outline, snapshot: sealed(runId, snapshotBytes({ state, outline }, [])) }
 }
 
 /** A snapshot as a writer of the database can forge it, with a seal that fits. */
@@ -33,10 +37,11 @@ function sealed(runId: RunId, state: Uint8Array): StoredSnapshot {
 const nothing = async (): Promise<readonly Message[]> => []
 
 describe('a snapshot', () => {
-  it('holds the state that it was made of, with the calls of its turn', async () => {
-    const { runId, state, snapshot } = await executing()
+  it('holds the state and the outline that it was made of, with the calls of its turn', async () => {
+    const { runId, state, outline, snapshot } = await executing()
     expect(openTurnCalls(state).length).toBeGreaterThan(0)
-    expect(await stateOfSnapshot(runId, snapshot, nothing)).toEqual(state)
+    expect(outline.open.length).toBeGreaterThan(0)
+    expect(await runOfSnapshot(runId, snapshot, nothing)).toEqual({ state, outline })
   })
 
   it('gives no state where a byte of it, its place or its run has changed', async () => {
@@ -49,31 +54,33 @@ describe('a snapshot', () => {
       { ...snapshot, headHash: Buffer.alloc(32, 2) },
       { ...snapshot, seal: Buffer.alloc(32) },
     ])
-      expect(await stateOfSnapshot(runId, other, nothing)).toBeUndefined()
-    expect(await stateOfSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
+      expect(await runOfSnapshot(runId, other, nothing)).toBeUndefined()
+    expect(await runOfSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
   })
 
   it('gives no state where it names another run, or a call by what is no id, under a seal that fits', async () => {
-    const { runId, state, snapshot } = await executing()
+    const { runId, state, outline, snapshot } = await executing()
     const text = Buffer.from(snapshot.state).toString()
     const forged = (from: string, to: string): StoredSnapshot =>
       sealed(runId, Buffer.from(text.replaceAll(from, to)))
     const [call] = openTurnCalls(state)
-    expect(await stateOfSnapshot(runId, forged('', ''), nothing)).toEqual(state)
-    expect(await stateOfSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
-    expect(
-      await stateOfSnapshot(runId, forged(call?.toolCallId ?? '', '$(touch x)'), nothing),
-    ).toBeUndefined()
+    expect(await runOfSnapshot(runId, forged('', ''), nothing)).toEqual({ state, outline })
+    expect(await runOfSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
+    expect(await runOfSnapshot(runId, forged(call?.toolCallId ?? '', '$(touch x)'), nothing)).toBeUndefined()
   })
 
   it('keeps messages that the run began with by their number, as far as they are the same', async () => {
-    const { runId, state } = await executing()
+    const { runId, state, outline } = await executing()
     const carried = [sampleMessage('a'), sampleMessage('b')] as const
     const messages = [...carried, sampleMessage('c')]
     const begun = stateFromJson({ ...stateToJson(state), history: messages as unknown as Json })
     const [a, b] = messagesOf(begun.history) as [Message, Message]
     const shared = (given: readonly Message[]): unknown =>
-      (JSON.parse(Buffer.from(stateBytes(begun, given)).toString()) as { history: unknown }).history
+      (
+        JSON.parse(Buffer.from(snapshotBytes({ state: begun, outline }, given)).toString()) as {
+          history: unknown
+        }
+      ).history
     expect(shared([a, b])).toEqual({ carried: 2, messages: messages.slice(2) })
     expect(shared([a, sampleMessage('x')])).toEqual({ carried: 1, messages: messages.slice(1) })
     expect(shared([a, sampleMessage('x'), sampleMessage('y')])).toEqual({
@@ -83,8 +90,8 @@ describe('a snapshot', () => {
     expect(shared([sampleMessage('x')])).toEqual(messages)
     expect(shared([sampleMessage('x'), b])).toEqual(messages)
     expect(shared([])).toEqual(messages)
-    const snapshot = sealed(runId, stateBytes(begun, [a, b]))
-    const restored = await stateOfSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
-    expect(restored && messagesOf(restored.history)).toEqual(messages)
+    const snapshot = sealed(runId, snapshotBytes({ state: begun, outline }, [a, b]))
+    const restored = await runOfSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
+    expect(restored && messagesOf(restored.state.history)).toEqual(messages)
   })
 })

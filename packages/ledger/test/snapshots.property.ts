@@ -10,13 +10,19 @@ import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import type { FoldedRun } from '../src/projection/snapshot/bound-state.ts'
+import { OutlineFold } from '../src/projection/snapshot/run-outline.ts'
 import { Snapshots } from '../src/projection/snapshot/snapshots.ts'
 import { watchedLedger } from '@tallystick/core/testing'
 
 const numRuns = tries(30)
 
-const fold = (events: readonly RuntimeEvent[], from?: RunState): RunState | undefined =>
-  events.reduce<RunState | undefined>(evolve, from)
+function fold(events: readonly RuntimeEvent[], from?: FoldedRun): FoldedRun | undefined {
+  const outlines = new OutlineFold(from?.outline)
+  for (const event of events) outlines.add(event)
+  const state = events.reduce<RunState | undefined>(evolve, from?.state)
+  return state && { state, outline: outlines.outline }
+}
 
 describe('snapshots of a random run', () => {
   let folder: string
@@ -39,7 +45,7 @@ describe('snapshots of a random run', () => {
             const snapshots = new Snapshots(database, ledger, runId)
             await snapshots.begin()
             for (const event of run.slice(0, seq)) snapshots.handle(event)
-            await snapshots.keep(fold(run.slice(0, seq)))
+            await snapshots.keep(fold(run.slice(0, seq))!)
             const kept = await snapshots.nearest(seq)
             // A snapshot in the clear would outlive the key that a subject's events are encrypted with.
             expect(kept).toStrictEqual(program.subject === undefined ? fold(run.slice(0, seq)) : undefined)

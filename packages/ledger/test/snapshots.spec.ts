@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { evolve, stateToJson } from '@tallystick/core/machine'
-import { foldTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
+import { canonicalJson, type JsonObject } from '@tallystick/core/vocabulary'
+import { foldTo, outlineTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/removal/redact.ts'
-import { snapshotDigest, stateBytes } from '../src/projection/snapshot/bound-state.ts'
+import { snapshotBytes, snapshotDigest } from '../src/projection/snapshot/bound-state.ts'
 import { replacedBy } from '../src/projection/snapshot/snapshots.ts'
 import {
   projectionDatabaseOf,
@@ -201,6 +202,43 @@ describe('a snapshot that is not as it was written', () => {
   })
 })
 
+describe('the outline that a snapshot holds', () => {
+  it('given another one under a seal that fits, when the run is verified, then verify finds it', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    const { outline } = await outlineTo(ledger, runId, 250)
+    expect(outline.requests).toBeGreaterThan(0)
+    expect((await verifyRun(ledger, runId)).differs).toBeUndefined()
+    tamper(path, (database) => {
+      const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
+      const text = Buffer.from(row.state).toString()
+      const state = Buffer.from(text.replace(`"requests":${outline.requests}`, '"requests":9999'))
+      const seal = snapshotDigest(runId, { seq: row.seq, headHash: row.head_hash, state })
+      database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
+    })
+    expect((await outlineTo(ledger, runId, 250)).outline.requests).toBe(9999)
+    expect(await verifyRun(ledger, runId)).toMatchObject({
+      ...{ ok: true, differs: { what: 'snapshot at event 250' } },
+    })
+  })
+
+  it('given a snapshot without one, when the run is folded, then the fold goes by the events', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    const whole = await outlineTo(ledger, runId, 250)
+    tamper(path, (database) => {
+      const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
+      const { outline: _outline, ...bare } = JSON.parse(Buffer.from(row.state).toString()) as JsonObject
+      const state = Buffer.from(canonicalJson(bare))
+      const seal = snapshotDigest(runId, { seq: row.seq, headHash: row.head_hash, state })
+      database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
+    })
+    const read = vi.spyOn(ledger, 'read')
+    expect(await outlineTo(ledger, runId, 250)).toEqual(whole)
+    expect(read.mock.calls.map(([, range]) => range)).toEqual([{ fromSeq: 1, toSeq: 250 }])
+  })
+})
+
 describe('snapshots near an event', () => {
   it('are used in turn: where the nearest is not sound, the one right before it', async () => {
     const { path, runId } = longLedger()
@@ -218,13 +256,13 @@ describe('snapshots near an event', () => {
   it('that were forged, seal and all, cost only time', async () => {
     const { path, runId } = longLedger()
     const ledger = open(path)
-    const done = await foldTo(ledger, runId, undefined, { snapshots: false })
+    const { state: done, outline } = await outlineTo(ledger, runId, undefined, { snapshots: false })
     tamper(path, (database) => {
       const headHash = database
         .prepare<[string], Uint8Array>('select hash from event where run_id = ? and seq = 210')
         .pluck()
         .get(runId) as Uint8Array
-      const bare = { seq: 210, state: stateBytes({ ...done, seq: 210 }, []), headHash }
+      const bare = { seq: 210, state: snapshotBytes({ state: { ...done, seq: 210 }, outline }, []), headHash }
       database
         .prepare('insert into snapshot values (?, ?, ?, ?, ?, ?)')
         .run(runId, snapshotVersion, 210, bare.state, headHash, snapshotDigest(runId, bare))

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import type { EventOf, ModelFailure, ToolCallId } from '@tallystick/core/vocabulary'
+import type { EventOf, EventType, ModelFailure, ToolCallId } from '@tallystick/core/vocabulary'
 import { CallStories, type CallStory } from './call-story.ts'
 
 /** The events that a part of a story is made of, and when the last of them was. */
@@ -74,7 +74,7 @@ export class StoryBuilder {
     if (event.type === 'tool_requests_collected') {
       this.#drafts.push({ ...here, kind: 'calls', ids: event.calls.map(({ toolCallId }) => toolCallId) })
     }
-    if (storyEventTypes.has(event.type)) this.#drafts.push({ ...here, kind: 'note', event })
+    if (noteTypes.has(event.type)) this.#drafts.push({ ...here, kind: 'note', event })
   }
 
   /** The story so far. What a failed attempt had said is read from the ledger only now. */
@@ -135,8 +135,16 @@ async function attemptText(
 }
 
 /** Events that have a part of the story of their own; those of calls and replies belong to the parts of these. */
-const storyEventTypes: ReadonlySet<RuntimeEvent['type']> = new Set<RuntimeEvent['type']>([
+const noteTypes: ReadonlySet<EventType> = new Set<EventType>([
   ...(['run_resumed', 'run_finished', 'history_edited', 'input_settled', 'tool_deferred'] as const),
   ...(['compaction_started', 'context_compacted', 'agent_handed_off', 'guardrail_tripped'] as const),
   ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),
 ])
+
+/** The types of events that a story is made of. */
+export const storyTypes: readonly EventType[] = [
+  ...noteTypes,
+  ...(['input_received', 'history_carried', 'model_call_started', 'assistant_message_finished'] as const),
+  ...(['model_stream_failed', 'tool_requests_collected', 'tool_request_ready'] as const),
+  ...(['approval_decided', 'tool_started', 'tool_result'] as const),
+]

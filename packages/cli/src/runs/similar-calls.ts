@@ -1,4 +1,5 @@
 import { canonicalJson, type JsonObject, type Outcome, type ResultPart } from '@tallystick/core/vocabulary'
+import { maxOutlinedValues, type CallEnding, type ToolOutline } from '@tallystick/ledger'
 import type { CallStory } from './call-story.ts'
 import { contentText, oneLine } from '../view/text/content-text.ts'
 
@@ -16,11 +17,14 @@ interface EndedCall extends CallStory {
 
 /** What calls of one tool came to, on one line: `search_orders × 20; all empty; query: "a", "b", … 15 more`. */
 export function similarText(calls: readonly CallStory[]): string {
-  const [first] = calls
-  if (first === undefined) return ''
-  const tool = oneLine(first.name, maxNameCharacters)
-  const name = calls.length === 1 ? tool : `${tool} × ${calls.length}`
-  return [name, ...[endingsText(calls), varyingText(calls)].filter((text) => text !== '')].join('; ')
+  return calls.length === 0 ? '' : outlineText(outlineOf(calls))
+}
+
+/** The same, of the outline of a tool. */
+export function outlineText(outline: ToolOutline): string {
+  const tool = oneLine(outline.name, maxNameCharacters)
+  const name = outline.calls === 1 ? tool : `${tool} × ${outline.calls}`
+  return [name, ...[endingsText(outline), varyingText(outline)].filter((text) => text !== '')].join('; ')
 }
 
 /** Whether two calls ended alike: of one tool, with one outcome and one result. */
@@ -33,38 +37,44 @@ export function endedAlike(one: CallStory, other: CallStory): boolean {
   )
 }
 
-/** The calls of each tool, in the order in which tools were first asked for. */
-export function byTool(calls: readonly CallStory[]): readonly (readonly CallStory[])[] {
-  return [...Map.groupBy(calls, ({ name }) => name).values()]
+/** Of calls of one tool, what a run's outline says of all of them. */
+function outlineOf(calls: readonly CallStory[]): ToolOutline {
+  const ended = calls.filter((call): call is EndedCall => call.outcome !== undefined)
+  const inputs = calls.map(({ requested }) => requested)
+  const keys = [...new Set(inputs.flatMap((input) => Object.keys(input)))]
+  return {
+    name: calls[0]?.name ?? '',
+    calls: calls.length,
+    endings: [...Map.groupBy(ended, endingOf)].map(([ending, { length }]) => ({ ending, count: length })),
+    inputs: keys.map((key) => ({ key, values: inputs.map((input) => valueOf(input, key)) })),
+  }
 }
 
-function endingsText(calls: readonly CallStory[]): string {
-  const ended = calls.filter((call): call is EndedCall => call.outcome !== undefined)
-  const open = calls.length - ended.length
-  const groups = [...Map.groupBy(ended, endingOf)].map(([ending, { length }]) =>
-    length === calls.length ? (length === 1 ? ending : `all ${ending}`) : `${length} ${ending}`,
+function endingsText({ calls, endings }: ToolOutline): string {
+  const groups = endings.map(({ ending, count }) =>
+    count === calls ? (count === 1 ? ending : `all ${ending}`) : `${count} ${ending}`,
   )
+  const open = endings.reduce((left, { count }) => left - count, calls)
   return [...groups, ...(open > 0 ? [`${open} open`] : [])].join(', ')
 }
 
 /** An empty result says more than that it was a success. */
-function endingOf({ outcome, content }: EndedCall): string {
+function endingOf({ outcome, content }: EndedCall): CallEnding['ending'] {
   const text = contentText(content).trim()
   if (outcome === 'success' && ['', '[]', '{}', 'null', '""'].includes(text)) return 'empty'
   return outcome
 }
 
 /** The arguments that are not the same in all calls, with their values. */
-function varyingText(calls: readonly CallStory[]): string {
-  if (calls.length < 2) return ''
-  const inputs = calls.map(({ requested }) => requested)
-  const keys = [...new Set(inputs.flatMap((input) => Object.keys(input)))]
-  const varying = keys.flatMap((key) => {
-    const values = [...new Set(inputs.map((input) => valueText(input, key)))]
-    if (values.length < 2) return []
-    const more = values.length - maxValues
+function varyingText({ calls, inputs }: ToolOutline): string {
+  if (calls < 2) return ''
+  const varying = inputs.flatMap(({ key, values }) => {
+    const texts = [...new Set(values.map(valueText))]
+    if (texts.length < 2) return []
+    const more = texts.length - maxValues
+    const count = texts.length > maxOutlinedValues ? `at least ${more}` : `${more}`
     return [
-      `${oneLine(key, maxNameCharacters)}: ${values.slice(0, maxValues).join(', ')}${more > 0 ? `, … ${more} more` : ''}`,
+      `${oneLine(key, maxNameCharacters)}: ${texts.slice(0, maxValues).join(', ')}${more > 0 ? `, … ${count} more` : ''}`,
     ]
   })
   if (varying.length === 0) return 'always with the same input'
@@ -72,9 +82,13 @@ function varyingText(calls: readonly CallStory[]): string {
   return [...varying.slice(0, maxKeys), ...(left > 0 ? [`${left} more differ`] : [])].join('; ')
 }
 
-function valueText(input: JsonObject, key: string): string {
+function valueOf(input: JsonObject, key: string): string | null {
   const value = Object.hasOwn(input, key) ? input[key] : undefined
-  return value === undefined ? 'nothing' : oneLine(canonicalJson(value), maxValueCharacters)
+  return value === undefined ? null : canonicalJson(value)
+}
+
+function valueText(value: string | null): string {
+  return value === null ? 'nothing' : oneLine(value, maxValueCharacters)
 }
 
 /** Calls that ended alike, with what they ended with. */

@@ -11,6 +11,7 @@ import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { idFaultOf, shapeFaultOf } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../record/link-check.ts'
 import { quotedId } from '../record/stored-ids.ts'
+import { OutlineFold, type RunOutline } from '../projection/snapshot/run-outline.ts'
 import { RunAccumulator, type AccumulatedRun } from '../projection/summary/run-accumulator.ts'
 
 /** What an audit knows of a run after one of its events. */
@@ -19,6 +20,7 @@ export interface AuditedRun {
   readonly state: RunState | undefined
   /** `undefined` where the audit was not to accumulate. */
   readonly accumulated: AccumulatedRun | undefined
+  readonly outline: RunOutline | undefined
   /** What the run began with. */
   readonly carried: readonly Message[]
 }
@@ -27,17 +29,25 @@ export interface AuditedRun {
 export class EventAudit {
   #state: RunState | undefined
   readonly #accumulator: RunAccumulator | undefined
+  readonly #outline: OutlineFold | undefined
   #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
-  /** `accumulates`: whether it also accumulates what a summary of the run is made of. */
+  /** `accumulates`: whether it also accumulates what summaries and snapshots of the run hold. */
   constructor({ accumulates = false }: { readonly accumulates?: boolean } = {}) {
-    this.#accumulator = accumulates ? new RunAccumulator() : undefined
+    if (!accumulates) return
+    this.#accumulator = new RunAccumulator()
+    this.#outline = new OutlineFold()
   }
 
   /** What is known of the run after the last sound event. */
   get known(): AuditedRun {
-    return { state: this.#state, accumulated: this.#accumulator?.run, carried: this.#carried }
+    return {
+      state: this.#state,
+      accumulated: this.#accumulator?.run,
+      outline: this.#outline?.outline,
+      carried: this.#carried,
+    }
   }
 
   /** The session of the run and its place there, from its first event. */
@@ -76,6 +86,7 @@ export class EventAudit {
       if (misshapen) return misshapen
       this.#state = state
       this.#accumulator?.add(event)
+      this.#outline?.add(event)
       if (event.type === 'history_carried') this.#carried = event.messages
       return undefined
     } catch (error) {

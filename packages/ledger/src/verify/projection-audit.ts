@@ -7,7 +7,7 @@ import { orElse } from '../projection/refresh/projection-lag.ts'
 import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
 import { writtenRun, type StoredRunRow, type WrittenRun } from '../projection/summary/stored-run.ts'
 import { recordOf } from '../projection/summary/summary-record.ts'
-import { snapshotDigest, stateBytes } from '../projection/snapshot/bound-state.ts'
+import { snapshotBytes, snapshotDigest } from '../projection/snapshot/bound-state.ts'
 import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
 import { hexOf } from '../record/chain.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -45,9 +45,9 @@ export class ProjectionAudit {
     this.#places = row ? [row.seq, ...snapshots] : snapshots
   }
 
-  /** Whether a summary of the run is compared. */
-  get hasSummary(): boolean {
-    return this.#projections.row !== undefined
+  /** Whether there is anything to compare. */
+  get isAny(): boolean {
+    return this.#places.length > 0
   }
 
   /** Whether anything was projected after one of these events, both ends included. */
@@ -95,14 +95,16 @@ export class ProjectionAudit {
     return differing && fault('projection', `its ${differing} as its events say`, 'another')
   }
 
-  async #snapshotFault({ seq, state, carried }: AuditedPlace): Promise<Fault | undefined> {
+  async #snapshotFault({ seq, state, outline, carried }: AuditedPlace): Promise<Fault | undefined> {
     const snapshot = await orElse(undefined, () => snapshotNear(this.#database, this.#runId, seq))
-    if (state === undefined) return undefined
+    if (state === undefined || outline === undefined) return undefined
     const isSound =
       snapshot?.seq === seq &&
       Buffer.compare(snapshotDigest(this.#runId, snapshot), snapshot.seal) === 0 &&
-      Buffer.compare(snapshot.state, stateBytes(state, carried)) === 0
-    return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
+      Buffer.compare(snapshot.state, snapshotBytes({ state, outline }, carried)) === 0
+    return isSound
+      ? undefined
+      : fault(`snapshot at event ${seq}`, 'the state and the outline there', 'another')
   }
 }
 

@@ -24,7 +24,7 @@ export async function auditRows(
   for (const number of run.facts) progress.facts.add(number)
   const removals = await CoveringRemovals.of(source.removals(runId))
   const audit: Audit = {
-    laws: new EventAudit({ accumulates: projections?.hasSummary === true }),
+    laws: new EventAudit({ accumulates: projections?.isAny === true }),
     progress,
     projections,
     removals,

@@ -1,12 +1,12 @@
 import { ConfigurationError, type Agent } from '@tallystick/core'
 import { withRuntimeRules } from '@tallystick/core/kit'
+import { outlineTo } from '@tallystick/ledger'
 import type { Divergence, ReplayReport } from '@tallystick/replay'
 import { replayRun } from '@tallystick/replay'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { exitCodes } from '../../command/exit-code.ts'
-import { readRun } from '../../runs/read-run.ts'
 import { differencesText } from '../../view/text/difference-text.ts'
 import { eventText } from '../../view/run/event-text.ts'
 import type { Paint } from '../../terminal/paint.ts'
@@ -125,9 +125,9 @@ async function printOtherRuns(
   { ledger: ledgerPath, config }: ReplayVerbOptions,
 ): Promise<void> {
   if (json || state.totals.children.runs === 0) return
-  const { children } = await readRun(ledger, state.runId)
+  const { outline } = await outlineTo(ledger, state.runId)
   const own = config === undefined ? [] : ['--config', config]
-  const commands = children.map(
+  const commands = outline.children.map(
     (runId) => `  ${commandLine(programName, 'replay', ledgerPath, runId, ...own)}`,
   )
   say(

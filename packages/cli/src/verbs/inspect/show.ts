@@ -1,7 +1,7 @@
 import { type Ledger, type Message, type RunId, type RunState } from '@tallystick/core'
 import { runTimes, transcript } from '@tallystick/core/machine'
 import { omitUndefined } from '@tallystick/core/kit'
-import { eventTypes, type EventOf } from '@tallystick/core/vocabulary'
+import type { EventOf } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
@@ -10,13 +10,11 @@ import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
 import { withRun } from '../../lookup/find-run.ts'
 import { readRun } from '../../runs/read-run.ts'
-import { StoryBuilder, type RunStory } from '../../runs/run-story.ts'
+import { storyTypes, StoryBuilder, type RunStory } from '../../runs/run-story.ts'
 import { ownWaits, waitsOf } from '../../runs/waits.ts'
-import { isOfInterest } from '../../view/run/event-text.ts'
 import { openCallsOf } from '../../view/run/open-call.ts'
 import type { Paint } from '../../terminal/paint.ts'
-import { lastTodoList } from '../../view/run/todo-list.ts'
-import { factsText, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
+import { factsText, tallyIn, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
 import { runStatusView } from '../../runs/run-status.ts'
 import { storyText } from '../../view/run/story-text.ts'
 import { timeText } from '../../view/text/time-text.ts'
@@ -89,6 +87,7 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
         turn,
         maxSeq,
         isDriven: isDrivenSomewhere(ledgerPath),
+        showsStory: given.json || !(request || events),
       })
       const { print, paint } = context
       if (turn !== undefined && (turn > shown.state.turn || turn < 1)) {
@@ -118,8 +117,6 @@ function requireEvent(seq: number | undefined, maxSeq: number, last: (word: stri
   )
 }
 
-const storyTypes = eventTypes.filter((type) => isOfInterest({ type }))
-
 /** What is asked about a run. */
 interface Asked {
   readonly runId: RunId
@@ -128,15 +125,17 @@ interface Asked {
   readonly turn: number | undefined
   readonly maxSeq: number
   readonly isDriven: boolean
+  /** Whether its story is shown. */
+  readonly showsStory: boolean
 }
 
 async function shownRun(
   ledger: Ledger,
-  { runId, at, turn, maxSeq, isDriven }: Asked,
+  { runId, at, turn, maxSeq, isDriven, showsStory }: Asked,
 ): Promise<{ readonly shown: ShownRun; readonly story: RunStory }> {
   const builder = new StoryBuilder()
   const reading = await readRun(ledger, runId, at, {
-    types: storyTypes,
+    types: showsStory ? storyTypes : [],
     turn,
     onEvent: (event) => builder.follow(event),
   })
@@ -151,9 +150,8 @@ async function shownRun(
     maxSeq,
     waits,
     statusView,
-    calls: story.calls,
     ...(!isNow && { now: await statusNow(ledger, { runId, maxSeq, isDriven }) }),
-    childRuns: await childRunsOf(ledger, reading.children, isDriven),
+    childRuns: await childRunsOf(ledger, reading.outline.children, isDriven),
     inbox: isNow ? await ledger.inbox(runId) : [],
   }
   return { shown, story }
@@ -213,7 +211,7 @@ async function historyMessages(
 }
 
 function asData(shown: ShownRun, story: RunStory, turn: number | undefined): object {
-  const { state, tally, agents, maxSeq, waits, statusView, now, childRuns, inbox, calls } = shown
+  const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
   const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
   const { sessionId, sessionPlace, parent } = state
   const { startedAt, lastAt } = runTimes(state)
@@ -222,7 +220,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
   return {
     runId,
     agent,
-    agents,
+    agents: outline.agents,
     model: definition.model,
     sessionId,
     sessionPlace,
@@ -236,7 +234,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     epoch,
     startedAt: timeText(startedAt),
     lastEventAt: timeText(lastAt),
-    todo: lastTodoList(calls),
+    todo: outline.todo?.items,
     limits,
     cancel,
     metLimit,
@@ -245,7 +243,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     children,
     usage,
     costUsd,
-    tally,
+    tally: tallyIn(outline),
     removedFrom: state.removedFrom,
     pendingApprovals: waits.approvals,
     deferredCalls: waits.deferred,
@@ -255,7 +253,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     messages: recordedMessages(state),
     request: rebuiltRequest(state),
     story: story.parts.filter(isAsked),
-    calls: calls.filter(isAsked),
+    calls: story.calls.filter(isAsked),
   }
 }
 

@@ -1,27 +1,25 @@
 import { type RunId } from '@tallystick/core'
-import { runTimes } from '@tallystick/core/machine'
+import { runTimes, type Tally } from '@tallystick/core/machine'
 import { canonicalJson, type InboxEntry, type RunLabels } from '@tallystick/core/vocabulary'
-import type { CallStory } from '../../runs/call-story.ts'
-import type { RunReading } from '../../runs/read-run.ts'
+import type { FoldedRun, RunOutline } from '@tallystick/ledger'
 import type { Waits } from '../../runs/waits.ts'
 import { durationText } from '../text/duration-text.ts'
 import { originText, relationText } from './origin-text.ts'
 import { counted, tallyText, usageText } from '../text/run-ending.ts'
 import { statusText, type RunStatusView } from '../../runs/run-status.ts'
-import { byTool, similarText } from '../../runs/similar-calls.ts'
+import { outlineText } from '../../runs/similar-calls.ts'
 import { table } from '../text/table.ts'
 import { todoRows } from './todo-list.ts'
 import { timeText } from '../text/time-text.ts'
 
 /** A run at one of its events. */
-export interface ShownRun extends RunReading {
+export interface ShownRun extends FoldedRun {
   /** The run's last event. */
   readonly maxSeq: number
   readonly waits: Waits
   readonly statusView: RunStatusView
   /** The status of the run today, when it is shown at an earlier event. */
   readonly now?: RunStatusView | undefined
-  readonly calls: readonly CallStory[]
   /** Its child runs, with their status today. */
   readonly childRuns: readonly ChildRun[]
   /** Commands that no process has taken up yet. */
@@ -36,14 +34,14 @@ export interface ChildRun extends RunStatusView {
 
 /** What is known of a run, in rows. */
 export function factsText(shown: ShownRun): string {
-  const { state, tally, agents, maxSeq, waits, statusView, now, childRuns, inbox, calls } = shown
+  const { state, outline, maxSeq, waits, statusView, now, childRuns, inbox } = shown
   const { parent } = state
   const { startedAt, lastAt } = runTimes(state)
   const origin = parent?.relation === 'session' ? relationText(parent) : ''
   const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
   const rows = [
     ['run', state.runId],
-    ['agent', `${agents.join(' → ')}, model ${state.definition.model.modelId}`],
+    ['agent', `${outline.agents.join(' → ')}, model ${state.definition.model.modelId}`],
     ...(partOf === '' ? [] : [['part of', partOf]]),
     ...(state.labels === undefined ? [] : [['labels', labelsText(state.labels)]]),
     ...(state.deadlineAt === undefined ? [] : [['deadline', timeText(state.deadlineAt)]]),
@@ -53,9 +51,9 @@ export function factsText(shown: ShownRun): string {
     ['started', `${timeText(startedAt)}, last event ${timeText(lastAt)}`],
     ['took', tookText(shown)],
     ['used', usedText(shown)],
-    ['tally', tallyText(tally)],
-    ...byTool(calls).map((same, index) => [index === 0 ? 'calls' : '', similarText(same)]),
-    ...todoRows(calls),
+    ['tally', tallyText(tallyIn(outline))],
+    ...outline.tools.map((tool, index) => [index === 0 ? 'calls' : '', outlineText(tool)]),
+    ...todoRows(outline.todo?.items),
     ...(state.removedFrom === undefined ? [] : [['content', contentText(state.removedFrom)]]),
     ...waits.approvals.map(({ name, toolCallId, input, runId }) => [
       'waiting',
@@ -75,6 +73,11 @@ export function factsText(shown: ShownRun): string {
     ]),
   ]
   return table(rows)
+}
+
+/** The two halves of the calls of a run, counted. */
+export function tallyIn({ requests, results, open }: RunOutline): Tally {
+  return { requests, results, open: open.map(({ toolCallId }) => toolCallId) }
 }
 
 /** The names that an application knows a run by. */

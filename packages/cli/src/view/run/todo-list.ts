@@ -1,17 +1,6 @@
-import { type TodoItem, todoItemsOf, todoLines, todoListName } from '@tallystick/core/vocabulary'
-import type { CallStory } from '../../runs/call-story.ts'
+import { todoLines, type TodoItem } from '@tallystick/core/vocabulary'
 
-/** What an agent has to do, by its last list that is on record; `undefined` if it keeps none. */
-export function lastTodoList(calls: readonly CallStory[]): readonly TodoItem[] | undefined {
-  const lists = calls.flatMap(({ name, outcome, content = [] }) => {
-    const items = name === todoListName && outcome === 'success' ? todoItemsOf(content) : undefined
-    return items === undefined ? [] : [items]
-  })
-  return lists.at(-1)
-}
-
-/** That list, in rows. */
-export function todoRows(calls: readonly CallStory[]): readonly (readonly string[])[] {
-  const items = lastTodoList(calls) ?? []
+/** The last list that is on record of what an agent has to do, in rows. */
+export function todoRows(items: readonly TodoItem[] = []): readonly (readonly string[])[] {
   return items.length === 0 ? [] : todoLines(items).map((line, index) => [index === 0 ? 'to do' : '', line])
 }

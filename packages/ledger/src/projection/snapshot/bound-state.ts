@@ -4,11 +4,18 @@ import { messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallysti
 import { canonicalJson, parseToolCallId, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { hexOf } from '../../record/chain.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
+import { outlineFrom, type RunOutline } from './run-outline.ts'
 
-/** A snapshot as a store keeps it: the state of a run after one of its events. */
+/** What is known of a run after one of its events. */
+export interface FoldedRun {
+  readonly state: RunState
+  readonly outline: RunOutline
+}
+
+/** A snapshot as a store keeps it: the state and the outline of a run after one of its events. */
 export interface StoredSnapshot {
   readonly seq: number
-  /** Canonical JSON. */
+  /** Canonical JSON of both. */
   readonly state: Uint8Array
   /** The link of the row that holds that event: of another history it is another one. */
   readonly headHash: Uint8Array
@@ -22,9 +29,9 @@ interface BegunHistory {
   readonly messages: readonly Message[]
 }
 
-/** The bytes of a state of a run that began with `carried`. The same state gives the same bytes. */
-export function stateBytes(state: RunState, carried: readonly Message[]): Uint8Array {
-  const json = stateToJson(state)
+/** The bytes of the state and the outline of a run that began with `carried`. The same ones give the same bytes. */
+export function snapshotBytes({ state, outline }: FoldedRun, carried: readonly Message[]): Uint8Array {
+  const json = { ...stateToJson(state), outline: outline as unknown as Json }
   const messages = messagesOf(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
   const shared = changed < 0 ? carried.length : changed
@@ -42,21 +49,22 @@ export function snapshotDigest(
   return hash('sha256', Buffer.concat([Buffer.from(`snapshot ${of}\n`), state]), 'buffer')
 }
 
-/** The state that a snapshot holds; `undefined` where it is not as it was written. */
-export async function stateOfSnapshot(
+/** The state and the outline that a snapshot holds; `undefined` where it is not as it was written. */
+export async function runOfSnapshot(
   runId: RunId,
   snapshot: StoredSnapshot,
   carried: () => Promise<readonly Message[]>,
-): Promise<RunState | undefined> {
+): Promise<FoldedRun | undefined> {
   if (Buffer.compare(snapshotDigest(runId, snapshot), snapshot.seal) !== 0) return undefined
-  const { state } = snapshot
-  const text = Buffer.from(state.buffer, state.byteOffset, state.byteLength).toString()
-  const json = JSON.parse(text) as JsonObject
+  const { state: bytes } = snapshot
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+  const { outline: written, ...json } = JSON.parse(text) as JsonObject
+  const outline = outlineFrom(written)
   const history = json['history'] as unknown as readonly Message[] | BegunHistory
   const messages =
     'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
-  const folded = stateFromJson({ ...json, history: messages as unknown as Json })
-  return hasIds(runId, folded) ? folded : undefined
+  const state = stateFromJson({ ...json, history: messages as unknown as Json })
+  return outline && hasIds(runId, state) ? { state, outline } : undefined
 }
 
 /**

@@ -12,6 +12,8 @@ import { requireTextId } from '@tallystick/core/store-kit'
 import { RunFold, isSuspended } from '@tallystick/core/machine'
 import { eachEvent } from '../../read/checked-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
+import type { FoldedRun } from './bound-state.ts'
+import { OutlineFold } from './run-outline.ts'
 import { snapshotPlaces, Snapshots } from './snapshots.ts'
 
 /** Options of a fold. */
@@ -44,10 +46,36 @@ export async function foldTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<RunState> {
-  requireLedger('foldTo', ledger)
-  requireTextId('foldTo', runId)
-  if (seq !== undefined) requireOptions('foldTo', anySeq, seq, 'seq')
-  requireOptions('foldTo', foldOptions, options)
+  const { state } = await foldedBy('foldTo', { ledger, runId, seq, options })
+  return state
+}
+
+/**
+ * The same, with what the events of the run say over all its turns: who had the conversation, which calls there were, how they
+ * ended. A snapshot holds it beside the state.
+ */
+export async function outlineTo(
+  ledger: Ledger,
+  runId: RunId,
+  seq?: number,
+  options: FoldOptions = {},
+): Promise<FoldedRun> {
+  return await foldedBy('outlineTo', { ledger, runId, seq, options })
+}
+
+/** What `foldTo` and `outlineTo` were given. */
+interface FoldGiven {
+  readonly ledger: Ledger
+  readonly runId: RunId
+  readonly seq: number | undefined
+  readonly options: FoldOptions
+}
+
+async function foldedBy(subject: string, { ledger, runId, seq, options }: FoldGiven): Promise<FoldedRun> {
+  requireLedger(subject, ledger)
+  requireTextId(subject, runId)
+  if (seq !== undefined) requireOptions(subject, anySeq, seq, 'seq')
+  requireOptions(subject, foldOptions, options)
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
   const toSeq = seq ?? head.seq
@@ -57,13 +85,13 @@ export async function foldTo(
     )
   }
   const { snapshots: usesSnapshots = true, onEvent: onFolded } = options
-  const state = await foldStoredRun(ledger, runId, {
+  const folded = await foldStoredRun(ledger, runId, {
     toSeq,
     usesSnapshots,
     ...(onFolded && { onFolded }),
   })
-  if (state === undefined) throw new RunNotFoundError(runId)
-  return state
+  if (folded === undefined) throw new RunNotFoundError(runId)
+  return folded
 }
 
 /**
@@ -112,14 +140,14 @@ const charactersFar = 1024 * 1024
 const settledEventsFar = 50
 
 /**
- * The state of a run after an event, from the nearest snapshot on; `undefined` where the run has no events. Throws what
- * `evolve` throws where an event is not legal.
+ * What is known of a run after an event, from the nearest snapshot on; `undefined` where the run has no events. Throws
+ * what `evolve` throws where an event is not legal.
  */
 export async function foldStoredRun(
   ledger: Ledger,
   runId: RunId,
   plan: FoldPlan,
-): Promise<RunState | undefined> {
+): Promise<FoldedRun | undefined> {
   const { toSeq, onEventAfter = Infinity } = plan
   const snapshots = await snapshotsFor(ledger, runId, plan)
   // A snapshot spares nothing where `onEvent` gets every event from the first on.
@@ -136,8 +164,9 @@ export async function foldStoredRun(
     if (begun === undefined || plan.onEvent || fold.hasCallerThrown) throw error
     return await foldStoredRun(ledger, runId, { ...plan, usesSnapshots: false })
   }
-  if (fold.isFar) await snapshots?.keep(fold.state)
-  return fold.state
+  const { run } = fold
+  if (run && fold.isFar) await snapshots?.keep(run)
+  return run
 }
 
 async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
@@ -152,15 +181,17 @@ async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promi
 class MeasuredFold {
   readonly begunSeq: number
   readonly #fold: RunFold
+  readonly #outline: OutlineFold
   #seq: number
   readonly #plan: FoldPlan
   #events = 0
   #characters = 0
   #hasCallerThrown = false
 
-  constructor(begun: RunState | undefined, plan: FoldPlan) {
-    this.#fold = new RunFold(begun)
-    this.begunSeq = begun?.seq ?? 0
+  constructor(begun: FoldedRun | undefined, plan: FoldPlan) {
+    this.#fold = new RunFold(begun?.state)
+    this.#outline = new OutlineFold(begun?.outline)
+    this.begunSeq = begun?.state.seq ?? 0
     this.#seq = this.begunSeq
     this.#plan = plan
   }
@@ -169,6 +200,7 @@ class MeasuredFold {
     const { onEvent, onEventAfter = Infinity } = this.#plan
     if (event.seq > this.#seq) {
       this.#fold.add(event)
+      this.#outline.add(event)
       this.#seq = event.seq
       this.#passOn(event)
       this.#events++
@@ -194,13 +226,14 @@ class MeasuredFold {
     return this.#hasCallerThrown
   }
 
-  get state(): RunState | undefined {
-    return this.#fold.state
+  get run(): FoldedRun | undefined {
+    const { state } = this.#fold
+    return state && { state, outline: this.#outline.outline }
   }
 
   get isFar(): boolean {
     if (this.#events >= eventsFar || this.#characters >= charactersFar) return true
-    const { state } = this
+    const { state } = this.#fold
     return this.#events >= settledEventsFar && state !== undefined && isSettled(state)
   }
 }

@@ -1,15 +1,14 @@
-import {
-  TallystickError,
-  type Ledger,
-  type Message,
-  type RunId,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { TallystickError, type Ledger, type Message, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
-import { snapshotDigest, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
+import {
+  runOfSnapshot,
+  snapshotBytes,
+  snapshotDigest,
+  type FoldedRun,
+  type StoredSnapshot,
+} from './bound-state.ts'
 
 /** So many are kept of one run. They lie about evenly over it. */
 const maxSnapshotsOfRun = 8
@@ -37,27 +36,28 @@ export class Snapshots {
     if (this.#database.isWritable) this.#forgotten = await orNothing(() => this.#timesForgotten())
   }
 
-  /** The state at the last snapshot that is sound and not after an event. */
-  async nearest(toSeq: number): Promise<RunState | undefined> {
+  /** What is known at the last snapshot that is sound and not after an event. */
+  async nearest(toSeq: number): Promise<FoldedRun | undefined> {
     return await orNothing(async () => {
       for (let upTo = toSeq; ;) {
         const snapshot = await snapshotNear(this.#database, this.#runId, upTo)
         if (snapshot === undefined) return undefined
-        const state = await this.#soundState(snapshot)
-        if (state) return state
+        const run = await this.#soundRun(snapshot)
+        if (run) return run
         upTo = snapshot.seq - 1
       }
     })
   }
 
-  /** Keeps a state, in the place of another where there are many; unless something was forgotten since `begin`. */
-  async keep(state: RunState | undefined): Promise<void> {
+  /** Keeps what is known, in the place of another snapshot where there are many; unless something was forgotten since `begin`. */
+  async keep(run: FoldedRun): Promise<void> {
+    const { state } = run
     const forgotten = this.#forgotten
     // A snapshot would outlive the key that content about a subject is sealed with.
-    const isOpen = state && state.subject === undefined && state.removedFrom === undefined
+    const isOpen = state.subject === undefined && state.removedFrom === undefined
     if (forgotten === undefined || !isOpen) return
     await orNothing(async () => {
-      const bytes = stateBytes(state, this.#carried)
+      const bytes = snapshotBytes(run, this.#carried)
       const headHash = bytes.length > maxStateBytes ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
       const seal = snapshotDigest(this.#runId, { seq: state.seq, state: bytes, headHash })
@@ -82,9 +82,9 @@ export class Snapshots {
   }
 
   /** Bytes that were sealed and are no state after all are as good as none. */
-  async #soundState(snapshot: StoredSnapshot): Promise<RunState | undefined> {
+  async #soundRun(snapshot: StoredSnapshot): Promise<FoldedRun | undefined> {
     try {
-      return await stateOfSnapshot(this.#runId, snapshot, async () => {
+      return await runOfSnapshot(this.#runId, snapshot, async () => {
         this.#carried = await carriedBy(this.#ledger, this.#runId)
         return this.#carried
       })

@@ -43,13 +43,13 @@ export async function projectRun(
 ): Promise<SummaryRecord | undefined> {
   const accumulator = new RunAccumulator(known?.accumulated)
   try {
-    const state = await foldStoredRun(ledger, runId, {
+    const folded = await foldStoredRun(ledger, runId, {
       toSeq,
       usesSnapshots: true,
       onEventAfter: known?.seq ?? 0,
       onEvent: (event) => accumulator.add(event),
     })
-    return state && recordOf(state, accumulator.run)
+    return folded && recordOf(folded.state, accumulator.run)
   } catch (error) {
     if (!isOfOneRun(error)) throw error
     // What was known may be what is wrong.

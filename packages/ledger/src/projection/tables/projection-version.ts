@@ -1,7 +1,10 @@
 import { foldVersion } from '@tallystick/core/machine'
 
-/** The fold that snapshots are of, as a column holds it. */
-export const snapshotVersion: string = `fold ${foldVersion}`
+/** Rises whenever the outline of any run changes in value or in its stored form. */
+const outlineVersion = 1
+
+/** What snapshots were made by, as a column holds it: others are ignored. */
+export const snapshotVersion: string = `fold ${foldVersion}, outline ${outlineVersion}`
 
 /**
  * Rises whenever a summary of any run, or a total, changes in value or in its stored form. The golden ledgers hold
@@ -10,4 +13,4 @@ export const snapshotVersion: string = `fold ${foldVersion}`
 const version = 3
 
 /** What projections were made by, as a column holds it: those of another version are made anew. */
-export const projectionVersion: string = `projection ${version}, ${snapshotVersion}`
+export const projectionVersion: string = `projection ${version}, fold ${foldVersion}`
