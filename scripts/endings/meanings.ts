@@ -23,19 +23,20 @@ export const ofFinishReasons: Meanings<FinishReason> = {
   tool_call_limit: '`maxToolCalls` was met.',
   token_limit: 'Too few tokens were left for another model call.',
   cost_limit: 'Too little money was left for another model call.',
-  time_limit: '`maxDurationMs` of work were over; time in which the run waited for a person does not count.',
+  time_limit:
+    '`maxDurationMs` of work were over, not counting the time in which the run waited for a person; or its `deadline` came.',
   repeat_limit: 'The run made no progress: the same calls gave the same answers again and again.',
   cancelled: 'A person or a program cancelled it.',
   refused: 'The model refused, or the provider withheld the reply.',
   output_truncated: 'The reply was cut at its greatest length. Calls in it are not run.',
-  context_overflow: 'The history does not fit into what the model can read. It is intact in the ledger.',
-  guardrail: 'A guardrail on what went in or came out blocked; `detail` says which, and what it found.',
+  context_overflow: 'The history is longer than the model can read. It is intact in the ledger.',
+  guardrail: 'A guardrail blocked an input or the answer; `detail` says which, and what it found.',
   handed_back:
     'The model handed the conversation back to the program that started the run; `detail` says to whom.',
   output_invalid:
-    'The answer did not fit the schema of the agent, and nor did those that the model was asked for again.',
+    'The answer did not fit the schema of the agent, also after the model was asked to repair it.',
   model_failed: 'The model, and every fallback, failed for good; `detail` says how.',
-  stopped: 'The `stopWhen` of the agent said so, before another model call.',
+  stopped: '`stopWhen` of the agent returned true before another model call.',
 }
 
 /** Where a limit is met, and what it counts. */
@@ -53,16 +54,17 @@ export const ofLimits: Meanings<LimitName> = {
 
 /** What a guardrail looks at. */
 export const ofGuardedThings: Meanings<GuardedThing> = {
-  input: 'each message of the user, before a model is shown it or, with `beside`, while one is at work',
+  input:
+    'each message of the user, before the model sees it or, with `beside`, in parallel with the model call',
   output: 'the answer, before the run ends with it',
-  tool_input: 'what a tool is called with, before a person is asked or anything runs',
-  tool_output: 'what a tool answered, before the model reads it',
+  tool_input: 'the input of a tool call, before a person is asked or anything runs',
+  tool_output: 'the result of a tool call, before the model reads it',
 }
 
 /** What a met limit leads to. */
 export const ofPolicies: Meanings<OnLimit> = {
   finalize: 'Open calls get `limit_reached`, and one last model call without tools writes the answer.',
-  stop: 'The run ends at once, with what the model said last.',
+  stop: 'The run ends at once, with the last text of the model.',
   ask: 'The run is suspended until a command raises the limit or cancels the run.',
 }
 
@@ -76,9 +78,9 @@ export const ofStopReasons: Meanings<StopReason> = {
   content_filtered: 'the provider withheld the rest',
   paused: 'the provider paused a long reply, to be continued',
   compacted: 'the provider compacted the context, to be continued',
-  cancelled: 'the runtime gave the call up, and kept what had come',
-  failed: 'the call failed for good, and what had come was kept',
-  other: 'another word of the wire',
+  cancelled: 'the runtime cancelled the call, and kept what had arrived',
+  failed: 'the call failed for good, and what had arrived was kept',
+  other: 'the wire gave another reason',
 }
 
 /** How a tool call ended. */
@@ -88,11 +90,12 @@ export const ofOutcomes: Meanings<Outcome> = {
   unknown_tool: 'No tool has that name. Nothing ran.',
   denied: 'A person, a policy or a guardrail said no, or the time to decide was over. Nothing ran.',
   failed: 'The tool threw, or broke its contract; or its child run ended without an answer.',
-  timed_out: 'The tool was given up after its time. It may have had an effect.',
+  timed_out: 'The time of the tool was over. It may have had an effect.',
   cancelled: 'The run was cancelled before the call was complete.',
-  interrupted: 'In doubt: it was started, and the ledger has no record of its end.',
-  repeated: 'The same call had given the same answer often enough; the recorded one was served. Nothing ran.',
-  limit_reached: 'A limit stood in the way. Nothing ran.',
+  interrupted: 'In doubt: it was started, and the ledger has no record of its ending.',
+  repeated:
+    'The same call had given the same answer `maxRepeats` times, and got the recorded one. Nothing ran.',
+  limit_reached: 'A limit of the run was met. Nothing ran.',
   skipped:
     'The reply that asked for it was cut or failed, or had handed over already; or another run began from a history in which it was open. Nothing ran.',
 }
@@ -117,7 +120,7 @@ export const ofCallStatuses: Meanings<CallStatus> = {
 export const ofRecoveries: Meanings<Recovery> = {
   rerun: 'It is started again, under the same idempotency key.',
   reconcile:
-    'The outside world is asked: it happened (its result), it did not (start), unknown (`interrupted`).',
+    '`reconcile` of the tool looks it up: it happened (its result), it did not (started), unknown (`interrupted`).',
   ask: '**A person has to decide**: approved, it is started again; denied, it is `interrupted`.',
   report: 'It is `interrupted`, and the model reads that.',
 }
@@ -155,11 +158,11 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   not_awaiting_approval: 'The call needs no decision, or has one already: the message says whose.',
   approval_expired: 'The time to decide is over; the call counts as denied.',
   not_deferred: 'The call does not wait to be settled, or is settled already.',
-  not_raised: 'The limit is not set, or is as high already.',
+  not_raised: 'The limit is not set, or is already as high.',
   already_cancelled: 'The run is being cancelled.',
   cancelled: 'The run is being cancelled, and takes no more input.',
   not_supported: 'The run does not exist yet.',
-  malformed: 'It is no command.',
+  malformed: 'The command is incomplete or has a wrong field; the message names it.',
   invalid_input: 'The input that the approver gave does not fit the tool; the call still waits.',
   run_exists: 'A run of that id exists.',
   drained:

@@ -36,21 +36,21 @@ export async function endingsPage(): Promise<string> {
 function intro(): string {
   return `# How a run ends, and what it waits for
 
-This page is made from the code by \`pnpm docs:endings\`, and a test holds the two together. The tables of what follows
-from a limit, a reply or a failure are not written down anywhere: the runtime was asked, by playing each case.
+\`pnpm docs:endings\` makes this page from the code, and a test compares the two. For the tables of what follows from a
+limit, a reply or a failure, it plays each case with the runtime.
 
 A run stops in one of two ways. It is **done**, with a reason, and nothing follows; or it is **suspended**: nothing is
-in flight, no process has to be alive, and only a command continues it. \`await run.result\` answers either; of a
-run that was drained while something of it was under way it says **interrupted**, as lists do. It rejects only where the
-ledger or the caller's own code is at fault. Whatever the ending, finished results, partial text and usage are kept, and
-every tool request has its result.`
+in flight, no process has to be alive, and only a command continues it. \`await run.result\` returns in both cases. If a
+run was drained while work of it was under way, its status is **interrupted**, also in lists. \`run.result\` rejects only
+if the ledger or your own code is at fault. Finished results, partial text and usage are kept at every ending, and every
+tool request has its result.`
 }
 
 function ends(): string {
   const from = phases.filter((phase) => legalEvents(phase).includes('run_finished'))
   return `## Reasons to be done
 
-In \`result.reason\`, and in the event \`run_finished\`. A run can end from these phases and no other:
+They are in \`result.reason\`, and in the event \`run_finished\`. A run can end only from these phases:
 ${from.map(code).join(', ')}.
 
 ${table(['reason', 'meaning'], words(finishReasons, meanings.ofFinishReasons))}`
@@ -71,8 +71,8 @@ ${table(['`onLimit`', 'what follows'], words(onLimits, meanings.ofPolicies))}
 
 ${table(['limit', 'counts', ...onLimits.map(code)], rows)}
 
-Where the run continues, the calls past the limit get \`limit_reached\` and nothing else happens; \`maxCallsByTool\` does the
-same for one tool.`
+Where the table says that the run continues, only the calls past the limit get \`limit_reached\`; \`maxCallsByTool\` does
+the same for one tool.`
 }
 
 async function replies(): Promise<string> {
@@ -83,7 +83,7 @@ async function replies(): Promise<string> {
   }
   return `## After a reply
 
-By the reply's \`stopReason\`: what follows where the reply asks for no tool, and what becomes of its calls where it does.
+What follows depends on the reply's \`stopReason\`, and on whether the reply asks for tools.
 
 ${table(['stop reason', 'the model stopped because', 'without calls', 'with calls'], rows)}`
 }
@@ -99,9 +99,9 @@ async function failures(): Promise<string> {
   }
   return `## When a model call fails
 
-The adapter says of each failure whether the same request may succeed later (\`retryable\`); the third column is what
-is usual for the class. Attempts are bounded by \`retry\`; then the next of \`fallbacks\` is asked, unless it would meet
-the same end; then the run ends.
+The adapter says of each failure whether the same request may succeed later (\`retryable\`); the third column has the
+usual answer of the class. \`retry\` limits the attempts; then the next of \`fallbacks\` is asked, unless it would fail in
+the same way; then the run ends.
 
 ${table(['class', 'meaning', 'tried again', 'a fallback is asked', 'the run ends as'], rows)}`
 }
@@ -115,20 +115,21 @@ async function finds(): Promise<string> {
   }
   return `## When a guardrail finds something
 
-\`guardrail_tripped\` says what it found, and \`guardrails_checked\` that it has looked. One that throws, or does not answer
-in time, could not tell: that blocks.
+\`guardrail_tripped\` says what it found, and \`guardrails_checked\` that it has checked. A guardrail that throws, or does
+not answer in time, blocks.
 
 ${table(['on', 'looks at', ...guardrailActions.map(code)], rows)}
 
-What was replaced or withheld stays in the ledger as it was; the model and the result of the run have the replacement. An answer that does not fit the agent's \`output\` schema goes back to the model first, as often as
-\`maxOutputRepairs\` says (2); \`output_checked\` says what did not fit.`
+The ledger keeps what was replaced or withheld; the model and the result of the run have the replacement. An answer that
+does not fit the agent's \`output\` schema first goes back to the model, up to \`maxOutputRepairs\` times (2);
+\`output_checked\` says what did not fit.`
 }
 
 async function childRuns(): Promise<string> {
   return `## When a child run ends
 
-A call of a tool that is an agent is a run of its own; how that ends is the result of the call, and ends its parent in
-no case. It is cancelled with its parent.
+A call of a tool that is an agent is a child run; its ending is the result of the call, and never ends its parent. It is
+cancelled with its parent.
 
 ${table(
   ['the child run', 'ended as', 'the call of its parent gets'],
@@ -139,8 +140,8 @@ ${table(
 function calls(): string {
   return `## Outcomes of tool calls
 
-Each is a result that the model reads; all but \`success\` are errors to it. None of them ends the run, save the success of
-a tool made by \`handBack\`: \`handed_back\`.
+Each is a result that the model reads; all but \`success\` are errors to it. None of them ends the run, except the success
+of a tool made by \`handBack\`: \`handed_back\`.
 
 ${table(['outcome', 'meaning'], words(outcomes, meanings.ofOutcomes))}`
 }
@@ -149,24 +150,23 @@ function waits(): string {
   return `## What a run waits for
 
 \`runtime.suspended()\` lists the runs that only a command continues. They wait for a decision about a call
-(\`approve\`, \`deny\`; with \`maxApprovalMs\` it counts as denied when the time is over and the run is resumed), or for a
-limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. What a child run waits for, the run at the top of
-it waits for: only that one is in the list, with the calls of both. A run that was drained while
-something of it was under way is \`interrupted\`, and not in that list: it needs no decision, and \`resume\` is enough.
-Resuming a run that still waits for the same changes nothing, and appends nothing.
+(\`approve\`, \`deny\`; with \`maxApprovalMs\` it counts as denied when the time is over and the run is resumed), for a
+limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. If a child run waits, the list has only the run at
+the top, with the calls of both. A run that was drained while work of it was under way is \`interrupted\`, and not in that
+list: it needs no decision, only \`resume\`. Resuming a run that still waits for the same appends nothing.
 
-A run of a session does not begin beside another one of it that is under way, or waits: its result rejects with a
-\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'wait'\` it begins after the end of that run; with
-\`session(id).run(…, { whenBusy: 'join' })\` its input goes into that run, and that run is the answer;
-where it ends without taking the input, the input begins the next run.
+A run of a session does not begin while another run of the session is under way, or waits: its result rejects with a
+\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'wait'\` it begins after the end of that run. With
+\`session(id).run(…, { whenBusy: 'join' })\` the input goes into that run, which \`run\` returns; if that run ends without
+taking the input, the input begins the next run.
 
 ${table(['a call that is', 'means'], words(Object.keys(meanings.ofCallStatuses), meanings.ofCallStatuses))}
 
-A process that takes a run over first records what it finds (\`run_resumed\`):
+A process that takes a run over first records why (\`run_resumed\`):
 
 ${table(['why', 'meaning'], words(resumeReasons, meanings.ofResumeReasons))}
 
-A call that was started and has no result is in doubt then. The tool's \`recovery\` says what follows:
+A call that was started and has no result is then in doubt. The tool's \`recovery\` says what follows:
 
 ${table(['`recovery`', 'what follows'], words(recoveries, meanings.ofRecoveries))}`
 }
@@ -174,8 +174,7 @@ ${table(['`recovery`', 'what follows'], words(recoveries, meanings.ofRecoveries)
 function commands(): string {
   return `## Commands that are refused
 
-A command answers \`{ accepted: true }\`, or \`{ accepted: false, code, message }\`; it never throws for what the run does
-not allow.
+A command resolves with \`{ accepted: true }\`, or with \`{ accepted: false, code, message }\`; a refusal never throws.
 
 ${table(['code', 'meaning'], words(Object.keys(meanings.ofRefusals), meanings.ofRefusals))}`
 }
