@@ -3,7 +3,7 @@ import { option } from '@tallystick/core/kit'
 
 interface StoreOptions {
   readonly path: string
-  readonly rows?: number
+  readonly rows?: number | undefined
 }
 
 const { fields, filledText: path, maybe, numberFrom } = option
@@ -16,5 +16,7 @@ export const missing: option.OptionCheck = fields<StoreOptions>({ path })
 export const demanding: option.OptionCheck = fields<StoreOptions>({ path, rows: numberFrom(1) })
 // @ts-expect-error an option that has to be given has a check that demands it
 export const lenient: option.OptionCheck = fields<StoreOptions>({ path: maybe(path), rows })
+// @ts-expect-error an optional field is declared with undefined, which its check takes: else a caller could not pass it on
+export const exact: option.OptionCheck = fields<{ rows?: number }>({ rows })
 // @ts-expect-error a check of an option that does not exist does not compile
 export const more: option.OptionCheck = fields<StoreOptions>({ path, rows, x: rows })

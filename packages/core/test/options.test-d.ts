@@ -5,7 +5,9 @@ import {
   handoff,
   type Agent,
   type AgentOptions,
+  type Ledger,
   type Run,
+  type RunId,
   type RunOptions,
   type RunResult,
   type Runtime,
@@ -30,6 +32,8 @@ import { expectTypeOf } from 'vitest'
 import * as z from 'zod'
 
 declare const runtime: Runtime
+declare const runtimeLedger: Ledger
+declare const someRun: RunId
 const model = scriptedModel([])
 const plain = { name: 'agent', instructions: '', model }
 
@@ -56,6 +60,16 @@ expectTypeOf<RefusesUndefined<RuntimeOptions>>().toEqualTypeOf<never>()
 expectTypeOf<RefusesUndefined<ScriptedReply>>().toEqualTypeOf<never>()
 expectTypeOf<RefusesUndefined<SessionRunOptions>>().toEqualTypeOf<never>()
 expectTypeOf<RefusesUndefined<TurnChange>>().toEqualTypeOf<never>()
+
+// What is optional at a caller may be passed on as it is.
+declare const perhaps: { readonly atSeq?: number; readonly seq?: number; readonly text?: string }
+const { atSeq, seq, text } = perhaps
+runtime.run(defineAgent({ ...plain, retry: { baseMs: seq } }), 'Go.', { from: { runId: 'r', atSeq } })
+runtime.fork('r', { atSeq: 1, edit: { results: [{ toolCallId: 'c', content: '', outcome: undefined }] } })
+runtime.interrupted({ quietMs: seq })
+runtimeLedger.find({ turn: seq, sessionId: text })
+runtimeLedger.runs({ sessionId: text, limit: seq })
+runtimeLedger.read(someRun, { fromSeq: seq })
 
 /** A result is narrowed by its status and its reason. */
 export function reported(result: RunResult<{ city: string }>): string {

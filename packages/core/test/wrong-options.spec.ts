@@ -200,7 +200,7 @@ describe('commands', () => {
 
 describe('a package of one’s own', () => {
   const { fields, maybe, numberFrom, oneOf, filledText } = option
-  const check = fields<{ path: string; mode?: string; rows?: number }>({
+  const check = fields<{ path: string; mode?: string | undefined; rows?: number | undefined }>({
     path: filledText,
     mode: maybe(oneOf(['read', 'write'])),
     rows: maybe(numberFrom(1, { whole: true })),

@@ -53,11 +53,11 @@ export interface RunRecord {
 /** The runs that a list shows. All filters must match. */
 export interface RunFilter {
   /** Runs of one session; the last place comes first. */
-  readonly sessionId?: string
+  readonly sessionId?: string | undefined
   /** Only runs after this one in the list: pass the last run of a page to get the next page. */
-  readonly before?: RunId
+  readonly before?: RunId | undefined
   /** The most runs to yield. */
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 /** Who removes content, when (in milliseconds since 1970 UTC), and why. It stays on record in the place of the content. */
@@ -69,15 +69,15 @@ export interface ContentRemoval {
 
 /** The events that a search finds. All filters must match; without filters, every event matches. */
 export interface EventQuery {
-  readonly sessionId?: string
-  readonly runId?: RunId
-  readonly turn?: number
-  readonly toolCallId?: ToolCallId
+  readonly sessionId?: string | undefined
+  readonly runId?: RunId | undefined
+  readonly turn?: number | undefined
+  readonly toolCallId?: ToolCallId | undefined
   /** Events of any of these types; an empty list matches no event. */
-  readonly types?: readonly EventType[]
+  readonly types?: readonly EventType[] | undefined
   /** The earliest and the latest `at`, both included, in milliseconds since 1970 UTC. */
-  readonly fromAt?: number
-  readonly toAt?: number
+  readonly fromAt?: number | undefined
+  readonly toAt?: number | undefined
 }
 
 /**
@@ -175,7 +175,7 @@ export interface Ledger {
   head(runId: RunId): Promise<Head | undefined>
   read(
     runId: RunId,
-    range?: { readonly fromSeq?: number; readonly toSeq?: number },
+    range?: { readonly fromSeq?: number | undefined; readonly toSeq?: number | undefined },
   ): AsyncIterable<RuntimeEvent>
   find(query?: EventQuery): AsyncIterable<RuntimeEvent>
   runs(filter?: RunFilter): AsyncIterable<RunRecord>

@@ -7,8 +7,8 @@ import { requireOptions } from '../vocabulary/options/require-options.ts'
 
 /** Bounds of a read, both included. */
 interface ReadRange {
-  readonly fromSeq?: number
-  readonly toSeq?: number
+  readonly fromSeq?: number | undefined
+  readonly toSeq?: number | undefined
 }
 
 const wholeNumber = numberFrom(0, { whole: true })

@@ -14,7 +14,7 @@ export interface VerifyCheckpointsOptions {
   /** Public Ed25519 key: PEM, a `KeyObject`, or the one-line form of signed notes, which names the origin as well. */
   readonly publicKey: KeyLike
   /** The origin that the checkpoints must have. Default: that of the key, or else of the first checkpoint. */
-  readonly origin?: string
+  readonly origin?: string | undefined
 }
 
 const verifyOptions = option.fields<VerifyCheckpointsOptions>(

@@ -29,9 +29,9 @@ export interface PromiseVerdict {
 /** Options of `checkContract`. */
 export interface ContractOptions {
   /** Only promises that contain this text. */
-  readonly only?: string
+  readonly only?: string | undefined
   /** How long a store may take for one promise. Default 30 000. */
-  readonly limitMs?: number
+  readonly limitMs?: number | undefined
 }
 
 const { anyFunction, anyText, fields, maybe, milliseconds } = option

@@ -1,4 +1,4 @@
-import type { RunId, RuntimeEvent } from '@tallystick/core'
+import type { RunId, RuntimeEvent, Ledger } from '@tallystick/core'
 import { requireRead } from '@tallystick/core/store-kit'
 import {
   checkedEvents,
@@ -20,7 +20,7 @@ import type { StoreAccess } from './store-access.ts'
 export function readEvents(
   access: StoreAccess,
   runId: RunId,
-  range?: { readonly fromSeq?: number; readonly toSeq?: number },
+  range?: Parameters<Ledger['read']>[1],
 ): AsyncGenerator<RuntimeEvent> {
   // No generator around the other one: it would cost each event three more turns of the queue.
   return checkedEvents({
@@ -57,7 +57,7 @@ export async function* eventBatches(
 async function begun(
   store: PostgresStore,
   runId: RunId,
-  range: { readonly fromSeq?: number; readonly toSeq?: number } | undefined,
+  range: Parameters<Ledger['read']>[1],
 ): Promise<BegunRead> {
   const present = presentRange(runId, (await store.head(runId))?.seq ?? 0, range)
   const { fromSeq, toSeq } = present

@@ -1,4 +1,4 @@
-import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { LedgerDamagedError, type RunId, type RuntimeEvent, type Ledger } from '@tallystick/core'
 import { idFaultOf } from '@tallystick/core/vocabulary'
 import { linkFault, type Link } from '../record/link-check.ts'
 import { decodedEvents, decodedSegments } from '../content/event/decoded-events.ts'
@@ -18,7 +18,7 @@ export interface EventRange {
 export function presentRange(
   runId: RunId,
   headSeq: number,
-  range?: { readonly fromSeq?: number; readonly toSeq?: number },
+  range?: Parameters<Ledger['read']>[1],
 ): EventRange {
   return {
     runId,

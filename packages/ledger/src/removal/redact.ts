@@ -14,7 +14,7 @@ export interface RedactOptions {
   readonly by: string
   readonly reason: string
   /** Milliseconds since 1970 UTC. Default: now. */
-  readonly at?: number
+  readonly at?: number | undefined
 }
 
 const { anyText, fields, maybe, numberFrom, valueThat } = option

@@ -15,24 +15,24 @@ export interface RetentionAges {
    * Pieces of texts and of tool inputs as they were streamed, and progress of tools: later events hold their content
    * whole.
    */
-  readonly deltasMs?: number
+  readonly deltasMs?: number | undefined
   /** Messages, inputs and results. The facts of each event stay: who, which, when, how much, how it ended. */
-  readonly contentMs?: number
+  readonly contentMs?: number | undefined
   /** Whole runs, from their end. Of each run only its id, its time and its last hash stay. */
-  readonly factsMs?: number
+  readonly factsMs?: number | undefined
 }
 
 /** How rules of retention are applied. */
 export interface RetentionOptions {
   /** Milliseconds since 1970 UTC. Default: now. */
-  readonly now?: number
+  readonly now?: number | undefined
   /** Recorded with each removal. Default: `retention`. */
-  readonly by?: string
-  readonly reason?: string
+  readonly by?: string | undefined
+  readonly reason?: string | undefined
   /** Counts, and removes nothing. */
-  readonly dryRun?: boolean
+  readonly dryRun?: boolean | undefined
   /** Called after each step with what has been removed so far. */
-  readonly onProgress?: (soFar: RetentionReport) => void
+  readonly onProgress?: ((soFar: RetentionReport) => void) | undefined
 }
 
 /** What rules of retention removed. */

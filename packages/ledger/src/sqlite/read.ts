@@ -1,4 +1,4 @@
-import type { RunId, RuntimeEvent } from '@tallystick/core'
+import type { RunId, RuntimeEvent, Ledger } from '@tallystick/core'
 import { requireRead } from '@tallystick/core/store-kit'
 import {
   checkedEvents,
@@ -21,7 +21,7 @@ import type { StoreAccess } from './store-access.ts'
 export function readEvents(
   access: StoreAccess,
   runId: RunId,
-  range?: { readonly fromSeq?: number; readonly toSeq?: number },
+  range?: Parameters<Ledger['read']>[1],
 ): AsyncGenerator<RuntimeEvent> {
   // No generator around the other one: it would cost each event three more turns of the queue.
   return checkedEvents({
@@ -50,11 +50,7 @@ export async function* eventBatches(
   }
 }
 
-function begun(
-  store: SqliteStore,
-  runId: RunId,
-  range: { readonly fromSeq?: number; readonly toSeq?: number } | undefined,
-): BegunRead {
+function begun(store: SqliteStore, runId: RunId, range: Parameters<Ledger['read']>[1]): BegunRead {
   const present = presentRange(runId, store.head(runId)?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }

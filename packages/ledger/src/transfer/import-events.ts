@@ -30,7 +30,7 @@ export interface ImportReport {
 /** Reports how an import proceeds. */
 export interface ImportOptions {
   /** Called after each run; the import waits for it. */
-  readonly onRun?: (run: ImportedRun) => void | Promise<void>
+  readonly onRun?: ((run: ImportedRun) => void | Promise<void>) | undefined
 }
 
 const importOptions = option.fields<ImportOptions>({ onRun: option.maybe(option.anyFunction) })

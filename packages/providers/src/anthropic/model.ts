@@ -1,4 +1,5 @@
 import type { Model } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
 import { lateClient } from '../shared/client/late-client.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
@@ -92,9 +93,12 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
 }
 
 function wireThinking(thinking: AnthropicThinking | undefined): WireThinking | undefined {
+  if (thinking?.type === 'adaptive') {
+    return { type: thinking.type, ...omitUndefined({ display: thinking.display }) }
+  }
   if (thinking?.type !== 'enabled') return thinking
-  const { budgetTokens, ...rest } = thinking
-  return { ...rest, budget_tokens: budgetTokens }
+  const { type, display, budgetTokens } = thinking
+  return { type, ...omitUndefined({ display }), budget_tokens: budgetTokens }
 }
 
 function callOptions(

@@ -24,10 +24,10 @@ export interface HttpWire {
   /** The names by which a request offers its tools. */
   readonly toolNames: (body: unknown) => readonly string[]
   /** The key that `model` got, and that must appear nowhere. */
-  readonly secret?: string
+  readonly secret?: string | undefined
   /** The rules of the vendor that a request breaks, one line each. */
-  readonly brokenRules?: (body: unknown) => readonly string[]
-  readonly lacks?: readonly Need[]
+  readonly brokenRules?: ((body: unknown) => readonly string[]) | undefined
+  readonly lacks?: readonly Need[] | undefined
 }
 
 const { anyFunction, fields, filledText, listOf, maybe, oneOf } = option

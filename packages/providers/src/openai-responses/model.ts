@@ -1,4 +1,5 @@
 import type { Model, ProviderError } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient } from '../openai/client/client.ts'
@@ -93,7 +94,7 @@ function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
     provider: options.provider ?? 'openai',
     maxOutputTokens: options.maxOutputTokens,
     state: conversation === undefined ? (chain ? 'responses' : 'none') : { conversation },
-    reasoning: options.reasoning && { ...options.reasoning },
+    reasoning: options.reasoning && omitUndefined({ ...options.reasoning }),
     verbosity: options.verbosity,
     strictTools: options.strictTools ?? false,
     customTools: options.customTools ?? {},

@@ -23,11 +23,11 @@ export interface RegressionOptions {
   /**
    * Where the test finds today's agents: the module to import, and the name of the export. Default: its default export.
    */
-  readonly agents: { readonly from: string; readonly name?: string }
+  readonly agents: { readonly from: string; readonly name?: string | undefined }
   /** Patterns of further secrets. If a pattern has a group, the match of the group is masked. */
-  readonly secrets?: readonly RegExp[]
+  readonly secrets?: readonly RegExp[] | undefined
   /** As for `replayRun`: with `recorded`, changed instructions, tools and schemas do not fail the test. */
-  readonly definitions?: ReplayOptions['definitions']
+  readonly definitions?: ReplayOptions['definitions'] | undefined
 }
 
 const { fields, filledText, maybe } = option

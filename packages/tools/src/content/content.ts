@@ -16,20 +16,20 @@ import { jsonOf } from './json-value.ts'
  * provider that keeps them.
  */
 export type Source =
-  | { readonly data: string | Uint8Array; readonly url?: never; readonly providerFile?: never }
-  | { readonly url: string; readonly data?: never; readonly providerFile?: never }
-  | { readonly providerFile: ProviderFile; readonly data?: never; readonly url?: never }
+  | { readonly data: string | Uint8Array; readonly url?: undefined; readonly providerFile?: undefined }
+  | { readonly url: string; readonly data?: undefined; readonly providerFile?: undefined }
+  | { readonly providerFile: ProviderFile; readonly data?: undefined; readonly url?: undefined }
 
 /** Input of `image`. `mediaType` as in `image/png`. */
-export type ImageSource = Source & { readonly mediaType: string; readonly detail?: ImageDetail }
+export type ImageSource = Source & { readonly mediaType: string; readonly detail?: ImageDetail | undefined }
 /** Input of `file`. `mediaType` as in `application/pdf`. */
-export type FileSource = Source & { readonly mediaType: string; readonly name?: string }
+export type FileSource = Source & { readonly mediaType: string; readonly name?: string | undefined }
 
 /** A source before it is known where its bytes are. */
 interface AnySource extends Pick<ImageSource, 'mediaType'> {
-  readonly data?: string | Uint8Array
-  readonly url?: string
-  readonly providerFile?: ProviderFile
+  readonly data?: string | Uint8Array | undefined
+  readonly url?: string | undefined
+  readonly providerFile?: ProviderFile | undefined
 }
 
 const { anyText, fields, maybe, oneOf, valueThat } = option

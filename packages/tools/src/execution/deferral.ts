@@ -7,6 +7,11 @@ export interface Deferral {
   /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
   readonly externalId: string
   /** Milliseconds from now after which the call ends as timed out. Default: never. */
+  readonly deadlineMs?: number | undefined
+}
+
+/** A deferral as `settledLater` made it. */
+export interface KeptDeferral extends Deferral {
   readonly deadlineMs?: number
 }
 
@@ -41,6 +46,6 @@ export function settledLater(options: Deferral): Deferral {
 }
 
 /** Whether a tool returned a deferral. */
-export function isDeferral(value: unknown): value is Deferral {
+export function isDeferral(value: unknown): value is KeptDeferral {
   return typeof value === 'object' && value !== null && Reflect.get(value, made) === true
 }

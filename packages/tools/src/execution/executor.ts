@@ -5,7 +5,7 @@ import { jsonOf } from '../content/json-value.ts'
 import { copyOfInput } from '../input/input-copy.ts'
 import { explainIssues } from '../input/arguments.ts'
 import type { ReadSchema } from '../input/schema.ts'
-import { type Deferral, isDeferral } from './deferral.ts'
+import { isDeferral, type KeptDeferral } from './deferral.ts'
 import { LazyAbort, withSignal } from './lazy-abort.ts'
 import { resultEnding, type ResultRules } from './result.ts'
 import { againAfter, type Again, type RetryOptions } from './retry.ts'
@@ -102,7 +102,7 @@ class Execution<Input, Context> {
     if (!this.#ended) this.#abort.abort('no caller waits for this call any more')
   }
 
-  async #ending(): Promise<(Ending & Again) | Deferral> {
+  async #ending(): Promise<(Ending & Again) | KeptDeferral> {
     const body = this.#body
     const { input } = this.#call
     try {

@@ -1,9 +1,9 @@
 import { option, type OptionCheck } from '@tallystick/core/kit'
-import { defaultRetryPolicy, type RetryPolicy } from '@tallystick/core/vocabulary'
+import { defaultRetryPolicy, type GivenRetryPolicy, type RetryPolicy } from '@tallystick/core/vocabulary'
 import { ToolError } from './tool-error.ts'
 
 /** How the failed calls of a tool are tried again. */
-export interface RetryOptions extends Partial<RetryPolicy> {
+export interface RetryOptions extends GivenRetryPolicy {
   /** Attempts of one call in all, the first included. */
   readonly maxAttempts: number
   /**

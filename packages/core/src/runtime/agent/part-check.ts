@@ -6,8 +6,8 @@ import {
   limitNames,
   onLimits,
   type LimitName,
-  type Limits,
-  type RetryPolicy,
+  type GivenLimits,
+  type GivenRetryPolicy,
 } from '../../vocabulary/limits/limits.ts'
 import {
   fields,
@@ -114,7 +114,7 @@ export const limitChecks: { readonly [L in LimitName]: OptionCheck } = {
 }
 
 /** Maxima of a run. */
-export const someLimits: OptionCheck = fields<Limits>(
+export const someLimits: OptionCheck = fields<GivenLimits>(
   {
     ...forEveryLimit(maybe(count)),
     maxCostUsd: maybe(limitChecks.maxCostUsd),
@@ -140,7 +140,7 @@ export const someLimits: OptionCheck = fields<Limits>(
 export const limitName: OptionCheck = oneOf(limitNames)
 
 /** Waits and attempts of a model call: a retry without end would look like a run that hangs. */
-export const retryPolicy: OptionCheck = fields<Partial<RetryPolicy>>(
+export const retryPolicy: OptionCheck = fields<GivenRetryPolicy>(
   {
     maxAttempts: maybe(numberFrom(1, { whole: true })),
     baseMs: maybe(numberFrom(0)),

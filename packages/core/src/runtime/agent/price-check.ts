@@ -11,11 +11,19 @@ import {
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
-import { maxPriceUsd, type LongInputRates, type Price } from '../../vocabulary/billing/price.ts'
+import {
+  maxPriceUsd,
+  type GivenPrice,
+  type LongInputRates,
+  type Price,
+} from '../../vocabulary/billing/price.ts'
+import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 
 /** Says what a model costs; `undefined` where it does not know. */
-export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
+export type Prices =
+  | { readonly [modelId: string]: GivenPrice }
+  | ((model: ModelRef) => GivenPrice | undefined)
 
 const rate = valueThat(
   `a number of US dollars from 0 to ${maxPriceUsd}`,
@@ -46,9 +54,11 @@ const otherNames = {
   cacheCreation: 'cacheWriteUsd',
 }
 
-const longRates = listOf(fields<LongInputRates>({ ...rates, aboveInputTokens: numberFrom(0) }, otherNames))
+const longRates = listOf(
+  fields<OrUndefined<LongInputRates>>({ ...rates, aboveInputTokens: numberFrom(0) }, otherNames),
+)
 
-const priceFields = fields<Price>(
+const priceFields = fields<GivenPrice>(
   {
     ...rates,
     webSearchUsd: maybe(rate),
@@ -80,10 +90,22 @@ function orderFault(value: unknown, path: string): ReturnType<OptionCheck> {
 export function checkedPrice(prices: Prices, model: ModelRef): Price | undefined {
   const price = typeof prices === 'function' ? askedPrice(prices, model) : getOwn(prices, model.modelId)
   if (price !== undefined) requireOptions('prices', modelPrice, price, `the price of ${model.modelId}`)
-  return price
+  return price && recordedPrice(price)
 }
 
-function askedPrice(prices: (model: ModelRef) => Price | undefined, model: ModelRef): Price | undefined {
+/** The price as a ledger holds it: a field is there or not. */
+function recordedPrice({ longInput, ...price }: GivenPrice): Price {
+  const longer = longInput?.map((rates) => omitUndefined({ ...rates }) as LongInputRates)
+  return {
+    ...(omitUndefined({ ...price }) as Omit<Price, 'longInput'>),
+    ...omitUndefined({ longInput: longer }),
+  }
+}
+
+function askedPrice(
+  prices: (model: ModelRef) => GivenPrice | undefined,
+  model: ModelRef,
+): GivenPrice | undefined {
   try {
     return prices(model)
   } catch (cause) {

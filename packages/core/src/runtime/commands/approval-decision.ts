@@ -14,7 +14,7 @@ import type { PendingApproval } from '../../machine/laws/tally.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { LimitName } from '../../vocabulary/limits/limits.ts'
 import { runIdOfCall } from '../../vocabulary/values/ids.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
 /** A pending approval, or as much of one as names the question: which start of which call, with which input. */
@@ -72,9 +72,9 @@ function ignored(): void {}
 /** The fields that an approval and a denial share. */
 interface DecisionGiven {
   readonly by: string
-  readonly via?: string
-  readonly attempt?: number
-  readonly inputDigest?: string
+  readonly via?: string | undefined
+  readonly attempt?: number | undefined
+  readonly inputDigest?: string | undefined
 }
 
 const decision = {
@@ -84,11 +84,14 @@ const decision = {
   inputDigest: maybe(filledText),
 }
 
-const approval = fields<DecisionGiven & { readonly input?: object }>({ ...decision, input: maybe(anyObject) })
+const approval = fields<DecisionGiven & { readonly input?: object | undefined }>({
+  ...decision,
+  input: maybe(anyObject),
+})
 const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
 
 /** Checks a pending approval that a caller gives back. */
-export const shownApproval: OptionCheck = fields<ShownApproval & Partial<PendingApproval>>({
+export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Partial<PendingApproval>>>({
   toolCallId: filledText,
   attempt: numberFrom(1, { whole: true }),
   inputDigest: filledText,

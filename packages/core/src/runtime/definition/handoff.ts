@@ -90,7 +90,7 @@ function filterOf(
   )
 }
 
-const handBackOptions = fields<{ readonly toolName?: string; readonly description: string }>({
+const handBackOptions = fields<{ readonly toolName?: string | undefined; readonly description: string }>({
   toolName: maybe(filledText),
   description: filledText,
 })
@@ -101,7 +101,7 @@ const handBackOptions = fields<{ readonly toolName?: string; readonly descriptio
  */
 export function handBack(
   to: string,
-  options: { readonly toolName?: string; readonly description: string },
+  options: { readonly toolName?: string | undefined; readonly description: string },
 ): HandoffTarget {
   requireOptions('handBack', filledText, to, 'the name of the agent that continues')
   requireOptions('handBack', handBackOptions, options)

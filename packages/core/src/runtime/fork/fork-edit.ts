@@ -23,7 +23,7 @@ export interface ForkEdit {
     | readonly {
         readonly toolCallId: string
         readonly content: string | readonly ResultPart[]
-        readonly outcome?: 'success' | 'failed'
+        readonly outcome?: 'success' | 'failed' | undefined
       }[]
     | undefined
   /** Decisions about calls that wait for an approval at that event. */
@@ -34,7 +34,7 @@ export interface ForkEdit {
 
 /** A decision about a call and who made it; the model reads why the call was denied. */
 export type ForkApproval = { readonly toolCallId: string; readonly by: string } & (
-  | { readonly approved: true; readonly input?: JsonObject }
+  | { readonly approved: true; readonly input?: JsonObject | undefined }
   | { readonly approved: false; readonly reason: string }
 )
 

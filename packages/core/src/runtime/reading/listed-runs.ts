@@ -14,7 +14,7 @@ export interface InterruptedOptions {
    * nothing for this many milliseconds. Without it, such runs are left out. A live run whose tool takes longer counts
    * as interrupted too: choose more than your longest tool call.
    */
-  readonly quietMs?: number
+  readonly quietMs?: number | undefined
 }
 
 /** The runs that only a command can continue. */

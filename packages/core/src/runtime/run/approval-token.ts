@@ -129,12 +129,12 @@ const issueOptions = fields<IssueOptions>(
   { expiresInMs: maybe(longTime), to: maybe(name), mayEdit: maybe(trueOrFalse) },
   { ttlMs: 'expiresInMs', by: 'to' },
 )
-const approval = fields<{ approved: true; by?: string; input?: object }>({
+const approval = fields<{ approved: true; by?: string | undefined; input?: object | undefined }>({
   approved: trueOrFalse,
   by: maybe(name),
   input: maybe(anyObject),
 })
-const denial = fields<{ approved: false; by?: string; reason: string }>({
+const denial = fields<{ approved: false; by?: string | undefined; reason: string }>({
   approved: trueOrFalse,
   by: maybe(name),
   reason: anyText,

@@ -1,6 +1,5 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { Host } from '../../ports/clock.ts'
 import { forkWrites } from '../../vocabulary/events/event.ts'
 import {
   anyFunction,
@@ -74,7 +73,11 @@ const runtimeOptions = fields<RuntimeOptions>({
   ...someRules,
   onDrift: maybe(oneOf(['continue', 'refuse'])),
   host: maybe(
-    fields<Partial<Host>>({ clock: maybe(clock), random: maybe(plainFunction), report: maybe(anyFunction) }),
+    fields<NonNullable<RuntimeOptions['host']>>({
+      clock: maybe(clock),
+      random: maybe(plainFunction),
+      report: maybe(anyFunction),
+    }),
   ),
 })
 
@@ -201,7 +204,13 @@ const forkEdit = fields<ForkEdit>({
   ),
   approvals: maybe(
     listOf(
-      fields<{ toolCallId: string; by: string; approved: boolean; input?: object; reason?: string }>({
+      fields<{
+        toolCallId: string
+        by: string
+        approved: boolean
+        input?: object | undefined
+        reason?: string | undefined
+      }>({
         toolCallId: filledText,
         by: filledText,
         approved: trueOrFalse,

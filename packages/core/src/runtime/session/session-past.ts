@@ -42,7 +42,7 @@ export interface PastOptions {
    * Begins with the history of another run, up to an event: with a new `sessionId` a branch of its session, with the
    * same one a step back.
    */
-  readonly from?: { readonly runId: string; readonly atSeq?: number } | undefined
+  readonly from?: { readonly runId: string; readonly atSeq?: number | undefined } | undefined
   /** Changes of past messages that the run sees. */
   readonly edit?: PastEdits | undefined
 }

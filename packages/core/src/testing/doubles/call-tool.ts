@@ -1,3 +1,4 @@
+import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { lastValueFrom, NEVER, toArray } from 'rxjs'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import { textOf, type Outcome, type ResultPart } from '../../vocabulary/model/content.ts'
@@ -39,10 +40,10 @@ export interface CalledTool {
 
 /** Replacements for what a runtime gives a call; the context is required if the tool needs one. */
 type Lent<Context> = undefined extends Context
-  ? [run?: Partial<Omit<ToolRun<Context>, 'input'>>]
-  : [run: Partial<Omit<ToolRun<Context>, 'input' | 'context'>> & { readonly context: Context }]
+  ? [run?: OrUndefined<Partial<Omit<ToolRun<Context>, 'input'>>>]
+  : [run: OrUndefined<Partial<Omit<ToolRun<Context>, 'input' | 'context'>>> & { readonly context: Context }]
 
-const lentParts = fields<Partial<Omit<ToolRun, 'input'>>>(
+const lentParts = fields<OrUndefined<Partial<Omit<ToolRun, 'input'>>>>(
   {
     runId: maybe(filledText),
     turn: maybe(numberFrom(1, { whole: true })),
@@ -66,11 +67,12 @@ const lentParts = fields<Partial<Omit<ToolRun, 'input'>>>(
 export async function callTool<Context>(
   tool: Tool<Context>,
   asked: JsonObject,
-  ...[run = {}]: Lent<Context>
+  ...[given = {}]: Lent<Context>
 ): Promise<CalledTool> {
   requireOptions('callTool', offeredTool, tool, 'the tool')
   requireOptions('callTool', anyObject, asked, 'the input')
-  requireOptions('callTool', lentParts, run)
+  requireOptions('callTool', lentParts, given)
+  const run = omitUndefined({ ...given })
   const runId = run.runId ?? sampleRunId(1)
   const context = {
     turn: 1,

@@ -21,7 +21,7 @@ import {
 } from '../../vocabulary/options/option.ts'
 import { QUIET_TURNS } from '../../runtime/drive/mailbox.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { ModelSignal, ReplyPart } from '../../vocabulary/signals/signal.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
@@ -31,7 +31,7 @@ export interface ScriptedReply {
   readonly reasoning?: string | undefined
   readonly text?: string | undefined
   readonly toolCalls?: readonly ScriptedCall[] | undefined
-  readonly usage?: Usage | undefined
+  readonly usage?: OrUndefined<Usage> | undefined
   /** Tokens of the conversation, if they differ from the billed ones in `usage`. */
   readonly contextTokens?: number | undefined
   /** Default: `tool_use` with calls, `end` without. */
@@ -95,7 +95,7 @@ const call = fields<ScriptedCall>(
 // Any number: a script may play a provider whose report is no count.
 const tokens = maybe(valueThat('a number', (value) => typeof value === 'number'))
 
-const scriptedUsage = fields<Usage>(
+const scriptedUsage = fields<OrUndefined<Usage>>(
   {
     inputTokens: tokens,
     outputTokens: tokens,
@@ -225,7 +225,7 @@ function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal>
   if (reply.usage) {
     yield {
       type: 'model_usage',
-      usage: reply.usage,
+      usage: omitUndefined({ ...reply.usage }),
       ...omitUndefined({ contextTokens: reply.contextTokens }),
     }
   }

@@ -25,19 +25,19 @@ import {
 /** The name, the declaration and the function of a test tool. By default it is a read that returns its input. */
 export interface TestToolOptions {
   readonly name: string
-  readonly effect?: ToolEffect
-  readonly recovery?: Recovery
-  readonly timeoutMs?: number
+  readonly effect?: ToolEffect | undefined
+  readonly recovery?: Recovery | undefined
+  readonly timeoutMs?: number | undefined
   /** With `retry`, the tool is tried again after every error that `run` throws. */
-  readonly retry?: RetryPolicy
+  readonly retry?: RetryPolicy | undefined
   /** How long an error asks to wait before the next attempt, in milliseconds. */
-  readonly retryAfterMs?: () => number
-  readonly check?: (input: JsonObject) => CallVerdict | Promise<CallVerdict>
+  readonly retryAfterMs?: (() => number) | undefined
+  readonly check?: ((input: JsonObject) => CallVerdict | Promise<CallVerdict>) | undefined
   /**
    * What the tool does. A returned text is its success, a thrown error its failure; a promise that never settles hangs.
    */
-  readonly run?: (run: ToolRun, report: TestReport) => string | Promise<string>
-  readonly reconcile?: (run: Omit<ToolRun, 'cancelled$'>) => Promise<Reconciliation>
+  readonly run?: ((run: ToolRun, report: TestReport) => string | Promise<string>) | undefined
+  readonly reconcile?: ((run: Omit<ToolRun, 'cancelled$'>) => Promise<Reconciliation>) | undefined
 }
 
 /** What a test tool may report beside its result. */

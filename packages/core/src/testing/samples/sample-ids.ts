@@ -12,7 +12,7 @@ const factList = listOf(
     Object.hasOwn(eventTraits, (Object(value) as { readonly type?: PropertyKey }).type ?? ''),
   ),
 )
-const stampPlace = fields<{ readonly afterSeq?: number; readonly epoch?: number }>({
+const stampPlace = fields<{ readonly afterSeq?: number | undefined; readonly epoch?: number | undefined }>({
   afterSeq: maybe(ordinalNumber),
   epoch: maybe(ordinalNumber),
 })
@@ -38,7 +38,7 @@ export function sampleMessage(text: string): UserMessage {
 export function stamped(
   runId: RunId,
   facts: readonly Fact[],
-  where: { readonly afterSeq?: number; readonly epoch?: number } = {},
+  where: { readonly afterSeq?: number | undefined; readonly epoch?: number | undefined } = {},
 ): readonly RuntimeEvent[] {
   requireTextId('stamped', runId)
   requireOptions('stamped', factList, facts, 'the list of facts')

@@ -1,3 +1,4 @@
+import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
@@ -40,14 +41,17 @@ function isKnownMessage(message: Command | Signal): boolean {
   return isCheckSignal(message) || isModelSignal(message) || isToolSignal(message)
 }
 
-const partialStamp = fields<Partial<Stamp>>({ at: maybe(numberFrom(0)), random: maybe(numberFrom(0)) })
+const partialStamp = fields<OrUndefined<Partial<Stamp>>>({
+  at: maybe(numberFrom(0)),
+  random: maybe(numberFrom(0)),
+})
 
 /** What is on record. */
 export interface Given {
   /** The state that the record folds to; `undefined` where nothing is on record. */
   readonly state: RunState | undefined
   /** Lets the machine decide about a message. `stamp` is what it may use of the world: the last event's time, and 0. */
-  when(message: Command | Signal, stamp?: Partial<Stamp>): When
+  when(message: Command | Signal, stamp?: OrUndefined<Partial<Stamp>>): When
   /** What the controller decides next, `afterMs` after the last event. */
   pending(afterMs?: number): Action
 }
@@ -82,7 +86,7 @@ export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
     when(message, stamp = {}) {
       requireOptions('when of given', knownMessage, message, 'the message')
       requireOptions('when of given', partialStamp, stamp, 'the stamp')
-      return whenDecided(decide(state, message, { at, random: 0, ...stamp }))
+      return whenDecided(decide(state, message, { at, random: 0, ...omitUndefined({ ...stamp }) }))
     },
     pending(afterMs = 0) {
       requireOptions('pending of given', numberFrom(0), afterMs, 'afterMs')

@@ -162,7 +162,10 @@ function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
 function answer(
   run: Run,
   pending: readonly PendingApproval[],
-  { clock, decide }: Required<Pick<Simulation, 'clock' | 'decide'>>,
+  {
+    clock,
+    decide,
+  }: { readonly clock: Simulation['clock']; readonly decide: NonNullable<Simulation['decide']> },
 ): void {
   for (const approval of pending) {
     const decision = decide(approval)

@@ -55,9 +55,9 @@ export function requireSimulation(given: unknown): void {
 
 interface AnyDecision {
   readonly approve: boolean
-  readonly afterMs?: number
+  readonly afterMs?: number | undefined
   readonly input?: unknown
-  readonly reason?: string
+  readonly reason?: string | undefined
 }
 
 const approval: OptionCheck = fields<AnyDecision>({

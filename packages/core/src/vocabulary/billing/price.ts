@@ -1,3 +1,4 @@
+import type { OrUndefined } from '../values/omit-undefined.ts'
 import type { Usage } from './usage.ts'
 
 /** The highest price: a million US dollars, for a million tokens or for one search, so that no cost is infinite. */
@@ -28,6 +29,11 @@ export interface Price extends Rates {
   readonly webSearchUsd?: number
   /** Where the numbers come from, with the version of the data. */
   readonly source?: string
+}
+
+/** A price as a caller gives it: what is `undefined` is not given. */
+export type GivenPrice = OrUndefined<Omit<Price, 'longInput'>> & {
+  readonly longInput?: readonly OrUndefined<LongInputRates>[] | undefined
 }
 
 /** The most web searches that a provider runs within one model call; `unbounded` where no setting bounds them. */

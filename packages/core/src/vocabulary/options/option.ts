@@ -12,11 +12,19 @@ export type OptionCheck = (value: unknown, path: string) => OptionFault | undefi
 /** A check of an option that may be left out. */
 export type OptionalCheck = OptionCheck & { readonly isOptional: true }
 
-/** A check for each field of `T`: the compiler wants every field, and wants those of optional ones to be optional. */
+/**
+ * A check for each field of `T`: the compiler wants every field, and wants those of optional ones to be optional. As their
+ * check takes `undefined`, an optional field has to be declared with it, so that a caller under `exactOptionalPropertyTypes`
+ * may pass on what is optional there.
+ */
 export type OptionChecks<T> = {
-  readonly [K in keyof T]-?: undefined extends T[K]
-    ? OptionalCheck
-    : OptionCheck & { readonly isOptional?: never }
+  readonly [K in keyof T]-?: object extends Pick<T, K>
+    ? { [P in K]: undefined } extends Pick<T, K>
+      ? OptionalCheck
+      : 'Declare the field with | undefined: its check takes undefined.'
+    : undefined extends T[K]
+      ? OptionalCheck
+      : OptionCheck & { readonly isOptional?: never }
 }
 
 /** An option that may be left out, or be `undefined`. */
@@ -40,7 +48,7 @@ export function fields<T extends object>(
   otherNames: { readonly [name: string]: string } = {},
 ): OptionCheck {
   const known = Object.keys(checks)
-  const table: { readonly [name: string]: OptionCheck } = checks
+  const table = checks as { readonly [name: string]: OptionCheck }
   return (value, path) => {
     if (!isPlain(value)) return unfit(value, path, 'an object')
     for (const name of Object.keys(value)) {

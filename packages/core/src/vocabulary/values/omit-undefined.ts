@@ -13,3 +13,6 @@ export function omitUndefined<Fields extends object>(
   }
   return kept as { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }
 }
+
+/** `T` whose optional fields may be given as `undefined`, too, which says the same as leaving them out. */
+export type OrUndefined<T> = { [K in keyof T]: T[K] | (object extends Pick<T, K> ? undefined : never) }

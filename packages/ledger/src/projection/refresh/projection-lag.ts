@@ -18,9 +18,9 @@ export interface CurrentProjections {
 /** How projections are used. */
 export interface ProjectionOptions {
   /** Whether they are brought up to date in the store, where it was opened to write. `true` unless given. */
-  readonly refresh?: boolean
+  readonly refresh?: boolean | undefined
   /** Called with the number of further events that were folded. */
-  readonly onProgress?: OnProgress
+  readonly onProgress?: OnProgress | undefined
 }
 
 /** What can be given as `ProjectionOptions`. */

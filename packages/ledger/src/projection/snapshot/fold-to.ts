@@ -19,12 +19,12 @@ import { snapshotPlaces, Snapshots } from './snapshots.ts'
 /** Options of a fold. */
 export interface FoldOptions {
   /** Whether it begins at the last snapshot that the store has of the run. `true` unless given. */
-  readonly snapshots?: boolean
+  readonly snapshots?: boolean | undefined
   /**
    * Gets each event that is folded, in order: all from the first on, or those after a snapshot. A fold that turns out to have
    * begun at a wrong snapshot begins again with the first event.
    */
-  readonly onEvent?: (event: RuntimeEvent) => void
+  readonly onEvent?: ((event: RuntimeEvent) => void) | undefined
 }
 
 const anySeq = option.numberFrom(1, { whole: true })

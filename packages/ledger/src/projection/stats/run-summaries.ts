@@ -24,21 +24,21 @@ const runsPerBatch = 64
 /** Selects runs. All filters must match. */
 export interface SummaryFilter {
   /** Runs with one of these statuses. */
-  readonly statuses?: readonly RunStatus[]
+  readonly statuses?: readonly RunStatus[] | undefined
   /** Runs in which this agent is or was active. */
-  readonly agent?: string
+  readonly agent?: string | undefined
   /** Runs with an ended call of this tool. */
-  readonly tool?: string
+  readonly tool?: string | undefined
   /** Runs with a call that ended so; of `tool`, if that is given. */
-  readonly outcome?: Outcome
+  readonly outcome?: Outcome | undefined
   /** Runs with an event at this time or later, in milliseconds since 1970 UTC. */
-  readonly since?: number
+  readonly since?: number | undefined
   /** Runs of one session; the last place comes first. */
-  readonly sessionId?: string
+  readonly sessionId?: string | undefined
   /** Only runs after this one in the list: pass the last run of a batch to get the next batch. */
-  readonly before?: RunId
+  readonly before?: RunId | undefined
   /** The most runs to yield. */
-  readonly limit?: number
+  readonly limit?: number | undefined
 }
 
 const { anyText, fields, listOf, maybe, oneOf, valueThat } = option

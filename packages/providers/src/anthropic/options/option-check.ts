@@ -13,7 +13,7 @@ import type { AnthropicMcpServer, AnthropicOptions, AnthropicThinking } from './
 const { anyObject, anyText, fields, filledText, listOf, maybe, numberFrom, oneOf, recordOf, trueOrFalse } =
   option
 
-const thinking = fields<{ type: string; budgetTokens?: number; display?: string }>({
+const thinking = fields<{ type: string; budgetTokens?: number | undefined; display?: string | undefined }>({
   type: oneOf(['adaptive', 'enabled', 'between_tools', 'disabled'] satisfies AnthropicThinking['type'][]),
   budgetTokens: maybe(numberFrom(1, { whole: true })),
   display: maybe(oneOf(['summarized', 'omitted'])),

@@ -17,9 +17,13 @@ export interface AnthropicWarning extends Warning {
 /** How the model thinks before it answers. Which of these a model takes, and its default, depends on the model. */
 export type AnthropicThinking =
   /** The model decides when and how much. */
-  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
+  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' | undefined }
   /** Up to `budgetTokens` (at least 1024) in every reply; a request that cannot have them is sent without. */
-  | { readonly type: 'enabled'; readonly budgetTokens: number; readonly display?: 'summarized' | 'omitted' }
+  | {
+      readonly type: 'enabled'
+      readonly budgetTokens: number
+      readonly display?: 'summarized' | 'omitted' | undefined
+    }
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
 
@@ -28,9 +32,9 @@ export interface AnthropicMcpServer {
   readonly name: string
   readonly url: string
   /** Sent with each request, and never recorded. */
-  readonly authorizationToken?: string
+  readonly authorizationToken?: string | undefined
   /** Which of its tools are offered and how, in the vendor's form: `default_config`, `configs`. Default: all. */
-  readonly toolset?: JsonObject
+  readonly toolset?: JsonObject | undefined
 }
 
 /** Options of `anthropic()`, all optional. */

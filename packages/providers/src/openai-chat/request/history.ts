@@ -2,14 +2,14 @@ import { omitUndefined } from '@tallystick/core/kit'
 import { type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
 import type { Carried } from '../../openai/request/media.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { OpenAIChatQuirks } from '../options/quirks.ts'
+import type { WholeQuirks } from '../options/quirks.ts'
 import type { RenderedMessage, RenderedReply } from './rendered-message.ts'
 
 /** What the whole request decides about the messages in it. */
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
-  readonly quirks: Pick<Required<OpenAIChatQuirks>, 'alternatingRoles' | 'replayReasoning'>
+  readonly quirks: Pick<WholeQuirks, 'alternatingRoles' | 'replayReasoning'>
 }
 
 const opening = '(The conversation begins here.)'

@@ -1,13 +1,13 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
 import type { Warn } from '../../shared/options/warning.ts'
-import type { OpenAIChatQuirks } from '../options/quirks.ts'
+import type { WholeQuirks } from '../options/quirks.ts'
 
 /** The settings of a request that come from the options of the model. */
 export interface RequestSettings {
   readonly modelId: string
   readonly provider: string
-  readonly quirks: Required<OpenAIChatQuirks>
+  readonly quirks: WholeQuirks
   readonly maxOutputTokens?: number | undefined
   readonly reasoningEffort?: string | undefined
   readonly verbosity?: string | undefined

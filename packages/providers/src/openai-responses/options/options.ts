@@ -11,7 +11,10 @@ export interface OpenAIOptions extends OpenAICommonOptions {
    * without which no reasoning is shown.
    */
   readonly reasoning?:
-    | { readonly effort?: string; readonly summary?: 'auto' | 'concise' | 'detailed' }
+    | {
+        readonly effort?: string | undefined
+        readonly summary?: 'auto' | 'concise' | 'detailed' | undefined
+      }
     | undefined
   readonly verbosity?: 'low' | 'medium' | 'high' | undefined
   /**

@@ -22,7 +22,7 @@ export interface OpenAICustomTool {
   /** The field of the tool's input that the text becomes. */
   readonly field: string
   /** What the text has to look like, in the vendor's words, such as `{ type: 'grammar', syntax: 'lark', definition }`. */
-  readonly format?: JsonObject
+  readonly format?: JsonObject | undefined
 }
 
 /** Options of both wires of OpenAI, all optional. */
