@@ -19,7 +19,7 @@ const same = (log: Parameters<typeof callsOf>[0]): readonly string[] =>
 
 describe('a log of calls', () => {
   it('stays as it is when another one grows from it', () => {
-    const one = logCall(emptyCallLog(), logged(1))
+    const one = logCall(emptyCallLog, logged(1))
     const grown = logCall(one, logged(2))
     expect([callsOf(one), callsOf(grown)]).toEqual([[logged(1)], [logged(1), logged(2)]])
     expect([same(one), same(grown)]).toEqual([[callId(1)], [callId(2), callId(1)]])
@@ -33,13 +33,19 @@ describe('a log of calls', () => {
     expect(callsOf(logCall(sibling, logged(4)))).toEqual([logged(1), logged(3), logged(4)])
   })
 
+  it('of a run that has called nothing stays empty, whatever other runs call', () => {
+    const [one, two] = [logCall(emptyCallLog, logged(1)), logCall(emptyCallLog, logged(2))]
+    expect([callsOf(one), callsOf(two), callsOf(emptyCallLog)]).toEqual([[logged(1)], [logged(2)], []])
+    expect([same(one), same(emptyCallLog)]).toEqual([[callId(1)], []])
+  })
+
   it('finds equal calls from the last backwards, up to another answer', () => {
     const log = [logged(1), logged(2, 'b'), logged(3, 'b', 'other'), logged(4, 'b')].reduce(
       logCall,
-      emptyCallLog(),
+      emptyCallLog,
     )
     expect(same(log)).toEqual([callId(4), callId(2)])
-    expect(same(emptyCallLog())).toEqual([])
+    expect(same(emptyCallLog)).toEqual([])
   })
 
   it('compares answers by what they say where no digest is given, and with those that have one', () => {
@@ -47,10 +53,7 @@ describe('a log of calls', () => {
       const { resultDigest: _none, result, ...call } = logged(ordinal)
       return { ...call, result: { ...result, content: [{ type: 'text', text }] } }
     }
-    const log = [answered(1, 'other'), answered(2, 'same'), answered(3, 'same')].reduce(
-      logCall,
-      emptyCallLog(),
-    )
+    const log = [answered(1, 'other'), answered(2, 'same'), answered(3, 'same')].reduce(logCall, emptyCallLog)
     expect(same(log)).toEqual([callId(3), callId(2)])
     expect(longestStreak(log)).toBe(2)
     const digest = answerDigest('success', [{ type: 'text', text: 'same' }])

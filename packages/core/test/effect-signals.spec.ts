@@ -29,9 +29,10 @@ describe('a model call', () => {
     const model = { ...scriptedModel([], 'm'), stream } as unknown as Model
     const posted: Signal[] = []
     const call = { model, request: {} as never, turn: 3, attempt: 2, ...(timeouts && { timeouts }) }
-    const stop = startModelCall(call, { clock, report: () => {} }, (signal) => posted.push(signal))
+    const attempt = startModelCall(call, { clock, report: () => {} }, (signal) => posted.push(signal))
     return {
-      ...{ clock, posted, stop, signals },
+      ...{ clock, posted, signals },
+      stop: () => attempt.stop(),
       send: (signal: object) => signals.next(signal as never),
       isOpen: () => isOpen,
     }

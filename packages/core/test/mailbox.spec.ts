@@ -1,4 +1,4 @@
-import { filter, firstValueFrom, NEVER, Observable, type Subscriber } from 'rxjs'
+import { filter, firstValueFrom, merge, NEVER, Observable, Subject, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunState } from '@tallystick/core'
 import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/core/testing'
@@ -44,6 +44,46 @@ describe('a mailbox', () => {
     expect(await posted(500, QUIET_TURNS - 2)).toBe(500)
     expect(await posted(500, 2 * QUIET_TURNS)).toBeLessThan(3)
     expect(await posted(5_000, 1)).toBeLessThan(2_010)
+  })
+
+  it('is quiet at once when the only one that reports has said its last word', async () => {
+    const lastWord: Mail = {
+      message: {
+        ...{ type: 'model_failed', turn: 1, attempt: 1 },
+        failure: { class: 'network', message: 'x', retryable: false },
+      },
+    }
+    const turnsUntilQuiet = async (reporting: number, mail: readonly Mail[]): Promise<number> => {
+      const mailbox = new Mailbox()
+      for (const each of mail) mailbox.post(each)
+      const quiet = { isThere: false }
+      void mailbox.quiet(reporting).then(() => (quiet.isThere = true))
+      let turns = 0
+      for (; !quiet.isThere; turns++) await Promise.resolve()
+      return turns
+    }
+    expect(await turnsUntilQuiet(1, [mailOf(0), lastWord])).toBeLessThan(3)
+    expect(await turnsUntilQuiet(2, [mailOf(0), lastWord])).toBeGreaterThanOrEqual(QUIET_TURNS)
+    expect(await turnsUntilQuiet(1, [lastWord, mailOf(0)])).toBeGreaterThanOrEqual(QUIET_TURNS)
+  })
+
+  it('has the writer wait for what comes after the page that it took', async () => {
+    const mailbox = new Mailbox()
+    const isThere = async (arrival: Promise<void>): Promise<boolean> => {
+      let arrived = false
+      void arrival.then(() => (arrived = true))
+      for (let turn = 0; turn < 3; turn++) await Promise.resolve()
+      return arrived
+    }
+    mailbox.post(mailOf(0))
+    mailbox.takePage()
+    const arrival = mailbox.arrival()
+    expect(await isThere(arrival)).toBe(false)
+    mailbox.wake()
+    expect(await isThere(arrival)).toBe(true)
+    mailbox.wake()
+    expect(await isThere(mailbox.arrival())).toBe(true)
+    expect(await isThere(mailbox.arrival())).toBe(false)
   })
 
   it('gives what was put back in one page with all that came after it', () => {
@@ -174,6 +214,31 @@ describe('the writer of a run', () => {
     expect((await appendsOf(3 * QUIET_TURNS)).slice(0, 3)).toEqual([
       ...['run_started 3', 'assistant_started 1', 'assistant_text_delta 1'],
     ])
+  })
+
+  it('takes what is put into its inbox while it reads it', async () => {
+    const ledger = memoryLedger()
+    // A hint may come for nothing.
+    const hints = new Subject<void>()
+    let reads = 0
+    const overtaken: Ledger = {
+      ...ledger,
+      changes: (...args) => merge(ledger.changes(...args), hints),
+      inbox: async (runId) => {
+        const entries = await ledger.inbox(runId)
+        if (reads++ === 0) await ledger.put(runId, { key: 'late', at: 0, command: { type: 'cancel' } })
+        return entries
+      },
+    }
+    const set = stage({ steps: [{ text: 'Thinking', hang: true }], ledger: overtaken })
+    const run = set.start()
+    await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'assistant_text_delta')))
+    // Until it waits for its model.
+    for (let turn = 0; turn < 4 * QUIET_TURNS; turn++) await Promise.resolve()
+    expect(reads).toBe(0)
+    hints.next()
+    // The clock stands still: no timer has it look again.
+    expect(await run.result).toMatchObject({ reason: 'cancelled' })
   })
 
   it('reads its inbox for what is put there, and not at its begin or for each of its own appends', async () => {

@@ -53,6 +53,6 @@ export function answers(input: object, ...texts: readonly string[]): CallLog {
           content: [{ type: 'text', text }],
         },
       }),
-    emptyCallLog(),
+    emptyCallLog,
   )
 }

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import type { Cancel, Clock } from './clock.ts'
 
 /** A run's clock: that of the host, but for its jumps. */
 export interface SteadyClock extends Clock {
@@ -15,37 +15,49 @@ const MAX_LATE_MS = 1_000
  * leaps, so that a clock set ahead ends no run: it follows the host's `even` time or, without one, the host's timers.
  */
 export function steadyClock(clock: Clock): SteadyClock {
-  const read = evenTime(clock)
-  let last = -Infinity
-  /** How far the host's clock is ahead of the run's. */
-  let ahead = 0
-  const now = (): number => {
-    const time = read()
-    ahead = Math.min(ahead, time - last)
-    last = time - ahead
-    return last
-  }
-  return {
-    now,
-    schedule(delayMs, callback) {
-      const waitMs = Math.max(0, delayMs)
-      const due = now() + waitMs
-      return clock.schedule(waitMs, () => {
-        const late = read() - ahead - due
-        if (late > MAX_LATE_MS) ahead += late
-        callback()
-      })
-    },
-    atLeast(time) {
-      last = Math.max(last, time)
-    },
-  }
+  return new RunClock(clock)
 }
 
-/** The host's time of now, carried on by its even time. */
-function evenTime(clock: Clock): () => number {
-  const begun = clock.even?.()
-  if (begun === undefined) return () => clock.now()
-  const start = clock.now()
-  return () => start + Math.floor((clock.even?.() ?? begun) - begun)
+class RunClock implements SteadyClock {
+  readonly #clock: Clock
+  /** When it was made, by the host's even time, if that has one, and by its clock. */
+  readonly #begunEven: number | undefined
+  readonly #begunAt: number
+  #last = -Infinity
+  /** How far the host's clock is ahead of the run's. */
+  #ahead = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#begunEven = clock.even?.()
+    this.#begunAt = this.#begunEven === undefined ? 0 : clock.now()
+  }
+
+  now(): number {
+    const time = this.#read()
+    this.#ahead = Math.min(this.#ahead, time - this.#last)
+    this.#last = time - this.#ahead
+    return this.#last
+  }
+
+  schedule(delayMs: number, callback: () => void): Cancel {
+    const waitMs = Math.max(0, delayMs)
+    const due = this.now() + waitMs
+    return this.#clock.schedule(waitMs, () => {
+      const late = this.#read() - this.#ahead - due
+      if (late > MAX_LATE_MS) this.#ahead += late
+      callback()
+    })
+  }
+
+  atLeast(time: number): void {
+    this.#last = Math.max(this.#last, time)
+  }
+
+  /** The host's time of now, carried on by its even time. */
+  #read(): number {
+    const begun = this.#begunEven
+    if (begun === undefined) return this.#clock.now()
+    return this.#begunAt + Math.floor((this.#clock.even?.() ?? begun) - begun)
+  }
 }

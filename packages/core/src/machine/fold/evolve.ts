@@ -109,7 +109,7 @@ function firstState(event: RuntimeEvent): RunState {
     reportedTokens: 0,
     estimateFactor: 1,
     waitedMs: 0,
-    callLog: emptyCallLog(),
+    callLog: emptyCallLog,
     errorStreaks: {},
     pendingInputs: [],
     inputSinceReply: false,

@@ -37,17 +37,16 @@ interface CallLogStore {
   longestStreak: number
 }
 
-/** The log of a run that has called nothing. */
-export function emptyCallLog(): CallLog {
-  return {
-    length: 0,
-    store: { calls: [], positions: new Map(), digests: new Map(), streaks: [], longestStreak: 0 },
-  }
+/** The log of a run that has called nothing. All such runs share it: a store of its own is made for the first call. */
+export const emptyCallLog: CallLog = { length: 0, store: emptyStore() }
+
+function emptyStore(): CallLogStore {
+  return { calls: [], positions: new Map(), digests: new Map(), streaks: [], longestStreak: 0 }
 }
 
 /** The log with one more call at its end. */
 export function logCall(log: CallLog, call: LoggedCall): CallLog {
-  const store = log.store.calls.length === log.length ? log.store : copyStore(log)
+  const store = log.length > 0 && log.store.calls.length === log.length ? log.store : copyStore(log)
   const key = keyOf(call)
   const places = store.positions.get(key)
   store.calls.push(call)
@@ -79,7 +78,8 @@ export function callsOf({ length, store }: CallLog): readonly LoggedCall[] {
 }
 
 function copyStore({ length, store }: CallLog): CallLogStore {
-  let copy = emptyCallLog()
+  if (length === 0) return emptyStore()
+  let copy = emptyCallLog
   for (const call of store.calls.slice(0, length)) copy = logCall(copy, call)
   return copy.store
 }

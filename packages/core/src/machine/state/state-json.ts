@@ -24,6 +24,6 @@ export function stateFromJson(json: JsonObject): RunState {
   return {
     ...json,
     history: historyOf(json['history'] as unknown as readonly Message[]),
-    callLog: calls.reduce(logCall, emptyCallLog()),
+    callLog: calls.reduce(logCall, emptyCallLog),
   } as unknown as RunState
 }

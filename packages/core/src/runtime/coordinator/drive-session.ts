@@ -24,6 +24,11 @@ export interface BegunRun {
   readonly asked?: () => OutsideCommand | undefined
 }
 
+/** What has a drive session. */
+interface SessionHolder {
+  onStopped(session: DriveSession, state: RunState): void
+}
+
 /**
  * One drive session of a run: from the moment in which this process begins to drive it, until it has stopped and was
  * released. Loops follow each other in it, one at a time: each begins as `start`, `fork`, `resume` or
@@ -74,12 +79,12 @@ export class DriveSession {
   }
 
   /**
-   * Drives the run from `begin` until it has stopped and every command that was sent is decided. Calls `onStopped` in
+   * Drives the run, as it was begun, until it has stopped and every command that was sent is decided. Tells its holder in
    * the moment in which that is so: a command that is sent later begins a session of its own.
    */
-  async drive(begin: () => Promise<RunState>, onStopped: (state: RunState) => void): Promise<RunState> {
+  async drive(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
     const { sent } = this.#run
-    let state = await this.#unlessAborted(begin())
+    let state = await this.#unlessAborted(begun)
     while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
       // Until then the ledger names this process as the driver, and the command would be left to that one.
       await this.#tellLedger()
@@ -90,7 +95,7 @@ export class DriveSession {
     }
     // In the inbox or not: no sender waits for an answer that this process will not give.
     if (this.isDraining) await sent.allDelivered()
-    onStopped(state)
+    holder.onStopped(this, state)
     return state
   }
 
@@ -98,17 +103,16 @@ export class DriveSession {
    * Starts the run with what `prepare` answers. Where another run takes the place in the session that it names, and
    * `again` says so, it is asked anew.
    */
-  async start({ prepare, again, asked }: BegunRun): Promise<RunState> {
-    const { runId, parts } = this.#run
-    for (;;) {
-      const command = await prepare()
-      try {
-        return await this.#loop.start(command, asked?.())
-      } catch (error) {
-        // The same loop begins again: it knows whether it was drained meanwhile.
-        if (!again || !isPlaceTaken(error) || (await parts.ledger.head(runId))) throw error
-      }
-    }
+  start(run: BegunRun): Promise<RunState> {
+    const { prepare, again, asked } = run
+    const started = prepare().then((command) => this.#loop.start(command, asked?.()))
+    return again ? started.catch((error: unknown) => this.#startAgain(run, error)) : started
+  }
+
+  async #startAgain(run: BegunRun, error: unknown): Promise<RunState> {
+    // The same loop begins again: it knows whether it was drained meanwhile.
+    if (!isPlaceTaken(error) || (await this.#run.parts.ledger.head(this.#run.runId))) throw error
+    return await this.start(run)
   }
 
   /** Makes the run of the first events of another, and drives it from there. */

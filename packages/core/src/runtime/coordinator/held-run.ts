@@ -7,6 +7,8 @@ import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import type { Drive } from '../drive/drive.ts'
 import type { Coordinators } from './coordinators.ts'
 
+const noHooks: readonly RunHooks[] = []
+
 /** What this process holds of one run: shared by its coordinator, its drive sessions and its command delivery. */
 export class HeldRun {
   readonly runId: RunId
@@ -20,7 +22,7 @@ export class HeldRun {
   /** The model that the application gives it. */
   model: Model | undefined
   /** The hooks that the application gives it. */
-  hooks: readonly RunHooks[] = []
+  hooks: readonly RunHooks[] = noHooks
 
   constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
     this.runId = runId
@@ -32,10 +34,8 @@ export class HeldRun {
   /** What the run is driven with from here on: a loop keeps the context that it began with. */
   get drive(): Drive {
     const { runId, parts, runs, sent, live, context, model } = this
-    const keepContext = (made: unknown): void => {
-      this.context = made
-    }
-    const hooks = [...parts.defaults.hooks, ...this.hooks]
+    const { hooks: defaults } = parts.defaults
+    const hooks = this.hooks === noHooks ? defaults : [...defaults, ...this.hooks]
     return {
       runId,
       parts,
@@ -45,7 +45,7 @@ export class HeldRun {
       context,
       model,
       hooks,
-      keepContext,
+      holder: this,
     }
   }
 }

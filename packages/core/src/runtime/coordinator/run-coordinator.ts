@@ -39,7 +39,10 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   readonly #run: HeldRun
   readonly #waiting: Waiting
   readonly #delivery: CommandDelivery
-  #created: Promise<unknown> = nothing
+  /** Whether it begins here, and is there once its first event has come. */
+  #beginsHere = false
+  /** Resolves when the run is there, where it may be there already. */
+  #found: Promise<unknown> | undefined
   #session: DriveSession | undefined
   /** The result of the drive session under way, or of the last one. */
   #stopped: Promise<RunResult> | undefined
@@ -75,7 +78,8 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Resolves when the run is there. */
   get created(): Promise<unknown> {
-    return this.#created
+    if (this.#found) return this.#found
+    return this.#beginsHere && !this.live.hasBegun ? this.live.nextEvent() : nothing
   }
 
   get session(): DriveSession | undefined {
@@ -141,8 +145,9 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Starts the run. */
   start(run: BegunRun): void {
-    this.#awaitFirstEvent()
-    void this.#beginDrive((session) => session.start(run))
+    this.#beginsHere = true
+    const session = this.#newSession()
+    void this.#drive(session, session.start(run))
   }
 
   /**
@@ -152,8 +157,8 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   startOnce(run: BegunRun, requireSame: () => Promise<void>): void {
     if (this.#session || this.#stopped) return
     const found = Promise.withResolvers<void>()
-    this.#created = Promise.race([this.live.nextEvent(), found.promise])
-    this.#created.catch(() => {})
+    this.#found = Promise.race([this.live.nextEvent(), found.promise])
+    this.#found.catch(() => {})
     const result = this.#startedOnce(run, requireSame, found.resolve)
     result.catch((error: unknown) => {
       if (this.#failure === undefined) void this.#onFailure(error)
@@ -170,15 +175,13 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     let there = await stateOf(ledger, this.runId)
     if (there === undefined) {
       let found: RunState | undefined
-      const result = await this.#beginDrive(async (session) => {
-        try {
-          return await session.start(run)
-        } catch (error) {
-          found = error instanceof LedgerConflictError ? await stateOf(ledger, this.runId) : undefined
-          if (found === undefined) throw error
-          return found
-        }
+      const session = this.#newSession()
+      const begun = session.start(run).catch(async (error: unknown) => {
+        found = error instanceof LedgerConflictError ? await stateOf(ledger, this.runId) : undefined
+        if (found === undefined) throw error
+        return found
       })
+      const result = await this.#drive(session, begun)
       if (found === undefined) return result
       there = found
     }
@@ -195,20 +198,15 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   /** Makes the run of the first events of another, and drives it from there. */
   fork(prepare: () => Promise<readonly RuntimeEvent[]>): void {
-    this.#awaitFirstEvent()
-    void this.#beginDrive((session) => session.fork(prepare))
-  }
-
-  /** Commands wait until the run is there. */
-  #awaitFirstEvent(): void {
-    this.#created = this.live.nextEvent()
-    this.#created.catch(() => {})
+    this.#beginsHere = true
+    const session = this.#newSession()
+    void this.#drive(session, session.fork(prepare))
   }
 
   /** Whether the run has begun: `false` where another run of its session is under way, so that it has to be joined. */
   async hasBegun(): Promise<boolean> {
     this.notice.markObserved()
-    return await unlessSessionBusy(this.#created)
+    return await unlessSessionBusy(this.created)
   }
 
   /**
@@ -228,12 +226,14 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
 
   #ensureDriven(takeOver: boolean): Promise<RunResult> {
     if (this.#session && this.#stopped) return this.#stopped
-    return this.#beginDrive((session) => session.resume(takeOver))
+    const session = this.#newSession()
+    return this.#drive(session, session.resume(takeOver))
   }
 
   /** Drives the run, or waits until another process does, until the commands that were sent are decided. */
   awaitDecisions(): void {
-    void this.#beginDrive((session) => session.awaitDecisions())
+    const session = this.#newSession()
+    void this.#drive(session, session.awaitDecisions())
   }
 
   /** Waits until the run stops in another process, which drives it. Joins a drive session of this process. */
@@ -277,29 +277,28 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     return await this.whenStopped.finally(stopTimer)
   }
 
-  #beginDrive(begin: (session: DriveSession) => Promise<RunState>): Promise<RunResult> {
+  #newSession(): DriveSession {
     const session = new DriveSession(this.#run)
     this.#session = session
     this.elsewhere.began()
     this.notice.begin()
     this.#run.runs.began(this)
-    const result = this.#untilStopped(session, begin)
+    return session
+  }
+
+  /** Drives the run in a session that has begun, and returns its result when it has stopped. */
+  #drive(session: DriveSession, begun: Promise<RunState>): Promise<RunResult> {
+    const result = this.#untilStopped(session, begun)
     // A failure that no caller awaits is reported by the notice.
     result.catch(() => {})
     this.#stopped = result
     return result
   }
 
-  async #untilStopped(
-    session: DriveSession,
-    begin: (session: DriveSession) => Promise<RunState>,
-  ): Promise<RunResult> {
+  async #untilStopped(session: DriveSession, begun: Promise<RunState>): Promise<RunResult> {
     let state: RunState
     try {
-      state = await session.drive(
-        () => begin(session),
-        (stopped) => this.#onStopped(session, stopped),
-      )
+      state = await session.drive(begun, this)
     } catch (error) {
       await this.#onFailure(error)
       throw error
@@ -311,7 +310,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   }
 
   /** Releases the run that has stopped, and refuses the commands that come too late for it. */
-  #onStopped(session: DriveSession, state: RunState): void {
+  onStopped(session: DriveSession, state: RunState): void {
     const { sent } = this.#run
     this.#isDone = state.phase === 'done'
     this.elsewhere.stoppedAt(session.isDraining && !this.#isDone ? undefined : state)

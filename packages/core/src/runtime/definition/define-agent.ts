@@ -1,6 +1,7 @@
 import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import { deepFreezeOnce } from '../../vocabulary/values/deep-freeze.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Tool } from '../../ports/tool.ts'
@@ -48,7 +49,8 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     fallbacks,
     guardrails,
     retry: omitUndefined({ ...retry }),
-    limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
+    // Each run of the agent records them.
+    limits: deepFreezeOnce({ ...defaultLimits, ...omitUndefined({ ...limits }) }),
     ...omitUndefined({ description, approval, maxResultChars, output, outputStream, summarizer }),
     ...omitUndefined({ toolSource, toolsInTurn }),
     rules: {

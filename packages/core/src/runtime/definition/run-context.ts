@@ -50,6 +50,8 @@ export function rulesIn(agent: Agent<unknown>, context: unknown, preparing: Prep
   const { rules, handoffs } = agent
   const { stopWhen, handOff, prepareTurn: own, ...others } = rules
   const prepareTurn = preparedInTurn(instructionsInTurn(agent), own)
+  // Those of most agents are the same in every run.
+  if (stopWhen === undefined && prepareTurn === undefined && handoffs.length === 0) return rules as Rules
   return {
     ...others,
     ...omitUndefined({

@@ -2,6 +2,7 @@ import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Model } from '../../ports/model.ts'
+import type { Tool } from '../../ports/tool.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
@@ -13,7 +14,6 @@ import { definitionNow, requireContext, rulesIn, type Preparing } from '../defin
 import type { RecordedRun } from '../definition/runtime-parts.ts'
 import { sourcedDefinitions } from '../definition/sourced-tools.ts'
 import type { Drive } from './drive.ts'
-import type { ToolsOfTurn } from './tools-of-turn.ts'
 
 /** The agent of a run; throws a `ConfigurationError` where this runtime does not know it. */
 export function drivingAgent(name: string, { runId, parts }: Drive): Agent<unknown> {
@@ -24,27 +24,22 @@ export function drivingAgent(name: string, { runId, parts }: Drive): Agent<unkno
   )
 }
 
-/** The rules of a run's agents, by their names, with the run's context. */
-export function drivingRules(
-  drive: Drive,
-  preparing: Preparing,
-  tools: ToolsOfTurn,
-): (name: string) => Rules {
-  const known = new Map<string, Rules>()
-  const rulesOf = (agent: Agent<unknown>): Rules => {
-    const rules = rulesIn(agent, drive.context, preparing)
-    if (agent.toolsInTurn === undefined) return rules
-    const offered = (state: RunState): Agent<unknown> => ({
-      ...agent,
-      toolSource: { tools: tools.next(agent, state) },
-    })
-    return { ...rules, sourcedTools: (state) => sourcedDefinitions(offered(state), state) }
-  }
-  return (name) => {
-    const rules = known.get(name) ?? rulesOf(drivingAgent(name, drive))
-    known.set(name, rules)
-    return rules
-  }
+/** What prepares the turns of a run, made with the first that needs it. */
+export interface TurnParts {
+  readonly preparation: { readonly prepare: Preparing }
+  /** Names the tools of the turn that comes. */
+  readonly tools: { next(agent: Agent<unknown>, state: RunState): readonly Tool[] }
+}
+
+/** The rules of an agent of a run, with the run's context. */
+export function drivingRules(agent: Agent<unknown>, { context }: Drive, parts: TurnParts): Rules {
+  const rules = rulesIn(agent, context, (turn, prepare) => parts.preparation.prepare(turn, prepare))
+  if (agent.toolsInTurn === undefined) return rules
+  const offered = (state: RunState): Agent<unknown> => ({
+    ...agent,
+    toolSource: { tools: parts.tools.next(agent, state) },
+  })
+  return { ...rules, sourcedTools: (state) => sourcedDefinitions(offered(state), state) }
 }
 
 /**
@@ -55,7 +50,7 @@ export async function withFoundContext(state: RunState, drive: Drive): Promise<D
   const { contextOf } = drive.parts
   if (contextOf === undefined || !state.withContext || drive.context !== undefined) return drive
   const context = await madeContext(state, contextOf)
-  drive.keepContext(context)
+  drive.holder.context = context
   return { ...drive, context }
 }
 

@@ -16,8 +16,8 @@ export interface Drive {
   readonly live: LiveEvents
   /** What the application gave this run. */
   readonly context: unknown
-  /** Keeps a context for what this process does with the run from here on. */
-  readonly keepContext: (context: unknown) => void
+  /** Keeps the context for what this process does with the run from here on. */
+  readonly holder: { context: unknown }
   /** The model that the run is given, where this process was handed it. */
   readonly model: Model | undefined
   /** Those of the runtime and of the run. */

@@ -1,6 +1,5 @@
 import { isPiece, type ArrivedPieces, type Incoming } from '../../machine/decide/decide-pieces.ts'
 import type { PieceSignal } from '../../vocabulary/signals/signal-schema.ts'
-import { Wakeup } from '../../ports/wakeup.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
 export interface Mail {
@@ -45,10 +44,11 @@ export const QUIET_TURNS = 12
  */
 export class Mailbox {
   readonly #pages: Page[] = []
-  readonly #wakeup = new Wakeup()
+  #isWoken = false
+  #arrived: (() => void) | undefined
   /** How many messages were posted so far. */
   #posted = 0
-  #listeners: (() => void)[] = []
+  #listeners: (() => void)[] | undefined
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
@@ -85,9 +85,16 @@ export class Mailbox {
 
   /** Wakes the writer, though nothing was posted. */
   wake(): void {
-    this.#wakeup.wake()
-    if (this.#listeners.length === 0) return
-    for (const notify of this.#listeners.splice(0)) notify()
+    if (this.#arrived === undefined) this.#isWoken = true
+    else {
+      const arrived = this.#arrived
+      this.#arrived = undefined
+      arrived()
+    }
+    if (this.#listeners === undefined) return
+    const listeners = this.#listeners
+    this.#listeners = undefined
+    for (const notify of listeners) notify()
   }
 
   /** An error that no message can tell: `takePage` throws it once what has arrived before is taken. */
@@ -103,34 +110,47 @@ export class Mailbox {
     if (page.mail.length > 0) this.#pages.push(page)
   }
 
-  /** Takes one page. Where more is there, the writer does not wait before it takes that too. */
+  /** Takes one page, and all that woke the writer so far. Where more is there, the writer does not wait before it takes that too. */
   takePage(): readonly Mail[] {
     if (this.empty && this.#fault) throw this.#fault.error
     const page = this.#pages.shift()
-    if (!this.empty || this.#fault) this.#wakeup.wake()
+    this.#isWoken = !this.empty || this.#fault !== undefined
     return page?.mail ?? []
   }
 
-  /** Resolves when something was posted or the writer was woken since the last time. */
+  /** Resolves when something was posted or the writer was woken since it took a page, or since this resolved before. */
   arrival(): Promise<void> {
-    return this.#wakeup.wait()
+    if (!this.#isWoken) {
+      return new Promise((resolve) => {
+        this.#arrived = resolve
+      })
+    }
+    this.#isWoken = false
+    return promiseTurn
   }
 
   /**
    * Resolves when what arrives at once has arrived: with what promises bring before the process turns to its timers, files
-   * and connections again. So what a model or a tool reports in one go shares a page, and waits for no time to pass.
+   * and connections again. So what a model or a tool reports in one go shares a page, and waits for no time to pass. What the
+   * only one that reports has said last, nothing follows.
    */
-  async quiet(): Promise<void> {
+  async quiet(reporting: number = 0): Promise<void> {
     let posted = this.#posted
     for (let turns = 0; turns < QUIET_TURNS && this.#pages.length === 1; turns++) {
+      if (reporting === 1 && this.#holdsLastWord()) return
       await promiseTurn
       if (posted !== this.#posted) [posted, turns] = [this.#posted, 0]
     }
   }
 
+  #holdsLastWord(): boolean {
+    const last = this.#pages.at(-1)?.mail.at(-1)?.message.type
+    return last === 'model_finished' || last === 'model_failed'
+  }
+
   /** Resolves when the next thing is posted or the writer is woken, which `arrival` still returns for. */
   next(): Promise<void> {
-    return new Promise((resolve) => void this.#listeners.push(resolve))
+    return new Promise((resolve) => void (this.#listeners ??= []).push(resolve))
   }
 
   get empty(): boolean {

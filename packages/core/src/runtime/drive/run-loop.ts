@@ -1,9 +1,10 @@
 import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
-import { advance, type AdvanceOptions, type EventBatch, type WaitingAction } from '../../machine/advance.ts'
+import { advance, type AdvanceOptions, type EventBatch } from '../../machine/advance.ts'
 import { joinedEvents } from '../../machine/stretches.ts'
 import { durabilityOf } from '../../machine/durability.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
+import type { Rules } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
 import { steadyClock, type SteadyClock } from '../../ports/steady-clock.ts'
@@ -14,14 +15,13 @@ import { withContinuation } from '../agent/code-fault.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
-import { drivingAgent, drivingRules, givenModelOf, requireDrivable, withFoundContext } from './drivable.ts'
+import { requireDrivable, withFoundContext } from './drivable.ts'
 import type { Drive } from './drive.ts'
+import { LoopSite } from './loop-site.ts'
 import { Mailbox, promiseTurn, type Mail } from './mailbox.ts'
 import { Pace } from './pace.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
-import { ToolsOfTurn } from './tools-of-turn.ts'
-import { TurnPreparation } from './turn-preparation.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 import { raiseEpoch, requireLast, requireOwnEpoch } from './writer-epoch.ts'
 
@@ -70,6 +70,11 @@ export class RunLoop {
     this.#mailbox.wake()
   }
 
+  /** The state that is on record. */
+  get state(): RunState | undefined {
+    return this.#state
+  }
+
   get isDraining(): boolean {
     return this.#drainUntil < Infinity
   }
@@ -78,18 +83,12 @@ export class RunLoop {
    * Starts a run that does not exist yet, and drives it; what is asked with its start is decided with it. Returns the
    * state in which it stops.
    */
-  async start(command: StartCommand, asked?: OutsideCommand): Promise<RunState> {
+  start(command: StartCommand, asked?: OutsideCommand): Promise<RunState> {
     this.isWriter = true
     this.#inbox.startsEmpty()
     this.#mailbox.post({ message: command })
     if (asked) this.#mailbox.post({ message: asked })
-    try {
-      return await this.#run()
-    } catch (error) {
-      // Another writer has begun the run: it holds it, and this one releases nothing.
-      if (this.#state === undefined && error instanceof LedgerConflictError) this.isWriter = false
-      throw error
-    }
+    return this.#run()
   }
 
   /** Makes a fork of its first events, all at once, and drives it. Returns the state in which it stops. */
@@ -133,21 +132,15 @@ export class RunLoop {
   }
 
   async #run(): Promise<RunState> {
-    const { parts, children, context } = this.#drive
-    const tools = new ToolsOfTurn(context)
-    const effects = new Effects({
-      children,
-      results: this.#state && (await recordedResults(parts.ledger, this.#state)),
-      context,
-      host: { ...parts.host, clock: this.#clock },
-      findAgent: (name) => tools.within(drivingAgent(name, this.#drive), this.#state),
-      findGivenModel: (ref) => givenModelOf(ref, this.#drive),
-      post: (signal) => this.#mailbox.post({ message: signal }),
-      onPiece: (piece, call) => this.#mailbox.postPiece(piece, call),
-      onFault: (error) => this.#mailbox.fail(error),
+    const results = this.#state && (await recordedResults(this.#drive.parts.ledger, this.#state))
+    const site = new LoopSite(this.#drive, {
+      clock: this.#clock,
+      mailbox: this.#mailbox,
+      results,
+      loop: this,
     })
-    const preparation = new TurnPreparation({ clock: this.#clock, wake: () => this.#mailbox.wake() })
-    const rulesOf = drivingRules(this.#drive, preparation.prepare, tools)
+    const effects = new Effects(site)
+    const rulesOf = (name: string): Rules => site.rulesOf(name)
     this.#inbox.watch()
     try {
       for (;;) {
@@ -155,36 +148,34 @@ export class RunLoop {
         const draining = this.isDraining && this.#state !== undefined
         const batch = await this.#advance(effects, { rulesOf, draining })
         if (batch === undefined) continue
-        const { action, state } = batch
+        const { state } = batch
         effects.follow(state, { draining })
-        const stops = await (draining
-          ? this.#isDrained(effects.isBusy(state))
-          : this.#stopsAfter(action, state))
-        if (stops) return state
+        if (await this.#stopsAfter(batch, effects, draining)) return state
       }
     } catch (error) {
+      // Another writer has begun the run: it holds it, and this one releases nothing.
+      if (this.#state === undefined && error instanceof LedgerConflictError) this.isWriter = false
       throw withContinuation(error, { runId: this.#drive.runId, isOnRecord: this.#state !== undefined })
     } finally {
       this.#inbox.unwatch()
       this.#timer?.()
       effects.stopAll()
-      preparation.stop()
+      site.stop()
     }
   }
 
-  /** Waits as the action says; returns whether the run has stopped instead. */
-  async #stopsAfter(action: WaitingAction, state: RunState): Promise<boolean> {
+  /** Waits as the action says, or while the run is drained; returns whether it has stopped instead. */
+  #stopsAfter(
+    { action, state }: EventBatch,
+    effects: Effects,
+    draining: boolean,
+  ): boolean | Promise<boolean> {
+    if (draining) {
+      const isOver = !effects.isBusy(state) || this.#clock.now() >= this.#drainUntil
+      return isOver || this.#arrives(this.#drainUntil, effects.size)
+    }
     if (action.kind === 'finished') return true
-    if (action.kind === 'suspend') return await this.#mayStop(state)
-    await this.#awaitArrival(action.wakeAt)
-    return false
-  }
-
-  /** Waits for what is in flight, as long as there is time for it. */
-  async #isDrained(busy: boolean): Promise<boolean> {
-    if (!busy || this.#clock.now() >= this.#drainUntil) return true
-    await this.#awaitArrival(this.#drainUntil)
-    return false
+    return action.kind === 'suspend' ? this.#mayStop(state) : this.#arrives(action.wakeAt, effects.size)
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
@@ -288,16 +279,20 @@ export class RunLoop {
     return true
   }
 
-  async #awaitArrival(wakeAt: number | undefined): Promise<void> {
+  /** Waits until something has arrived; returns that the run has not stopped. */
+  async #arrives(wakeAt: number | undefined, reporting: number): Promise<false> {
+    // A hint at the inbox came while it was read.
+    if (this.#inbox.isUnread) return false
     if (wakeAt !== undefined) this.#wakeAt(wakeAt)
     else this.#timer?.()
     await this.#mailbox.arrival()
-    await this.#mailbox.quiet()
+    await this.#mailbox.quiet(reporting)
     const until = Math.min(this.#pace.until, wakeAt ?? Infinity)
-    if (!this.#mayWaitForMore(until)) return
+    if (!this.#mayWaitForMore(until)) return false
     const alarm = this.#wakeAt(until)
     do await this.#mailbox.arrival()
     while (!alarm.hasRung && this.#mayWaitForMore(until))
+    return false
   }
 
   /** Whether what may wait, and nothing else, has arrived before a time. */

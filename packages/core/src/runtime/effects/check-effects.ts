@@ -99,9 +99,10 @@ export function summarize(
   }
   const request = summaryRequest(state, compacting)
   const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
-  return startModelCall(call, host, (signal) => {
+  const attempt = startModelCall(call, host, (signal) => {
     if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
     else if (signal.type === 'model_failed') say({ failure: signal.failure })
     else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
   })
+  return () => attempt.stop()
 }

@@ -22,7 +22,7 @@ import type { ChildRuns } from '../children/child-runs.ts'
 import { startChild } from '../children/child-effect.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { guardrailsFor } from './guardrail-check.ts'
-import { startModelCall, type ModelCall } from './model-effect.ts'
+import { startModelCall, type ModelCallOwner } from './model-effect.ts'
 import { OutputStage } from '../output/output-stage.ts'
 import { modelRequest } from '../../machine/prompt/model-request.ts'
 import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
@@ -33,8 +33,8 @@ import { reconcileCall, startTool } from './tool-effect.ts'
 
 /** What lets go of something in flight, and what asks it to stop, where it can be asked. */
 interface Begun {
-  readonly stop?: () => void
-  readonly cancel?: (reason: string) => void
+  stop?(): void
+  cancel?(reason: string): void
 }
 
 /** Something in flight. */
@@ -78,21 +78,17 @@ class InFlight implements Begun {
 }
 
 /** Whose effects they are, and what they may use. */
-export interface EffectOptions {
-  readonly findAgent: (name: string) => Agent<unknown>
+export interface EffectOptions extends ModelCallOwner {
+  findAgent(name: string): Agent<unknown>
   /** The model that the run is given. */
-  readonly findGivenModel: (ref: ModelRef) => Model | undefined
+  findGivenModel(ref: ModelRef): Model | undefined
   readonly host: Host
   /** What the application gave this run. */
   readonly context: unknown
   readonly children: ChildRuns
   /** What a fork is served instead of running its tools. */
   readonly results: RecordedResults | undefined
-  readonly post: (signal: Signal) => void
-  /** Takes pieces of replies, in the place of `post`. */
-  readonly onPiece?: ModelCall['onPiece']
-  /** Takes an error of the application's own code, which no result of the run could tell. */
-  readonly onFault: (error: unknown) => void
+  post(signal: Signal): void
 }
 
 /**
@@ -108,6 +104,11 @@ export class Effects {
 
   constructor(options: EffectOptions) {
     this.#options = options
+  }
+
+  /** How many are in flight. */
+  get size(): number {
+    return this.#inFlight.size
   }
 
   /** Whether anything that the state wants is in flight. */
@@ -128,9 +129,8 @@ export class Effects {
    * reply is recorded. Returns whether there is one: guardrails and policies are the application's code, and wait.
    */
   startPureCheck(state: RunState): boolean {
-    const { findAgent, results } = this.#options
-    if (state.phase !== 'collecting' || results) return false
-    const { approval, guardrails } = findAgent(state.agent)
+    if (state.phase !== 'collecting' || this.#options.results) return false
+    const { approval, guardrails } = this.#options.findAgent(state.agent)
     if (approval || guardrailsFor(guardrails, 'tool_input').length > 0) return false
     const [effect, ...others] = requiredEffects(state)
     if (effect?.kind !== 'check_calls' || others.length > 0) return false
@@ -140,14 +140,18 @@ export class Effects {
 
   #followAll(state: RunState, draining: boolean): void {
     const wanted = requiredEffects(state)
-    const keys = new Set(wanted.map(({ key }) => key))
-    for (const key of this.#inFlight.keys()) if (!keys.has(key)) this.#stop(key)
+    if (this.#inFlight.size > 0) this.#stopOthers(wanted)
     for (const effect of wanted) {
       if (!draining) this.#startOnce(effect)
       if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
         this.#inFlight.get(effect.key)?.cancel(effect.cancelReason)
       }
     }
+  }
+
+  #stopOthers(wanted: readonly Effect[]): void {
+    const keys = new Set(wanted.map(({ key }) => key))
+    for (const key of this.#inFlight.keys()) if (!keys.has(key)) this.#stop(key)
   }
 
   /** Does the same from a state of the same turn on, looking only at the calls that have changed. */
@@ -175,12 +179,11 @@ export class Effects {
   }
 
   #start(effect: Effect): InFlight {
-    const { host, post } = this.#options
-    const inFlight = new InFlight(effect, host)
+    const inFlight = new InFlight(effect, this.#options.host)
     const begun = this.#begin(effect, (signal) => {
       // The caller may continue using the values it gave: what is recorded is a copy of them.
       if (inFlight.isStopped) return
-      post(freezeOwn(this.#shortened(effect, signal)))
+      this.#options.post(freezeOwn(this.#shortened(effect, signal)))
     })
     inFlight.begun(begun)
     return inFlight
@@ -216,9 +219,8 @@ export class Effects {
         const { timeouts, outputStream } = agent
         const about = { runId, agent: name, turn, context: own }
         const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
-        const { onFault, onPiece } = this.#options
-        const asked = { ...call, attempt: attempt.number, timeouts, output, onFault, onPiece }
-        return { stop: startModelCall(asked, host, post) }
+        const owner = this.#options
+        return startModelCall({ ...call, attempt: attempt.number, timeouts, output, owner }, host, post)
       }
       case 'check_calls': {
         const { state } = effect

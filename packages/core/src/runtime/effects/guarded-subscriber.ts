@@ -1,16 +1,21 @@
 import { Subscriber, type Observable, type Observer, type UnsubscriptionError } from 'rxjs'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 
+interface GuardedObserver<T> extends Observer<T> {
+  /** The cleanup code of what it observes threw. */
+  onCleanupFault(error: unknown): void
+}
+
 /**
  * Subscribes to the reports of a model or a tool. Their cleanup code may throw at any time after unsubscribing, for
- * example in a timer, where no caller could catch it. This subscriber reports the error, and the run continues.
+ * example in a timer, where no caller could catch it. This subscriber has its observer report the error, and the run continues.
  */
 export class GuardedSubscriber<T> extends Subscriber<T> {
-  readonly #report: (error: unknown) => void
+  readonly #observer: GuardedObserver<T>
 
-  constructor(observer: Observer<T>, report: (error: unknown) => void) {
+  constructor(observer: GuardedObserver<T>) {
     super(observer)
-    this.#report = report
+    this.#observer = observer
   }
 
   /** Subscribes to what a model or a tool answered. Returns `false` where that is no Observable: either may be written without a compiler. */
@@ -26,7 +31,7 @@ export class GuardedSubscriber<T> extends Subscriber<T> {
       super.unsubscribe()
     } catch (thrown) {
       const errors: readonly unknown[] = isUnsubscriptionError(thrown) ? thrown.errors : [thrown]
-      for (const error of errors) this.#report(error)
+      for (const error of errors) this.#observer.onCleanupFault(error)
     }
   }
 }

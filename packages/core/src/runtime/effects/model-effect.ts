@@ -1,7 +1,7 @@
 import { namedTextOfError } from '../../vocabulary/values/error-text.ts'
 import { ProviderError } from '../../vocabulary/errors.ts'
 import type { Observer } from 'rxjs'
-import type { Cancel, Clock, Host } from '../../ports/clock.ts'
+import type { Cancel, Host } from '../../ports/clock.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import type { ModelTimeouts } from '../agent/agent.ts'
 import { UnfitReply, type OutputStage } from '../output/output-stage.ts'
@@ -22,12 +22,16 @@ export interface ModelCall {
   readonly timeouts?: ModelTimeouts
   /** What the reply is shown through. */
   readonly output?: OutputStage | undefined
+  /** Takes what no signal reports. */
+  readonly owner?: ModelCallOwner
+}
+
+/** What takes of a model call what no signal reports. */
+export interface ModelCallOwner {
   /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
-  readonly onFault?: (error: unknown) => void
+  onFault(error: unknown): void
   /** Takes pieces that are not empty, in the place of `post`, and copies what it keeps of them: the adapter may change them. */
-  readonly onPiece?:
-    | ((piece: PieceSignal, call: { readonly turn: number; readonly attempt: number }) => void)
-    | undefined
+  onPiece?(piece: PieceSignal, call: { readonly turn: number; readonly attempt: number }): void
 }
 
 /**
@@ -38,9 +42,8 @@ export function startModelCall(
   call: ModelCall,
   host: Pick<Host, 'clock' | 'report'>,
   post: (signal: Signal) => void,
-): () => void {
-  const attempt = new ModelAttempt(call, host, post)
-  return () => attempt.stop()
+): { stop(): void } {
+  return new ModelAttempt(call, host, post)
 }
 
 /**
@@ -49,7 +52,7 @@ export function startModelCall(
  */
 class ModelAttempt implements Observer<ModelSignal> {
   readonly #call: ModelCall
-  readonly #clock: Clock
+  readonly #host: Pick<Host, 'clock' | 'report'>
   readonly #post: (signal: Signal) => void
   readonly #reports: GuardedSubscriber<ModelSignal>
   readonly #idleMs: number | undefined
@@ -57,20 +60,15 @@ class ModelAttempt implements Observer<ModelSignal> {
   #stopIdle: Cancel | undefined
   #stopTotal: Cancel | undefined
 
-  constructor(
-    call: ModelCall,
-    { clock, report }: Pick<Host, 'clock' | 'report'>,
-    post: (signal: Signal) => void,
-  ) {
+  constructor(call: ModelCall, host: Pick<Host, 'clock' | 'report'>, post: (signal: Signal) => void) {
     const { model, request } = call
+    const { clock } = host
     const { idleMs, totalMs } = call.timeouts ?? {}
     this.#call = call
-    this.#clock = clock
+    this.#host = host
     this.#post = post
     this.#idleMs = idleMs
-    this.#reports = new GuardedSubscriber<ModelSignal>(this, (error) =>
-      report(error, `The adapter of the model ${model.modelId} threw when its call was abandoned`),
-    )
+    this.#reports = new GuardedSubscriber<ModelSignal>(this)
     this.#watch()
     if (totalMs !== undefined)
       this.#stopTotal = clock.schedule(totalMs, () => this.#giveUp(`it took longer than ${totalMs} ms`))
@@ -88,12 +86,17 @@ class ModelAttempt implements Observer<ModelSignal> {
     this.#reports.unsubscribe()
   }
 
+  onCleanupFault(error: unknown): void {
+    const { modelId } = this.#call.model
+    this.#host.report(error, `The adapter of the model ${modelId} threw when its call was abandoned`)
+  }
+
   next(signal: ModelSignal): void {
     if (this.#ended) return
-    const { model, turn, attempt, output, onPiece } = this.#call
-    if (output === undefined && onPiece && isPlainPiece(signal)) {
+    const { model, turn, attempt, output, owner } = this.#call
+    if (output === undefined && owner?.onPiece && isPlainPiece(signal)) {
       this.#watch()
-      if (signal.text !== '') onPiece(signal, this.#call)
+      if (signal.text !== '') owner.onPiece(signal, this.#call)
       return
     }
     const fault = signalFault(signal)
@@ -120,7 +123,7 @@ class ModelAttempt implements Observer<ModelSignal> {
       if (error instanceof UnfitReply) this.#fail(brokenAdapter(this.#call.model, error.message))
       else {
         this.#end()
-        this.#call.onFault?.(error)
+        this.#call.owner?.onFault(error)
       }
       this.#reports.unsubscribe()
       return undefined
@@ -146,7 +149,9 @@ class ModelAttempt implements Observer<ModelSignal> {
     if (idleMs === undefined) return
     this.#stopIdle?.()
     if (this.#ended) return
-    this.#stopIdle = this.#clock.schedule(idleMs, () => this.#giveUp(`it reported nothing for ${idleMs} ms`))
+    this.#stopIdle = this.#host.clock.schedule(idleMs, () =>
+      this.#giveUp(`it reported nothing for ${idleMs} ms`),
+    )
   }
 
   #end(): void {

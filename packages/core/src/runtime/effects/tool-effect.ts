@@ -2,7 +2,7 @@ import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call } from '../../machine/state/state.ts'
 import { oneValue } from '../output/one-value.ts'
 import type { Observer } from 'rxjs'
-import type { Clock, Host } from '../../ports/clock.ts'
+import type { Host } from '../../ports/clock.ts'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
@@ -61,7 +61,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
 /** A call that runs. It observes the reports of its tool. Thousands may be under way at once: what only some need is made when they do. */
 class ToolAttempt implements RunningTool, Observer<ToolSignal> {
   readonly #call: Call
-  readonly #clock: Pick<Clock, 'now'>
+  readonly #host: Pick<Host, 'clock' | 'report'>
   readonly #graceMs: number
   readonly #post: Post
   readonly #startedAt: number
@@ -75,16 +75,14 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     const { clock, report } = host
     const tool = own ?? missingTool(call.name)
     this.#call = call
-    this.#clock = clock
+    this.#host = host
     this.#graceMs = graceMs
     this.#post = post
     this.#startedAt = clock.now()
     this.#stopRequest = new StopRequest((error) =>
       report(error, `The tool ${call.name} threw when it was cancelled`),
     )
-    this.#reports = new GuardedSubscriber<ToolSignal>(this, (error) =>
-      report(error, `The tool ${call.name} threw when it was abandoned`),
-    )
+    this.#reports = new GuardedSubscriber<ToolSignal>(this)
     this.#time = new AttemptTime(clock, tool, (reason) => this.#timeOut(reason))
     const { runId, toolCallId } = context
     const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
@@ -108,6 +106,10 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     this.#ended = true
     this.#time.stop()
     this.#reports.unsubscribe()
+  }
+
+  onCleanupFault(error: unknown): void {
+    this.#host.report(error, `The tool ${this.#call.name} threw when it was abandoned`)
   }
 
   next(signal: ToolSignal): void {
@@ -161,7 +163,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     if (this.#ended) return
     this.stop()
     const { toolCallId, attempts: attempt } = this.#call
-    const durationMs = this.#clock.now() - this.#startedAt
+    const durationMs = this.#host.clock.now() - this.#startedAt
     this.#post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs, ...more })
   }
 

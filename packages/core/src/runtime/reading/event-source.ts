@@ -24,6 +24,7 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   #readers: readonly EventReader[] = []
   #failure: { readonly error: unknown } | undefined
   #isBeforeFirst = false
+  #hasBegun = false
 
   constructor() {
     super(subscribeLive)
@@ -37,6 +38,11 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   /** Whether a reader that follows the run from now on misses nothing of it, so that it need not read the ledger. */
   get isBeforeFirst(): boolean {
     return this.#isBeforeFirst
+  }
+
+  /** Whether an event has come here. */
+  get hasBegun(): boolean {
+    return this.#hasBegun
   }
 
   /** Passes on what comes, without a subscriber in between, until the reader leaves. */
@@ -67,6 +73,7 @@ export class LiveEvents extends Observable<RuntimeEvent> {
   next(event: RuntimeEvent): void {
     if (this.#failure) return
     this.#isBeforeFirst = false
+    this.#hasBegun = true
     for (const reader of this.#readers) reader.next(event)
   }
 

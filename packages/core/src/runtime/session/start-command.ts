@@ -4,8 +4,9 @@ import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
 import { searchesCost } from '../../vocabulary/billing/price.ts'
+import { deepFreezeOnce } from '../../vocabulary/values/deep-freeze.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { defaultRetryPolicy, type GivenLimits } from '../../vocabulary/limits/limits.ts'
+import { defaultRetryPolicy, type GivenLimits, type RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import type { RunGiven } from '../../vocabulary/agent/run-given.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -34,7 +35,10 @@ export function startCommand(
   },
 ): StartCommand {
   if (own) requireLimits(agent.name, own)
-  const limits = { ...agent.limits, ...omitUndefined({ ...defaults }), ...omitUndefined({ ...own }) }
+  const limits =
+    own || defaults
+      ? { ...agent.limits, ...omitUndefined({ ...defaults }), ...omitUndefined({ ...own }) }
+      : agent.limits
   if (limits.maxCostUsd !== undefined) requirePrices(agent, limits.maxCostUsd, { register, given })
   return {
     type: 'start',
@@ -42,11 +46,17 @@ export function startCommand(
     agent: agent.name,
     definition: definitionInRun(definitionIn(agent, context), given.givenModel),
     limits,
-    retry: { ...defaultRetryPolicy, ...agent.retry },
+    retry: retryOf(agent),
     ...given,
     input,
     ...(context !== undefined && { withContext: true as const }),
   }
+}
+
+const defaultRetry: RetryPolicy = deepFreezeOnce(defaultRetryPolicy)
+
+function retryOf({ retry }: Agent<unknown>): RetryPolicy {
+  return Object.keys(retry).length === 0 ? defaultRetry : { ...defaultRetry, ...retry }
 }
 
 /** Law 9 for money: refuses, before anything is spent, a budget for a model without a price. */
