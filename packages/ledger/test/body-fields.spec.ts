@@ -1,5 +1,6 @@
-import { type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { defineAgent, type RuntimeEvent } from '@tallystick/core'
+import { isFrozenOnce } from '@tallystick/core/store-kit'
+import { everyFact, sampleRunId, scriptedModel, stamped } from '@tallystick/core/testing'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { BodyFields } from '../src/content/event/body-fields.ts'
@@ -98,4 +99,19 @@ it('refuses what JSON cannot carry by the event and the place in it', () => {
   expect(() => storedBody(event)).toThrow(
     /Event 1 \(run_resumed\) of run .* cannot be stored: \$\.deep\.value is/,
   )
+})
+
+it('writes what an agent’s runs begin with as each of them has it, though what cannot change is written once', () => {
+  const fields = new BodyFields()
+  const model = scriptedModel([])
+  const { limits } = defineAgent({ name: 'agent', instructions: 'Act.', model, limits: { maxTurns: 7 } })
+  const retry = { ...facts.run_started.retry }
+  expect([isFrozenOnce(limits), isFrozenOnce(retry)]).toEqual([true, false])
+  for (const maxAttempts of [3, 4, 5]) {
+    retry.maxAttempts = maxAttempts
+    const [event] = stamped(run, [facts.run_started])
+    const started = { ...(event as RuntimeEvent), limits, retry } as RuntimeEvent
+    expect(fields.textOf(started)).toBe(expectedText(started))
+    expect(fields.textOf(started)).toContain(`"maxAttempts":${maxAttempts}`)
+  }
 })

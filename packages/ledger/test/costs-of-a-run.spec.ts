@@ -35,7 +35,6 @@ const costs: Work = {
   'pragma synchronous': 2,
   rollback: 1,
   'select history': 5,
-  'select inbox': 1,
   'select removal': 1,
   'select run': 2,
   'select sqlite_sequence': 1,

@@ -1,4 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
+import { isFrozenOnce } from '@tallystick/core/store-kit'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { envelopeNames } from '../../record/envelope.ts'
 
@@ -31,7 +32,8 @@ export class BodyFields {
     for (const [name, written] of this.#orderOf(event)) {
       const value = fields[name]
       if (value === undefined) continue
-      text += (text.length > 1 ? ',' : '') + written + canonicalJson(value)
+      const json = event.type === 'run_started' ? textOfStart(value) : canonicalJson(value)
+      text += (text.length > 1 ? ',' : '') + written + json
     }
     return `${text}}`
   }
@@ -51,6 +53,18 @@ export class BodyFields {
 }
 
 const maxTypes = 100
+
+/** What the runs of an agent all begin with, such as its definition, as it was written for the first of them. */
+const startTexts = new WeakMap<object, string>()
+
+function textOfStart(value: Json): string {
+  if (typeof value !== 'object' || value === null || !isFrozenOnce(value)) return canonicalJson(value)
+  const known = startTexts.get(value)
+  if (known !== undefined) return known
+  const text = canonicalJson(value)
+  startTexts.set(value, text)
+  return text
+}
 
 function isSame(left: readonly string[], right: readonly string[]): boolean {
   if (left.length !== right.length) return false

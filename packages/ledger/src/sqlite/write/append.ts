@@ -80,8 +80,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   if (place && isTaken(store.writes, place)) throw placeTaken(runId, place)
   // In front of the events: a trigger of the file lets a run end only with its inbox read.
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
-  requireReadInbox(store, runId, events)
-  if (events.length > 0) writeEvents(store, batch, found)
+  if (events.length > 0) writeSoundEvents(store, batch, found)
   return after
 }
 
@@ -99,8 +98,14 @@ function foundRun({ writes, known }: AppendStore, runId: RunId): FoundRun {
   return { run: cellOf(runId, soundRow(row)), lastPlace: row.last_place ?? 0 }
 }
 
-function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly RuntimeEvent[]): void {
-  if (endsRun(events) && reads.inbox.get({ runId }) !== undefined) throw unreadInbox(runId)
+/** The refusal of an end of a run whose inbox is not read, which a trigger of the file stops; `undefined` for other errors. */
+function unreadInboxOf(
+  error: unknown,
+  { reads }: AppendStore,
+  { runId, events }: Pick<Batch, 'runId' | 'events'>,
+): Error | undefined {
+  if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_TRIGGER' || !endsRun(events)) return undefined
+  return reads.inbox.get({ runId }) === undefined ? undefined : unreadInbox(runId)
 }
 
 /**
@@ -136,6 +141,14 @@ function isAppendedAlready(
     index += due.length
   }
   return index === events.length
+}
+
+function writeSoundEvents(store: AppendStore, batch: Batch, found: FoundRun): void {
+  try {
+    writeEvents(store, batch, found)
+  } catch (error) {
+    throw unreadInboxOf(error, store, batch) ?? error
+  }
 }
 
 function writeEvents(
