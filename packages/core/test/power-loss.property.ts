@@ -43,6 +43,13 @@ const programs: readonly (readonly [string, Program])[] = [
     ]),
   ],
   [
+    // One starts after the other, so that not every start is appended with its approval.
+    'reads that a person approves, one after the other',
+    programOf([[call('asking_read'), call('asking_read'), call('read')], [call('read')]], {
+      limits: { maxConcurrency: 1 },
+    }),
+  ],
+  [
     'reads that fail, report, and go on outside',
     programOf([[call('retried', 'flake'), call('read', 'progress')], [call('read', 'defer')]]),
   ],
@@ -77,7 +84,7 @@ function requireLaws({ events, others, result, world, lost }: Played): void {
   ])
   expect(world.early).toEqual([])
   requireNoRepetition(runs.flat(), world)
-  requireHarmless(lost)
+  requireHarmless(lost, runs.flat())
 }
 
 /** Law 10, and that no write was done which is on record as never run. */
@@ -93,12 +100,21 @@ function requireNoRepetition(events: readonly RuntimeEvent[], { effects }: Playe
     expect(['success', 'interrupted', 'timed_out', 'cancelled']).toContain(outcomes.get(id))
 }
 
-/** Law 8: what was lost announces no effect, and nothing that was counted, granted or decided. */
-function requireHarmless(lost: readonly RuntimeEvent[]): void {
+/** Law 8: what was lost announces no effect, and nothing that was counted, granted or decided, such as an approval. */
+function requireHarmless(lost: readonly RuntimeEvent[], events: readonly RuntimeEvent[]): void {
   expect(lost.filter(({ type }) => alwaysDurable.has(type))).toEqual([])
+  const approved = new Set(
+    events.flatMap((event) =>
+      event.type === 'approval_decided' && event.approved ? [event.toolCallId] : [],
+    ),
+  )
   const harmful = startsIn(lost).filter(
-    ({ effect, attempt, child, name }) =>
-      effect !== 'read' || attempt > 1 || child !== undefined || name.startsWith('transfer_to'),
+    ({ effect, attempt, child, name, toolCallId }) =>
+      effect !== 'read' ||
+      attempt > 1 ||
+      child !== undefined ||
+      name.startsWith('transfer_to') ||
+      approved.has(toolCallId),
   )
   expect(harmful).toEqual([])
 }
@@ -163,7 +179,7 @@ describe('a machine that loses power', () => {
           }),
           { minLength: 1, maxLength: 4 },
         ),
-        reads: fc.array(fc.constantFrom(call('read'), call('retried', 'flake')), {
+        reads: fc.array(fc.constantFrom(call('read'), call('asking_read'), call('retried', 'flake')), {
           minLength: 1,
           maxLength: 2,
         }),

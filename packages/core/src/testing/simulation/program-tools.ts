@@ -41,13 +41,13 @@ export function toolsOf(
   world: World,
   { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
-  const body = (name: string, writes: boolean): Body => {
+  const body = (name: string, writes: boolean, { isApproved = false } = {}): Body => {
     return async (
       run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
       report: TestReport,
     ): Promise<string> => {
-      // All reads of a program may run again. What is no first start of one has to be durable.
-      const isHarmless = !writes && run.attempt === 1
+      // All reads of a program may run again. What is no first start of one, or was approved, has to be durable.
+      const isHarmless = !writes && !isApproved && run.attempt === 1
       const isAnnounced = (isHarmless ? acknowledged : durable).some(
         (event) =>
           event.type === 'tool_started' &&
@@ -74,6 +74,8 @@ export function toolsOf(
     input['do'] === 'invalid'
       ? ({ kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' } as const)
       : ({ kind: 'run' } as const)
+  const asks = (input: JsonObject): CallVerdict =>
+    input['do'] === 'invalid' ? check(input) : { kind: 'ask' }
   const shared = { timeoutMs: 1_000, check }
   return [
     testTool({ ...shared, name: 'read', run: body('read', false) }),
@@ -102,7 +104,13 @@ export function toolsOf(
       name: 'asking',
       effect: 'write',
       run: body('asking', true),
-      check: (input) => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' }),
+      check: asks,
+    }),
+    testTool({
+      ...shared,
+      name: 'asking_read',
+      run: body('asking_read', false, { isApproved: true }),
+      check: asks,
     }),
   ]
 }

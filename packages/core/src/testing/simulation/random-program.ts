@@ -4,7 +4,17 @@ import type { CrashPoint } from './faults.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './program-plan.ts'
 
 const toolNames = [
-  ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'no_such_tool', 'helper', 'helper'] as const),
+  ...([
+    'read',
+    'write',
+    'rerunnable',
+    'reconciled',
+    'asking',
+    'asking_read',
+    'no_such_tool',
+    'helper',
+    'helper',
+  ] as const),
   ...(['retried', 'retried_write', 'retried_rerunnable'] as const),
   ...(['transfer_to_second', 'transfer_to_program', 'transfer_to_user'] as const),
 ] as const
