@@ -24,7 +24,7 @@ beginning or end of it, or "latest". tallystick <verb> --help shows what a verb 
 
 Words:
 - suspended: the run waits for a decision, a result, a higher limit or a child run
-- in flight: work of the run is under way, and a process may be driving it
+- under way: work of the run has begun and not ended, and a process may be driving it
 - interrupted: work of the run was under way, and no process drives it; resume continues it
 - writer: the process that drives a run; "writer 3" is the third that took it over
 - tally: how many tool requests have a result; a request without one is open

@@ -67,7 +67,7 @@ describe('completion', () => {
       "-k -a '(__tallystick_runs)'",
     ])
     expect(after('list').filter((line) => line.startsWith('-l status '))).toEqual([
-      expect.stringMatching(/^-l status -x -a 'done suspended in_flight interrupted unreadable failed' -d '/),
+      expect.stringMatching(/^-l status -x -a 'done suspended under_way interrupted unreadable failed' -d '/),
     ])
     expect(after('resume').find((line) => line.startsWith('-l config '))).toMatch(/^-l config -r -F -d '/)
     expect(after('export').find((line) => line.startsWith('-l run '))).toMatch(
@@ -88,7 +88,7 @@ describe('completion', () => {
       expect(complete('')).toEqual(await verbsOfHelp())
       expect(complete('res')).toEqual(['resume'])
       expect(complete('list', '--s')).toEqual(['--session', '--status', '--since'])
-      expect(complete('list', 'our runs.db', '--status', 'in')).toEqual(['in_flight', 'interrupted'])
+      expect(complete('list', 'our runs.db', '--status', 'un')).toEqual(['under_way', 'unreadable'])
       expect(complete('show', 'our')).toEqual(['our runs.db'])
       expect(complete('show', '--at', '3', 'our')).toEqual(['our runs.db'])
       expect(complete('show', 'our runs.db', '')).toEqual(['latest', ...runs])
@@ -112,7 +112,7 @@ describe('completion', () => {
     it('completes verbs, options, their values, files and runs', async () => {
       expect(complete('tallystick ').toSorted()).toEqual([...(await verbsOfHelp())].sort())
       expect(complete('tallystick list --s')).toEqual(['--session', '--since', '--status'])
-      expect(complete('tallystick list --status in').toSorted()).toEqual(['in_flight', 'interrupted'])
+      expect(complete('tallystick list --status in').toSorted()).toEqual(['under_way', 'interrupted'])
       expect(complete('tallystick show our')).toEqual(['our runs.db'])
       expect(complete('tallystick show runs.db la')).toEqual(['latest'])
       expect(complete(`tallystick show runs.db ${runs[2]!.slice(0, 12)}`)).toEqual([runs[2]])

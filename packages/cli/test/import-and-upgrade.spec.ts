@@ -95,7 +95,9 @@ describe('upgrade', () => {
     for (const verb of ['list', 'stats', 'verify', 'export']) {
       const refused = await tallystickHere(verb, shop.ledgerPath)
       expect(refused).toMatchObject({ code: 1, stdout: '' })
-      expect(refused.stderr).toContain('was made by an older release, and a verb that reads does not upgrade it')
+      expect(refused.stderr).toContain(
+        'was made by an older release, and a verb that reads does not upgrade it',
+      )
       expect(refused.stderr).toContain(`: tallystick upgrade ${shop.ledgerPath}\n`)
     }
     expect(await readFile(shop.ledgerPath)).toEqual(before)

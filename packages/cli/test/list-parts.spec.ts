@@ -71,8 +71,8 @@ describe('a list of many runs', () => {
     expect(await listed('--session', 'chat', '--limit', '2')).toEqual(withInput([130, 120]))
   })
 
-  it('given no process that drives runs, when they are listed by status, then none is in flight', async () => {
-    expect(await listed('--status', 'in_flight')).toEqual([])
+  it('given no process that drives runs, when they are listed by status, then none is under way', async () => {
+    expect(await listed('--status', 'under_way')).toEqual([])
     expect(await listed('--status', 'interrupted')).toEqual(withInput([130]))
     expect(await listed('--status', 'failed')).toEqual([])
     expect(await listed('--status', 'done')).toEqual(withInput(newestFirst.slice(1)))

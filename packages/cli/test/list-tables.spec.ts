@@ -177,7 +177,7 @@ describe('a list of runs', () => {
     [{ status: 'done', reason: 'limit', detail: 'x' }, 'limit'],
     [{ status: 'suspended' }, 'suspended'],
     [{ status: 'suspended', detail: 'approval of pay call_0f_1_1_1' }, 'waits: approval of pay'],
-    [{ status: 'in_flight', detail: 'turn 1' }, 'in flight'],
+    [{ status: 'under_way', detail: 'turn 1' }, 'under way'],
     [{ status: 'interrupted' }, 'interrupted'],
   ])('says the status in short: %j', async (view, words) => {
     const [, line = ''] = (await tableOf(200, row({}, view))).split('\n')

@@ -27,7 +27,7 @@ function rowsOf(more: Partial<ShownRun>, state: Partial<RunState> = {}): Readonl
       inbox: [],
     },
     waits: { approvals: [], deferred: [], children: [] },
-    statusView: { status: 'in_flight', detail: 'in turn 0' },
+    statusView: { status: 'under_way', detail: 'in turn 0' },
     ...more,
   } as unknown as ShownRun
   const rows = factsText(shown).trimEnd().split('\n')

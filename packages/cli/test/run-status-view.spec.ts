@@ -59,7 +59,7 @@ describe('the status of a run in words', () => {
     const status = 'unfinished'
     const started = [{ toolCallId, name: 'look' }] as RunSummary['started']
     expect(reported({ status, isStreaming: true, started })).toBe('interrupted in the model call of turn 2')
-    expect(reported({ status, started }, { isDriven: true })).toBe(`in flight: look ${toolCallId}`)
+    expect(reported({ status, started }, { isDriven: true })).toBe(`under way: look ${toolCallId}`)
     expect(reported({ status })).toBe('interrupted in turn 2')
     expect(reported({ status, turn: 0 })).toBe('interrupted in its beginning')
   })

@@ -90,8 +90,8 @@ describe('list and show', () => {
   })
 })
 
-describe('a run of which something was in flight', () => {
-  it('is in flight while a process drives runs, and interrupted when none does', async () => {
+describe('a run of which work was under way', () => {
+  it('is under way while a process drives runs, and interrupted when none does', async () => {
     await using shop = await openShop()
     const ledger = sqliteLedger(shop.ledgerPath)
     const runtime = createRuntime({ ledger })
@@ -100,7 +100,7 @@ describe('a run of which something was in flight', () => {
       run.events$.subscribe(({ type }) => type === 'assistant_text_delta' && resolve())
     })
     const during = json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
-    expect(during).toMatchObject({ status: 'in_flight', detail: 'the model call of turn 1' })
+    expect(during).toMatchObject({ status: 'under_way', detail: 'the model call of turn 1' })
     await runtime.drain(0)
     // Having the ledger open is not driving its runs.
     const { stdout } = await tallystickHere('list', shop.ledgerPath)
@@ -111,7 +111,7 @@ describe('a run of which something was in flight', () => {
     await ledger.close()
   })
 
-  it('may be in flight for all that is known while processes that may all write have the ledger open', async () => {
+  it('may be under way for all that is known while processes that may all write have the ledger open', async () => {
     await using shop = await openShop()
     const ledger = sqliteLedger(shop.ledgerPath, { oneWriter: false })
     const runtime = createRuntime({ ledger })
@@ -122,7 +122,7 @@ describe('a run of which something was in flight', () => {
     await runtime.drain(0)
     const standing = async (): Promise<unknown> =>
       json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
-    expect(await standing()).toMatchObject({ status: 'in_flight' })
+    expect(await standing()).toMatchObject({ status: 'under_way' })
     await ledger.close()
     expect(await standing()).toMatchObject({ status: 'interrupted' })
   })
@@ -136,7 +136,7 @@ describe('a run of which something was in flight', () => {
     await once(driver.stdout, 'data')
     const standing = async (): Promise<unknown> =>
       json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
-    expect(await standing()).toMatchObject({ status: 'in_flight', lastEventAt: expect.any(String) as string })
+    expect(await standing()).toMatchObject({ status: 'under_way', lastEventAt: expect.any(String) as string })
     driver.kill('SIGKILL')
     await once(driver, 'close')
     expect(await standing()).toMatchObject({ status: 'interrupted' })

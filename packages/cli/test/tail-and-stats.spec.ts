@@ -200,7 +200,7 @@ describe('stats', () => {
     expect(stdout).toContain(
       `suspended:\n  ${waiting.runId}  shopper  2026-06-24T00:00:00.000Z  suspended on pay ${callOf(waiting)}\n`,
     )
-    expect(stdout).toContain('in flight or interrupted: none\n')
+    expect(stdout).toContain('under way or interrupted: none\n')
     expect(stdout).toContain(
       `ended badly in the last 7 days:\n  ${failed.runId}  host  2026-06-27T00:00:00.000Z  done: model_failed (${failed.detail})\n\n`,
     )

@@ -6,13 +6,13 @@ import type { ChildWait } from './waits.ts'
 import { oneLine } from '../view/text/content-text.ts'
 
 /** Each status of a run; `unreadable` is that of a run that cannot be read. */
-export const runStatuses = ['done', 'suspended', 'in_flight', 'interrupted', 'unreadable'] as const
+export const runStatuses = ['done', 'suspended', 'under_way', 'interrupted', 'unreadable'] as const
 
 /**
  * The status of a run, for people and programs.
  * - `done`: with the reason, and what was said about it
  * - `suspended`: waits for a command
- * - `in_flight`: work of it is under way, or was at its last event, and a process drives runs of the ledger
+ * - `under_way`: work of it is under way, or was at its last event, and a process drives runs of the ledger
  * - `interrupted`: work of it was under way, and no process drives runs of the ledger
  * - `continued`: shown at an earlier event, at which work of it was under way
  */
@@ -58,7 +58,7 @@ export function runStatusView(
   }
   const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
   const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
-  return { status: isPast ? 'continued' : isDriven ? 'in_flight' : 'interrupted', detail: work }
+  return { status: isPast ? 'continued' : isDriven ? 'under_way' : 'interrupted', detail: work }
 }
 
 /** Returns the status of a run from its summary. `detail` is the recorded detail of its end. */
@@ -73,7 +73,7 @@ export function summaryStatusView(
   if (statusView === 'suspended') {
     return { status: 'suspended', detail: waitText(runId, waits, summary.waits.limit?.limit) }
   }
-  return { status: isDriven ? 'in_flight' : 'interrupted', detail: workText(summary) }
+  return { status: isDriven ? 'under_way' : 'interrupted', detail: workText(summary) }
 }
 
 /** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */
@@ -87,8 +87,8 @@ export function statusText(
       return `done: ${reason}${more === '' ? '' : ` (${more})`}`
     case 'suspended':
       return `suspended on ${more}`
-    case 'in_flight':
-      return `in flight: ${more}`
+    case 'under_way':
+      return `under way: ${more}`
     case 'interrupted':
       return `interrupted in ${more}`
     case 'continued':

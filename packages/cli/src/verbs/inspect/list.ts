@@ -238,7 +238,7 @@ function statusesOf(status: ListOptions['status'], isDriven: boolean): readonly 
       return undefined
     case 'done':
       return ['done', 'failed']
-    case 'in_flight':
+    case 'under_way':
       return isDriven ? ['unfinished'] : []
     case 'interrupted':
       return isDriven ? [] : ['unfinished']

@@ -96,9 +96,9 @@ async function statsRows(
     return all
   }
   const { done, failed, suspended, unfinished, unreadable } = found.counts
-  const [inFlight, interrupted] = isDriven ? [unfinished, 0] : [0, unfinished]
+  const [underWay, interrupted] = isDriven ? [unfinished, 0] : [0, unfinished]
   return {
-    runs: { done: done + failed, suspended, in_flight: inFlight, interrupted, unreadable },
+    runs: { done: done + failed, suspended, under_way: underWay, interrupted, unreadable },
     stats: found,
     suspended: await rows(found.suspended),
     unfinished: await rows(found.unfinished),
@@ -146,11 +146,11 @@ function textOf({ runs, stats: found, ...named }: StatsRows, asked: Asked, conte
     runsText(rows, context, ledgerPath) +
     moreText(rows, commandLine(context.programName, 'list', ledgerPath, ...more))
   const { suspended, unfinished, failed } = named
-  const underWay = runs.in_flight > 0 ? 'in_flight' : 'interrupted'
+  const underWay = runs.under_way > 0 ? 'under_way' : 'interrupted'
   return [
     `runs: ${counts.join(', ') || 'none'}\n`,
     section('suspended', runsOf(suspended, '--status', 'suspended')),
-    section('in flight or interrupted', runsOf(unfinished, '--status', underWay)),
+    section('under way or interrupted', runsOf(unfinished, '--status', underWay)),
     section(`ended badly ${lately}`, runsOf(failed, '--status', 'failed', '--since', timeText(found.since))),
     section(`model calls ${lately}`, spendingText(byAgentAndModel(found.spending))),
     ...(by === 'day' ? [section(`model calls ${lately}, by day`, daysText(byDay(found.spending)))] : []),
