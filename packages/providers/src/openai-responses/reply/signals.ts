@@ -63,6 +63,8 @@ function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
     case 'error':
       throw failureInStream(event.error ?? event)
     default:
+      // The client looks for it in each record; in a list, which some servers send, it finds nothing.
+      if (event.error) throw failureInStream(event.error)
       return []
   }
 }

@@ -54,7 +54,7 @@ export async function officialClient(
 
 /**
  * The official client reads a refusal's reason from the field `error` of the body, and passes over all other words.
- * Some servers put the reason at the top of the body instead: it is moved to where the client looks.
+ * Some servers put the reason at the top of the body instead, or the body into a list: it is moved to where the client looks.
  */
 async function withErrorInside(response: Response): Promise<Response> {
   if (response.status < 400 || !response.headers.get('content-type')?.includes('json')) return response
@@ -67,9 +67,10 @@ async function withErrorInside(response: Response): Promise<Response> {
 
 function mended(text: string): string {
   try {
-    const body: unknown = JSON.parse(text)
-    if (typeof body === 'object' && body !== null && 'error' in body) return text
-    return JSON.stringify({ error: body })
+    const given: unknown = JSON.parse(text)
+    const body: unknown = Array.isArray(given) && given.length === 1 ? given[0] : given
+    const isInside = typeof body === 'object' && body !== null && 'error' in body
+    return JSON.stringify(isInside ? body : { error: body })
   } catch {
     return text
   }

@@ -35,20 +35,23 @@ interface ReadReply {
 export class RememberingReader<Reply extends ReadReply, Event = unknown> implements ReplyReader<Event> {
   readonly #reply: Reply
   readonly #read: (reply: Reply, event: Event) => Iterable<ModelSignal>
-  readonly #otherTexts: OtherTexts<Event>
+  readonly #otherTexts: OtherTexts<Event> | undefined
 
   /** `otherTexts` is there for a wire whose packs have texts in the place of events. */
   constructor(
     reply: Reply,
     read: (reply: Reply, event: Event) => Iterable<ModelSignal>,
-    otherTexts: OtherTexts<Event> = (event) => () => event,
+    otherTexts?: OtherTexts<Event>,
   ) {
     this.#reply = reply
     this.#read = read
     this.#otherTexts = otherTexts
   }
 
-  /** Reads one event of the client, or several that it gave at once. */
+  /**
+   * Reads one event of the client, or several that it gave at once: those of a pack, or those that a server itself sent as
+   * one list.
+   */
   read(given: Event | readonly PackedDelta<Event>[]): Iterable<ModelSignal> {
     return Array.isArray(given)
       ? this.#readEach(given as readonly PackedDelta<Event>[])
@@ -61,7 +64,7 @@ export class RememberingReader<Reply extends ReadReply, Event = unknown> impleme
     for (const each of packed) {
       if (this.finished || this.failure !== undefined) return
       const event = typeof each === 'string' && withText ? withText(each) : (each as Event)
-      if (event === each) withText = this.#otherTexts(event)
+      if (typeof each !== 'string') withText = this.#otherTexts?.(event)
       for (const signal of this.#read(this.#reply, event)) yield signal
     }
   }

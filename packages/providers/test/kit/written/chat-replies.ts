@@ -254,4 +254,8 @@ export const chatReplies: readonly Written[] = [
     },
     { failure: ['context_overflow', false] },
   ),
+  refusal('refused-404-in-a-list', 404, [{ error: { code: 404, message: 'No such model.' } }], {
+    failure: ['not_found', false],
+    failureWords: 'No such model',
+  }),
 ]

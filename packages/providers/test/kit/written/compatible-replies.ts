@@ -3,6 +3,7 @@ import {
   call,
   choice,
   chunk,
+  counts,
   finish,
   ofBody as bodyStream,
   role,
@@ -157,4 +158,19 @@ export const compatibleReplies: readonly Written[] = [
     usage: tokens,
     stop: ['context_exceeded', 'model_length'],
   }),
+  stream('chunks-in-lists', [[role, ...words('Si')], [...words('x.')], [finish('stop'), counts()]], {
+    parts: [six],
+    usage: tokens,
+    stop,
+  }),
+  stream('texts-in-a-list', [[role, ...words('Six.'), 'Six.', 6, null], finish('stop'), counts()], {
+    parts: [six],
+    usage: tokens,
+    stop,
+  }),
+  stream(
+    'google-error-in-a-list',
+    [role, ...words('Six.'), [{ error: { code: 503, message: 'Full.', status: 'UNAVAILABLE' } }]],
+    { parts: [six], failure: ['overloaded', true], failureWords: 'Full' },
+  ),
 ]

@@ -1,4 +1,4 @@
-import { sseRecord } from '../bytes.ts'
+import { dataRecord, sseRecord } from '../bytes.ts'
 import { cutWithin, said, type Written } from './reading.ts'
 import {
   added,
@@ -202,4 +202,9 @@ export const responsesEndings: readonly Written[] = [
     { type: 'invalid_request_error', code: 'unknown_parameter', message: "Unknown parameter: 'sail'." },
     { failure: ['invalid_request', false] },
   ),
+  stream('error-in-a-list', [...half, dataRecord([{ error: { code: 503, message: 'Full.' } }])], {
+    ...seen,
+    failure: ['overloaded', true],
+    failureWords: 'Full',
+  }),
 ]
