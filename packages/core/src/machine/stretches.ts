@@ -13,25 +13,53 @@ export interface Stretch {
   readonly texts: readonly string[]
 }
 
-const known = new WeakMap<readonly RuntimeEvent[], readonly Stretch[]>()
+/** What the machine has made as a list of events. */
+interface Made {
+  stretches: readonly Stretch[]
+  /** The events, in a list that only this file holds. */
+  readonly events: readonly RuntimeEvent[]
+}
+
+/**
+ * A list of events has it under a name of its own, and not in a map of lists: what the values of a `WeakMap` hold, V8 takes for alive
+ * until the next full collection.
+ */
+const made = Symbol('made')
+type MadeList = readonly RuntimeEvent[] & { readonly [made]?: Made }
+
 const none: readonly Stretch[] = []
 
-/** Keeps the stretches of events that the caller has made as such, and frozen. The list can change no more from here on. */
+/** Keeps the stretches of events that the caller has made as such, and frozen. */
 export function keepStretches(events: readonly RuntimeEvent[], stretches: readonly Stretch[]): void {
-  if (stretches.length > 0) known.set(Object.freeze(events), stretches)
+  if (stretches.length === 0) return
+  const value: Made = { stretches, events: events.slice() }
+  Object.defineProperty(events, made, { value })
 }
 
 /**
  * The stretches of the events of an append that are known, in order; none where the list of events is not the one that the
- * machine has made. For stores: what belongs to a stretch is as the machine makes it, and frozen.
+ * machine has made, or no longer as it has made it. For stores: what belongs to a stretch is as the machine makes it, and frozen.
  */
 export function stretchesOf(events: readonly RuntimeEvent[]): readonly Stretch[] {
-  return known.get(events) ?? none
+  const known = (events as MadeList)[made]
+  if (known === undefined) return none
+  // To freeze a list would spare this, and make each of its readers slower by far more.
+  if (!isSameList(known.events, events)) known.stretches = none
+  return known.stretches
 }
 
-/** The events without those of a stretch that follow its first: for whom neither number nor text matters. */
+function isSameList(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]): boolean {
+  if (left.length !== right.length) return false
+  for (let place = 0; place < left.length; place++) if (left[place] !== right[place]) return false
+  return true
+}
+
+/**
+ * The events without those of a stretch that follow its first: for whom neither number nor text matters. A store that takes them from
+ * outside calls `stretchesOf` first, which looks whether the list is still as it was made.
+ */
 export function withoutFollowers(events: readonly RuntimeEvent[]): readonly RuntimeEvent[] {
-  const stretches = stretchesOf(events)
+  const { stretches = none } = (events as MadeList)[made] ?? {}
   if (stretches.length === 0) return events
   const kept: RuntimeEvent[] = []
   let place = 0

@@ -67,8 +67,8 @@ export function requireWellFormed(
   events: readonly RuntimeEvent[],
 ): void {
   requireAppend(runId, expected, events)
-  requireStorableNames(runId, withoutFollowers(events))
   const stretches = stretchesOf(events)
+  requireStorableNames(runId, withoutFollowers(events))
   for (let index = 0, stretch = 0; index < events.length;) {
     const fault = faultOf(
       events[index] as RuntimeEvent,
@@ -210,7 +210,7 @@ export function endedBefore(runId: RunId): LedgerConflictError {
 
 /** Whether events hold the end of a run. */
 export function endsRun(events: readonly RuntimeEvent[]): boolean {
-  return withoutFollowers(events).some(({ type }) => type === 'run_finished')
+  return events.some(({ type }) => type === 'run_finished')
 }
 
 /** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */
