@@ -1,4 +1,9 @@
-import { sameModel, textOf, type AssistantMessage } from '../../vocabulary/model/content.ts'
+import {
+  sameModel,
+  textOf,
+  type AssistantMessage,
+  type AssistantPart,
+} from '../../vocabulary/model/content.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { addUsage } from '../../vocabulary/billing/usage.ts'
@@ -87,9 +92,8 @@ export function applyMessageFinished(
   if (state.phase !== 'streaming') throw illegal(state, event)
   const { attempt } = state
   if (event.attempt !== attempt.number) throw illegal(state, event, `it is of attempt ${event.attempt}`)
-  const asked = attempt.calls.map((call) => call.toolCallId).join()
-  const kept = event.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : [])).join()
-  if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
+  if (!namesCalls(event.parts, attempt.calls))
+    throw illegal(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
   const { output: _before, keptState: _earlier, ...facts } = baseOf(state)
@@ -116,6 +120,20 @@ export function applyMessageFinished(
     lastText: parts.length === 0 ? state.lastText : textOf(parts),
     ...contextAfter(state, shownLater),
   }
+}
+
+/** Whether the calls among the parts of a reply are these, in their order. */
+function namesCalls(
+  parts: readonly AssistantPart[],
+  calls: readonly { readonly toolCallId: string }[],
+): boolean {
+  let index = 0
+  for (const part of parts) {
+    if (part.type !== 'tool_call') continue
+    if (part.toolCallId !== calls[index]?.toolCallId) return false
+    index++
+  }
+  return index === calls.length
 }
 
 /** The names of the tools that the attempt offered, where these are not those of the definition. */

@@ -1,5 +1,5 @@
 import { LawBrokenError } from '../../vocabulary/errors.ts'
-import { type AssistantPart, type ModelRef, sameModel, textOf } from '../../vocabulary/model/content.ts'
+import { type AssistantPart, type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { boundOfLimit, type Grant } from '../../vocabulary/limits/grant.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
@@ -15,7 +15,7 @@ import { writtenParts, writtenText } from '../messages/reply-parts.ts'
 import { requestDigest } from '../prompt/model-request.ts'
 import { withSpent } from '../state/totals.ts'
 import { findCall, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
-import type { RunState } from '../state/state.ts'
+import type { RunState, StreamingState } from '../state/state.ts'
 
 /**
  * `evolve`, with the laws that one event can break checked on the way. It runs before every append and again at every
@@ -168,32 +168,45 @@ function requireHonestSummary(state: RunState, event: EventOf<'compaction_starte
 /** Law 12: the deltas of a message, put together, are the message. */
 function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
   if (state.phase !== 'streaming') return
-  const { parts, places } = event
-  if (
-    places &&
-    (places.length !== parts.length || places.some((place, index) => place < (places[index - 1] ?? 0)))
-  ) {
-    throw new LawBrokenError(
-      12,
-      event.seq,
-      `the places of the message are not those of its ${parts.length} parts`,
-    )
+  requirePlaces(event)
+  requireWhole(state.attempt.drafts, event, 'text')
+  if (isRecorded(state, 'reasoning')) requireWhole(state.attempt.drafts, event, 'reasoning')
+}
+
+function requirePlaces({ parts, places, seq }: EventOf<'assistant_message_finished'>): void {
+  if (places === undefined) return
+  const isRising = places.every((place, index) => place >= (places[index - 1] ?? 0))
+  if (isRising && places.length === parts.length) return
+  throw new LawBrokenError(12, seq, `the places of the message are not those of its ${parts.length} parts`)
+}
+
+/** Compares the texts of one kind, as they were shown and as the model wrote them. */
+function requireWhole(
+  drafts: StreamingState['attempt']['drafts'],
+  event: EventOf<'assistant_message_finished'>,
+  kind: 'text' | 'reasoning',
+): void {
+  let [shown, written] = ['', '']
+  for (const draft of inPlaces(drafts)) {
+    if (draft.kind !== kind) continue
+    shown += draft.text
+    written += writtenText(draft)
   }
-  for (const kind of ['text', 'reasoning'] as const) {
-    if (kind === 'reasoning' && !isRecorded(state, 'reasoning')) continue
-    const drafts = state.attempt.drafts
-      .filter((draft) => draft.kind === kind)
-      .toSorted((a, b) => a.part - b.part)
-    if (drafts.map(({ text }) => text).join('') !== wholeText(event.parts, kind))
-      throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
-    if (drafts.map(writtenText).join('') !== wholeText(writtenParts(event), kind))
-      throw new LawBrokenError(12, event.seq, `the ${kind} that the model wrote is not that of its deltas`)
-  }
+  if (shown !== wholeText(event.parts, kind))
+    throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
+  if (written !== wholeText(writtenParts(event), kind))
+    throw new LawBrokenError(12, event.seq, `the ${kind} that the model wrote is not that of its deltas`)
+}
+
+/** In the order of their parts, which is nearly always the order in which they began. */
+function inPlaces<Draft extends { readonly part: number }>(drafts: readonly Draft[]): readonly Draft[] {
+  return drafts.length > 1 ? drafts.toSorted((a, b) => a.part - b.part) : drafts
 }
 
 function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
-  if (kind === 'text') return textOf(parts)
-  return parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
+  let text = ''
+  for (const part of parts) if (part.type === kind) text += part.text
+  return text
 }
 
 /** Law 4, for the time of events. */
