@@ -105,6 +105,23 @@ function checkTypes(entries: readonly string[], consumer: string): void {
   }
 }
 
+/** Closes a ledger at the end of its block, by the declarations of core alone: of no Node, and no newer library. */
+const usingProgram = `
+  import { memoryLedger, type Ledger } from '@tallystick/core'
+  export async function headOf(runId: Parameters<Ledger['head']>[0]): Promise<number> {
+    await using ledger = memoryLedger()
+    return (await ledger.head(runId))?.seq ?? 0
+  }
+`
+
+/** What is closed by `await using` is declared for programs whose `lib` does not know it, and that check their libraries. */
+function checkUsing(consumer: string): void {
+  const file = join(consumer, 'using.mts')
+  writeFileSync(file, usingProgram)
+  const settings = '--ignoreConfig --noEmit --strict --module nodenext --target es2024'.split(' ')
+  demand('a ledger is closed by `await using`', consumer, [join(binaries, 'tsc'), ...settings, file])
+}
+
 /** Imports every entry of a package, and starts every command. */
 function load(manifest: Manifest, consumer: string): number {
   const { name, bin } = manifest
@@ -238,6 +255,7 @@ try {
     entries.filter((entry) => entry !== needsFastCheck),
     consumer,
   )
+  checkUsing(consumer)
   for (const [folder, manifest] of installed) linkDependencies(folder, manifest, consumer, { optional: true })
   const loaded = manifests.reduce((sum, manifest) => sum + load(manifest, consumer), 0)
   const node = ['node', '--enable-source-maps', '--input-type=module', '-e', traceProgram]

@@ -76,6 +76,7 @@ export {
   changesOf,
   changesOfEveryRun,
 } from './ports/changes-of.ts'
+export type { OpenLedger } from './ports/open-ledger.ts'
 export { requireLedger } from './ports/require-ledger.ts'
 export { calledModel, definedAgent } from './runtime/agent/part-check.ts'
 export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'

@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, RunNotFoundError } from '../vocabulary/errors.ts'
-import type { Ledger } from '../ports/ledger.ts'
+import { closedByUsing, type OpenLedger } from '../ports/open-ledger.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { takesEntries } from './append-rules.ts'
 import { DrivenRuns } from './driven-runs.ts'
@@ -18,7 +18,7 @@ import {
  * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
  * every promise of the port but durability: a `barrier` equals a `lazy` append, and `close` forgets everything.
  */
-export function memoryLedger(): Ledger {
+export function memoryLedger(): OpenLedger {
   const changes = new ChangeHints()
   let store: MemoryStore | undefined = new MemoryStore()
   const driven = new DrivenRuns()
@@ -42,7 +42,7 @@ export function memoryLedger(): Ledger {
     return run
   }
 
-  return {
+  return closedByUsing({
     async append(runId, expected, events, options) {
       const head = openStore().append(runId, expected, events, options)
       driven.appended(runId, expected.epoch, events)
@@ -96,5 +96,5 @@ export function memoryLedger(): Ledger {
       store = undefined
       changes.close()
     },
-  }
+  })
 }

@@ -1,5 +1,13 @@
 import type { Ledger } from '@tallystick/core'
-import { OpenUses, requireAppend, requirePut, requireTextId, takesEntries } from '@tallystick/core/store-kit'
+import {
+  closedByUsing,
+  OpenUses,
+  type OpenLedger,
+  requireAppend,
+  requirePut,
+  requireTextId,
+  takesEntries,
+} from '@tallystick/core/store-kit'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -23,7 +31,7 @@ import { StoreAccess } from './store-access.ts'
 import { tailHorizon, type TailHorizon } from './rows/tail-horizon.ts'
 
 /** A ledger in Postgres, and what can be asked of it beyond the port. */
-export interface PostgresLedger extends Ledger {
+export interface PostgresLedger extends OpenLedger {
   /**
    * How far tails over all runs lag. Worth an alarm: one forgotten transaction, in any database of the server,
    * keeps them where they are as long as it is open. Nothing else waits for it.
@@ -31,7 +39,7 @@ export interface PostgresLedger extends Ledger {
   horizon(): Promise<TailHorizon>
 }
 
-interface LedgerWithin extends PostgresLedger, AuditedLedger {
+interface LedgerWithin extends Omit<PostgresLedger, typeof Symbol.asyncDispose>, AuditedLedger {
   readonly [removableStore]: RemovableStore
   readonly [projectionDatabase]: ProjectionDatabase
 }
@@ -116,7 +124,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     [removableStore]: postgresRemovable(access, (runId) => feed.notify(runId)),
     [projectionDatabase]: postgresProjections(access, !options.readOnly),
   }
-  return ledger
+  return closedByUsing(ledger)
 }
 
 function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {

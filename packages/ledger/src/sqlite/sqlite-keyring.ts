@@ -9,9 +9,10 @@ import { ledgerFailure, sqliteCode } from './schema/sqlite-failure.ts'
 
 const keyBytes = 32
 
-/** A keyring in a file, and the way to release it. */
+/** A keyring in a file, and the way to release it, by `close` or by `using`. */
 export interface SqliteKeyring extends Keyring {
   close(): void
+  [Symbol.dispose](): void
 }
 
 /**
@@ -42,6 +43,7 @@ export function sqliteKeyring(path: string): SqliteKeyring {
       throw ledgerFailure(error, path)
     }
   }
+  const close = (): void => void database.close()
   return {
     keyOf(subject) {
       requireSubject(subject)
@@ -55,7 +57,8 @@ export function sqliteKeyring(path: string): SqliteKeyring {
     },
     key: (id) => speaking(() => byId.get(id)),
     destroy: (subject) => speaking(() => destroy.all(subject)),
-    close: () => void database.close(),
+    close,
+    [Symbol.dispose]: close,
   }
 }
 

@@ -1,5 +1,13 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { OpenUses, requireAppend, requirePut, requireTextId, takesEntries } from '@tallystick/core/store-kit'
+import {
+  closedByUsing,
+  OpenUses,
+  type OpenLedger,
+  requireAppend,
+  requirePut,
+  requireTextId,
+  takesEntries,
+} from '@tallystick/core/store-kit'
 import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
@@ -37,7 +45,7 @@ interface SqliteLedger extends AuditedLedger {
  * Throws `LedgerUnavailableError`, before anything is written, if the file cannot be a ledger: a folder, a file in a
  * folder that does not exist, a file of another application, a ledger of a newer version.
  */
-export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): Ledger {
+export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): OpenLedger {
   digestNatively()
   const opened = openDatabase(path, options)
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
@@ -112,7 +120,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     [removableStore]: sqliteRemovable(access, (runId) => feed.notify(runId)),
     [projectionDatabase]: sqliteProjections(access, !options.readOnly),
   }
-  return ledger
+  return closedByUsing(ledger)
 }
 
 function searchedStore(access: StoreAccess): SearchedStore {

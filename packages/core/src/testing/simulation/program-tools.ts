@@ -42,12 +42,13 @@ export function toolsOf(
   { durable, acknowledged }: Pick<MortalLedger, 'durable' | 'acknowledged'>,
 ): readonly Tool[] {
   const body = (name: string, writes: boolean, { isApproved = false } = {}): Body => {
+    // All reads of a program may run again. What is no first start of one, or was approved, has to be durable.
+    const mayStartLazily = !writes && !isApproved
     return async (
       run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
       report: TestReport,
     ): Promise<string> => {
-      // All reads of a program may run again. What is no first start of one, or was approved, has to be durable.
-      const isHarmless = !writes && !isApproved && run.attempt === 1
+      const isHarmless = mayStartLazily && run.attempt === 1
       const isAnnounced = (isHarmless ? acknowledged : durable).some(
         (event) =>
           event.type === 'tool_started' &&
