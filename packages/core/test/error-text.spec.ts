@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { namedTextOfError, textOfError } from '../src/vocabulary/values/error-text.ts'
 
@@ -13,6 +14,26 @@ describe('what was thrown, in words', () => {
     expect(both('no')).toEqual(['no', 'no'])
     expect(both(undefined)).toEqual(['undefined', 'undefined'])
     expect(both(Symbol('s'))).toEqual(['Symbol(s)', 'Symbol(s)'])
+    expect(textOfError([1, 2])).toBe('1,2')
+    expect(textOfError(new URL('https://example.com/a'))).toBe('https://example.com/a')
+  })
+
+  it('is the message of an object that is no error but has one', () => {
+    expect(both({ code: 402, message: 'The card was declined.' })).toEqual([
+      'The card was declined.',
+      'The card was declined.',
+    ])
+    expect(textOfError(runInNewContext('new TypeError("no card")'))).toBe('no card')
+  })
+
+  it('names the fields of an object without a message, and none of their values', () => {
+    const thrown = { status: 403, headers: { authorization: 'secret' }, message: '' }
+    expect(textOfError(thrown)).toBe('an object without a message, with the fields status, headers, message')
+    expect(textOfError({})).toBe('an object without a message')
+    const bare = Object.assign(Object.create(null) as object, { status: 403 })
+    expect(textOfError(bare)).toBe('an object without a message, with the fields status')
+    const wide = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`f${index}`, index]))
+    expect(textOfError(wide)).toMatch(/ f9 and 2 more$/)
   })
 
   it('is cut after 2,000 characters', () => {
@@ -31,6 +52,5 @@ describe('what was thrown, in words', () => {
     }
     const unspeakable = 'something that cannot be put in words'
     expect(both(hostile)).toEqual([unspeakable, unspeakable])
-    expect(textOfError(Object.create(null))).toBe(unspeakable)
   })
 })
