@@ -107,6 +107,11 @@ describe('verify', () => {
     ])
   })
 
+  it('finds a share of the totals that cannot be summed up', async () => {
+    const misnamed = `update run_summary set shares = replace(shares, '"amounts"', '"amonts"') ${last}`
+    expect(await foundAfter('run_summary', misnamed)).toContain('projection')
+  })
+
   it.each([
     ['another agent', `update run_agent set agent = 'somebody' where pos = (select max(pos) from run_agent)`],
     ['one agent more', `insert into run_agent select 'somebody', max(pos) from run_agent`],

@@ -104,6 +104,47 @@ describe('a row that is not as it was written', () => {
     expect(storedRun(row(record, { shares: '{' }))).toBeUndefined()
   })
 
+  it('counts as missing where its share of the totals cannot be summed up', () => {
+    const model = { provider: 'p', api: 'a', modelId: 'm' }
+    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: amountsOf({}, 1) }
+    const without = (field: string, of: object): object =>
+      Object.fromEntries(Object.entries(of).filter(([name]) => name !== field))
+    const read = (shares: unknown) => storedRun(row(record, { shares: JSON.stringify(shares) }))
+    const sound = { spending: [line], session }
+    expect(read(sound)).toMatchObject({ shares: sound })
+    for (const field of Object.keys(line))
+      expect(read({ spending: [line, without(field, line)] })).toBeUndefined()
+    for (const field of Object.keys(session))
+      expect(read({ spending: [], session: without(field, session) })).toBeUndefined()
+    for (const field of Object.keys(line.amounts))
+      expect(read({ spending: [{ ...line, amounts: { ...line.amounts, [field]: '1' } }] })).toBeUndefined()
+    for (const field of Object.keys(model))
+      expect(read({ spending: [{ ...line, model: without(field, model) }] })).toBeUndefined()
+    for (const shares of [null, 1, [], {}, { spending: {} }, { spending: [null] }])
+      expect(read(shares)).toBeUndefined()
+  })
+
+  it('counts as missing where its run cannot be continued from its notes', () => {
+    const model = { provider: 'p', api: 'a', modelId: 'm' }
+    const open = { key: '1 1', turn: 1, agent: 'looker', model, at: 100 }
+    const line = { hour: 5, agent: 'looker', model, calls: 1, amounts: amountsOf({}, 1) }
+    const calls = { name: 'look', outcome: 'success', count: 1 }
+    const sound = { ...accumulated, open: [open], settled: [line], calls: [calls] }
+    const without = (field: string, of: object): object =>
+      Object.fromEntries(Object.entries(of).filter(([name]) => name !== field))
+    const read = (notes: unknown) => storedRun(row(record, { notes: JSON.stringify(notes) }))
+    expect(read(sound)).toMatchObject({ accumulated: sound })
+    for (const field of Object.keys(sound)) expect(read(without(field, sound))).toBeUndefined()
+    for (const field of Object.keys(open))
+      expect(read({ ...sound, open: [without(field, open)] })).toBeUndefined()
+    for (const field of Object.keys(line))
+      expect(read({ ...sound, settled: [without(field, line)] })).toBeUndefined()
+    for (const field of Object.keys(calls))
+      expect(read({ ...sound, calls: [without(field, calls)] })).toBeUndefined()
+    for (const change of [{ agents: [1] }, { childRunIds: ['x'] }, { open: {} }, { settled: null }])
+      expect(read({ ...sound, ...change })).toBeUndefined()
+  })
+
   it('is one that names no parent and no limit', () => {
     const { parent: _parent, ...alone } = summary
     const { limit: _limit, ...unlimited } = waits

@@ -1,9 +1,10 @@
 import { type RunId } from '@tallystick/core'
-import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
+import { limitNames, parseToolCallId, type ModelRef } from '@tallystick/core/vocabulary'
 import { hexOf } from '../../record/chain.ts'
 import { storableKey } from '../tables/storable-key.ts'
 import { isRunId } from '../../record/stored-ids.ts'
-import type { AccumulatedRun } from './run-accumulator.ts'
+import { amountColumns, type Amounts } from '../tables/amounts.ts'
+import type { AccumulatedRun, SpendingLine } from './run-accumulator.ts'
 import type { ListedRun, RunStatus } from './run-summary.ts'
 import type { Shares, SummaryRecord } from './summary-record.ts'
 
@@ -54,8 +55,10 @@ export interface StoredRun {
 /** What a row holds; `undefined` where it is not as it was written. */
 export function storedRun(row: StoredRunRow): StoredRun | undefined {
   try {
-    const summary = row.summary === null ? undefined : (JSON.parse(row.summary) as ListedRun)
-    if (!isRunId(row.run_id) || (summary && !hasIds(summary, row.run_id))) return undefined
+    const summary = parsed(row.summary) as ListedRun | undefined
+    const accumulated = parsed(row.notes) as AccumulatedRun | undefined
+    const shares = JSON.parse(row.shares) as Shares
+    if (!isRunId(row.run_id) || !isSound({ summary, shares, accumulated }, row.run_id)) return undefined
     return {
       runId: row.run_id,
       pos: row.pos,
@@ -65,13 +68,30 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
       ...(row.session_id !== null && { session: row.session_id }),
       startedAt: row.started_at,
       lastAt: row.last_at,
-      shares: JSON.parse(row.shares) as Shares,
+      shares,
       ...(summary && { summary }),
-      ...(row.notes !== null && { accumulated: JSON.parse(row.notes) as AccumulatedRun }),
+      ...(accumulated && { accumulated }),
     }
   } catch {
     return undefined
   }
+}
+
+/** The columns of a row that are JSON. */
+interface ParsedParts {
+  readonly summary: ListedRun | undefined
+  readonly shares: Shares
+  readonly accumulated: AccumulatedRun | undefined
+}
+
+function parsed(json: string | null): unknown {
+  return json === null ? undefined : JSON.parse(json)
+}
+
+/** Whether what a row holds can be built on. */
+function isSound({ summary, shares, accumulated }: ParsedParts, runId: RunId): boolean {
+  if (summary !== undefined && !hasIds(summary, runId)) return false
+  return canBeSummed(shares) && (accumulated === undefined || canBeContinued(accumulated))
 }
 
 /**
@@ -95,6 +115,56 @@ function hasIds(summary: ListedRun, runId: RunId): boolean {
     runIds.every(isRunId) &&
     (limit === undefined || limitNames.includes(limit))
   )
+}
+
+/** Whether a run that has had more events since can be projected from these notes, which are outside the chain, too. */
+function canBeContinued(notes: AccumulatedRun): boolean {
+  const { agents, childRunIds, calls, open, settled, failedAttempts, sharedSeq, summaries } = notes
+  return (
+    agents.every(isText) &&
+    childRunIds.every(isRunId) &&
+    calls.every(({ name, outcome, count }) => [name, outcome].every(isText) && isNumber(count)) &&
+    settled.every(isLine) &&
+    open.every(
+      ({ key, agent, model, turn, at }) =>
+        isModel(model) && [key, agent].every(isText) && [turn, at].every(isNumber),
+    ) &&
+    [failedAttempts, sharedSeq, summaries].every(isNumber)
+  )
+}
+
+/** Whether totals can be summed up from shares, which are outside the chain, too. */
+function canBeSummed({ spending, session }: Shares): boolean {
+  const isSession = session === undefined || (isText(session.sessionId) && areCounts(session, sessionCounts))
+  return isSession && spending.every(isLine)
+}
+
+function isLine(line: SpendingLine): boolean {
+  return isText(line.agent) && isModel(line.model) && areCounts(line, lineCounts)
+}
+
+function isModel({ provider, api, modelId }: ModelRef): boolean {
+  return [provider, api, modelId].every(isText)
+}
+
+const sessionCounts = ['turns', 'toolCalls'] as const
+const lineCounts = ['hour', 'calls'] as const
+
+function areCounts<Name extends string>(
+  counted: { readonly amounts: Amounts } & Readonly<Record<Name, number>>,
+  names: readonly Name[],
+): boolean {
+  const { amounts } = counted
+  const counts = [...names.map((name) => counted[name]), ...amountColumns.map((column) => amounts[column])]
+  return counts.every(isNumber)
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number'
 }
 
 /** The row of a run's projection as JSON, for a change. Bytes are in hex. */
