@@ -1,6 +1,6 @@
 // What a plain JavaScript caller can get wrong at any function that is exported: the error is one of ours, and says what to do.
 import { inspect } from 'node:util'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { memoryLedger, TallystickError } from '@tallystick/core'
 import { option } from '@tallystick/core/kit'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
@@ -85,7 +85,7 @@ async function errorOf(
   }
 }
 
-const entries = await functionsOf(['core', 'ledger', 'replay', 'tools', 'providers'])
+const entries = await functionsOf(['core', 'ledger', 'replay', 'tools', 'providers', 'server', 'otel', 'cli'])
 
 const asked = Object.entries(entries).flatMap(([entry, functions]) =>
   Object.hasOwn(builtOn, entry)
@@ -94,6 +94,12 @@ const asked = Object.entries(entries).flatMap(([entry, functions]) =>
 )
 
 describe('what a function cannot use', () => {
+  // The command line prints its help where it gets no words.
+  beforeAll(() => {
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+    return () => written.mockRestore()
+  })
+
   it.each(asked.filter(([name]) => !Object.hasOwn(exempt, name)))(
     '%s refuses in our words',
     async (_name, call) => {

@@ -1,8 +1,10 @@
 import { TallystickError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { Argument, Command, CommanderError, type OutputConfiguration } from 'commander'
 import {
   commandLine,
   processContext,
+  requireHost,
   type CommandContext,
   type CommandHost,
 } from './command/command-context.ts'
@@ -47,11 +49,18 @@ const headings: Readonly<Record<VerbGroup, string>> = {
   mcp: 'Other:',
 }
 
-/** Runs the command line and returns its exit code. Never rejects: what goes wrong is on stderr. */
+const wordList = option.listOf(option.anyText)
+
+/**
+ * Runs the command line and returns its exit code: what goes wrong is on stderr. Rejects only with a
+ * `ConfigurationError`, for what is no list of words or no host.
+ */
 export async function runCommandLine(
   words: readonly string[],
   host: CommandHost = process,
 ): Promise<ExitCode> {
+  requireOptions('runCommandLine', wordList, words, 'the list of words')
+  requireHost('runCommandLine', host)
   const context = processContext(words.includes('--json'), host)
   let exitCode: ExitCode = exitCodes.ok
   const output = {

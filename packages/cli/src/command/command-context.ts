@@ -1,4 +1,5 @@
-import { hostOutputs, type HostStreams, type Output } from '../terminal/host-output.ts'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { hasStreams, hostOutputs, type HostStreams, type Output } from '../terminal/host-output.ts'
 import { shownLedger } from './ledger-place.ts'
 import { shellWord } from '../terminal/shell-word.ts'
 import type { Paint } from '../terminal/paint.ts'
@@ -57,8 +58,22 @@ export interface CommandHost extends HostStreams {
   readonly now?: () => number
 }
 
-/** The context of a command in a process. */
+const anyHost = option.valueThat(
+  'a host, such as process, or an object with its env, cwd, stdin, stdout and stderr',
+  (value) => {
+    const { cwd, now = Date.now } = Object(value) as Partial<CommandHost>
+    return hasStreams(value) && typeof cwd === 'function' && typeof now === 'function'
+  },
+)
+
+/** Refuses what is no host where one belongs. Throws a `ConfigurationError`. */
+export function requireHost(subject: string, host: CommandHost): void {
+  requireOptions(subject, anyHost, host, 'the host')
+}
+
+/** The context of a command in a process. Throws a `ConfigurationError` for what is no host. */
 export function processContext(json: boolean, host: CommandHost = process): CommandContext {
+  requireHost('processContext', host)
   const { stdin, env } = host
   const { out, errors } = hostOutputs(host)
   const context: CommandContext = {

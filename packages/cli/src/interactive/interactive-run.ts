@@ -1,4 +1,5 @@
 import type { Run, RunResult, RuntimeEvent } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { tallyOf } from '@tallystick/core/machine'
 import { askForApproval } from './approval-prompt.ts'
 import type { CommandContext, View } from '../command/command-context.ts'
@@ -36,15 +37,36 @@ export interface InteractiveRunOptions {
   readonly shownSeq?: number
 }
 
+const anyContext = option.valueThat('a context that processContext made', (value) => {
+  const { print, say, view, aside } = Object(value) as Partial<CommandContext>
+  const views = [view, aside].every((each) => typeof each?.write === 'function')
+  return typeof print === 'function' && typeof say === 'function' && views
+})
+const anyRun = option.valueThat('a run, such as runtime.run(agent, input) returns', (value) => {
+  const { after, result } = Object(value) as Partial<Run>
+  return typeof after === 'function' && option.isThenable(result)
+})
+const anyOptions = option.valueThat(
+  'the options, as in { ledgerPath, drain: () => runtime.drain() }',
+  (value) => {
+    const { ledgerPath, drain } = Object(value) as Partial<InteractiveRunOptions>
+    return typeof ledgerPath === 'string' && typeof drain === 'function'
+  },
+)
+
 /**
  * Shows a run as it proceeds, and has its approvals decided by the options or by the person at the terminal. Without
  * either, the run stays suspended. Ends with the tally and the next commands, or with one JSON object on stdout.
+ * Rejects with a `ConfigurationError` for what is no context, no run or no options.
  */
 export async function interactiveRun(
   context: CommandContext,
   run: Run,
   options: InteractiveRunOptions,
 ): Promise<RunResult> {
+  requireOptions('interactiveRun', anyContext, context, 'the context')
+  requireOptions('interactiveRun', anyRun, run, 'the run')
+  requireOptions('interactiveRun', anyOptions, options)
   const stopped = await watchRun(context, run, options)
   await reportStopped(context, [stopped], options)
   return stopped.result

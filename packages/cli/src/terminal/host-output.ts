@@ -18,6 +18,13 @@ export interface HostStreams {
   readonly stderr: OutputStream
 }
 
+/** Whether a value has the streams of a process, and its environment. */
+export function hasStreams(value: unknown): boolean {
+  const { env, stdin, stdout, stderr } = Object(value) as Partial<HostStreams>
+  const outputs = [stdout, stderr].every((stream) => typeof stream?.write === 'function')
+  return outputs && [env, stdin].every((each) => typeof each === 'object' && each !== null)
+}
+
 /** A stream of the process, as the rest of this package may write to it. */
 export interface Output {
   readonly isTerminal: boolean

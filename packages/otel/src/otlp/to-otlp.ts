@@ -1,3 +1,5 @@
+import { option, requireOptions } from '@tallystick/core/kit'
+import { anySpan } from '../span/any-span.ts'
 import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from '../span/span.ts'
 
 /** A value as OTLP has it in JSON. */
@@ -48,11 +50,19 @@ export interface OtlpTraces {
   }[]
 }
 
+const spanList = option.listOf(anySpan)
+const otlpOptions = option.fields<{ readonly serviceName?: string | undefined }>({
+  serviceName: option.maybe(option.anyText),
+})
+
 /** Returns spans as one request of OTLP over HTTP, in JSON. */
 export function toOtlp(
   spans: readonly Span[],
-  { serviceName = 'tallystick' }: { readonly serviceName?: string | undefined } = {},
+  options: { readonly serviceName?: string | undefined } = {},
 ): OtlpTraces {
+  requireOptions('toOtlp', spanList, spans, 'the list of spans')
+  requireOptions('toOtlp', otlpOptions, options)
+  const { serviceName = 'tallystick' } = options
   const resource = { attributes: attributesOf({ 'service.name': serviceName }) }
   return {
     resourceSpans: [

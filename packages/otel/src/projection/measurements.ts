@@ -1,4 +1,6 @@
+import { requireOptions } from '@tallystick/core/kit'
 import { genAi, metrics, operations, own, type MetricName } from '../conventions/names.ts'
+import { anySpan } from '../span/any-span.ts'
 import type { Attributes, AttributeValue, Span } from '../span/span.ts'
 
 /** A number that a metric takes in. */
@@ -10,6 +12,7 @@ export interface Measurement {
 
 /** Returns what a span that has ended adds to the metrics of the conventions: one projection makes both. */
 export function measurementsOf(span: Span): readonly Measurement[] {
+  requireOptions('measurementsOf', anySpan, span, 'the span')
   const { attributes } = span
   const operation = attributes[genAi.operation]
   if (operation === operations.chat) return ofChat(span)

@@ -1,5 +1,6 @@
 import type { Ledger } from '@tallystick/core'
-import { startOf } from '@tallystick/core/kit'
+import { option, requireLedger, requireOptions, startOf } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core/vocabulary'
 import { holdsContent, type ContentOption } from '../content/capture.ts'
 import { RunSpans } from './run-spans.ts'
@@ -14,13 +15,38 @@ export interface RecordedSpansOptions extends ContentOption {
   readonly withChildren?: boolean | undefined
 }
 
+const { fields, listOf, maybe, trueOrFalse, valueThat } = option
+
+const spansOptions = fields<ContentOption>({ content: maybe(trueOrFalse) })
+const recordedSpansOptions = fields<RecordedSpansOptions>({
+  content: maybe(trueOrFalse),
+  withChildren: maybe(trueOrFalse),
+})
+const eventSource = valueThat(
+  'the events of runs, as in [ … ]; of a ledger, recordedSpans reads them itself',
+  (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
+)
+const eventList = listOf(
+  valueThat('an event, such as ledger.read yields', (value) => {
+    const { runId, type } = Object(value) as Partial<RuntimeEvent>
+    return typeof runId === 'string' && typeof type === 'string'
+  }),
+)
+const anyCall = valueThat('a call, as in { runId, toolCallId }', (value) => {
+  const { runId, toolCallId } = Object(value) as { readonly runId?: unknown; readonly toolCallId?: unknown }
+  return typeof runId === 'string' && typeof toolCallId === 'string'
+})
+
 /**
  * Returns the spans that have ended, in the order in which they ended, from the events of one or more runs. The events
  * of each run have to begin with its first; runs may be interleaved. The ids are those of `traceRuns`. Pure.
  */
 export function spansOf(events: Iterable<RuntimeEvent>, options: ContentOption = {}): readonly Span[] {
+  requireOptions('spansOf', eventSource, events, 'the list of events')
+  requireOptions('spansOf', spansOptions, options)
   const withContent = holdsContent(options)
   const all = [...events]
+  requireOptions('spansOf', eventList, all, 'the list of events')
   const starts = new Map<string, Start>()
   for (const event of all) if (event.type === 'run_started') starts.set(event.runId, event)
   const folds = new Map<string, RunSpans>()
@@ -42,6 +68,9 @@ export async function* recordedSpans(
   runId: RunId,
   options: RecordedSpansOptions = {},
 ): AsyncGenerator<Span> {
+  requireLedger('recordedSpans', ledger)
+  requireTextId('recordedSpans', runId)
+  requireOptions('recordedSpans', recordedSpansOptions, options)
   const withContent = holdsContent(options)
   const { withChildren = true } = options
   const waiting: RunId[] = [runId]
@@ -84,8 +113,11 @@ export async function startsBefore(ledger: Ledger, start: Start): Promise<Readon
  */
 export async function traceparentOf(
   ledger: Ledger,
-  { runId, toolCallId }: { readonly runId: RunId; readonly toolCallId: ToolCallId },
+  call: { readonly runId: RunId; readonly toolCallId: ToolCallId },
 ): Promise<string> {
+  requireLedger('traceparentOf', ledger)
+  requireOptions('traceparentOf', anyCall, call, 'the call')
+  const { runId, toolCallId } = call
   const start = await startOf(ledger, runId)
   const { traceId, traceFlags } = start
     ? lineageOf(start, await startsBefore(ledger, start)).trace

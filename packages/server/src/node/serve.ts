@@ -30,7 +30,12 @@ export interface Listening {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-const { fields, filledText, maybe, milliseconds, numberFrom } = option
+const { fields, filledText, maybe, milliseconds, numberFrom, valueThat } = option
+
+const anyServer = valueThat('the server that createServer made', (value) => {
+  const { fetch, drain } = Object(value) as Partial<Server>
+  return typeof fetch === 'function' && typeof drain === 'function'
+})
 
 const serveOptions = fields<ServeOptions>(
   {
@@ -44,10 +49,11 @@ const serveOptions = fields<ServeOptions>(
 )
 
 /**
- * Listens for requests with Node's HTTP server. Rejects with a `ConfigurationError` if the port is not available, or if
- * other machines could reach a server without `authorize`.
+ * Listens for requests with Node's HTTP server. Rejects with a `ConfigurationError` for what is no server, if the port is
+ * not available, or if other machines could reach a server without `authorize`.
  */
 export async function serve(server: Server, options: ServeOptions = {}): Promise<Listening> {
+  requireOptions('serve', anyServer, server, 'the server')
   requireOptions('serve', serveOptions, options)
   const { port = 0, host = '127.0.0.1' } = options
   if (server.token !== undefined && !isLoopback(host)) {

@@ -1,0 +1,62 @@
+// What is given in place of a ledger, events, spans or a call, where no compiler looks.
+import { expect, it } from 'vitest'
+import { ConfigurationError, memoryLedger } from '@tallystick/core'
+import { sampleRunId } from '@tallystick/core/testing'
+import { measurementsOf, recordedSpans, spansOf, toOtlp, traceparentOf } from '@tallystick/otel'
+
+const nothing = undefined as never
+const path = 'runs.db' as never
+const ledger = memoryLedger()
+const runId = sampleRunId(1)
+
+it.each<readonly [string, () => unknown, string]>([
+  [
+    'a ledger for its events',
+    () => spansOf(ledger as never),
+    'spansOf: the list of events is an object; expected the events of runs',
+  ],
+  ['a text for events', () => spansOf(path), 'spansOf: the list of events is a text'],
+  ['what is no event', () => spansOf([null as never]), 'spansOf: the list of events[0] is null'],
+  ['an option of another function', () => spansOf([], { withChildren: true } as never), 'withChildren is no'],
+  [
+    'a path to read spans from',
+    () => recordedSpans(path, runId).next(),
+    'recordedSpans: the ledger is a text',
+  ],
+  [
+    'no run to read spans of',
+    () => recordedSpans(ledger, nothing).next(),
+    'recordedSpans: the run id is missing',
+  ],
+  [
+    'a choice of child runs that is none',
+    () => recordedSpans(ledger, runId, { withChildren: 'no' as never }).next(),
+    'recordedSpans: withChildren is a text; expected true or false',
+  ],
+  ['no spans', () => toOtlp(nothing), 'toOtlp: the list of spans is missing: give a list'],
+  [
+    'what is no span',
+    () => toOtlp([{} as never]),
+    'toOtlp: the list of spans[0] is an object; expected an ended',
+  ],
+  ['a name for the options', () => toOtlp([], path), 'toOtlp: what it was given is a text'],
+  [
+    'no span to measure',
+    () => measurementsOf(nothing),
+    'measurementsOf: the span is missing: give an ended span',
+  ],
+  [
+    'a path to find a call in',
+    () => traceparentOf(path, { runId, toolCallId: 'call' as never }),
+    'traceparentOf: the ledger is a text',
+  ],
+  [
+    'a run for a call',
+    () => traceparentOf(ledger, { runId } as never),
+    'traceparentOf: the call is an object; expected a call, as in { runId, toolCallId }',
+  ],
+])('refuses %s', async (_name, act, message) => {
+  const refusal = (async () => await act())()
+  await expect(refusal).rejects.toThrow(ConfigurationError)
+  await expect(refusal).rejects.toThrow(message)
+})

@@ -1,0 +1,49 @@
+// What is given in place of a stream of events or a server, where no compiler looks.
+import { expect, it } from 'vitest'
+import { from } from 'rxjs'
+import { ConfigurationError } from '@tallystick/core'
+import { toA2a, toAgUi, toOpenAiChat, toOpenAiResponse, toUiMessages } from '@tallystick/server'
+import { nodeHandler, serve } from '@tallystick/server/node'
+
+const nothing = undefined as never
+const list = [] as never
+const events$ = from([])
+
+it.each<readonly [string, () => unknown, string]>([
+  [
+    'a list of events for UI messages',
+    () => toUiMessages(list),
+    'toUiMessages: the stream of events is a list; expected an Observable of the events of a run',
+  ],
+  ['no events for AG-UI', () => toAgUi(nothing), 'toAgUi: the stream of events is missing: give an Obs'],
+  ['a list of events for A2A', () => toA2a(list), 'toA2a: the stream of events is a list'],
+  ['no events for a chat', () => toOpenAiChat(nothing), 'toOpenAiChat: the stream of events is missing'],
+  [
+    'a list of events for a response',
+    () => toOpenAiResponse(list),
+    'toOpenAiResponse: the stream of events is a list',
+  ],
+  [
+    'a name that AG-UI does not know',
+    () => toAgUi(events$, { thread: 'one' } as never),
+    'toAgUi: thread is no option',
+  ],
+  ['messages that are none', () => toAgUi(events$, { messages: ['Hi'] as never }), 'messages[0] is a text'],
+  ['no names for a chat', () => toOpenAiChat(events$, null as never), 'what it was given is null'],
+  [
+    'a model for the name of one',
+    () => toOpenAiResponse(events$, { model: {} as never }),
+    'toOpenAiResponse: model is an object; expected a text',
+  ],
+  [
+    'no server to listen with',
+    () => serve(nothing),
+    'serve: the server is missing: give the server that createServer made',
+  ],
+  ['a server that cannot drain', () => serve({ fetch } as never), 'serve: the server is an object'],
+  ['no server to answer with', () => nodeHandler(nothing), 'nodeHandler: the server is missing'],
+])('refuses %s', async (_name, act, message) => {
+  const refusal = (async () => await act())()
+  await expect(refusal).rejects.toThrow(ConfigurationError)
+  await expect(refusal).rejects.toThrow(message)
+})
