@@ -142,7 +142,7 @@ describe('a configuration with MCP servers', () => {
     const { code, stdout } = await tallystickFrom(
       folder,
       'run',
-      'runs.db',
+      join(folder, 'runs.db'),
       'reader',
       'Where?',
       '--config',
@@ -157,7 +157,15 @@ describe('a configuration with MCP servers', () => {
 
   it('is refused where its agents need servers and it names none', async () => {
     await writeFile(join(folder, 'bare.config.mjs'), 'export default { agents: () => [] }')
-    const bare = await tallystickFrom(folder, 'run', 'runs.db', 'a', 'b', '--config', 'bare.config.mjs')
+    const bare = await tallystickFrom(
+      folder,
+      'run',
+      join(folder, 'runs.db'),
+      'a',
+      'b',
+      '--config',
+      'bare.config.mjs',
+    )
     expect(bare).toMatchObject({ code: 2, stderr: expect.stringContaining('mcp names no servers') as string })
     const doctor = await tallystickFrom(folder, 'mcp', 'doctor', 'bare.config.mjs')
     expect(doctor).toMatchObject({
