@@ -14,20 +14,20 @@ const upTo = (count: number, from = 0): readonly Mail[] =>
   Array.from({ length: count }, (_, index) => mailOf(from + index))
 
 describe('a mailbox', () => {
-  it('gives a flood page by page, in order, and the writer does not wait in between', async () => {
+  it('gives a flood batch by batch, in order, and the writer does not wait in between', async () => {
     const mailbox = new Mailbox()
     for (const mail of upTo(4_500)) mailbox.post(mail)
-    const pages: (readonly Mail[])[] = []
+    const batches: (readonly Mail[])[] = []
     while (!mailbox.empty) {
       await mailbox.arrival()
-      pages.push(mailbox.takePage())
+      batches.push(mailbox.takeBatch())
     }
-    expect(pages.map(({ length }) => length)).toEqual([2_000, 2_000, 500])
-    expect(pages.flat()).toEqual(upTo(4_500))
-    expect(mailbox.takePage()).toEqual([])
+    expect(batches.map(({ length }) => length)).toEqual([2_000, 2_000, 500])
+    expect(batches.flat()).toEqual(upTo(4_500))
+    expect(mailbox.takeBatch()).toEqual([])
   })
 
-  it('is quiet when nothing more arrives in so many promise turns, or a page is full', async () => {
+  it('is quiet when nothing more arrives in so many promise turns, or a batch is full', async () => {
     const posted = async (messages: number, turnsBetween: number): Promise<number> => {
       const mailbox = new Mailbox()
       mailbox.post(mailOf(0))
@@ -67,7 +67,7 @@ describe('a mailbox', () => {
     expect(await turnsUntilQuiet(1, [lastWord, mailOf(0)])).toBeGreaterThanOrEqual(QUIET_TURNS)
   })
 
-  it('has the writer wait for what comes after the page that it took', async () => {
+  it('has the writer wait for what comes after the batch that it took', async () => {
     const mailbox = new Mailbox()
     const isThere = async (arrival: Promise<void>): Promise<boolean> => {
       let arrived = false
@@ -76,7 +76,7 @@ describe('a mailbox', () => {
       return arrived
     }
     mailbox.post(mailOf(0))
-    mailbox.takePage()
+    mailbox.takeBatch()
     const arrival = mailbox.arrival()
     expect(await isThere(arrival)).toBe(false)
     mailbox.wake()
@@ -86,88 +86,88 @@ describe('a mailbox', () => {
     expect(await isThere(mailbox.arrival())).toBe(false)
   })
 
-  it('gives what was put back in one page with all that came after it', () => {
+  it('gives what was put back in one batch with all that came after it', () => {
     const mailbox = new Mailbox()
     for (const mail of upTo(3_000)) mailbox.post(mail)
-    const page = mailbox.takePage()
+    const batch = mailbox.takeBatch()
     mailbox.post(mailOf(3_000))
-    mailbox.putBack(page)
-    expect(mailbox.takePage()).toEqual(upTo(3_001))
+    mailbox.putBack(batch)
+    expect(mailbox.takeBatch()).toEqual(upTo(3_001))
     mailbox.putBack([])
     expect(mailbox.empty).toBe(true)
   })
 
-  it('takes neighbouring pieces of one part as one mail, and copies what they say', () => {
+  it('takes neighbouring deltas of one part as one mail, and copies what they say', () => {
     const mailbox = new Mailbox()
     const place = { turn: 1, attempt: 1 }
-    const piece = { type: 'model_text', part: 0, text: 'a' } as const
-    const given = { ...piece, more: 1 } as const
-    mailbox.postPiece(given, place)
+    const delta = { type: 'model_text', part: 0, text: 'a' } as const
+    const given = { ...delta, more: 1 } as const
+    mailbox.postDelta(given, place)
     Object.assign(given, { text: 'changed', part: 7 })
-    mailbox.postPiece({ ...piece, part: -0, text: 'b' }, place)
-    mailbox.postPiece({ ...piece, part: 1 }, place)
-    mailbox.postPiece({ ...piece, part: 1 }, { turn: 1, attempt: 2 })
+    mailbox.postDelta({ ...delta, part: -0, text: 'b' }, place)
+    mailbox.postDelta({ ...delta, part: 1 }, place)
+    mailbox.postDelta({ ...delta, part: 1 }, { turn: 1, attempt: 2 })
     const call = { type: 'model_tool_input', part: 1, name: 'look', text: '{' } as const
-    mailbox.postPiece(call, place)
-    mailbox.postPiece({ ...call, text: '}' }, place)
-    mailbox.postPiece({ ...call, name: 'see' }, place)
+    mailbox.postDelta(call, place)
+    mailbox.postDelta({ ...call, text: '}' }, place)
+    mailbox.postDelta({ ...call, name: 'see' }, place)
     mailbox.post(mailOf(0))
-    mailbox.postPiece({ ...call, name: 'see' }, place)
-    expect(mailbox.takePage().map(({ message }) => message)).toStrictEqual([
-      { type: 'pieces', of: { type: 'model_text', part: 0, ...place }, texts: ['a', 'b'] },
-      { type: 'pieces', of: { type: 'model_text', part: 1, ...place }, texts: ['a'] },
-      { type: 'pieces', of: { type: 'model_text', part: 1, turn: 1, attempt: 2 }, texts: ['a'] },
+    mailbox.postDelta({ ...call, name: 'see' }, place)
+    expect(mailbox.takeBatch().map(({ message }) => message)).toStrictEqual([
+      { type: 'deltas', of: { type: 'model_text', part: 0, ...place }, texts: ['a', 'b'] },
+      { type: 'deltas', of: { type: 'model_text', part: 1, ...place }, texts: ['a'] },
+      { type: 'deltas', of: { type: 'model_text', part: 1, turn: 1, attempt: 2 }, texts: ['a'] },
       {
-        type: 'pieces',
+        type: 'deltas',
         of: { type: 'model_tool_input', part: 1, name: 'look', ...place },
         texts: ['{', '}'],
       },
-      { type: 'pieces', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
+      { type: 'deltas', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
       mailOf(0).message,
-      { type: 'pieces', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
+      { type: 'deltas', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
     ])
   })
 
-  it('counts pieces one by one, and adds none to what was taken', () => {
+  it('counts deltas one by one, and adds none to what was taken', () => {
     const mailbox = new Mailbox()
-    const piece = { type: 'model_text', part: 0, text: 'a' } as const
+    const delta = { type: 'model_text', part: 0, text: 'a' } as const
     const post = (count: number): void => {
-      for (let each = 0; each < count; each++) mailbox.postPiece(piece, { turn: 1, attempt: 1 })
+      for (let each = 0; each < count; each++) mailbox.postDelta(delta, { turn: 1, attempt: 1 })
     }
     const taken = (): readonly number[] =>
-      mailbox.takePage().map(({ message }) => (message.type === 'pieces' ? message.texts.length : 0))
+      mailbox.takeBatch().map(({ message }) => (message.type === 'deltas' ? message.texts.length : 0))
     post(2_001)
-    expect(mailbox.holdsOnly('piece')).toBe(true)
-    expect([mailbox.holdsOnly('piece', 2_002), mailbox.holdsOnly('piece', 2_001)]).toEqual([true, false])
+    expect(mailbox.holdsOnly('delta')).toBe(true)
+    expect([mailbox.holdsOnly('delta', 2_002), mailbox.holdsOnly('delta', 2_001)]).toEqual([true, false])
     expect([taken(), taken()]).toEqual([[2_000], [1]])
     post(1)
-    const page = mailbox.takePage()
-    mailbox.putBack(page)
+    const batch = mailbox.takeBatch()
+    mailbox.putBack(batch)
     post(2)
     expect(taken()).toEqual([1, 2])
-    expect(page).toMatchObject([{ message: { texts: ['a'] } }])
+    expect(batch).toMatchObject([{ message: { texts: ['a'] } }])
   })
 
   it('holds only one kind where it holds any of it, and nothing else with it', () => {
     const mailbox = new Mailbox()
     const held = (): readonly MailKind[] =>
-      (['piece', 'ending', 'other'] as const).filter((kind) => mailbox.holdsOnly(kind))
+      (['delta', 'ending', 'other'] as const).filter((kind) => mailbox.holdsOnly(kind))
     expect(held()).toEqual([])
-    const piece = { type: 'model_text', turn: 1, attempt: 1, part: 0, text: 'Hi' } as const
-    mailbox.post({ message: piece })
-    expect(held()).toEqual(['piece'])
+    const delta = { type: 'model_text', turn: 1, attempt: 1, part: 0, text: 'Hi' } as const
+    mailbox.post({ message: delta })
+    expect(held()).toEqual(['delta'])
     mailbox.post(mailOf(0))
     expect(held()).toEqual([])
-    const page = mailbox.takePage()
+    const batch = mailbox.takeBatch()
     expect(held()).toEqual([])
-    mailbox.post({ message: piece })
-    expect(held()).toEqual(['piece'])
-    mailbox.putBack(page)
+    mailbox.post({ message: delta })
+    expect(held()).toEqual(['delta'])
+    mailbox.putBack(batch)
     expect(held()).toEqual([])
-    mailbox.takePage()
-    mailbox.putBack([{ message: piece }])
-    expect(held()).toEqual(['piece'])
-    mailbox.takePage()
+    mailbox.takeBatch()
+    mailbox.putBack([{ message: delta }])
+    expect(held()).toEqual(['delta'])
+    mailbox.takeBatch()
     const ofCall = {
       toolCallId: sampleCallId(sampleRunId(1)),
       attempt: 1,
@@ -176,18 +176,18 @@ describe('a mailbox', () => {
     } as const
     mailbox.post({ message: { type: 'tool_ended', ...ofCall, durationMs: 1 } })
     expect(held()).toEqual(['ending'])
-    mailbox.post({ message: piece })
+    mailbox.post({ message: delta })
     expect(held()).toEqual([])
   })
 })
 
-/** Says a text in four pieces, with so many promise turns before each signal. */
+/** Says a text in four deltas, with so many promise turns before each signal. */
 function pacedModel(turnsBetween: number): Model {
   const play = async (subscriber: Subscriber<ModelSignal>): Promise<void> => {
-    const pieces = ['a', 'b', 'c', 'd'].map((text) => ({ type: 'model_text', part: 0, text }) as const)
+    const deltas = ['a', 'b', 'c', 'd'].map((text) => ({ type: 'model_text', part: 0, text }) as const)
     const parts = [{ part: 0, type: 'text', text: 'abcd' }] as const
     const end = { type: 'model_finished', stopReason: 'end', parts } as const
-    for (const signal of [{ type: 'model_started' } as const, ...pieces, end]) {
+    for (const signal of [{ type: 'model_started' } as const, ...deltas, end]) {
       for (let turn = 0; turn < turnsBetween; turn++) await Promise.resolve()
       subscriber.next(signal)
     }
@@ -271,10 +271,10 @@ describe('the writer of a run', () => {
 })
 
 /** A model that reports its whole reply in one job. */
-function floodingModel(pieces: number): Model {
-  const text = 'ab '.repeat(pieces)
+function floodingModel(deltas: number): Model {
+  const text = 'ab '.repeat(deltas)
   const reports: readonly ModelSignal[] = [
-    ...Array.from({ length: pieces }, () => ({ type: 'model_text', part: 0, text: 'ab ' }) as const),
+    ...Array.from({ length: deltas }, () => ({ type: 'model_text', part: 0, text: 'ab ' }) as const),
     { type: 'model_finished', stopReason: 'end', parts: [{ part: 0, type: 'text', text }] },
   ]
   const stream = (): Observable<ModelSignal> =>
@@ -285,15 +285,15 @@ function floodingModel(pieces: number): Model {
   return { provider: 'flood', api: 'flood', modelId: 'flood-1', stream }
 }
 
-function flooded(pieces: number, ledger: Ledger) {
-  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: floodingModel(pieces) })
+function flooded(deltas: number, ledger: Ledger) {
+  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: floodingModel(deltas) })
   const clock = manualClock()
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock, random: () => 0 } })
   return { clock, run: runtime.run(agent, 'Go.') }
 }
 
-describe('a model that reports thousands of pieces at once', () => {
-  it('is recorded and shown piece by piece', async () => {
+describe('a model that reports thousands of deltas at once', () => {
+  it('is recorded and shown delta by delta', async () => {
     const ledger = memoryLedger()
     const sizes: number[] = []
     const shown: number[] = []
@@ -315,7 +315,7 @@ describe('a model that reports thousands of pieces at once', () => {
     expect(ofType(checkedRun(await recorded(ledger, run.id)), 'assistant_text_delta')).toHaveLength(7_000)
   })
 
-  it('ends with a command that nothing hinted at, though the end came in another page', async () => {
+  it('ends with a command that nothing hinted at, though the end came in another batch', async () => {
     const ledger = memoryLedger()
     let isPut = false
     const deaf: Ledger = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
-  isPlainPiece,
+  isPlainDelta,
   modelSignalSchema,
   reconciliationSchema,
   toolSignalSchema,
@@ -14,54 +14,54 @@ type Schema = () => Built
 const taken = (schema: Schema, values: readonly unknown[]): readonly unknown[] =>
   values.filter((value) => schema().safeParse(value).success)
 
-describe('a piece of a reply', () => {
-  const piece = { type: 'model_text', part: 0, text: 'a' }
+describe('a delta of a reply', () => {
+  const delta = { type: 'model_text', part: 0, text: 'a' }
   const input = { type: 'model_tool_input', part: 3, name: 'look', text: '{' }
   const plain = [
-    ...[piece, { ...piece, text: '' }, { ...piece, type: 'model_reasoning' }, input],
-    { ...piece, more: 'of a later release' },
+    ...[delta, { ...delta, text: '' }, { ...delta, type: 'model_reasoning' }, input],
+    { ...delta, more: 'of a later release' },
   ]
   const wrong = [
     ...[null, undefined, 'model_text', 7, [], {}],
     ...[
-      { ...piece, type: 'model_texts' },
-      { ...piece, type: undefined },
-      { ...piece, type: 'model_tool_input' },
+      { ...delta, type: 'model_texts' },
+      { ...delta, type: undefined },
+      { ...delta, type: 'model_tool_input' },
     ],
     ...[
-      { ...piece, part: -1 },
-      { ...piece, part: 0.5 },
-      { ...piece, part: '0' },
-      { ...piece, part: undefined },
+      { ...delta, part: -1 },
+      { ...delta, part: 0.5 },
+      { ...delta, part: '0' },
+      { ...delta, part: undefined },
     ],
     ...[
-      { ...piece, text: 7 },
-      { ...piece, text: undefined },
+      { ...delta, text: 7 },
+      { ...delta, text: undefined },
       { ...input, name: 7 },
       { ...input, name: undefined },
     ],
     ...[
-      { ...piece, replaces: false },
-      { ...piece, replaces: 1 },
+      { ...delta, replaces: false },
+      { ...delta, replaces: 1 },
     ],
   ]
 
   it('is taken at sight if it is one, which the schema would take as well', () => {
-    expect(plain.filter((signal) => !isPlainPiece(signal))).toEqual([])
+    expect(plain.filter((signal) => !isPlainDelta(signal))).toEqual([])
     expect(taken(modelSignalSchema, plain)).toEqual(plain)
   })
 
   it('is refused if its shape is another, at sight and by the schema', () => {
-    expect(wrong.filter(isPlainPiece)).toEqual([])
+    expect(wrong.filter(isPlainDelta)).toEqual([])
     expect(taken(modelSignalSchema, wrong)).toEqual([])
   })
 
   it('that takes text back is left to the schema', () => {
     const replacing = [
-      { ...piece, replaces: true },
-      { ...piece, type: 'model_reasoning', replaces: true },
+      { ...delta, replaces: true },
+      { ...delta, type: 'model_reasoning', replaces: true },
     ]
-    expect(replacing.filter(isPlainPiece)).toEqual([])
+    expect(replacing.filter(isPlainDelta)).toEqual([])
     expect(taken(modelSignalSchema, replacing)).toEqual(replacing)
   })
 })

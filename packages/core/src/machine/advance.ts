@@ -9,7 +9,7 @@ import type { Action } from './state/action.ts'
 import { makeBatch } from './messages/batch-arrays.ts'
 import { nextAction } from './next/next-action.ts'
 import { decide } from './decide/decide.ts'
-import { decideArrived, decidePieces, type Incoming, type PieceFacts } from './decide/decide-pieces.ts'
+import { decideArrived, decideDeltas, type Incoming, type DeltaFacts } from './decide/decide-deltas.ts'
 import { nothing, type Decision, type Refusal, type Stamp } from './state/decision.ts'
 import { auditAll, auditStretch } from './laws/invariants.ts'
 import type { Rules } from './state/rules.ts'
@@ -36,7 +36,7 @@ export interface EventBatch {
 /** How a batch is made. */
 export interface AdvanceOptions {
   readonly writer: Writer
-  /** Time and chance, asked for each message, but once for neighbouring pieces of one part, and once for the controller. */
+  /** Time and chance, asked for each message, but once for neighbouring deltas of one part, and once for the controller. */
   readonly stamp: () => Stamp
   /** The rules of the active agent, by its name. */
   readonly rulesOf?: (agent: string) => Rules
@@ -69,13 +69,13 @@ function batchOf(
   const events: RuntimeEvent[] = []
   const stretches: Stretch[] = []
   let state = before
-  const record = (facts: readonly Fact[] | PieceFacts, at: number, cause: Cause, inboxKey?: string): void => {
+  const record = (facts: readonly Fact[] | DeltaFacts, at: number, cause: Cause, inboxKey?: string): void => {
     const { runId, epoch } = writer
     const next = (state?.seq ?? 0) + 1
     const recording = { runId, epoch, at, cause, inboxKey, draining }
     if ('texts' in facts) {
       const from = events.length
-      recordPieces(events, facts, next, recording)
+      recordDeltas(events, facts, next, recording)
       const to = events.length
       const ends = [events[from] as RuntimeEvent, events[to - 1] as RuntimeEvent] as const
       state = auditStretch(state as RunState, ends, facts.texts)
@@ -111,25 +111,25 @@ function batchOf(
   )
 }
 
-/** The decision about the message at a place or, where that is a piece of a reply, about all pieces of its part beside it. */
+/** The decision about the message at a place or, where that is a delta of a reply, about all deltas of its part beside it. */
 function decideFrom(
   state: RunState | undefined,
   messages: readonly Incoming[],
   place: number,
   now: Stamp,
-): { readonly decision: Decision | { readonly facts: PieceFacts }; readonly count: number } {
+): { readonly decision: Decision | { readonly facts: DeltaFacts }; readonly count: number } {
   const message = messages[place] as Incoming
-  if (message.type === 'pieces') {
+  if (message.type === 'deltas') {
     const facts = decideArrived(state, message)
     return { decision: facts ? { facts } : nothing, count: 1 }
   }
-  const pieces = state && decidePieces(state, messages, place)
-  if (pieces) return { decision: { facts: pieces }, count: pieces.texts.length }
+  const deltas = state && decideDeltas(state, messages, place)
+  if (deltas) return { decision: { facts: deltas }, count: deltas.texts.length }
   return { decision: decide(state, message, now), count: 1 }
 }
 
 function causeOf(message: Incoming): Cause {
-  return message.type === 'pieces' ? message.of.type : message.type
+  return message.type === 'deltas' ? message.of.type : message.type
 }
 
 /** Who records a fact, where, when, and what it follows from. */
@@ -160,10 +160,10 @@ function recordedAs(fact: Fact, seq: number, recording: Omit<Recording, 'seq'>):
   return freezeOwn({ runId, seq, epoch, at, v, ...decided, ...fact })
 }
 
-/** Adds pieces of a part as they are recorded: the same as each alone, in a fraction of the time. Most events are pieces of text. */
-function recordPieces(
+/** Adds deltas of a part as they are recorded: the same as each alone, in a fraction of the time. Most events are deltas of text. */
+function recordDeltas(
   events: RuntimeEvent[],
-  { fact, texts }: PieceFacts,
+  { fact, texts }: DeltaFacts,
   first: number,
   recording: Omit<Recording, 'seq'>,
 ): void {

@@ -1,51 +1,51 @@
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 
 /**
- * Neighbouring events of one append that say the same, but for their `seq` and their `text`: pieces of one part of a reply that
- * were recorded at one time. Most events are such, so what is looked at once for all of them is not looked at for each.
+ * A stretch: neighbouring deltas of one append that differ only in `seq` and `text`, since they are of one part of a reply and were
+ * decided at one time. Most events are in one, so what holds for the first delta of a stretch is checked once, and not for each.
  */
 export interface Stretch {
-  /** The place of the first of them among the events of the append. */
+  /** The index of its first event in the append. */
   readonly from: number
-  /** The place after the last. */
+  /** The index after its last event. */
   readonly to: number
-  /** The text of each. */
+  /** The text of each of its events. */
   readonly texts: readonly string[]
 }
 
-/** What the machine has made as a list of events. */
-interface Made {
+/** What the machine knows of a list of events that it has made. */
+interface KnownStretches {
   stretches: readonly Stretch[]
-  /** The events, in a list that only this file holds. */
+  /** A copy of the list, which no caller can change. */
   readonly events: readonly RuntimeEvent[]
 }
 
 /**
- * A list of events has it under a name of its own, and not in a map of lists: what the values of a `WeakMap` hold, V8 takes for alive
- * until the next full collection.
+ * The property of a list of events that holds its stretches. A `WeakMap` would not do: V8 takes what its values hold for alive until
+ * the next full collection.
  */
-const made = Symbol('made')
-type MadeList = readonly RuntimeEvent[] & { readonly [made]?: Made }
+const known = Symbol('stretches')
+type KnownList = readonly RuntimeEvent[] & { readonly [known]?: KnownStretches }
 
 const none: readonly Stretch[] = []
 
-/** Keeps the stretches of events that the caller has made as such, and frozen. */
+/** Keeps the stretches of a list of events that the caller has made and frozen. */
 export function keepStretches(events: readonly RuntimeEvent[], stretches: readonly Stretch[]): void {
   if (stretches.length === 0) return
-  const value: Made = { stretches, events: events.slice() }
-  Object.defineProperty(events, made, { value })
+  const value: KnownStretches = { stretches, events: events.slice() }
+  Object.defineProperty(events, known, { value })
 }
 
 /**
- * The stretches of the events of an append that are known, in order; none where the list of events is not the one that the
- * machine has made, or no longer as it has made it. For stores: what belongs to a stretch is as the machine makes it, and frozen.
+ * Returns the stretches of the events of an append, in order; none if the machine did not make this list, or if the list was changed
+ * since. A store may trust them: every event of a stretch is as the machine made it, and frozen.
  */
 export function stretchesOf(events: readonly RuntimeEvent[]): readonly Stretch[] {
-  const known = (events as MadeList)[made]
-  if (known === undefined) return none
-  // To freeze a list would spare this, and make each of its readers slower by far more.
-  if (!isSameList(known.events, events)) known.stretches = none
-  return known.stretches
+  const list = (events as KnownList)[known]
+  if (list === undefined) return none
+  // Freezing the list would spare this comparison, and cost each reader of the list far more.
+  if (!isSameList(list.events, events)) list.stretches = none
+  return list.stretches
 }
 
 function isSameList(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]): boolean {
@@ -55,11 +55,11 @@ function isSameList(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[
 }
 
 /**
- * The events without those of a stretch that follow its first: for whom neither number nor text matters. A store that takes them from
- * outside calls `stretchesOf` first, which looks whether the list is still as it was made.
+ * Returns the events without those that follow the first of their stretch, for callers to whom neither `seq` nor `text` matters. A
+ * store calls `stretchesOf` first, which notices a list that was changed.
  */
 export function withoutFollowers(events: readonly RuntimeEvent[]): readonly RuntimeEvent[] {
-  const { stretches = none } = (events as MadeList)[made] ?? {}
+  const { stretches = none } = (events as KnownList)[known] ?? {}
   if (stretches.length === 0) return events
   const kept: RuntimeEvent[] = []
   let place = 0
@@ -71,7 +71,7 @@ export function withoutFollowers(events: readonly RuntimeEvent[]): readonly Runt
   return kept
 }
 
-/** The events of two batches as one list, with the stretches of both. */
+/** Returns the events of two batches as one list, with the stretches of both. */
 export function joinedEvents(
   first: readonly RuntimeEvent[],
   second: readonly RuntimeEvent[],

@@ -41,16 +41,16 @@ function withMoreText(draft: PartDraft, event: MoreText): PartDraft {
   return draftOf(part, kind, { text, ...omitUndefined({ written }) })
 }
 
-/** An event that brings a piece of one part of the reply. */
-export type PieceEvent = Extract<
+/** An event that brings a delta of one part of the reply. */
+export type DeltaEvent = Extract<
   RuntimeEvent,
   { readonly type: 'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta' }
 >
 
-/** Applies the texts of further pieces of a part that has begun: the same as each alone, in order. */
+/** Applies the texts of further deltas of a part that has begun: the same as each alone, in order. */
 export function withMoreOfPart(
   attempt: Attempt,
-  { type, part }: Pick<PieceEvent, 'type' | 'part'>,
+  { type, part }: Pick<DeltaEvent, 'type' | 'part'>,
   texts: readonly string[],
 ): Attempt {
   let { streamedTokens } = attempt

@@ -1,20 +1,20 @@
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunState } from '../state/state.ts'
 import { evolve } from './evolve.ts'
-import { isNextPiece, withPieces } from './fold-pieces.ts'
+import { isNextDelta, withDeltas } from './fold-deltas.ts'
 
-/** So many pieces wait for others at most. */
-const maxPieces = 4096
+/** The most deltas that wait to be folded at once. */
+const maxDeltas = 4096
 
 /**
- * The fold of a run of which only some states are needed: neighbouring pieces of one part of a reply are folded at
+ * The fold of a run of which only some states are needed: neighbouring deltas of one part of a reply are folded at
  * once. Gives the states that `evolve` gives one by one.
  */
 export class RunFold {
   #state: RunState | undefined
   #last: RuntimeEvent | undefined
   /** Legal events after the state, not folded yet. */
-  #pieces: RuntimeEvent[] = []
+  #deltas: RuntimeEvent[] = []
 
   /** Begins after a state; without one, before the first event. */
   constructor(state?: RunState) {
@@ -23,17 +23,17 @@ export class RunFold {
 
   /** Throws what `evolve` throws. */
   add(event: RuntimeEvent): void {
-    const isPiece = this.#last !== undefined && isNextPiece(this.#last, event)
-    if (isPiece && this.#pieces.length < maxPieces) this.#pieces.push(event)
+    const isNext = this.#last !== undefined && isNextDelta(this.#last, event)
+    if (isNext && this.#deltas.length < maxDeltas) this.#deltas.push(event)
     else this.#state = evolve(this.state, event)
     this.#last = event
   }
 
   /** The state after the last event; `undefined` before the first one. */
   get state(): RunState | undefined {
-    if (this.#state !== undefined && this.#pieces.length > 0) {
-      this.#state = withPieces(this.#state, this.#pieces)
-      this.#pieces = []
+    if (this.#state !== undefined && this.#deltas.length > 0) {
+      this.#state = withDeltas(this.#state, this.#deltas)
+      this.#deltas = []
     }
     return this.#state
   }

@@ -6,7 +6,7 @@ import { countsTokens } from './settled-usage.ts'
 const counted: ReadonlySet<RecordingPart> = new Set(['toolInputDeltas', 'reasoning'])
 
 /**
- * Whether a run records these events: as its own policy says, else as its active agent's does. The pieces of a reply are recorded
+ * Whether a run records these events: as its own policy says, else as its active agent's does. The deltas of a reply are recorded
  * all the same where a limit counts tokens: a reply that breaks off is charged by what came of it (law 9).
  */
 export function isRecorded(state: RunState, part: RecordingPart): boolean {

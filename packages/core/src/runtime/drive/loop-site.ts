@@ -3,7 +3,7 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Clock, Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import type { PieceSignal } from '../../vocabulary/signals/signal-schema.ts'
+import type { ReportedDelta } from '../../vocabulary/signals/signal-schema.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
@@ -83,8 +83,8 @@ export class LoopSite implements EffectOptions, TurnParts {
     this.#mailbox.post({ message: signal })
   }
 
-  onPiece(piece: PieceSignal, place: AttemptPlace): void {
-    this.#mailbox.postPiece(piece, place)
+  onDelta(delta: ReportedDelta, place: AttemptPlace): void {
+    this.#mailbox.postDelta(delta, place)
   }
 
   onFault(error: unknown): void {

@@ -1,5 +1,5 @@
-import { isPiece, type ArrivedPieces, type Incoming } from '../../machine/decide/decide-pieces.ts'
-import type { PieceSignal } from '../../vocabulary/signals/signal-schema.ts'
+import { isDeltaSignal, type ArrivedDeltas, type Incoming } from '../../machine/decide/decide-deltas.ts'
+import type { ReportedDelta } from '../../vocabulary/signals/signal-schema.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
 export interface Mail {
@@ -13,37 +13,37 @@ export interface AttemptPlace {
   readonly attempt: number
 }
 
-/** What the writer tells mail apart by: a piece of a reply, the ending of a call, anything else. */
-export type MailKind = 'piece' | 'ending' | 'other'
+/** The kinds of mail that the writer distinguishes: a delta of a reply, the ending of a tool call, anything else. */
+export type MailKind = 'delta' | 'ending' | 'other'
 
-/** What is taken at once, and how much of it is of each kind. Pieces that arrived together are one mail, and count one by one. */
-interface Page {
+/** What the writer takes at once, and how much of it is of each kind. Deltas that share a mail count one by one. */
+interface MailBatch {
   readonly mail: Mail[]
   readonly counts: Record<MailKind, number>
   count: number
-  /** The pieces that the next one joins where it is of the same part: the last mail, where it may still grow. */
-  open: OpenPieces | undefined
+  /** The last mail, if the next delta may join it. */
+  open: OpenDeltas | undefined
 }
 
-interface OpenPieces extends ArrivedPieces {
+interface OpenDeltas extends ArrivedDeltas {
   readonly texts: string[]
 }
 
-/** The most messages of one page. */
-const MAX_PAGE = 2_000
+/** The most messages of one batch. */
+const MAX_BATCH = 2_000
 
-/** To await it lets the promises before it have their turn. */
+/** Awaiting it lets pending promises continue first. */
 export const promiseTurn: Promise<void> = Promise.resolve()
 
-/** When nothing has arrived in so many turns of promises, what is reported now waits for something outside. */
+/** If nothing arrives in so many turns of promises, whatever reports now is waiting for something outside of the process. */
 export const QUIET_TURNS = 12
 
 /**
- * What has arrived for a run and was not looked at yet. Posting never blocks and never runs the code of a tool or adapter; the run's
- * writer takes it page by page, when it is ready: a flood is recorded and shown piece by piece.
+ * The messages that have arrived for a run and that its writer has not taken yet. Posting never blocks, and never runs the code of
+ * a tool or adapter. The writer takes one batch when it is ready, so that a flood is recorded and shown bit by bit.
  */
 export class Mailbox {
-  readonly #pages: Page[] = []
+  readonly #batches: MailBatch[] = []
   #isWoken = false
   #arrived: (() => void) | undefined
   /** How many messages were posted so far. */
@@ -52,35 +52,35 @@ export class Mailbox {
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
-    add(mail, this.#openPage())
+    add(mail, this.#openBatch())
     this.#posted++
     this.wake()
   }
 
-  /** Posts a piece of a reply that is not empty. Only its fields are kept, and those that follow each other share a mail. */
-  postPiece(piece: PieceSignal, place: AttemptPlace): void {
-    const page = this.#openPage()
-    const { open } = page
-    if (open && isMoreOf(open, piece, place)) {
-      open.texts.push(piece.text)
-      page.counts.piece++
-      page.count++
+  /** Posts a delta whose text is not empty. Its fields are copied, and neighbouring deltas of one part share a mail. */
+  postDelta(delta: ReportedDelta, place: AttemptPlace): void {
+    const batch = this.#openBatch()
+    const { open } = batch
+    if (open && isMoreOf(open, delta, place)) {
+      open.texts.push(delta.text)
+      batch.counts.delta++
+      batch.count++
     } else {
-      const message: OpenPieces = { type: 'pieces', of: withoutText(piece, place), texts: [piece.text] }
-      add({ message }, page)
-      page.open = message
+      const message: OpenDeltas = { type: 'deltas', of: withoutText(delta, place), texts: [delta.text] }
+      add({ message }, batch)
+      batch.open = message
     }
     this.#posted++
     this.wake()
   }
 
-  /** The page that takes what arrives. */
-  #openPage(): Page {
-    const last = this.#pages[this.#pages.length - 1]
-    if (last !== undefined && last.count < MAX_PAGE) return last
-    const page = emptyPage()
-    this.#pages.push(page)
-    return page
+  /** The batch that takes what arrives. */
+  #openBatch(): MailBatch {
+    const last = this.#batches[this.#batches.length - 1]
+    if (last !== undefined && last.count < MAX_BATCH) return last
+    const batch = emptyBatch()
+    this.#batches.push(batch)
+    return batch
   }
 
   /** Wakes the writer, though nothing was posted. */
@@ -97,28 +97,28 @@ export class Mailbox {
     for (const notify of listeners) notify()
   }
 
-  /** An error that no message can tell: `takePage` throws it once what has arrived before is taken. */
+  /** Has `takeBatch` throw an error, once everything that has arrived before is taken. */
   fail(error: unknown): void {
     this.#fault ??= { error }
     this.wake()
   }
 
-  /** Puts back what was taken, in front of what has arrived since: all of it is one page, so that it is decided together. */
+  /** Puts back what was taken, in front of what has arrived since: all of it is one batch, and is decided together. */
   putBack(mail: readonly Mail[]): void {
-    const page = emptyPage()
-    for (const each of [...mail, ...this.#pages.splice(0).flatMap((later) => later.mail)]) add(each, page)
-    if (page.mail.length > 0) this.#pages.push(page)
+    const batch = emptyBatch()
+    for (const each of [...mail, ...this.#batches.splice(0).flatMap((later) => later.mail)]) add(each, batch)
+    if (batch.mail.length > 0) this.#batches.push(batch)
   }
 
-  /** Takes one page, and all that woke the writer so far. Where more is there, the writer does not wait before it takes that too. */
-  takePage(): readonly Mail[] {
+  /** Returns one batch. `arrival` then waits for what comes later, unless more batches are there. */
+  takeBatch(): readonly Mail[] {
     if (this.empty && this.#fault) throw this.#fault.error
-    const page = this.#pages.shift()
+    const batch = this.#batches.shift()
     this.#isWoken = !this.empty || this.#fault !== undefined
-    return page?.mail ?? []
+    return batch?.mail ?? []
   }
 
-  /** Resolves when something was posted or the writer was woken since it took a page, or since this resolved before. */
+  /** Resolves when something was posted or the writer was woken since it took a batch, or since this resolved before. */
   arrival(): Promise<void> {
     if (!this.#isWoken) {
       return new Promise((resolve) => {
@@ -130,13 +130,13 @@ export class Mailbox {
   }
 
   /**
-   * Resolves when what arrives at once has arrived: with what promises bring before the process turns to its timers, files
-   * and connections again. So what a model or a tool reports in one go shares a page, and waits for no time to pass. What the
-   * only one that reports has said last, nothing follows.
+   * Resolves when pending promises have brought everything that they bring before the process turns to its timers, files and
+   * connections again. So what a model or a tool reports in one go shares a batch, and no time has to pass. If only a model call
+   * is in flight, nothing follows its last signal.
    */
   async quiet(reporting: number = 0): Promise<void> {
     let posted = this.#posted
-    for (let turns = 0; turns < QUIET_TURNS && this.#pages.length === 1; turns++) {
+    for (let turns = 0; turns < QUIET_TURNS && this.#batches.length === 1; turns++) {
       if (reporting === 1 && this.#holdsLastWord()) return
       await promiseTurn
       if (posted !== this.#posted) [posted, turns] = [this.#posted, 0]
@@ -144,64 +144,64 @@ export class Mailbox {
   }
 
   #holdsLastWord(): boolean {
-    const last = this.#pages.at(-1)?.mail.at(-1)?.message.type
+    const last = this.#batches.at(-1)?.mail.at(-1)?.message.type
     return last === 'model_finished' || last === 'model_failed'
   }
 
-  /** Resolves when the next thing is posted or the writer is woken, which `arrival` still returns for. */
+  /** Resolves when a message is posted or the writer is woken; `arrival` still resolves for that, too. */
   next(): Promise<void> {
     return new Promise((resolve) => void (this.#listeners ??= []).push(resolve))
   }
 
   get empty(): boolean {
-    return this.#pages.length === 0
+    return this.#batches.length === 0
   }
 
-  /** Whether there is mail of a kind, less than a number, and no other. */
+  /** Whether there is mail of one kind only, and fewer messages than a number. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
     let count = 0
-    for (const page of this.#pages) {
-      if (page.counts[kind] < page.count) return false
-      count += page.count
+    for (const batch of this.#batches) {
+      if (batch.counts[kind] < batch.count) return false
+      count += batch.count
     }
     return !this.empty && count < below
   }
 }
 
-function emptyPage(): Page {
-  return { mail: [], counts: { piece: 0, ending: 0, other: 0 }, count: 0, open: undefined }
+function emptyBatch(): MailBatch {
+  return { mail: [], counts: { delta: 0, ending: 0, other: 0 }, count: 0, open: undefined }
 }
 
-function add(mail: Mail, page: Page): void {
+function add(mail: Mail, batch: MailBatch): void {
   const { message } = mail
-  const count = message.type === 'pieces' ? message.texts.length : 1
-  page.mail.push(mail)
-  page.open = undefined
-  page.counts[kindOf(message)] += count
-  page.count += count
+  const count = message.type === 'deltas' ? message.texts.length : 1
+  batch.mail.push(mail)
+  batch.open = undefined
+  batch.counts[kindOf(message)] += count
+  batch.count += count
 }
 
 function kindOf(message: Incoming): MailKind {
-  if (message.type === 'pieces' || isPiece(message)) return 'piece'
+  if (message.type === 'deltas' || isDeltaSignal(message)) return 'delta'
   return message.type === 'tool_ended' ? 'ending' : 'other'
 }
 
-/** Whether a piece is one more of the part of those that came before it. */
-function isMoreOf({ of }: ArrivedPieces, piece: PieceSignal, { turn, attempt }: AttemptPlace): boolean {
-  const isSamePart = of.type === piece.type && of.part === piece.part
+/** Whether a delta continues the part, of the same attempt, that others belong to. */
+function isMoreOf({ of }: ArrivedDeltas, delta: ReportedDelta, { turn, attempt }: AttemptPlace): boolean {
+  const isSamePart = of.type === delta.type && of.part === delta.part
   const isSameAttempt = of.turn === turn && of.attempt === attempt
-  return isSamePart && isSameAttempt && (of.type !== 'model_tool_input' || of.name === nameOf(piece))
+  return isSamePart && isSameAttempt && (of.type !== 'model_tool_input' || of.name === nameOf(delta))
 }
 
-function nameOf(piece: PieceSignal): string | undefined {
-  return piece.type === 'model_tool_input' ? piece.name : undefined
+function nameOf(delta: ReportedDelta): string | undefined {
+  return delta.type === 'model_tool_input' ? delta.name : undefined
 }
 
-/** The fields that a piece has, and no others. */
-function withoutText(piece: PieceSignal, { turn, attempt }: AttemptPlace): ArrivedPieces['of'] {
+/** Returns a copy of the fields that a delta has, and of no others. */
+function withoutText(delta: ReportedDelta, { turn, attempt }: AttemptPlace): ArrivedDeltas['of'] {
   // Zero loses its sign.
-  const part = piece.part + 0
-  return piece.type === 'model_tool_input'
-    ? { type: piece.type, part, name: piece.name, turn, attempt }
-    : { type: piece.type, part, turn, attempt }
+  const part = delta.part + 0
+  return delta.type === 'model_tool_input'
+    ? { type: delta.type, part, name: delta.name, turn, attempt }
+    : { type: delta.type, part, turn, attempt }
 }

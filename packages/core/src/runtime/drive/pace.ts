@@ -16,12 +16,12 @@ const ENDING_DELAY_MS = 1
 const MANY_CALLS = 32
 
 /**
- * What may wait for more of its kind, and until when, so that one append records both: pieces of a reply after others,
+ * What may wait for more of its kind, and until when, so that one append records both: deltas of a reply after others,
  * where the ledger asks for it, and endings of calls after others, as long as many calls run.
  */
 export class Pace {
   /** What may wait. */
-  kind: MailKind = 'piece'
+  kind: MailKind = 'delta'
   /** Until when; a time that has passed where nothing may. */
   until: number = -Infinity
   /** How much of it is all that can come, so that nothing is left to wait for. */
@@ -32,7 +32,7 @@ export class Pace {
     this.until = -Infinity
     const events = withoutFollowers(all)
     if (deltaDelayMs > 0 && events.every(({ type }) => eventTraits[type].retention === 'deltas'))
-      return this.#wait('piece', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
+      return this.#wait('delta', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
     const running = events.every(({ type }) => type === 'tool_result') ? runningAlone(state) : 0
     // From when it was decided: what came while a slow store wrote it has waited for others already.
     if (running >= MANY_CALLS) this.#wait('ending', state.at + ENDING_DELAY_MS, running)

@@ -181,10 +181,10 @@ export class RunLoop {
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
     const { live, hooks, context } = this.#drive
-    let mail = this.#unrecordedResume.before(this.#mailbox.takePage())
+    let mail = this.#unrecordedResume.before(this.#mailbox.takeBatch())
     let batch = this.#decide(this.#state, mail, options)
     if (bringsCalls(batch) && (await this.#isCheckedAtOnce(batch.state, effects))) {
-      const more = this.#mailbox.takePage()
+      const more = this.#mailbox.takeBatch()
       batch = joined(batch, this.#decide(batch.state, more, options))
       mail = [...mail, ...more]
     }

@@ -10,7 +10,11 @@ import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import { failure as failureSchema } from '../../vocabulary/events/event-parts-schema.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
-import { isPlainPiece, modelSignalSchema, type PieceSignal } from '../../vocabulary/signals/signal-schema.ts'
+import {
+  isPlainDelta,
+  modelSignalSchema,
+  type ReportedDelta,
+} from '../../vocabulary/signals/signal-schema.ts'
 import type { ModelSignal, Signal, StreamedSignal } from '../../vocabulary/signals/signal.ts'
 
 /** Which model call the signals are of. */
@@ -30,8 +34,8 @@ export interface ModelCall {
 export interface ModelCallOwner {
   /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
   onFault(error: unknown): void
-  /** Takes pieces that are not empty, in the place of `post`, and copies what it keeps of them: the adapter may change them. */
-  onPiece?(piece: PieceSignal, call: { readonly turn: number; readonly attempt: number }): void
+  /** Takes deltas that are not empty, in the place of `post`, and copies what it keeps of them: the adapter may change them. */
+  onDelta?(delta: ReportedDelta, call: { readonly turn: number; readonly attempt: number }): void
 }
 
 /**
@@ -94,9 +98,9 @@ class ModelAttempt implements Observer<ModelSignal> {
   next(signal: ModelSignal): void {
     if (this.#ended) return
     const { model, turn, attempt, output, owner } = this.#call
-    if (output === undefined && owner?.onPiece && isPlainPiece(signal)) {
+    if (output === undefined && owner?.onDelta && isPlainDelta(signal)) {
       this.#watch()
-      if (signal.text !== '') owner.onPiece(signal, this.#call)
+      if (signal.text !== '') owner.onDelta(signal, this.#call)
       return
     }
     const fault = signalFault(signal)
@@ -170,7 +174,7 @@ function reported(signal: ModelSignal): StreamedSignal {
 
 /** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
 function signalFault(signal: ModelSignal): string | undefined {
-  if (isPlainPiece(signal)) return undefined
+  if (isPlainDelta(signal)) return undefined
   const fault = faultOf(modelSignalSchema, signal)
   if (fault === undefined) return undefined
   const type = typeof signal?.type === 'string' ? signal.type : 'something'

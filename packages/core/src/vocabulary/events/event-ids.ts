@@ -55,7 +55,7 @@ const inBody: { readonly [T in EventType]?: (event: EventOf<T>) => IdFault | und
  * of file names, commands and generated code. Messages are content, and are not checked.
  */
 export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
-  // Most events are pieces of a reply, and name no more than their run.
+  // Most events are deltas of a reply, and name no more than their run.
   const known = typeof event.runId === 'string' && parseRunId(event.runId) !== undefined
   const envelope = known ? undefined : runId('runId', event.runId)
   const call = event.toolCallId === undefined ? undefined : toolCallId('toolCallId', event.toolCallId)

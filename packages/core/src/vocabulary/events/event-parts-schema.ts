@@ -112,7 +112,7 @@ export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
   handoff: optional(objectOf<Handoff>({ to: text, back: optional(exactly(true)) })),
   refusal: optional(objectOf<CallRefusal>({ outcome, text })),
 })
-/** A piece of a reply. */
+/** A delta of a reply. */
 export const replyDelta: Schema<ReplyDelta> = objectOf<ReplyDelta>({
   attempt: ordinal,
   part: count,

@@ -87,15 +87,18 @@ export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
   }),
 })
 
-/** A report of a piece of text, reasoning or tool input. */
-export type PieceSignal = ModelSignalOf<'model_text' | 'model_reasoning' | 'model_tool_input'>
+/** A delta of text, reasoning or tool input, as an adapter reports it: the attempt is known only to who called the model. */
+export type ReportedDelta = ModelSignalOf<'model_text' | 'model_reasoning' | 'model_tool_input'>
 
-/** Whether a report is a sound piece of text, reasoning or tool input. Spares the most frequent reports the schema, which takes them all. */
-export function isPlainPiece(signal: unknown): signal is PieceSignal {
+/**
+ * Whether a report is a sound delta that adds to its part and replaces nothing. The schema accepts each of them, too: this spares
+ * the most frequent reports its cost.
+ */
+export function isPlainDelta(signal: unknown): signal is ReportedDelta {
   if (typeof signal !== 'object' || signal === null) return false
   const { type, part, text: more, name } = signal as Partial<ModelSignalOf<'model_tool_input'>>
-  const isPiece = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
-  if (!isPiece || 'replaces' in signal) return false
+  const isSound = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
+  if (!isSound || 'replaces' in signal) return false
   const kind: unknown = type
   return (
     kind === 'model_text' ||

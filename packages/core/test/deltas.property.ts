@@ -10,14 +10,14 @@ import { durabilityOf } from '../src/machine/durability.ts'
 import { eventsIn, keptOf } from '../src/memory-ledger/kept-event.ts'
 import { Mailbox } from '../src/runtime/drive/mailbox.ts'
 import { joinedEvents, withoutFollowers } from '../src/machine/stretches.ts'
-import { isPlainPiece, modelSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
+import { isPlainDelta, modelSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
 import { begun, called, runId } from './pages.ts'
 import { play, program } from './program.ts'
 
 const numRuns = tries(200)
 const epoch = 1
 
-/** What a model reports while it writes: pieces of few parts, most of them beside others of the same part. */
+/** What a model reports while it writes: deltas of few parts, most of them beside others of the same part. */
 const report: fc.Arbitrary<Signal> = fc
   .record({
     type: fc.constantFrom('model_text', 'model_text', 'model_reasoning', 'model_tool_input'),
@@ -45,10 +45,10 @@ function splitAt<T>(items: readonly T[], places: readonly number[]): readonly (r
 function arrived(reports: readonly Signal[]) {
   const mailbox = new Mailbox()
   for (const signal of reports) {
-    if (isPlainPiece(signal) && signal.text !== '') mailbox.postPiece(signal, signal)
+    if (isPlainDelta(signal) && signal.text !== '') mailbox.postDelta(signal, signal)
     else mailbox.post({ message: signal })
   }
-  return mailbox.takePage().map(({ message }) => message)
+  return mailbox.takeBatch().map(({ message }) => message)
 }
 
 /** The events that follow from reports, and the state after them, with each decided, recorded and folded alone. */
@@ -66,7 +66,7 @@ function oneByOne(before: RunState, reports: readonly Signal[], at: number) {
   return { events, state }
 }
 
-describe('neighbouring pieces of a reply', () => {
+describe('neighbouring deltas of a reply', () => {
   it('are decided and folded at once as they would be one by one, however they are split', () => {
     const before = given([...begun(), called()]).state as RunState
     fc.assert(
@@ -149,7 +149,7 @@ describe('neighbouring pieces of a reply', () => {
     const before = given([...begun(), called()]).state as RunState
     const { at } = before
     const options = { writer: { runId, epoch }, stamp: () => ({ at, random: 0 }) }
-    const pieces = ['a', 'b', 'c'].map((text): Signal => {
+    const deltas = ['a', 'b', 'c'].map((text): Signal => {
       return { type: 'model_text', part: 0, text, turn: 1, attempt: 1 }
     })
     const changes: readonly ((list: RuntimeEvent[]) => unknown)[] = [
@@ -159,7 +159,7 @@ describe('neighbouring pieces of a reply', () => {
       (list) => list.reverse(),
     ]
     for (const change of changes) {
-      const list = advance(before, pieces, options).events as RuntimeEvent[]
+      const list = advance(before, deltas, options).events as RuntimeEvent[]
       expect(stretchesOf(list)).toHaveLength(1)
       expect(withoutFollowers(list)).toEqual([list[0]])
       const asMade = [...list]
@@ -274,11 +274,11 @@ describe('neighbouring pieces of a reply', () => {
     )
     fc.assert(
       fc.property(fc.oneof(anything, report, odd), (signal) => {
-        expect(!isPlainPiece(signal) || modelSignalSchema().safeParse(signal).success).toBe(true)
+        expect(!isPlainDelta(signal) || modelSignalSchema().safeParse(signal).success).toBe(true)
       }),
       { numRuns: 2_000 },
     )
-    expect(isPlainPiece({ type: 'model_text', part: 0, text: 'a' })).toBe(true)
+    expect(isPlainDelta({ type: 'model_text', part: 0, text: 'a' })).toBe(true)
   })
 })
 
@@ -300,7 +300,7 @@ it('two batches as one list have the stretches of both', () => {
   )
 })
 
-describe('an append of pieces that are known as a stretch', () => {
+describe('an append of deltas that are known as a stretch', () => {
   const before = given([...begun(), called()]).state as RunState
   const { at, seq } = before
   const options = { writer: { runId, epoch }, stamp: () => ({ at, random: 0 }) }
@@ -341,10 +341,10 @@ describe('an append of pieces that are known as a stretch', () => {
   })
 })
 
-it('pieces of which one is missing are refused, folded at once or one by one', () => {
+it('deltas of which one is missing are refused, folded at once or one by one', () => {
   const before = given([...begun(), called()]).state as RunState
-  const text = ['a', 'b', 'c'].map((piece): Signal => {
-    return { type: 'model_text', part: 0, text: piece, turn: 1, attempt: 1 }
+  const text = ['a', 'b', 'c'].map((delta): Signal => {
+    return { type: 'model_text', part: 0, text: delta, turn: 1, attempt: 1 }
   })
   const { events } = oneByOne(before, text, before.at)
   expect(events.filter(({ type }) => type === 'assistant_text_delta')).toHaveLength(3)
