@@ -96,7 +96,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
   ],
   ledger: [
     'content/payload',
-    'record/several',
+    'record/segments',
     'record',
     'content/event',
     'append',

@@ -181,7 +181,7 @@ describe('a ledger file of which one byte has changed', () => {
       for (const [column, value] of Object.entries(columns)) {
         // A row with segments has no commitment of its own: its link covers theirs, which are computed.
         if (value.length === 0) continue
-        const isSeveral = columns.body_commit.length === 0
+        const isSegmented = columns.body_commit.length === 0
         const bytes = Buffer.from(sound.bytes)
         const at = bytes.indexOf(value)
         bytes[at + 7] = (bytes[at + 7] ?? 0) ^ 0x20
@@ -191,7 +191,7 @@ describe('a ledger file of which one byte has changed', () => {
         await ledger.close()
         // The run's row holds the link of the last event as well, and it may lie before the event in the file.
         const what: unknown = expect.stringMatching(
-          column === 'hash' || isSeveral ? /^(hash|head_hash)$/ : /^payload$/,
+          column === 'hash' || isSegmented ? /^(hash|head_hash)$/ : /^payload$/,
         )
         expect({ column, ...broken }).toMatchObject({ column, runId, seq: first, what })
       }

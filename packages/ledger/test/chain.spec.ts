@@ -6,7 +6,7 @@ import { type RunId } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { commitmentOf, genesisHash, hexOf, isDigest, linkHash, rowDigest } from '../src/record/chain.ts'
-import { severalCommitment, withoutSegments } from '../src/record/several/segment-commitments.ts'
+import { segmentedCommitment, withoutSegments } from '../src/record/segments/segment-commitments.ts'
 import { envelopeOf, envelopeText, type Envelope, type RowEnvelope } from '../src/record/envelope.ts'
 import { anyText } from '../../../scripts/testing/any-text.ts'
 
@@ -31,7 +31,7 @@ const segments = [
   '{"same":{"attempt":1,"part":0},"text":["a","b"]}',
   '{"name":"look"}',
 ] as const
-const severalEnvelope: RowEnvelope = {
+const segmentedEnvelope: RowEnvelope = {
   ...{ runId, firstSeq: 2, seq: 5, epoch: 1, turn: 1, v: 1, at: 1760000000004 },
   type: 'several',
 }
@@ -46,8 +46,8 @@ describe('the chain of hashes', () => {
         '"055a28808a2fdffccc30d683b569b0aecab53a5fc0fa1d295850d9f751ad12bd","5a42b3e3179c5c7218ff5a77d2f04d4d"]}',
     ],
   ])('links a row of segments by the commitment to each, with %s', (_which, rowSalt, text) => {
-    const commitment = severalCommitment({ salt: rowSalt, body: Buffer.from(text) })
-    expect(hexOf(linkHash(genesisHash, severalEnvelope, commitment!))).toBe(
+    const commitment = segmentedCommitment({ salt: rowSalt, body: Buffer.from(text) })
+    expect(hexOf(linkHash(genesisHash, segmentedEnvelope, commitment!))).toBe(
       'ea3e72394d0afc97f05cca84899cab10cadd0c5eb1d75745a036a244f45d0244',
     )
     const gone = withoutSegments({ salt: rowSalt, body: Buffer.from(text) }, (index) => index === 1)

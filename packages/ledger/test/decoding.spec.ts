@@ -14,7 +14,7 @@ import { largeBytesMin } from '../src/content/payload/externalized-payload.ts'
 import { genesisHash } from '../src/record/chain.ts'
 import { storedRow, type EventRow } from '../src/record/event-row.ts'
 import type { StoredRemoval } from '../src/record/removal.ts'
-import { severalType } from '../src/record/several/several-form.ts'
+import { segmentedType } from '../src/record/segments/segmented-body.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)
@@ -73,9 +73,9 @@ const both = stamped(runId, [facts.usage_updated, facts.usage_updated]).map((eve
   ...event,
   turn: 1,
 })) as [RuntimeEvent, RuntimeEvent]
-const severalRow: EventRow = {
+const segmentedRow: EventRow = {
   ...rowOf(both[1], storableRows(both, sealer)[0]?.bytes ?? null, 1),
-  type: severalType,
+  type: segmentedType,
 }
 
 describe('what rows need beside their bytes', () => {
@@ -105,7 +105,7 @@ describe('what rows need beside their bytes', () => {
   })
 
   it('is no removal where a row is sealed, and nothing of it is gone', async () => {
-    for (const row of [severalRow, rowOf(usage, storedBody(usage, sealer).bytes)]) {
+    for (const row of [segmentedRow, rowOf(usage, storedBody(usage, sealer).bytes)]) {
       const { source, asked } = sourceOf()
       const [decoded] = await withDecodingContext([row], source)
       expect(decoded?.decoding).toBeDefined()
@@ -150,7 +150,7 @@ describe('what rows need beside their bytes', () => {
     const sealed = rowOf(usage, storedBody(usage, sealer).bytes)
     const damaged = rowOf({ ...usage, seq: 3 }, Buffer.from([1, 0, 0]))
     const { source } = sourceOf({ keyring })
-    const [first, second, third] = await withDecodingContext([sealed, severalRow, damaged], source)
+    const [first, second, third] = await withDecodingContext([sealed, segmentedRow, damaged], source)
     expect(ids).toEqual(['k1'])
     expect(decodedEvents(storedRow(first as EventRow))).toEqual([usage])
     expect(decodedEvents(storedRow(second as EventRow))).toEqual(both)

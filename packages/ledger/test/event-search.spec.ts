@@ -84,7 +84,7 @@ describe('where a search looks', () => {
     const byCall = [
       { by: 'call', run: early },
       { by: 'call', run: late },
-      { by: 'turn', run: late, turn: 1, isSeveral: true },
+      { by: 'turn', run: late, turn: 1, isSegmented: true },
     ]
     expect((await looking({ toolCallId })).sources).toEqual(byCall)
     expect((await looking({ toolCallId, turn: 1, runId })).sources).toEqual(byCall)

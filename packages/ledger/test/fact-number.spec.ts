@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { factNumberOf, longCallId } from '../src/record/several/fact-number.ts'
+import { factNumberOf, longCallId } from '../src/record/segments/fact-number.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)

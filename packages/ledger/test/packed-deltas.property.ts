@@ -8,7 +8,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { decodedEvents } from '../src/content/event/decoded-events.ts'
-import { groupsOf, maxPackedMs } from '../src/content/event/packed-deltas.ts'
+import { eventsBySegment, maxPackedMs } from '../src/content/event/packed-deltas.ts'
 import { isStored, storableRows } from '../src/content/event/stored-rows.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { genesisHash } from '../src/record/chain.ts'
@@ -220,7 +220,7 @@ describe('two neighbouring deltas', () => {
           const { events } = advance(streaming, signals, { writer: { runId, epoch }, stamp })
           const isKnown = signals.some(({ type }, place) => type === signals[place + 1]?.type)
           expect(stretchesOf(events).length > 0 || !isKnown || signals.length < 300).toBe(true)
-          expect(groupsOf(events)).toEqual(groupsOf([...events]))
+          expect(eventsBySegment(events)).toEqual(eventsBySegment([...events]))
           expect(storableRows(events)).toEqual(storableRows([...events]))
         },
       ),
@@ -239,7 +239,7 @@ describe('two neighbouring deltas', () => {
         ]
         const [left, right] = pair.map(told)
         const isEqual = isDeepStrictEqual(left, right)
-        expect(groupsOf(pair as RuntimeEvent[])).toHaveLength(isEqual ? 1 : 2)
+        expect(eventsBySegment(pair as RuntimeEvent[])).toHaveLength(isEqual ? 1 : 2)
       }),
       { numRuns: tries(1_000) },
     )

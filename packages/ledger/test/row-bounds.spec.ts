@@ -2,12 +2,12 @@ import type { RuntimeEvent, RunId } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import { toolCallIdOf, type Fact } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { groupsOf, unpackedEvents } from '../src/content/event/packed-deltas.ts'
+import { eventsBySegment, unpackedEvents } from '../src/content/event/packed-deltas.ts'
 import { storedBody } from '../src/content/event/stored-body.ts'
 import { isStored, storableRows } from '../src/content/event/stored-rows.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
-import { headFrom } from '../src/record/several/several-form.ts'
+import { headFrom } from '../src/record/segments/segmented-body.ts'
 import type { StoredRow } from '../src/record/stored-row.ts'
 
 const [runId, otherId] = [sampleRunId(1), sampleRunId(2)]
@@ -32,8 +32,8 @@ function events(...said: readonly (Fact | Said)[]): readonly RuntimeEvent[] {
 
 /** For each row how many events each of its segments holds. */
 function shapeOf(appended: readonly RuntimeEvent[]): readonly (readonly number[])[] {
-  return storableRows(appended).map(({ bytes, isSeveral, events: held }) => {
-    if (isSeveral === undefined) return [held.length]
+  return storableRows(appended).map(({ bytes, isSegmented, events: held }) => {
+    if (isSegmented === undefined) return [held.length]
     const { heads } = JSON.parse(Buffer.from(bytes).toString()) as { readonly heads: readonly unknown[] }
     return heads.map((head) => (headFrom(head)?.['events'] as number | undefined) ?? 1)
   })
@@ -52,33 +52,35 @@ describe('neighbouring deltas', () => {
 
   it('are packed within a second of the first, and never before the one before', () => {
     const late = (later: number): Said => ({ fact: delta, later })
-    expect(groupsOf(events(delta, late(400), late(600))).map(({ length }) => length)).toEqual([3])
-    expect(groupsOf(events(delta, late(400), late(601))).map(({ length }) => length)).toEqual([2, 1])
-    expect(groupsOf(events(delta, late(5), late(-1))).map(({ length }) => length)).toEqual([2, 1])
+    expect(eventsBySegment(events(delta, late(400), late(600))).map(({ length }) => length)).toEqual([3])
+    expect(eventsBySegment(events(delta, late(400), late(601))).map(({ length }) => length)).toEqual([2, 1])
+    expect(eventsBySegment(events(delta, late(5), late(-1))).map(({ length }) => length)).toEqual([2, 1])
   })
 
   it.each(['assistant_text_delta', 'assistant_reasoning_delta', 'tool_input_delta'] as const)(
     'are packed where they are of type %s',
     (type) => {
       const said = events(facts[type], facts[type])
-      expect(groupsOf(said)).toEqual([said])
+      expect(eventsBySegment(said)).toEqual([said])
     },
   )
 
   it('of other types are not packed, though they have a text', () => {
     const said = events(...[1, 2].map((): Fact => ({ ...facts.usage_updated, ...({ text: 'a' } as object) })))
-    expect(groupsOf(said)).toEqual(said.map((event) => [event]))
+    expect(eventsBySegment(said)).toEqual(said.map((event) => [event]))
   })
 
   it('are packed 256 at most', () => {
-    expect(groupsOf(events(...Array<Fact>(257).fill(delta))).map(({ length }) => length)).toEqual([256, 1])
+    expect(eventsBySegment(events(...Array<Fact>(257).fill(delta))).map(({ length }) => length)).toEqual([
+      256, 1,
+    ])
   })
 
   it('are packed only where their numbers follow each other', () => {
     const [first, second, third] = events(delta, delta, delta) as [RuntimeEvent, RuntimeEvent, RuntimeEvent]
-    expect(groupsOf([first, third])).toEqual([[first], [third]])
-    expect(groupsOf([second, first])).toEqual([[second], [first]])
-    expect(groupsOf([second, third])).toEqual([[second, third]])
+    expect(eventsBySegment([first, third])).toEqual([[first], [third]])
+    expect(eventsBySegment([second, first])).toEqual([[second], [first]])
+    expect(eventsBySegment([second, third])).toEqual([[second, third]])
   })
 
   it.each<readonly [string, object, object]>([
@@ -88,7 +90,7 @@ describe('neighbouring deltas', () => {
     ['each has a field that the other has not', { replaces: true }, { written: undefined }],
   ])('are not packed where %s', (_what, one, other) => {
     const said = events({ ...delta, ...one }, { ...delta, ...other })
-    expect(groupsOf(said)).toEqual([[said[0]], [said[1]]])
+    expect(eventsBySegment(said)).toEqual([[said[0]], [said[1]]])
   })
 
   const input = { ...facts.tool_input_delta, toolCallId: sampleCallId(runId) }
@@ -99,24 +101,24 @@ describe('neighbouring deltas', () => {
     ...[...ofReply, 'toolCallId', 'name'].map((name) => [name, input] as const),
   ])('are not packed where another field is in the place of %s, or its value is another', (name, fact) => {
     const both = events(fact, fact)
-    expect(groupsOf(both)).toEqual([both])
+    expect(eventsBySegment(both)).toEqual([both])
     const replaced = both.map((event, index) => {
       const { [name]: _gone, ...left } = event as unknown as Record<string, unknown>
       return { ...left, other: index } as unknown as RuntimeEvent
     })
-    expect(groupsOf(replaced)).toEqual(replaced.map((event) => [event]))
+    expect(eventsBySegment(replaced)).toEqual(replaced.map((event) => [event]))
     const others = both.map((event, index): RuntimeEvent => ({ ...event, [name]: index + 7 }))
-    expect(groupsOf(others)).toEqual(others.map((event) => [event]))
+    expect(eventsBySegment(others)).toEqual(others.map((event) => [event]))
   })
 
   it('are packed where a field that both have is undefined in both', () => {
     const said = events(...[1, 2].map((): Fact => ({ ...delta, ...({ written: undefined } as object) })))
-    expect(groupsOf(said)).toEqual([said])
+    expect(eventsBySegment(said)).toEqual([said])
   })
 
   it('are not packed where there is no text, nor with what comes after it', () => {
     const said = events(delta, { ...delta, ...({ text: ['a'] } as object) }, delta)
-    expect(groupsOf(said)).toEqual(said.map((event) => [event]))
+    expect(eventsBySegment(said)).toEqual(said.map((event) => [event]))
   })
 })
 

@@ -9,7 +9,7 @@ import { maxEventsOfRow } from '../src/record/envelope.ts'
 import { storedRow, type EventRow } from '../src/record/event-row.ts'
 import { genesis, linkFault } from '../src/record/link-check.ts'
 import type { StoredRemoval } from '../src/record/removal.ts'
-import { severalType } from '../src/record/several/several-form.ts'
+import { segmentedType } from '../src/record/segments/segmented-body.ts'
 
 const [runId, otherId] = [sampleRunId(1), sampleRunId(2)]
 const facts = everyFact(runId)
@@ -67,7 +67,7 @@ describe('the removals of rows of which segments were taken away', () => {
   })
   const opened = (first_seq: number, seq: number, run_id: string = runId): EventRow => {
     const body = bytes(`{"heads":["a"],"segments":[\nnull\n],"opened":["${'0'.repeat(64)}"]}`)
-    return { ...row, type: severalType, run_id, first_seq, seq, body }
+    return { ...row, type: segmentedType, run_id, first_seq, seq, body }
   }
   const asked: unknown[] = []
   const source: DecodingSource = {

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { severalCommitment } from '../src/record/several/segment-commitments.ts'
+import { segmentedCommitment } from '../src/record/segments/segment-commitments.ts'
 
 /** As `segment-commitments.ts` describes it, written out for one segment after the other. */
 function described(salt: Uint8Array, heads: Uint8Array, segments: readonly Uint8Array[]): Buffer {
@@ -43,7 +43,7 @@ describe('the commitment to the segments of a row', () => {
           const copy = Buffer.from(body)
           // A line that ends with a comma is followed by another one, and a text with no such line ends there.
           const isWhole = end === ']}' && !lines.at(-1)?.endsWith(',')
-          const found = severalCommitment({ salt: of, body })
+          const found = segmentedCommitment({ salt: of, body })
           const due = described(
             of,
             Buffer.from(first),
@@ -72,7 +72,7 @@ describe('the commitment to the segments of a row', () => {
       hash.mockClear()
       const lines = Array.from({ length: segments }, (_, index) => `${index}`)
       const body = Buffer.from(`{"heads":[0,0,0],"segments":[\n${lines.join(',\n')}\n]}`)
-      expect(severalCommitment({ salt: new Uint8Array(16), body })).toBeDefined()
+      expect(segmentedCommitment({ salt: new Uint8Array(16), body })).toBeDefined()
       const calls = Object.groupBy(hash.mock.calls, ([algorithm]) => algorithm)
       expect([calls['sha256']?.length, calls['sha512']?.length]).toEqual([segments, salts])
     }

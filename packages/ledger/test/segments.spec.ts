@@ -200,7 +200,7 @@ describe('segments that were taken away', () => {
       'its body does not hold the events of its row',
     )
     expect(() => withoutEvents({ ...row, body: Buffer.from('x') }, { fromSeq: 4, toSeq: 5 })).toThrow(
-      'The row at place 6 does not hold what rows of several events hold, so nothing was taken away from it.',
+      'The row at place 6 does not hold the segments that its columns announce, so nothing was taken away from it.',
     )
   })
 

@@ -15,7 +15,7 @@ import { genesisHash, hexOf } from '../src/record/chain.ts'
 import { linkRows } from '../src/record/linked-row.ts'
 import { genesis, linkFault, type Link } from '../src/record/link-check.ts'
 import type { StoredRemoval } from '../src/record/removal.ts'
-import { isSeveral, type StoredRow } from '../src/record/stored-row.ts'
+import { isSegmented, type StoredRow } from '../src/record/stored-row.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)
@@ -131,7 +131,7 @@ describe('rows that hold events of several types', () => {
   it('are found by what they say of themselves: one turn, one second, and types that no index has', () => {
     fc.assert(
       fc.property(someEvents, (events) => {
-        for (const row of stored(events).filter(isSeveral)) {
+        for (const row of stored(events).filter(isSegmented)) {
           const held = decodedEvents(row)
           expect(new Set(held.map(({ turn }) => turn))).toEqual(new Set([row.turn]))
           expect(held.every(({ at }) => at <= row.at && at >= row.at - maxPackedMs)).toBe(true)
@@ -153,7 +153,7 @@ describe('rows that hold events of several types', () => {
         fc.subarray([...types]),
         fc.nat(),
         (events, sealer, some, pick) => {
-          for (const row of stored(events, sealer).filter(isSeveral)) {
+          for (const row of stored(events, sealer).filter(isSegmented)) {
             const segments = segmentsOf(row)
             const { firstSeq, seq } = segments[pick % segments.length]!
             for (const each of [row, without(row, [[firstSeq ?? seq, seq]])]) {
@@ -176,7 +176,7 @@ describe('rows that hold events of several types', () => {
         (events, sealer, picks) => {
           const rows = stored(events, sealer)
           const left = rows.map((row): StoredRow => {
-            if (!isSeveral(row)) return row
+            if (!isSegmented(row)) return row
             const segments = segmentsOf(row)
             const chosen = new Set(picks.map((pick) => segments[pick % segments.length]!))
             return without(
@@ -187,7 +187,7 @@ describe('rows that hold events of several types', () => {
           expect(faults(left)).toEqual([])
           for (const [index, row] of left.entries()) {
             const before = rows[index]!
-            if (!isSeveral(row)) continue
+            if (!isSegmented(row)) continue
             const gone = new Set(row.removals?.flatMap(({ fromSeq, toSeq }) => rangeOf(fromSeq, toSeq)))
             const held = decodedEvents(row)
             expect(held.filter(({ seq }) => !gone.has(seq))).toStrictEqual(

@@ -12,7 +12,7 @@ export const contentEquivalents: readonly Equivalent[] = [
   },
   {
     path: 'packages/ledger/src/content/event/packed-deltas.ts',
-    within: 'groupsOf',
+    within: 'eventsBySegment',
     operator: 'literal',
     original: '0',
     becomes: '1',
@@ -55,7 +55,7 @@ export const contentEquivalents: readonly Equivalent[] = [
     path: 'packages/ledger/src/content/event/decoded-events.ts',
     within: 'referredBy',
     operator: 'logical',
-    original: 'body === null || isPlain(body) || holdsSegments(row)',
+    original: 'body === null || isPlain(body) || isSegmentedRow(row)',
     becomes: '(body === null || isPlain(body))',
     why: 'The body of a row of segments begins as a plain one does.',
   },

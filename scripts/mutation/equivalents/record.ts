@@ -3,7 +3,7 @@ import type { Equivalent } from '../equivalent.ts'
 /** Mutants of `packages/ledger/src/record` that change nothing observable. */
 export const recordEquivalents: readonly Equivalent[] = [
   {
-    path: 'packages/ledger/src/record/several/segment-commitments.ts',
+    path: 'packages/ledger/src/record/segments/segment-commitments.ts',
     within: '',
     operator: 'arithmetic',
     original: '*',
@@ -11,7 +11,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     why: 'What does not fit into the scratch buffer is laid together in one of its own, as the same bytes.',
   },
   {
-    path: 'packages/ledger/src/record/several/segment-commitments.ts',
+    path: 'packages/ledger/src/record/segments/segment-commitments.ts',
     within: '',
     operator: 'literal',
     original: '64',
@@ -19,7 +19,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     why: 'What does not fit into the scratch buffer is laid together in one of its own, as the same bytes.',
   },
   {
-    path: 'packages/ledger/src/record/several/segment-commitments.ts',
+    path: 'packages/ledger/src/record/segments/segment-commitments.ts',
     within: '',
     operator: 'literal',
     original: '1024',
@@ -67,7 +67,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     why: 'Behind the salt is nothing, and the padding of the key is written there once more.',
   },
   {
-    path: 'packages/ledger/src/record/several/several-form.ts',
+    path: 'packages/ledger/src/record/segments/segmented-body.ts',
     within: 'joined',
     operator: 'literal',
     original: '2',
@@ -75,7 +75,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     why: 'What is left of the room is cut off.',
   },
   {
-    path: 'packages/ledger/src/record/several/several-form.ts',
+    path: 'packages/ledger/src/record/segments/segmented-body.ts',
     within: 'isGone',
     operator: 'logical',
     original: 'line.length === goneBytes.length && Buffer.compare(line, goneBytes) === 0',
@@ -83,7 +83,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     why: 'A shorter way for lines of another length, which are found different by their bytes as well.',
   },
   {
-    path: 'packages/ledger/src/record/several/segment-commitments.ts',
+    path: 'packages/ledger/src/record/segments/segment-commitments.ts',
     within: 'wholeCommitment',
     operator: 'comparison',
     original: '<=',
@@ -92,7 +92,7 @@ export const recordEquivalents: readonly Equivalent[] = [
     why: 'What does not fit into the scratch buffer is laid together in one of its own, as the same bytes.',
   },
   {
-    path: 'packages/ledger/src/record/several/segment-commitments.ts',
+    path: 'packages/ledger/src/record/segments/segment-commitments.ts',
     within: 'segmentCommitment',
     operator: 'comparison',
     original: '<=',

@@ -2,8 +2,8 @@ import type { RunId, RuntimeEvent } from '@tallystick/core'
 import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
 import { maxPackedMs } from '../content/event/packed-deltas.ts'
 import type { EventRow } from '../record/event-row.ts'
-import { shortCallId } from '../record/several/fact-number.ts'
-import { severalType } from '../record/several/several-form.ts'
+import { shortCallId } from '../record/segments/fact-number.ts'
+import { segmentedType } from '../record/segments/segmented-body.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */
 export interface AskedEvents {
@@ -36,8 +36,8 @@ export interface SearchedRun {
 
 /** What one index finds in the order of places. Filters that the index does not know are left to each event. */
 export type SearchSource =
-  /** With `isSeveral`, only rows that hold several types of events: the others are found by their call. */
-  | { readonly by: 'turn'; readonly run: SearchedRun; readonly turn: number; readonly isSeveral?: true }
+  /** With `isSegmented`, only segmented rows: the others are found by their call. */
+  | { readonly by: 'turn'; readonly run: SearchedRun; readonly turn: number; readonly isSegmented?: true }
   | { readonly by: 'call'; readonly run: SearchedRun }
   /** With `types`, only events of these, whatever else is asked for. */
   | { readonly by: 'run'; readonly run: SearchedRun; readonly types?: readonly EventType[] }
@@ -141,15 +141,15 @@ function sourcesOfCall(run: SearchedRun, toolCallId: string): readonly SearchSou
   if (turn === undefined || !Number.isSafeInteger(Number(turn))) return [{ by: 'call', run }]
   return [
     { by: 'call', run },
-    { by: 'turn', run, turn: Number(turn), isSeveral: true },
+    { by: 'turn', run, turn: Number(turn), isSegmented: true },
   ]
 }
 
 /** The types that rows are to have, so that none with an event of these is left out; null for every row. */
 export function rowTypesOf(asked: AskedEvents, source: SearchSource): readonly string[] | null {
-  if (source.by === 'turn' && source.isSeveral) return [severalType]
+  if (source.by === 'turn' && source.isSegmented) return [segmentedType]
   const types = source.by === 'run' ? (source.types ?? asked.types) : asked.types
-  return types && [...types, severalType]
+  return types && [...types, segmentedType]
 }
 
 /** Whether an event of a row that was found is one that is asked for: a row has the time, the type and the call of one at most. */

@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import type { EventEnvelope } from '@tallystick/core/vocabulary'
-import { severalType } from './several/several-form.ts'
+import { segmentedType } from './segments/segmented-body.ts'
 
 /** What every event has beside its body: what the chain of hashes covers in the clear. */
 export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'draining'> & {
@@ -10,18 +10,18 @@ export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'd
 /** How many events a row holds at most. */
 export const maxEventsOfRow = 256
 
-/** The envelope of one event, or of several neighbouring deltas: then `seq` and `at` are those of the last. */
+/** The envelope of a segment: of one event, or of neighbouring deltas, with `seq` and `at` of the last. */
 export interface SegmentEnvelope extends Envelope {
   /** The `seq` of its first event; absent where there is one. */
   readonly firstSeq?: number
 }
 
 /**
- * The envelope of a row. It is that of what the row holds, or of all its segments: then `seq` and `at` are those of the last
- * event, the type says so, and there is no call.
+ * The envelope of a row: that of its only segment, or of a segmented row. The latter has `seq` and `at` of its last event, a type of
+ * its own, and no call.
  */
 export interface RowEnvelope extends Omit<SegmentEnvelope, 'type'> {
-  readonly type: RuntimeEvent['type'] | typeof severalType
+  readonly type: RuntimeEvent['type'] | typeof segmentedType
 }
 
 /** What the envelope of a row has, or may have. */
@@ -45,20 +45,20 @@ export function envelopeOf(event: Envelope): Envelope {
     : { runId, seq, epoch, turn, toolCallId, type, v, at }
 }
 
-/** The envelope of one event, or of several deltas that are stored together. */
+/** The envelope of a segment that holds these events. */
 export function segmentEnvelopeOf(events: readonly Envelope[]): SegmentEnvelope {
   const [first, last] = [events[0] as Envelope, events.at(-1) as Envelope]
   return first === last ? envelopeOf(last) : { ...envelopeOf(last), firstSeq: first.seq }
 }
 
-/** The version of rows that hold segments. */
-const severalVersion = 1
+/** The version of segmented rows. */
+const segmentedVersion = 1
 
-/** The envelope of the row that holds these events in several segments. */
-export function severalEnvelopeOf(events: readonly Envelope[]): RowEnvelope {
+/** The envelope of the segmented row that holds these events. */
+export function segmentedEnvelopeOf(events: readonly Envelope[]): RowEnvelope {
   const { runId, seq: firstSeq } = events[0] as Envelope
   const { seq, epoch, turn, at } = events.at(-1) as Envelope
-  return { runId, firstSeq, seq, epoch, turn, type: severalType, v: severalVersion, at }
+  return { runId, firstSeq, seq, epoch, turn, type: segmentedType, v: segmentedVersion, at }
 }
 
 /**

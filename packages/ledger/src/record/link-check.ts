@@ -4,8 +4,8 @@ import { parseToolCallId } from '@tallystick/core/vocabulary'
 import { commitmentText, genesisHash, hexOf, isDigest, linkText } from './chain.ts'
 import { maxEventsOfRow } from './envelope.ts'
 import { isRunId, quotedId } from './stored-ids.ts'
-import { severalCommitment } from './several/segment-commitments.ts'
-import { isSeveral, type StoredRow } from './stored-row.ts'
+import { segmentedCommitment } from './segments/segment-commitments.ts'
+import { isSegmented, type StoredRow } from './stored-row.ts'
 
 /** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
 export interface Fault {
@@ -32,8 +32,8 @@ export function linkFault(previous: Link, stored: StoredRow): Fault | undefined 
   if (payload === undefined && removal === undefined) return fault('payload', 'a payload', 'none')
   return (
     typeFault(stored) ??
-    (isSeveral(stored)
-      ? severalFault(previous, stored)
+    (isSegmented(stored)
+      ? segmentedFault(previous, stored)
       : ((payload && digestFault('payload', commitmentText(payload.salt, payload.body), stored.bodyCommit)) ??
         digestFault('hash', linkText(previous.hash, stored, stored.bodyCommit), stored.hash))) ??
     orderFault(previous, stored) ??
@@ -45,12 +45,12 @@ export function linkFault(previous: Link, stored: StoredRow): Fault | undefined 
  * The link of a row of segments covers the commitment to each of them. Where some were taken away their commitments are in
  * the payload, so that of such a row it is never gone.
  */
-function severalFault({ hash }: Link, stored: StoredRow): Fault | undefined {
+function segmentedFault({ hash }: Link, stored: StoredRow): Fault | undefined {
   const { payload, bodyCommit, onceKey } = stored
   if (payload === undefined) return fault('payload', 'a payload', 'none')
   if (bodyCommit.length > 0) return fault('body_commit', 'nothing', hexOf(bodyCommit))
   if (onceKey !== undefined) return fault('once_key', 'none', onceKey)
-  const commitment = severalCommitment(payload)
+  const commitment = segmentedCommitment(payload)
   if (commitment === undefined) return fault('payload', 'a body with segments', 'another')
   return digestFault('hash', linkText(hash, stored, commitment), stored.hash)
 }
@@ -117,7 +117,7 @@ function orderFault(previous: Link, stored: StoredRow): Fault | undefined {
 
 /** Checks the columns of a row that repeat fields of its event. Segments are repeated nowhere. */
 export function contentFault(stored: StoredRow, event: RuntimeEvent): Fault | undefined {
-  if (isSeveral(stored)) return undefined
+  if (isSegmented(stored)) return undefined
   const onceKey = onceKeyOf(event)
   return onceKey === stored.onceKey
     ? undefined

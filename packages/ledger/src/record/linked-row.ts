@@ -3,9 +3,9 @@ import { onceKeyOf } from '@tallystick/core/store-kit'
 import { commitmentOf, linkHash } from './chain.ts'
 import { type StoredRow } from './stored-row.ts'
 import { newSalt } from './salts.ts'
-import { envelopeNames, segmentEnvelopeOf, severalEnvelopeOf, type RowEnvelope } from './envelope.ts'
-import { factNumberOf } from './several/fact-number.ts'
-import { severalCommitment } from './several/segment-commitments.ts'
+import { envelopeNames, segmentEnvelopeOf, segmentedEnvelopeOf, type RowEnvelope } from './envelope.ts'
+import { factNumberOf } from './segments/fact-number.ts'
+import { segmentedCommitment } from './segments/segment-commitments.ts'
 
 /** A row with all that a store keeps of it but its place. */
 export interface LinkedRow {
@@ -25,8 +25,8 @@ export interface LinkedRow {
 export interface UnlinkedRow {
   readonly events: readonly RuntimeEvent[]
   readonly bytes: Uint8Array
-  /** Whether the bytes hold several segments; absent where they do not. */
-  readonly isSeveral?: true
+  /** Present for a segmented row. */
+  readonly isSegmented?: true
 }
 
 const noCommitment: Uint8Array = new Uint8Array()
@@ -35,22 +35,22 @@ const noCommitment: Uint8Array = new Uint8Array()
 export function linkRows(previousHash: Uint8Array, rows: readonly UnlinkedRow[]): readonly LinkedRow[] {
   let hash = previousHash
   return rows.map((row) => {
-    const { events, bytes: body, isSeveral = false } = row
+    const { events, bytes: body, isSegmented = false } = row
     const salt = newSalt()
     const envelope = envelopeOfRow(row)
-    const commitment = isSeveral ? ownCommitment(salt, body) : commitmentOf(salt, body)
+    const commitment = isSegmented ? ownCommitment(salt, body) : commitmentOf(salt, body)
     hash = linkHash(hash, envelope, commitment)
-    const onceKey = isSeveral ? undefined : onceKeyOf(events[0] as RuntimeEvent)
+    const onceKey = isSegmented ? undefined : onceKeyOf(events[0] as RuntimeEvent)
     // A row that names its fact has it stated by a trigger of the store.
-    const facts = isSeveral ? factsOf(events) : noFacts
-    const bodyCommit = isSeveral ? noCommitment : commitment
+    const facts = isSegmented ? factsOf(events) : noFacts
+    const bodyCommit = isSegmented ? noCommitment : commitment
     return { events, envelope, onceKey, facts, salt, body, bodyCommit, hash }
   })
 }
 
 /** A body that was laid together just now has the form of one. */
 function ownCommitment(salt: Uint8Array, body: Uint8Array): Uint8Array {
-  return severalCommitment({ salt, body }) as Uint8Array
+  return segmentedCommitment({ salt, body }) as Uint8Array
 }
 
 const noFacts: readonly number[] = []
@@ -64,8 +64,8 @@ function factsOf(events: readonly RuntimeEvent[]): readonly number[] {
   return facts
 }
 
-function envelopeOfRow({ events, isSeveral }: UnlinkedRow): RowEnvelope {
-  return isSeveral ? severalEnvelopeOf(events) : segmentEnvelopeOf(events)
+function envelopeOfRow({ events, isSegmented }: UnlinkedRow): RowEnvelope {
+  return isSegmented ? segmentedEnvelopeOf(events) : segmentEnvelopeOf(events)
 }
 
 /** Whether what is stored are these very events: then only the acknowledgement of their append was lost. */

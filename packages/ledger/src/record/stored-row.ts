@@ -2,7 +2,7 @@ import { type RuntimeEvent } from '@tallystick/core'
 import { storableText } from '@tallystick/core/store-kit'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import { envelopeOf, type Envelope, type RowEnvelope, type SegmentEnvelope } from './envelope.ts'
-import { severalType } from './several/several-form.ts'
+import { segmentedType } from './segments/segmented-body.ts'
 import type { StoredRemoval } from './removal.ts'
 
 /** What every row of a store has beside its envelope, and every segment of one. */
@@ -11,7 +11,7 @@ interface Stored {
   readonly pos: number
   /** The fact that may be recorded once, if the event states one. */
   readonly onceKey?: string
-  /** HMAC-SHA256 of `body` under `salt`; empty where the row holds segments, which have a commitment each. */
+  /** HMAC-SHA256 of `body` under `salt`; empty for a segmented row, whose segments have a commitment each. */
   readonly bodyCommit: Uint8Array
   /** The link of the chain. */
   readonly hash: Uint8Array
@@ -26,22 +26,22 @@ interface Stored {
 }
 
 /**
- * A row as a store holds it: the envelope in the clear, the body as salted, committed bytes. It holds one event, several
- * neighbouring deltas, or segments, each of which is one or the other.
+ * A row as a store holds it: the envelope in the clear, the body as salted, committed bytes. It holds one segment, or is segmented
+ * and holds more. A segment is one event, or neighbouring deltas of one part.
  */
 export interface StoredRow extends RowEnvelope, Stored {}
 
-/** One event, or several neighbouring deltas: a row of their own, or a segment of a row, as if it were one. */
+/** One segment, as the row that it has of its own, or as if it had one. */
 export interface StoredSegment extends SegmentEnvelope, Stored {}
 
-/** Whether a row holds segments. */
-export function isSeveral(row: StoredRow): boolean {
-  return row.type === severalType && row.firstSeq !== undefined
+/** Whether a row is segmented. */
+export function isSegmented(row: StoredRow): boolean {
+  return row.type === segmentedType && row.firstSeq !== undefined
 }
 
-/** A row that holds no segments is one. */
+/** Whether a row holds one segment only. */
 export function isSegment(row: StoredRow): row is StoredSegment {
-  return !isSeveral(row)
+  return !isSegmented(row)
 }
 
 /** Canonical JSON bytes of all that is not envelope. A `ConfigurationError` where JSON cannot carry it. */

@@ -27,7 +27,7 @@ export interface EventColumns {
   /** Of the event; of several, of the last one, as `at` is. */
   readonly seq: number
   readonly epoch: number
-  /** `several` where the row holds several segments, of which it has neither the call nor the fact. */
+  /** Of the event; `several` for a segmented row, which names neither calls nor facts. */
   readonly type: string
   readonly v: number
   readonly turn: number
@@ -36,7 +36,7 @@ export interface EventColumns {
   readonly at: number
   /** Unique within the run: the facts that may be recorded once. */
   readonly once_key: string | null
-  /** Empty where the row holds segments: the payload has a commitment to each. */
+  /** Empty for a segmented row: its link covers a commitment to each segment. */
   readonly body_commit: Uint8Array
   readonly hash: Uint8Array
 }

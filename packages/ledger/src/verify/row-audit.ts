@@ -7,7 +7,7 @@ import { CoveringRemovals } from './covering-removals.ts'
 import { EventAudit } from './event-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
 import { decodedSegments } from '../content/event/decoded-events.ts'
-import { factNumberOf } from '../record/several/fact-number.ts'
+import { factNumberOf } from '../record/segments/fact-number.ts'
 import type { StoredRow } from '../record/stored-row.ts'
 import { upcast } from '../versions/upcast.ts'
 import type { Progress } from './progress.ts'
@@ -84,7 +84,7 @@ function eventsFault(
     for (const events of decodedSegments(stored)) {
       const covered = removals.faultOf(events)
       if (covered) return covered
-      if (arePieces(stored, events, projections) && laws.takePieces(events, true)) {
+      if (areWholeDeltas(stored, events, projections) && laws.takePieces(events, true)) {
         progress.events += events.length
         continue
       }
@@ -138,8 +138,8 @@ function factFault({ unheld, facts, events }: Progress): Progress['broken'] {
   return unheld ?? { seq: Math.max(events, 1), ...fault('fact', 'one that an event states', left) }
 }
 
-/** Whether events are several pieces of a reply that are whole, and nothing was projected after one of them. */
-function arePieces(
+/** Whether events are several deltas of a reply whose content is there, and nothing was projected after one of them. */
+function areWholeDeltas(
   stored: StoredRow,
   events: readonly RuntimeEvent[],
   projections: ProjectionAudit | undefined,

@@ -1,8 +1,8 @@
 import type { RunId } from '@tallystick/core'
 import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
 import type { RowEnvelope } from '../../src/record/envelope.ts'
-import { severalCommitment } from '../../src/record/several/segment-commitments.ts'
-import { holdsSegments } from '../../src/record/several/several-form.ts'
+import { segmentedCommitment } from '../../src/record/segments/segment-commitments.ts'
+import { isSegmentedRow } from '../../src/record/segments/segmented-body.ts'
 import { withSegments, type ForgedSegment } from './forged-segments.ts'
 import { tamper } from './raw-database.ts'
 
@@ -47,7 +47,7 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
     let hash: Uint8Array = genesisHash
     let forgedId: string = runId
     for (const { pos, first_seq: first, seq, epoch, type, v, turn, tool_call_id: call, at, body } of rows) {
-      const isSeveral = holdsSegments({ type, first_seq: first })
+      const isSegmented = isSegmentedRow({ type, first_seq: first })
       const forge = (said: ForgedSegment): ForgedEvent => {
         const { text, ...event } = said
         const forged = change({ runId, ...event, body: JSON.parse(text) as Record<string, unknown> })
@@ -55,7 +55,7 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
         return forged
       }
       const own = { type, text: body.toString(), ...(call !== null && { toolCallId: call }) }
-      const { bytes, toolCallId } = isSeveral ? forgedSegments(runId, body, forge) : forgedBody(forge(own))
+      const { bytes, toolCallId } = isSegmented ? forgedSegments(runId, body, forge) : forgedBody(forge(own))
       const several = first === null ? {} : { firstSeq: first }
       const envelope = {
         runId: forgedId,
@@ -70,11 +70,11 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
       } as RowEnvelope
       const salt = Buffer.alloc(16, seq)
       const nothing = Buffer.alloc(0)
-      const commitment = isSeveral
-        ? (severalCommitment({ salt, body: bytes }) ?? nothing)
+      const commitment = isSegmented
+        ? (segmentedCommitment({ salt, body: bytes }) ?? nothing)
         : commitmentOf(salt, bytes)
       hash = linkHash(hash, envelope, commitment)
-      moved.run(forgedId, toolCallId ?? null, isSeveral ? nothing : commitment, hash, pos)
+      moved.run(forgedId, toolCallId ?? null, isSegmented ? nothing : commitment, hash, pos)
       written.run(salt, bytes, pos)
     }
     const last = rows.at(-1)

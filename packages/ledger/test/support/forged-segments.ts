@@ -1,11 +1,11 @@
-import { longCallId, shortCallId } from '../../src/record/several/fact-number.ts'
+import { longCallId, shortCallId } from '../../src/record/segments/fact-number.ts'
 import {
   headFrom,
   headsOf,
   segmentLines,
-  severalBody,
+  segmentedBody,
   type SegmentHead,
-} from '../../src/record/several/several-form.ts'
+} from '../../src/record/segments/segmented-body.ts'
 
 /** A segment on its way into a forged row. */
 export interface ForgedSegment {
@@ -33,7 +33,7 @@ export function withSegments(
     const named = toolCallId === undefined ? {} : { call: shortCallId(runId, toolCallId) ?? toolCallId }
     return { head: { ...head, type: segment.type, ...named } as SegmentHead, text: segment.text }
   })
-  return severalBody(
+  return segmentedBody(
     forged.map(({ head }) => head),
     forged.map(({ text }) => text),
   )

@@ -9,8 +9,8 @@ import {
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
-import { severalCommitment } from '../../src/record/several/segment-commitments.ts'
-import { holdsSegments } from '../../src/record/several/several-form.ts'
+import { segmentedCommitment } from '../../src/record/segments/segment-commitments.ts'
+import { isSegmentedRow } from '../../src/record/segments/segmented-body.ts'
 import { storedRow, type EventRow } from '../../src/record/event-row.ts'
 import { tamper } from './raw-database.ts'
 import { recordRun } from './record-run.ts'
@@ -69,9 +69,9 @@ export function rewrite(path: string, runId: RunId, change: (body: string) => st
     for (const row of rows) {
       const salt = row.salt as Uint8Array
       const body = Buffer.from(change(Buffer.from(row.body as Uint8Array).toString()))
-      const isSeveral = holdsSegments(row)
-      const commitment = isSeveral ? severalCommitment({ salt, body }) : commitmentOf(salt, body)
-      const commit = isSeveral ? Buffer.alloc(0) : commitment
+      const isSegmented = isSegmentedRow(row)
+      const commitment = isSegmented ? segmentedCommitment({ salt, body }) : commitmentOf(salt, body)
+      const commit = isSegmented ? Buffer.alloc(0) : commitment
       hash = linkHash(hash, storedRow(row), commitment ?? Buffer.alloc(0))
       database.prepare('update payload set body = ? where pos = ?').run(body, row.pos)
       database.prepare('update event set body_commit = ?, hash = ? where pos = ?').run(commit, hash, row.pos)

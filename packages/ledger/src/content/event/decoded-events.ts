@@ -3,7 +3,7 @@ import { type Json } from '@tallystick/core/vocabulary'
 import type { StoredRemoval } from '../../record/removal.ts'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import { storedRow, type EventRow } from '../../record/event-row.ts'
-import { holdsSegments, isPlainSeveral, isWholeSeveral } from '../../record/several/several-form.ts'
+import { isSegmentedRow, hasPlainSegments, hasAllSegments } from '../../record/segments/segmented-body.ts'
 import { eventOf, isSegment, type StoredRow, type StoredSegment } from '../../record/stored-row.ts'
 import { namedRun } from '../../record/stored-ids.ts'
 import type { DecodingContext } from '../payload/decoding-context.ts'
@@ -41,7 +41,7 @@ export async function withDecodingContext<Row extends EventRow>(
   const context: DecodingContext = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
   return rows.map((row) => {
     if (isPlainRow(row)) return row
-    if (holdsSegments(row)) {
+    if (isSegmentedRow(row)) {
       return { ...row, decoding: context, removals: removals.filter((each) => touches(each, row)) }
     }
     if (row.body !== null) return { ...row, decoding: context }
@@ -54,12 +54,12 @@ export async function withDecodingContext<Row extends EventRow>(
 export function isPlainRow(row: EventRow): boolean {
   const { body } = row
   if (body === null) return false
-  return holdsSegments(row) ? isPlainSeveral(body) : isPlain(body)
+  return isSegmentedRow(row) ? hasPlainSegments(body) : isPlain(body)
 }
 
 /** Whether something was taken away from a row. */
 function isLess(row: EventRow): boolean {
-  return row.body === null || (holdsSegments(row) && !isWholeSeveral(row.body))
+  return row.body === null || (isSegmentedRow(row) && !hasAllSegments(row.body))
 }
 
 function touches(removal: StoredRemoval, { run_id, first_seq, seq }: EventRow): boolean {
@@ -101,7 +101,7 @@ async function sealersOf(
 export function keyIdOfRow(row: EventRow): string | undefined {
   if (row.body === null) return undefined
   try {
-    return holdsSegments(row) ? keyIdOfSegments(row.body) : keyIdOf(row.body)
+    return isSegmentedRow(row) ? keyIdOfSegments(row.body) : keyIdOf(row.body)
   } catch {
     return undefined
   }
@@ -110,7 +110,7 @@ export function keyIdOfRow(row: EventRow): string | undefined {
 function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referred {
   const { body } = row
   // What segments say is never stored elsewhere.
-  if (body === null || isPlain(body) || holdsSegments(row)) return { references: [] }
+  if (body === null || isPlain(body) || isSegmentedRow(row)) return { references: [] }
   try {
     const decoded = decodedBody(storedRow(row) as StoredSegment, body, sealers.get(keyIdOf(body) ?? ''))
     return 'text' in decoded ? referredIn(decoded.text) : { references: [] }
@@ -139,7 +139,7 @@ export function decodedSegments(
 ): readonly (readonly RuntimeEvent[])[] {
   if (isSegment(stored)) return [eventsOfSegment(stored)]
   const { payload } = stored
-  if (payload === undefined || !isPlainSeveral(payload.body)) {
+  if (payload === undefined || !hasPlainSegments(payload.body)) {
     const segments = segmentsOf(stored)
     return (isWanted ? segments.filter(({ type }) => isWanted(type)) : segments).map(eventsOfSegment)
   }

@@ -10,35 +10,35 @@ const packedTypes: ReadonlySet<EventType> = new Set([
   'tool_input_delta',
 ])
 
-/** What one row, or segment, holds at most beside: so many characters of text, recorded within so many milliseconds. */
+/** The most that a segment of deltas holds: characters of text, and milliseconds between its first and its last. */
 const maxPackedCharacters = 4096
 export const maxPackedMs = 1000
 
 /**
- * Divides the events of one append into groups, in their order: neighbouring deltas of one part are packed, every other
- * event is alone.
+ * Divides the events of one append into those of each segment, in their order: neighbouring deltas of one part share a segment,
+ * every other event has its own.
  */
-export function groupsOf(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
-  const groups = new Groups(events)
+export function eventsBySegment(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
+  const segments = new SegmentDivider(events)
   const stretches = stretchesOf(events)
   let stretch = 0
   for (let place = 0; place < events.length;) {
-    groups.take(place)
+    segments.take(place)
     const { from, texts } = stretches[stretch] ?? noStretch
     if (from !== place++) continue
-    // What follows says the same at the same time.
-    for (let index = 1; index < texts.length; index++) groups.takeNext(place++, texts[index] as string)
+    // The others of a stretch have the same fields and time.
+    for (let index = 1; index < texts.length; index++) segments.takeNext(place++, texts[index] as string)
     stretch++
   }
-  return groups.end()
+  return segments.end()
 }
 
 const noStretch: Stretch = { from: -1, to: -1, texts: [] }
 
-class Groups {
+class SegmentDivider {
   readonly #events: readonly RuntimeEvent[]
-  readonly #groups: (readonly RuntimeEvent[])[] = []
-  /** The place of the first event of the last group, and how many characters its deltas have. */
+  readonly #segments: (readonly RuntimeEvent[])[] = []
+  /** The place of the first event of the segment under way, and how many characters its deltas have. */
   #first = 0
   #characters = 0
 
@@ -51,7 +51,7 @@ class Groups {
     const text = packedTypes.has(event.type) ? textOf(event) : undefined
     const isNext = text !== undefined && isNextOf(this.#events, this.#first, place)
     if (isNext) this.takeNext(place, text)
-    // A group that begins with what cannot be packed takes no other.
+    // A segment that begins with an event that is no delta takes no other.
     else this.#begin(place, text?.length ?? Infinity)
   }
 
@@ -63,14 +63,14 @@ class Groups {
   }
 
   #begin(place: number, characters: number): void {
-    if (place > 0) this.#groups.push(this.#events.slice(this.#first, place))
+    if (place > 0) this.#segments.push(this.#events.slice(this.#first, place))
     this.#first = place
     this.#characters = characters
   }
 
   end(): readonly (readonly RuntimeEvent[])[] {
-    if (this.#events.length > 0) this.#groups.push(this.#events.slice(this.#first))
-    return this.#groups
+    if (this.#events.length > 0) this.#segments.push(this.#events.slice(this.#first))
+    return this.#segments
   }
 }
 

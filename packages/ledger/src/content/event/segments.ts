@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import type { Json, ToolCallId } from '@tallystick/core/vocabulary'
 import { maxEventsOfRow, type SegmentEnvelope } from '../../record/envelope.ts'
-import { longCallId } from '../../record/several/fact-number.ts'
+import { longCallId } from '../../record/segments/fact-number.ts'
 import {
   headFrom,
   headsIn,
@@ -9,7 +9,7 @@ import {
   isGone,
   segmentLines,
   type SegmentHead,
-} from '../../record/several/several-form.ts'
+} from '../../record/segments/segmented-body.ts'
 import type { StoredRow, StoredSegment } from '../../record/stored-row.ts'
 import { maxPackedMs, unpackedEvents } from './packed-deltas.ts'
 import { textOf } from './stored-body.ts'

@@ -43,9 +43,8 @@ interface Elsewhere {
 }
 
 /**
- * The first byte of a body names its form: `{` for canonical JSON, of several events where its row holds several; `[` for canonical JSON whose large texts, or
- * carried messages, are stored elsewhere; and 1 for an encrypted body, which holds either after the part that stays
- * readable without the key.
+ * The first byte of a body names its form: `{` for canonical JSON; `[` for canonical JSON whose large texts, or carried messages,
+ * are stored elsewhere; and 1 for an encrypted body, which holds either after the part that stays readable without the key.
  */
 const openBrace = 0x7b
 const openBracket = 0x5b
@@ -74,7 +73,7 @@ export function bytesOf(written: string | Uint8Array): Uint8Array {
   return typeof written === 'string' ? Buffer.from(written) : written
 }
 
-/** What one event says, or several neighbouring deltas together. */
+/** The content of a segment: of one event, or of neighbouring deltas together. */
 export function writtenBody(events: readonly RuntimeEvent[], sealer?: Sealer): WrittenBody {
   const [first] = events as readonly [RuntimeEvent]
   if (events.length > 1) {
@@ -161,7 +160,7 @@ interface Readable {
   readonly kept: JsonObject
 }
 
-/** Of several events of one row the same is left. */
+/** What stays readable of the first event is the same for all events of a segment. */
 function sealed(events: readonly RuntimeEvent[], plain: Uint8Array, sealer: Sealer): Uint8Array {
   const kept = redactedPayload(events[0] as RuntimeEvent) as unknown as Json
   const readable = Buffer.from(canonicalJson({ key: sealer.id, kept }))

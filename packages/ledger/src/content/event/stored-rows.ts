@@ -2,25 +2,25 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { onceKeyOf } from '@tallystick/core/store-kit'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import { isStoredAs, type UnlinkedRow } from '../../record/linked-row.ts'
-import { factNumberOf, shortCallId } from '../../record/several/fact-number.ts'
-import { severalBody, type SegmentHead } from '../../record/several/several-form.ts'
+import { factNumberOf, shortCallId } from '../../record/segments/fact-number.ts'
+import { segmentedBody, type SegmentHead } from '../../record/segments/segmented-body.ts'
 import type { StoredRow } from '../../record/stored-row.ts'
 import type { Sealer } from '../payload/encrypted-bytes.ts'
 import { SegmentBytes } from './segment-bytes.ts'
-import { groupsOf, maxPackedMs } from './packed-deltas.ts'
+import { eventsBySegment, maxPackedMs } from './packed-deltas.ts'
 import { isSharedType } from './shared-types.ts'
 import { bytesOf, writtenBody, type StoredBody, type WrittenBody } from './stored-body.ts'
 
 /** The events of a row, and all that a store keeps of what they say. */
 export type StorableRow = UnlinkedRow & StoredBody
 
-/** What may become a segment: one event, or neighbouring deltas of one part. */
-interface Group {
+/** A segment before it is laid into a row. */
+interface DraftSegment {
   readonly events: readonly RuntimeEvent[]
   readonly first: RuntimeEvent
   readonly last: RuntimeEvent
   readonly body: WrittenBody
-  /** Whether it may share a row; else it has one of its own. */
+  /** Whether it may share a row with others. */
   readonly isShared: boolean
 }
 
@@ -31,22 +31,22 @@ interface Group {
  * the same rows.
  */
 export function storableRows(events: readonly RuntimeEvent[], sealer?: Sealer): readonly StorableRow[] {
-  const rows: Group[][] = []
-  let row: Group[] = []
+  const rows: DraftSegment[][] = []
+  let row: DraftSegment[] = []
   let bytes: SegmentBytes | undefined
-  for (const grouped of groupsOf(events)) {
-    const group = groupOf(grouped, sealer)
-    if (bytes && isNextOf(row, group) && bytes.takes(group.body)) row.push(group)
+  for (const together of eventsBySegment(events)) {
+    const segment = draftOf(together, sealer)
+    if (bytes && isNextOf(row, segment) && bytes.takes(segment.body)) row.push(segment)
     else {
-      row = [group]
-      bytes = new SegmentBytes(group.body)
+      row = [segment]
+      bytes = new SegmentBytes(segment.body)
       rows.push(row)
     }
   }
-  return rows.map((groups) => rowOf(groups, sealer))
+  return rows.map((segments) => rowOf(segments, sealer))
 }
 
-function groupOf(events: readonly RuntimeEvent[], sealer: Sealer | undefined): Group {
+function draftOf(events: readonly RuntimeEvent[], sealer: Sealer | undefined): DraftSegment {
   const body = writtenBody(events, sealer)
   const [first, last] = [events[0] as RuntimeEvent, events.at(-1) as RuntimeEvent]
   return { events, first, last, body, isShared: isShared(first, body) }
@@ -75,7 +75,7 @@ function isFoundByTurn({ runId, turn, toolCallId }: RuntimeEvent): boolean {
   return toolCallId === undefined || shortCallId(runId, toolCallId)?.startsWith(`${turn}_`) === true
 }
 
-function isNextOf(row: readonly Group[], next: Group): boolean {
+function isNextOf(row: readonly DraftSegment[], next: DraftSegment): boolean {
   const [begin, before] = [row[0], row.at(-1)]
   if (begin === undefined || before === undefined || !before.isShared || !next.isShared) return false
   return (
@@ -86,25 +86,25 @@ function isNextOf(row: readonly Group[], next: Group): boolean {
   )
 }
 
-function rowOf(groups: readonly Group[], sealer: Sealer | undefined): StorableRow {
-  const [only] = groups as readonly [Group]
-  if (groups.length === 1) {
+function rowOf(segments: readonly DraftSegment[], sealer: Sealer | undefined): StorableRow {
+  const [only] = segments as readonly [DraftSegment]
+  if (segments.length === 1) {
     const { written, contents, history } = only.body
     return { events: only.events, bytes: bytesOf(written), contents, history }
   }
-  const events = groups.flatMap((group) => group.events)
+  const events = segments.flatMap((segment) => segment.events)
   const { at: lastAt } = events.at(-1) as RuntimeEvent
-  const heads = groups.map((group) => headOf(group, lastAt))
-  const segments = groups.map(({ body }) => segmentOf(body))
-  return { events, bytes: severalBody(heads, segments, sealer?.id), isSeveral: true, contents: [] }
+  const heads = segments.map((segment) => headOf(segment, lastAt))
+  const lines = segments.map(({ body }) => lineOf(body))
+  return { events, bytes: segmentedBody(heads, lines, sealer?.id), isSegmented: true, contents: [] }
 }
 
-/** A sealed body is bytes, and a text within the row. */
-function segmentOf({ written }: WrittenBody): string {
+/** The line of a segment. A sealed body is bytes, written as a text of JSON. */
+function lineOf({ written }: WrittenBody): string {
   return typeof written === 'string' ? written : `"${Buffer.from(written).toString('base64')}"`
 }
 
-function headOf({ events, last }: Group, lastAt: number): SegmentHead {
+function headOf({ events, last }: DraftSegment, lastAt: number): SegmentHead {
   const { type, v, at, runId, toolCallId } = last
   const head: { -readonly [Field in keyof SegmentHead]: SegmentHead[Field] } = { type }
   if (v !== 1) head.v = v

@@ -12,7 +12,7 @@ import {
 import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import { genesisHash } from '../../record/chain.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
-import { factNumberOf } from '../../record/several/fact-number.ts'
+import { factNumberOf } from '../../record/segments/fact-number.ts'
 import { linkRows } from '../../record/linked-row.ts'
 import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
 import type { StoredBody } from '../../content/event/stored-body.ts'

@@ -4,7 +4,7 @@ import { Client } from 'pg'
 import { genesisHash } from '../../record/chain.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
 import { maxPackedMs } from '../../content/event/packed-deltas.ts'
-import { presentEvents, withoutEvents, type SeveralRow } from '../../content/event/taken-segments.ts'
+import { presentEvents, withoutEvents, type SegmentedRow } from '../../content/event/taken-segments.ts'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import {
@@ -167,19 +167,19 @@ export class PostgresRemovals {
     if (kind === 'dropped') return (await client.query(this.#texts.isListed, [runId])).rowCount === 1
     const { rows } = await client.query<{ count: number }>(this.#texts.count, [runId, fromSeq, toSeq])
     let present = rows[0]?.count ?? 0
-    for (const row of await this.#several(client, { runId, fromSeq, toSeq })) {
+    for (const row of await this.#segmented(client, { runId, fromSeq, toSeq })) {
       present += presentEvents(row, { fromSeq, toSeq })
     }
     return present === toSeq - fromSeq + 1
   }
 
-  async #several(client: Client, { runId, fromSeq, toSeq }: Asked): Promise<readonly SeveralRow[]> {
-    return (await client.query<SeveralRow>(this.#texts.several, [runId, fromSeq, toSeq])).rows
+  async #segmented(client: Client, { runId, fromSeq, toSeq }: Asked): Promise<readonly SegmentedRow[]> {
+    return (await client.query<SegmentedRow>(this.#texts.segmented, [runId, fromSeq, toSeq])).rows
   }
 
   /** Rows that hold others as well lose their segments within the range. */
   async #takeSegments(client: Client, range: Asked): Promise<void> {
-    for (const row of await this.#several(client, range)) {
+    for (const row of await this.#segmented(client, range)) {
       const { salt, body } = withoutEvents(row, range)
       await client.query(this.#texts.replacePayload, [row.pos, salt, body])
     }
@@ -224,7 +224,7 @@ const holdsTypes = `(select case when line[1] ~ '${writtenHeads}' then exists (
   from string_to_array(encode(payload.body, 'escape'), chr(10)) as line)`
 
 function textsOf(schema: string) {
-  const ofSeveral = `event.type = 'several' and event.first_seq is not null`
+  const isSegmentedRow = `event.type = 'several' and event.first_seq is not null`
   const inRange = 'event.run_id = $1 and event.seq >= $2 and event.seq <= $3'
   const places = `select pos from ${schema}.event where ${inRange}`
   return {
@@ -245,7 +245,7 @@ function textsOf(schema: string) {
     lastPayload: `select max(pos) as last from ${schema}.payload`,
     payloads: `select event.*, payload.salt, payload.body from ${schema}.payload join ${schema}.event using (pos)
       where payload.pos > $3 and payload.pos <= $5 and (event.at < $2 and event.type = any ($1::text[])
-        or case when event.at < $2 + ${maxPackedMs} and ${ofSeveral} then ${holdsTypes} else false end) and exists (
+        or case when event.at < $2 + ${maxPackedMs} and ${isSegmentedRow} then ${holdsTypes} else false end) and exists (
         select from ${schema}.event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
       order by payload.pos limit $4`,
     listed: `select run_id as "runId", pos, head_seq as "headSeq", head_hash as "headHash", (
@@ -253,11 +253,11 @@ function textsOf(schema: string) {
       from ${schema}.run where pos > $1 order by pos limit $2`,
     isListed: `select from ${schema}.run where run_id = $1`,
     count: `select coalesce(sum(1 + seq - coalesce(first_seq, seq)), 0)::int8 as count from ${schema}.event join ${schema}.payload using (pos)
-      where ${inRange} and not (${ofSeveral})`,
-    several: `select pos, first_seq as "firstSeq", seq, salt, body from ${schema}.event join ${schema}.payload using (pos)
-      where run_id = $1 and seq >= $2 and seq < $3::int8 + ${maxEventsOfRow} and first_seq <= $3 and ${ofSeveral}`,
+      where ${inRange} and not (${isSegmentedRow})`,
+    segmented: `select pos, first_seq as "firstSeq", seq, salt, body from ${schema}.event join ${schema}.payload using (pos)
+      where run_id = $1 and seq >= $2 and seq < $3::int8 + ${maxEventsOfRow} and first_seq <= $3 and ${isSegmentedRow}`,
     replacePayload: `update ${schema}.payload set salt = $2, body = $3 where pos = $1`,
-    deletePayloads: `delete from ${schema}.payload where pos in (${places} and not (${ofSeveral}))`,
+    deletePayloads: `delete from ${schema}.payload where pos in (${places} and not (${isSegmentedRow}))`,
     deleteEveryPayload: `delete from ${schema}.payload where pos in (select pos from ${schema}.event where run_id = $1)`,
     deleteUses: `delete from ${schema}.content_use where pos in (${places}) returning digest`,
     deleteUnused: `delete from ${schema}.content where digest = any ($1::text[])

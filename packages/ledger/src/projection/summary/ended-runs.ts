@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import { isPlainRow } from '../../content/event/decoded-events.ts'
 import type { FoundRow } from '../../read/event-search.ts'
-import { severalType } from '../../record/several/several-form.ts'
+import { segmentedType } from '../../record/segments/segmented-body.ts'
 import { eventsOfRow, wantedTypes } from '../../read/find-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { RunAccumulator } from './run-accumulator.ts'
@@ -26,7 +26,7 @@ const summaryTypes: readonly EventType[] = [
 ]
 
 /** The rows that hold them, all of them or some. */
-const summaryRowTypes: readonly string[] = [...summaryTypes, severalType]
+const summaryRowTypes: readonly string[] = [...summaryTypes, segmentedType]
 
 const isSummaryType = wantedTypes(summaryTypes)
 

@@ -1,7 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import { eventTraits } from '@tallystick/core/vocabulary'
 import type { FoundRow } from '../../read/event-search.ts'
-import { severalType } from '../../record/several/several-form.ts'
+import { segmentedType } from '../../record/segments/segmented-body.ts'
 import type { ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 
 /** The rows of a run, counted. */
@@ -20,7 +20,7 @@ const knownVersions: string = JSON.stringify([
   ...Object.entries(eventTraits).flatMap(([type, { v }]) =>
     Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
   ),
-  `${severalType} 1`,
+  `${segmentedType} 1`,
 ])
 
 /** Counts the rows of those of the runs that have ended. */

@@ -1,5 +1,5 @@
 import type { EventRow } from '../../record/event-row.ts'
-import { holdsSegments, severalType } from '../../record/several/several-form.ts'
+import { isSegmentedRow, segmentedType } from '../../record/segments/segmented-body.ts'
 
 const digestBytes = 32
 const saltBytes = 16
@@ -9,7 +9,7 @@ const saltBytes = 16
  * finding the row. Null where one of them does not hold as many bytes as were written: such a row is read column by column.
  */
 export const rowBytes: string = `case when typeof(event.body_commit) = 'blob'
-    and length(event.body_commit) = case when event.type = '${severalType}' and event.first_seq is not null then 0 else ${digestBytes} end
+    and length(event.body_commit) = case when event.type = '${segmentedType}' and event.first_seq is not null then 0 else ${digestBytes} end
     and typeof(event.hash) = 'blob' and length(event.hash) = ${digestBytes} then
       case when payload.salt is null and payload.body is null
         then cast(event.body_commit || event.hash as blob)
@@ -34,7 +34,7 @@ export function partedRow(
   const { bytes } = row
   if (bytes === null) return whole(row.pos)
   // A row of segments has no commitment of its own.
-  const hashAt = holdsSegments(row) ? 0 : digestBytes
+  const hashAt = isSegmentedRow(row) ? 0 : digestBytes
   const saltAt = hashAt + digestBytes
   const bodyAt = saltAt + saltBytes
   const isThere = bytes.length >= bodyAt

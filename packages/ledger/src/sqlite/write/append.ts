@@ -14,8 +14,8 @@ import {
 import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import { genesisHash, rowDigest, type RunCell } from '../../record/chain.ts'
 import { eventsIn, storedRow } from '../../record/event-row.ts'
-import { factNumberOf } from '../../record/several/fact-number.ts'
-import { severalType } from '../../record/several/several-form.ts'
+import { factNumberOf } from '../../record/segments/fact-number.ts'
+import { segmentedType } from '../../record/segments/segmented-body.ts'
 import { linkRows, type LinkedRow } from '../../record/linked-row.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
 import { isRunId } from '../../record/stored-ids.ts'
@@ -230,18 +230,18 @@ function insertRows(writes: WriteQueries, { linked, places, runPos }: PlacedRows
   try {
     writes.insertFacts.run(facts)
   } catch (error) {
-    throw secondFactIn(error, writes, { linked: linked.filter(isSeveral), runPos })
+    throw secondFactIn(error, writes, { linked: linked.filter(isSegmented), runPos })
   }
   try {
     writes.insertEvents.run(events)
   } catch (error) {
-    throw secondFactIn(error, writes, { linked: linked.filter((row) => !isSeveral(row)), runPos })
+    throw secondFactIn(error, writes, { linked: linked.filter((row) => !isSegmented(row)), runPos })
   }
   writes.insertPayloads.run(payloads)
 }
 
-function isSeveral({ envelope }: LinkedRow): boolean {
-  return envelope.type === severalType
+function isSegmented({ envelope }: LinkedRow): boolean {
+  return envelope.type === segmentedType
 }
 
 /** The error of an insert of what states facts of these rows; where one of them is recorded already, the refusal that names it. */

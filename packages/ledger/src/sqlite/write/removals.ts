@@ -4,7 +4,7 @@ import { genesisHash } from '../../record/chain.ts'
 import type { StoredContent } from '../../content/event/stored-body.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
 import { maxPackedMs } from '../../content/event/packed-deltas.ts'
-import { presentEvents, withoutEvents, type SeveralRow } from '../../content/event/taken-segments.ts'
+import { presentEvents, withoutEvents, type SegmentedRow } from '../../content/event/taken-segments.ts'
 import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import {
@@ -129,7 +129,7 @@ export class SqliteRemovals {
     if (kind === 'dropped') return this.#statements.isListed.get({ runId }) !== undefined
     const range = { runId, fromSeq, toSeq }
     let present = this.#statements.count.get(range) ?? 0
-    for (const row of this.#statements.several.all(range)) present += presentEvents(row, range)
+    for (const row of this.#statements.segmented.all(range)) present += presentEvents(row, range)
     return present === toSeq - fromSeq + 1
   }
 
@@ -153,7 +153,7 @@ export class SqliteRemovals {
 
   /** Rows that hold others as well lose their segments within the range. */
   #takeSegments(range: Range): void {
-    for (const row of this.#statements.several.all(range)) {
+    for (const row of this.#statements.segmented.all(range)) {
       this.#statements.replacePayload.run({ pos: row.pos, ...withoutEvents(row, range) })
     }
   }
@@ -165,7 +165,7 @@ export class SqliteRemovals {
 }
 
 const inRange = 'run_id = $runId and seq >= $fromSeq and seq <= $toSeq'
-const ofSeveral = "type = 'several' and first_seq is not null"
+const isSegmentedRow = "type = 'several' and first_seq is not null"
 const bodyText = 'cast(body as text)'
 const typeOfHead = `case head.type when 'object' then head.value ->> '$.type'
   else substr(head.value, 1, instr(head.value || ' ', ' ') - 1) end`
@@ -211,7 +211,7 @@ function statementsOf(database: Database) {
     payloads: prepare<EventRow>(
       `select event.*, payload.salt, payload.body from payload join event using (pos)
        where pos > $afterPos and pos <= $toPos and (+at < $before and type in (select value from json_each($types))
-           or +at < $before + ${maxPackedMs} and ${ofSeveral} and ${holdsTypes})
+           or +at < $before + ${maxPackedMs} and ${isSegmentedRow} and ${holdsTypes})
          and exists (select 1 from event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
        order by pos limit $limit`,
     ),
@@ -223,17 +223,17 @@ function statementsOf(database: Database) {
     isListed: pluck<number>('select 1 from run where run_id = $runId'),
     count: pluck<number>(
       `select coalesce(sum(${eventsInRow}), 0) from event join payload using (pos)
-         where ${inRange} and not (${ofSeveral})`,
+         where ${inRange} and not (${isSegmentedRow})`,
     ),
-    several: prepare<SeveralRow>(
+    segmented: prepare<SegmentedRow>(
       `select pos, first_seq as firstSeq, seq, salt, body from event join payload using (pos)
-         where run_id = $runId and seq >= $fromSeq and seq < $toSeq + ${maxEventsOfRow} and first_seq <= $toSeq and ${ofSeveral}`,
+         where run_id = $runId and seq >= $fromSeq and seq < $toSeq + ${maxEventsOfRow} and first_seq <= $toSeq and ${isSegmentedRow}`,
     ),
     replacePayload: prepare('update payload set salt = $salt, body = $body where pos = $pos'),
     places: pluck<number>(`select pos from event where ${inRange}`),
     digests: pluck<string>(`select distinct digest from event join content_use using (pos) where ${inRange}`),
     deletePayloads: prepare(
-      `delete from payload where pos in (select pos from event where ${inRange} and not (${ofSeveral}))`,
+      `delete from payload where pos in (select pos from event where ${inRange} and not (${isSegmentedRow}))`,
     ),
     deleteEveryPayload: prepare(
       'delete from payload where pos in (select pos from event where run_id = $runId)',

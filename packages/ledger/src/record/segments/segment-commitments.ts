@@ -2,14 +2,14 @@ import { hash } from 'node:crypto'
 import {
   comma,
   isGone,
-  isWholeSeveral,
+  hasAllSegments,
   isWholeTail,
   lineOfGone,
   newLine,
   openedBody,
   segmentLines,
   type SegmentLines,
-} from './several-form.ts'
+} from './segmented-body.ts'
 
 /** First byte of the hashed bytes, different from those of links, seals and removals. */
 const saltTag = 4
@@ -22,20 +22,20 @@ const saltsOfDigest = 4
 /** Where the parts of most digests are laid together. */
 const scratch = Buffer.alloc(64 * 1024)
 
-/** What a row of segments has in the place of its salt once it was opened. */
+/** The salt of a segmented row once segments were taken away: those that are left then have a salt each. */
 const noSalt: Uint8Array = new Uint8Array(saltBytes)
 
-/** A payload of segments: the salt that all of theirs are derived from, and the bytes. */
-export interface SeveralPayload {
+/** The payload of a segmented row: the salt from which the salts of its segments are derived, and the bytes. */
+export interface SegmentedPayload {
   readonly salt: Uint8Array
   readonly body: Uint8Array
 }
 
 /**
- * What the link of a row of segments covers in the place of a commitment: its first line, and the commitment to each
- * segment. `undefined` where the payload is not written as one of segments is.
+ * What the link of a segmented row covers in place of a commitment: the first line of the body, and the commitment to each
+ * segment. `undefined` if the payload is not written as that of a segmented row.
  */
-export function severalCommitment(payload: SeveralPayload): Uint8Array | undefined {
+export function segmentedCommitment(payload: SegmentedPayload): Uint8Array | undefined {
   return wholeCommitment(payload) ?? linesCommitment(payload)
 }
 
@@ -44,8 +44,8 @@ export function severalCommitment(payload: SeveralPayload): Uint8Array | undefin
  * as in nearly all payloads. Returns `undefined` for others. In a copy of the body, the tag and the salt of a line are written
  * over the bytes before it, which are not needed there any more, and the line is hashed together with them.
  */
-function wholeCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined {
-  if (!isWholeSeveral(body)) return undefined
+function wholeCommitment({ salt, body }: SegmentedPayload): Uint8Array | undefined {
+  if (!hasAllSegments(body)) return undefined
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const headsEnd = bytes.indexOf(newLine)
   if (headsEnd <= saltBytes) return undefined
@@ -72,7 +72,7 @@ function wholeCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined
   }
 }
 
-function linesCommitment({ salt, body }: SeveralPayload): Uint8Array | undefined {
+function linesCommitment({ salt, body }: SegmentedPayload): Uint8Array | undefined {
   const lines = segmentLines(body)
   if (lines === undefined) return undefined
   if (lines.opened && Buffer.compare(salt, noSalt) !== 0) return undefined
@@ -140,13 +140,13 @@ class SegmentSalts {
 
 /**
  * The payload without some of its segments: their commitments stay, so that the chain holds, and the salts of the others
- * in the place of the one that all were derived from, so that a guess at what is gone cannot be confirmed. The payload itself
- * where none of them is taken. Throws where it is not written as one of segments is.
+ * in place of the one that all were derived from, so that a guess at what is gone cannot be confirmed. The payload itself
+ * if none of them is taken. Throws if it is not written as that of a segmented row.
  */
 export function withoutSegments(
-  payload: SeveralPayload,
+  payload: SegmentedPayload,
   isTaken: (index: number) => boolean,
-): SeveralPayload {
+): SegmentedPayload {
   const lines = segmentLines(payload.body)
   if (lines === undefined) throw new Error('its body does not hold the events of its row')
   if (!lines.segments.some((_line, index) => isTaken(index))) return payload

@@ -1,18 +1,18 @@
 import { sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { shortCallId } from '../src/record/several/fact-number.ts'
+import { shortCallId } from '../src/record/segments/fact-number.ts'
 import {
   headFrom,
   headsOf,
-  holdsSegments,
+  isSegmentedRow,
   isGone,
-  isPlainSeveral,
-  isWholeSeveral,
+  hasPlainSegments,
+  hasAllSegments,
   openedBody,
   segmentLines,
-  severalBody,
-  severalType,
-} from '../src/record/several/several-form.ts'
+  segmentedBody,
+  segmentedType,
+} from '../src/record/segments/segmented-body.ts'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const textOf = (of: Uint8Array): string => Buffer.from(of).toString()
@@ -24,9 +24,9 @@ const openedWith = (tail: string, ...lines: readonly string[]): Uint8Array =>
 
 describe('a row of segments', () => {
   it('has its type, and says which event is its first', () => {
-    expect(holdsSegments({ type: severalType, first_seq: 1 })).toBe(true)
-    expect(holdsSegments({ type: severalType, first_seq: null })).toBe(false)
-    expect(holdsSegments({ type: 'assistant_text_delta', first_seq: 1 })).toBe(false)
+    expect(isSegmentedRow({ type: segmentedType, first_seq: 1 })).toBe(true)
+    expect(isSegmentedRow({ type: segmentedType, first_seq: null })).toBe(false)
+    expect(isSegmentedRow({ type: 'assistant_text_delta', first_seq: 1 })).toBe(false)
   })
 
   it('is written line by line, and its lines are those that are read', () => {
@@ -34,15 +34,15 @@ describe('a row of segments', () => {
       { type: 'usage_updated', call: '1_1_1' },
       { type: 'tool_started', v: 2 },
     ] as const
-    const body = severalBody(heads, ['{"é":1}', '{}'], 'k"1')
+    const body = segmentedBody(heads, ['{"é":1}', '{}'], 'k"1')
     const first = '{"key":"k\\"1","heads":["usage_updated 1_1_1",{"type":"tool_started","v":2}],"segments":['
     expect(textOf(body)).toBe(`${first}\n{"é":1},\n{}\n]}`)
     const read = segmentLines(body)
     expect(read && [textOf(read.heads), ...read.segments.map(textOf)]).toEqual([first, '{"é":1}', '{}'])
     expect(read).not.toHaveProperty('opened')
     expect(headsOf(bytes(first))).toMatchObject({ key: 'k"1' })
-    expect([isWholeSeveral(body), isPlainSeveral(body)]).toEqual([true, false])
-    expect(isPlainSeveral(severalBody(heads, ['{}', '{}']))).toBe(true)
+    expect([hasAllSegments(body), hasPlainSegments(body)]).toEqual([true, false])
+    expect(hasPlainSegments(segmentedBody(heads, ['{}', '{}']))).toBe(true)
   })
 
   it('has no heads but texts and objects, and a text is a type, and perhaps a call after it', () => {
@@ -53,7 +53,7 @@ describe('a row of segments', () => {
     expect(headFrom('a b c')).toEqual({ type: 'a', call: 'b c' })
     expect(headFrom({ type: 'a', v: 2 })).toEqual({ type: 'a', v: 2 })
     // A type with a space in it would be read as another one with a call.
-    const spaced = severalBody([{ type: 'a b' as never }], ['{}'])
+    const spaced = segmentedBody([{ type: 'a b' as never }], ['{}'])
     expect(JSON.parse(textOf(spaced))).toEqual({ heads: [{ type: 'a b' }], segments: [{}] })
   })
 })
@@ -65,7 +65,7 @@ describe('a row of which segments were taken away', () => {
     const lines = segmentLines(body)
     expect(lines?.opened).toEqual([commitment, salt])
     expect(lines && textOf(openedBody(lines, [commitment, salt]))).toBe(textOf(body))
-    expect([isWholeSeveral(body), isPlainSeveral(body)]).toEqual([false, false])
+    expect([hasAllSegments(body), hasPlainSegments(body)]).toEqual([false, false])
     for (const other of [
       `],"opened":["${commitment}", "${salt}"]}`,
       `],"opened":["${commitment}","${salt}"],"more":1}`,

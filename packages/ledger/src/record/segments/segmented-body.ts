@@ -1,24 +1,25 @@
 import type { EventType, Json } from '@tallystick/core/vocabulary'
 
 /**
- * The type of a row that holds neighbouring events of several types. Such a row has a `first_seq`; no event has this type.
+ * The type that the store records of a segmented row: one that holds neighbouring events of several types, each in a segment of its
+ * body. Such a row has a `first_seq`; no event has this type.
  */
-export const severalType = 'several'
+export const segmentedType = 'several'
 
-/** What tells rows apart: the type, and whether a row holds more than one event. */
+/** The columns that show whether a row is segmented. */
 interface TypedRow {
   readonly type: string
   readonly first_seq: number | null
 }
 
-/** Whether a row of the table of events holds segments. */
-export function holdsSegments({ type, first_seq }: TypedRow): boolean {
-  return type === severalType && first_seq !== null
+/** Whether a row of the table of events is segmented. */
+export function isSegmentedRow({ type, first_seq }: TypedRow): boolean {
+  return type === segmentedType && first_seq !== null
 }
 
 /**
- * The envelope of a segment, as far as that of its row does not say it. A segment is one event, or several neighbouring
- * deltas of one part.
+ * The fields of a segment's envelope that differ from those of its row. A segment holds one event, or neighbouring deltas of
+ * one part.
  */
 export interface SegmentHead {
   readonly type: EventType
@@ -55,7 +56,7 @@ const hexSalt = /^[0-9a-f]{32}$/
 const hexCommitment = /^[0-9a-f]{64}$/
 
 /** Lays segments, each of them JSON without a line break, into one body. `keyId` names the key that they are sealed with. */
-export function severalBody(
+export function segmentedBody(
   heads: readonly SegmentHead[],
   segments: readonly string[],
   keyId?: string,
@@ -98,13 +99,13 @@ function joined(heads: Uint8Array, segments: readonly Uint8Array[], end: Uint8Ar
   return body.subarray(0, place + end.length)
 }
 
-/** Whether the body of a row of segments needs nothing but its own bytes to be read: all are there, and none is sealed. */
-export function isPlainSeveral(body: Uint8Array): boolean {
-  return body[2] === letterH && isWholeSeveral(body)
+/** Whether the body of a segmented row can be read from its own bytes: no segment was taken away, and none is sealed. */
+export function hasPlainSegments(body: Uint8Array): boolean {
+  return body[2] === letterH && hasAllSegments(body)
 }
 
 /** Whether no segment of a body was taken away. */
-export function isWholeSeveral(body: Uint8Array): boolean {
+export function hasAllSegments(body: Uint8Array): boolean {
   return body[body.length - wholeTail.length - 1] === newLine
 }
 
@@ -115,7 +116,7 @@ export function isWholeTail(body: Uint8Array, place: number): boolean {
   )
 }
 
-/** The lines of a body; `undefined` where it is not written as bodies of several segments are. */
+/** The lines of a body; `undefined` if it is not written as the body of a segmented row. */
 export function segmentLines(body: Uint8Array): SegmentLines | undefined {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const headsEnd = bytes.indexOf(newLine)
