@@ -273,6 +273,55 @@ describe('a supervisor', () => {
     ])
   })
 
+  it('waits longer after each failure of a run that fails in the same way at every resume', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    let calls = 0
+    const agent = defineAgent({
+      name: 'teller',
+      instructions: 'Work.',
+      model: scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }]),
+      tools: [testTool({ name: 'look' })],
+      prepareTurn({ request }) {
+        if (request.messages.length === 1) return {}
+        calls++
+        throw new Error('There is a fault in this function.')
+      },
+    })
+    const { open, runtime, reported } = process(ledger, clock, [agent], { everyMs: 3_600_000 })
+    const run = runtime.run(agent, 'Hi.')
+    await expect(untilSettled(clock, run.result)).rejects.toThrow('There is a fault in this function.')
+    const supervisor = open()
+    const callsAfter = async (ms: number): Promise<number> => {
+      for (let past = 0; past < ms; past += 5_000) {
+        clock.advance(5_000)
+        await supervisor.look()
+        await untilSettled(clock, runtime.idle())
+      }
+      return calls
+    }
+    expect(await callsAfter(60_000)).toBe(5)
+    expect(await callsAfter(540_000)).toBe(8)
+    expect(await callsAfter(12 * 3_600_000)).toBe(22)
+    expect(reported).toHaveLength(21)
+    expect((await eventsOf(ledger, run.id)).filter(({ type }) => type === 'run_resumed')).toHaveLength(21)
+  })
+
+  it('resumes a run that failed as soon as another process has recorded something of it', async () => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const runId = await interruptedRun(ledger, clock)
+    const { open, runtime, reported } = process(ledger, clock, [agentOf('other', { text: 'Done.' })])
+    const supervisor = open()
+    await supervisor.look()
+    await untilSettled(clock, runtime.idle())
+    const elsewhere = process(ledger, clock, [agentOf('teller', { text: 'I think', hang: true })])
+    elsewhere.runtime.resume(runId).result.catch(() => {})
+    clock.advance(1)
+    await untilSettled(clock, elsewhere.runtime.drain(0))
+    await supervisor.look()
+    await untilSettled(clock, runtime.idle())
+    expect(reported).toHaveLength(2)
+  })
+
   it('survives a ledger that fails', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const runId = await interruptedRun(ledger, clock)

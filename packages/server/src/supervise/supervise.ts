@@ -7,7 +7,8 @@ import {
   type Runtime,
 } from '@tallystick/core'
 import { defaultHost, option, requireOptions } from '@tallystick/core/kit'
-import { dueRuns, type Judging } from './due-runs.ts'
+import { dueRuns, type DueRun, type Judging } from './due-runs.ts'
+import { FailedRuns } from './failed-runs.ts'
 import { HeldLeases } from './held-leases.ts'
 import { KnownWaits } from './known-waits.ts'
 
@@ -68,7 +69,8 @@ const superviseOptions = fields<SuperviseOptions>(
  * Resumes the runs of a ledger that would otherwise wait for ever: runs whose process has died, runs whose deadline or
  * approval expired while they waited, and runs with a command in their inbox that no process reads. Several may
  * supervise one ledger: the one that has the lease of a run resumes it. Where the ledger has no leases, two may resume the
- * same run; a resume raises the epoch of the run, so only one of them drives it.
+ * same run; a resume raises the epoch of the run, so only one of them drives it. A run whose resume fails here waits
+ * longer after each failure, an hour at most.
  */
 export function supervise(options: SuperviseOptions): Supervisor {
   requireOptions('supervise', superviseOptions, options)
@@ -99,16 +101,16 @@ function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
   const { clock = defaultHost.clock, report = defaultHost.report } = options
   const judging: Judging = { clock, quietMs, waits: new KnownWaits(ledger) }
   const held = new HeldLeases(ledger, { clock, report, leaseMs })
-  const driver = driverOf(options, report, held)
+  const driver = driverOf(options, { report, held, failed: new FailedRuns(ledger, clock) })
   return async () => {
     const taken: RunId[] = []
     try {
       const expired = await held.expired()
-      for await (const { runId, seq } of dueRuns(ledger, judging, expired)) {
+      for await (const due of dueRuns(ledger, judging, expired)) {
         if (driver.driving.size >= maxRuns) break
-        if (!driver.mayDrive(runId, seq) || !(await held.take(runId, seq))) continue
-        taken.push(runId)
-        void driver.drive(runId, seq)
+        if (!driver.mayDrive(due) || !(await held.take(due.runId, due.seq))) continue
+        taken.push(due.runId)
+        void driver.drive(due)
       }
     } catch (error) {
       report(error, 'A supervisor could not read its ledger')
@@ -119,32 +121,33 @@ function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
 
 interface Driver {
   readonly driving: ReadonlySet<RunId>
-  mayDrive(runId: RunId, seq: number): boolean
+  mayDrive(run: DueRun): boolean
   /** Resumes a run whose lease this supervisor has, and gives the lease back when the run has stopped. */
-  drive(runId: RunId, seq: number): Promise<void>
+  drive(run: DueRun): Promise<void>
 }
 
-function driverOf(
-  { runtime, context }: SuperviseOptions,
-  report: (error: unknown, what: string) => void,
-  held: HeldLeases,
-): Driver {
+interface Driving {
+  readonly report: (error: unknown, what: string) => void
+  readonly held: HeldLeases
+  readonly failed: FailedRuns
+}
+
+function driverOf({ runtime, context }: SuperviseOptions, { report, held, failed }: Driving): Driver {
   const driving = new Set<RunId>()
-  /** Runs that this process cannot drive, by the event at which it has tried. */
-  const refused = new Map<RunId, number>()
   return {
     driving,
-    mayDrive: (runId, seq) => !driving.has(runId) && refused.get(runId) !== seq,
-    async drive(runId, seq) {
+    mayDrive: (run) => !driving.has(run.runId) && failed.mayResume(run),
+    async drive(run) {
+      const { runId } = run
       driving.add(runId)
       try {
         await runtime.resume(runId, { context: context?.(runId) }).result
-        refused.delete(runId)
+        failed.delete(runId)
       } catch (error) {
         // Another process was first.
         if (error instanceof LedgerConflictError) return
         // A store that is not available now may be at the next look.
-        if (!(error instanceof LedgerUnavailableError)) refused.set(runId, seq)
+        if (!(error instanceof LedgerUnavailableError)) await failed.add(run)
         report(error, `Run ${runId} could not be taken up`)
       } finally {
         driving.delete(runId)
