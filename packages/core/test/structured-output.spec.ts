@@ -93,6 +93,22 @@ describe('structured output', () => {
     ])
   })
 
+  it('is read by a schema that changes what it reads in place, and stays on record as the model wrote it', async () => {
+    const changing = {
+      '~standard': {
+        ...weather['~standard'],
+        validate(value: unknown) {
+          const read = value as { degrees: unknown }
+          read.degrees = Number(read.degrees)
+          return { value: read }
+        },
+      },
+    }
+    const { result, events } = await play([{ text: '{"city":"Seoul","degrees":"21"}' }], { output: changing })
+    expect(result.output).toEqual({ city: 'Seoul', degrees: 21 })
+    expect(ofType(events, 'output_checked')).toMatchObject([{ valid: true, output: { degrees: '21' } }])
+  })
+
   it('is found in the one fenced block that a model puts around it', async () => {
     const { result } = await play([{ text: 'Here:\n```json\n{"city":"Busan","degrees":3}\n```' }], {
       output: weather,
@@ -139,6 +155,12 @@ describe('structured output', () => {
     )
     expect(() => defineAgent({ name: 'x', instructions: '', model, output: z.date() as never })).toThrow(
       /cannot be described to a model/,
+    )
+    const plain = {
+      '~standard': { version: 1, vendor: 'valibot', validate: (value: unknown) => ({ value }) },
+    }
+    expect(() => defineAgent({ name: 'x', instructions: '', model, output: plain as never })).toThrow(
+      /gives no JSON Schema.*toStandardJsonSchema/,
     )
   })
 })

@@ -46,7 +46,7 @@ async function validated<Output>(
 ): Promise<StandardSchemaV1.Result<Output>> {
   let result: unknown
   try {
-    result = await standard['~standard'].validate(value)
+    result = await standard['~standard'].validate(copyOf(value))
   } catch (cause) {
     throw new ConfigurationError(
       `validate of the ${subject} threw: ${textOfError(cause)}. Correct the schema.`,
@@ -61,6 +61,11 @@ async function validated<Output>(
   throw new ConfigurationError(
     `validate of the ${subject} answered neither a value nor issues. Correct the schema.`,
   )
+}
+
+/** A schema may change what it reads in place, as arktype's do, and what is on record stays as the model wrote it. */
+function copyOf(value: Json): unknown {
+  return JSON.parse(JSON.stringify(value))
 }
 
 // arktype's schemas are functions.
@@ -136,8 +141,12 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
       { cause },
     )
   }
+  const remedy =
+    standard.vendor === 'valibot'
+      ? 'Wrap it: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
+      : 'Use zod 4.2 or later, or give a JSON Schema.'
   throw new ConfigurationError(
-    `The schema of the ${subject} (${standard.vendor}) gives no JSON Schema, so a model cannot be told what to write. Use zod 4.2 or later, or give a JSON Schema.`,
+    `The schema of the ${subject} (${standard.vendor}) gives no JSON Schema, so a model cannot be told what to write. ${remedy}`,
   )
 }
 
