@@ -115,6 +115,8 @@ describe('a session', () => {
     expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const [refused] = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
     expect(refused).toBeInstanceOf(LedgerConflictError)
+    const busy = runs.find((_, index) => results[index]?.status === 'fulfilled')?.id
+    expect(refused).toMatchObject({ kind: 'session', busy: { runId: busy } })
   })
 
   it('queues a run after the one that is under way, in this process or another', async () => {
@@ -143,9 +145,8 @@ describe('a session', () => {
     const runs = [1, 2, 3, 4, 5].map((n) => set.runtime.run(set.agent, `Question ${n}.`, options))
     await set.untilSettled(Promise.all(runs.map((run) => run.result)))
     const { messages = [] } = (await set.runtime.session('chat').history()) ?? {}
-    expect(messages).toHaveLength(10)
-    expect(messages.map(({ role }) => role)).toEqual(
-      Array.from({ length: 5 }, () => ['user', 'assistant']).flat(),
+    expect(said(messages)).toEqual(
+      [1, 2, 3, 4, 5].flatMap((n) => [`user: Question ${n}.`, `assistant: Answer ${n}.`]),
     )
   })
 

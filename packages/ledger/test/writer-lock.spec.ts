@@ -84,6 +84,17 @@ describe('a run', () => {
     expect(hasWriter(path)).toBe(true)
   })
 
+  it('writes before those of runs that begin after it, also as the first of its process', async () => {
+    const { lock } = locked()
+    const ledger = lock()
+    const written: string[] = []
+    const write = (runId: string): Promise<number> => ledger.drive(runId, 1, async () => written.push(runId))
+    await Promise.all(['a', 'b', 'c'].map(write))
+    for (const runId of ['a', 'b', 'c']) ledger.release(runId)
+    await Promise.all(['d', 'e'].map(write))
+    expect(written).toEqual(['a', 'b', 'c', 'd', 'e'])
+  })
+
   it('is not under way where its first write failed, and stays so where a later one does', async () => {
     const { path, lock } = locked()
     const ledger = lock()

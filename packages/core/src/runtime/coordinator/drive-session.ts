@@ -18,8 +18,6 @@ const patienceMs = { known: 30_000, unknown: 5_000 } as const
 /** How a run begins. */
 export interface BegunRun {
   readonly prepare: () => Promise<StartCommand>
-  /** Whether to ask anew where another run takes its place in the session. */
-  readonly again?: boolean
   /** What is asked of it in the moment in which it begins. */
   readonly asked?: () => OutsideCommand | undefined
 }
@@ -100,13 +98,15 @@ export class DriveSession {
   }
 
   /**
-   * Starts the run with what `prepare` answers. Where another run takes the place in the session that it names, and
-   * `again` says so, it is asked anew.
+   * Starts the run with what `prepare` answers. If another run takes the place in the session that it names, it is asked
+   * again, and refuses the run or waits, as for a run that began before.
    */
-  start(run: BegunRun): Promise<RunState> {
-    const { prepare, again, asked } = run
-    const started = prepare().then((command) => this.#loop.start(command, asked?.()))
-    return again ? started.catch((error: unknown) => this.#startAgain(run, error)) : started
+  async start(run: BegunRun): Promise<RunState> {
+    try {
+      return await this.#loop.start(await run.prepare(), run.asked?.())
+    } catch (error) {
+      return await this.#startAgain(run, error)
+    }
   }
 
   async #startAgain(run: BegunRun, error: unknown): Promise<RunState> {

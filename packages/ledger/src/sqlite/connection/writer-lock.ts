@@ -61,7 +61,8 @@ export class WriterLock {
     const isNew = !this.has(runId)
     this.register(runId, epoch)
     try {
-      if (!this.#lock.isHeld) await this.#lock.take(this.#patienceMs)
+      // Taken at once where it is free: an append that waited here would be overtaken by one that begins after it.
+      if (!this.#lock.isHeld && !this.#lock.takeFree()) await this.#lock.take(this.#patienceMs)
       return await write()
     } catch (error) {
       if (isNew) this.release(runId, epoch)
@@ -111,6 +112,12 @@ class ProcessLock {
       // Who may not ask does not know.
       return undefined
     }
+  }
+
+  /** Takes the role if no process has it, and none of this process waits for it; returns whether it is held now. */
+  takeFree(): boolean {
+    if (this.#taking === undefined && this.#isNeeded) this.#isHeld = this.#file.lock()
+    return this.#isHeld
   }
 
   /** Resolves with the role held, if a ledger of this process still claims it. */
