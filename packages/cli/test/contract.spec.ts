@@ -90,6 +90,13 @@ describe('contract', () => {
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file') })
     const none = await tallystickHere('contract', join(stores, 'none.ts'))
     expect(none).toMatchObject({ code: 2, stderr: expect.stringContaining('makes no stores') })
+    const ledger = await tallystickHere('contract', join(stores, 'a-ledger.ts'))
+    expect(ledger).toMatchObject({
+      ...{ code: 2, stdout: '' },
+      stderr: expect.stringMatching(
+        /what the first argument returns .* expected \{ open, remove\?, lacks\? \}/,
+      ),
+    })
     const unknown = await tallystickHere('contract', sound, '--only', 'unicorn')
     expect(unknown).toMatchObject({ code: 5, stderr: expect.stringContaining('"unicorn"') })
   })

@@ -34,13 +34,18 @@ export interface ContractOptions {
   readonly limitMs?: number | undefined
 }
 
-const { anyFunction, anyText, fields, maybe, milliseconds } = option
+const { anyFunction, anyText, fields, maybe, milliseconds, valueThat } = option
 const contractOptions = fields<ContractOptions>({ only: maybe(anyText), limitMs: maybe(milliseconds) })
+
+const emptyStore = valueThat(
+  '{ open, remove?, lacks? }, whose open() opens a ledger over the store',
+  (value) => typeof (Object(value) as Partial<EmptyStore>).open === 'function',
+)
 
 /**
  * Tests which promises of the `Ledger` port a store keeps, each on an empty store. The verdict also reports rejections
  * that the store leaves unhandled, and errors thrown from its timers, which do not end the process meanwhile. Rejects
- * only if no store can be made at all, and with `ConfigurationError` for wrong options.
+ * only if no store can be made at all, and with `ConfigurationError` for wrong options and for what is no store.
  */
 export async function* checkContract(
   makeStore: MakeStore,
@@ -53,7 +58,9 @@ export async function* checkContract(
   try {
     for (const contractCase of ledgerContract) {
       if (!contractCase.promise.includes(only)) continue
-      const verdict = await verdictOn(contractCase, await makeStore(), limitMs)
+      const store = await makeStore()
+      requireOptions('checkContract', emptyStore, store, 'what the first argument returns')
+      const verdict = await verdictOn(contractCase, store, limitMs)
       const left = await stray.take()
       yield left && verdict.verdict !== 'broken'
         ? { ...verdict, verdict: 'broken', why: `the store left behind ${faultText(left.fault)}` }
