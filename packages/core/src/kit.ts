@@ -65,6 +65,7 @@ export {
   rulesIn,
 } from './runtime/definition/run-context.ts'
 export { type CallChecker, type CheckContext, checkCalls } from './runtime/effects/call-check.ts'
+export { answerVerdict } from './runtime/effects/check-effects.ts'
 export { inputFaultOf } from './runtime/schema/recorded-schema.ts'
 export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'
 export type { ForkOptions } from './runtime/fork/fork.ts'

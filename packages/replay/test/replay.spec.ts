@@ -185,6 +185,42 @@ describe('a run driven again by code that has changed since', () => {
     })
   })
 
+  it('differs where the code of the schema takes another answer than it took then', async () => {
+    const ledger = memoryLedger()
+    const sealed = (isSold: (price: number) => boolean): Agent<unknown> => {
+      const jsonSchema = { input: () => ({ type: 'object', properties: { price: { type: 'number' } } }) }
+      const validate = (value: unknown) =>
+        isSold((value as { readonly price: number }).price)
+          ? { value }
+          : { issues: [{ path: ['price'], message: 'not for sale' }] }
+      const output = { '~standard': { version: 1, vendor: 'test', jsonSchema, validate } } as const
+      const model = always((said) => ({ text: `{"price":${said === 1 ? 5 : 7}}` }))
+      return defineAgent<unknown>({ name: 'seller', instructions: 'Sell tea.', model, output })
+    }
+    const runId = await record(
+      sealed((price) => price > 6),
+      { ledger },
+    )
+    const events = (await ledger.head(runId))!.seq
+    expect(
+      await again(
+        ledger,
+        runId,
+        sealed((price) => price > 5),
+      ),
+    ).toEqual({ runId, events })
+    for (const [isSold, turn, valid] of [
+      [() => true, 1, true],
+      [() => false, 2, false],
+    ] as const) {
+      const { divergence } = await again(ledger, runId, sealed(isSold))
+      expect(divergence).toMatchObject({
+        recorded: { type: 'output_checked', turn, valid: !valid },
+        happened: { type: 'output_checked', turn, valid },
+      })
+    }
+  })
+
   it('says of events of different types that they are, and nothing of what each holds', async () => {
     const ledger = memoryLedger()
     const runId = await record(buyer(), { ledger })

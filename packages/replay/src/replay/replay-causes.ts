@@ -1,5 +1,5 @@
 import { type Agent, type Clock, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { checkCalls, definitionInRun, definitionNow } from '@tallystick/core/kit'
+import { answerVerdict, checkCalls, definitionInRun, definitionNow } from '@tallystick/core/kit'
 import { chanceOf, recoverMessage, type Stamp } from '@tallystick/core/machine'
 import { causeOf, type Command, type Signal } from '@tallystick/core/vocabulary'
 
@@ -20,12 +20,14 @@ export interface ReplayPlace {
 
 /**
  * The command or signal that the next event followed from, as the facts on record say it; `undefined` where the record
- * ends before all of it was said. Whether calls may run is asked of the agent's tools as they are now.
+ * ends before all of it was said. Whether calls may run and answers fit is asked of the agent's tools and schema as they
+ * are now.
  */
 export async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
   const { before, recorded, index, agent, fields } = place
   const event = recorded[index] as RuntimeEvent
   if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, place))
+  if (event.type === 'output_checked') return before && (await answerOf(before, agent))
   const message = recoverMessage(before, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
   const given = message.type === 'start' ? message.givenModel : before?.givenModel
@@ -68,6 +70,13 @@ async function checkOf(
     (signal) => found.push(signal),
   )
   return found[0]
+}
+
+/** The check of an answer, made again. */
+async function answerOf(state: RunState, agent: Agent<unknown>): Promise<Signal | undefined> {
+  if (state.phase !== 'collecting') return undefined
+  const verdict = await answerVerdict(state, { agent, clock: noTimer })
+  return { type: 'output_checked', turn: state.turn, verdict }
 }
 
 /** Nothing that a replay asks may take time. */

@@ -15,6 +15,7 @@ import { jsonOfAnswer } from '../schema/output-schema.ts'
 
 type EffectOf<K extends Effect['kind']> = Extract<Effect, { readonly kind: K }>
 type Post = (signal: Signal) => void
+type CheckedReply = EffectOf<'check_output'>['state']
 
 /** A check that is due, and whose it is. */
 export interface DueCheck<K extends Effect['kind']> {
@@ -51,30 +52,36 @@ export async function checkGuardrails(
   }
 }
 
+type AnswerChecked = Extract<Signal, { readonly type: 'output_checked' }>
+
 /** Reads the answer by the agent's schema, and posts one `output_checked`. */
 export async function checkAnswer(
-  { effect: { state }, agent, clock }: Omit<DueCheck<'check_output'>, 'context'>,
+  { effect: { state }, ...checking }: Omit<DueCheck<'check_output'>, 'context'>,
   post: Post,
 ): Promise<void> {
-  const { turn } = state
-  const refuse = (error: string): void =>
-    post({ type: 'output_checked', turn, verdict: { valid: false, error } })
+  post({ type: 'output_checked', turn: state.turn, verdict: await answerVerdict(state, checking) })
+}
+
+/** Whether the answer of a reply fits the agent's schema: the answer, or what does not fit. */
+export async function answerVerdict(
+  state: CheckedReply,
+  { agent, clock }: Pick<DueCheck<'check_output'>, 'agent' | 'clock'>,
+): Promise<AnswerChecked['verdict']> {
+  const refused = (error: string): AnswerChecked['verdict'] => ({ valid: false, error })
   const written = jsonOfAnswer(textOf(state.reply.message.parts))
-  if (written === undefined) return refuse('it is no JSON')
+  if (written === undefined) return refused('it is no JSON')
   const asked = state.definition.output
   try {
     const errors: string[] = []
     for (const output of asked ? answersIn(asked, written) : [written]) {
       const read = await answerInTime(() => agent.output?.read(output), clock)
-      if (read === late) return refuse(`the check of the schema did not end within ${CHECK_MS} ms`)
-      if (read === undefined || !('error' in read)) {
-        return post({ type: 'output_checked', turn, verdict: { valid: true, output } })
-      }
+      if (read === late) return refused(`the check of the schema did not end within ${CHECK_MS} ms`)
+      if (read === undefined || !('error' in read)) return { valid: true, output }
       errors.push(read.error)
     }
-    refuse(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
+    return refused(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
   } catch (error) {
-    refuse(`the check of the schema failed: ${textOfError(error)}`)
+    return refused(`the check of the schema failed: ${textOfError(error)}`)
   }
 }
 
