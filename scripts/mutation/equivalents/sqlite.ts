@@ -61,7 +61,7 @@ export const sqliteEquivalents: readonly Equivalent[] = [
     why: 'Where every commit is synced already, a barrier that syncs them again changes nothing.',
   },
   {
-    path: 'packages/ledger/src/sqlite/write/removals.ts',
+    path: 'packages/ledger/src/sqlite/rows/content-audit.ts',
     within: 'strayContents',
     operator: 'literal',
     original: '0',
@@ -85,8 +85,8 @@ export const sqliteEquivalents: readonly Equivalent[] = [
     why: 'Where there is no payload, a search has come to its end at either place.',
   },
   {
-    path: 'packages/ledger/src/sqlite/write/histories.ts',
-    within: 'strays',
+    path: 'packages/ledger/src/sqlite/rows/content-audit.ts',
+    within: 'strayPieces',
     operator: 'literal',
     original: '0',
     becomes: '1',

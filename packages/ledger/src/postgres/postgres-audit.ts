@@ -1,10 +1,11 @@
 import type { RunId } from '@tallystick/core'
+import type { SessionPlace } from '@tallystick/core/store-kit'
 import { sql } from 'kysely'
 import type { AuditSource, StoredRun } from '../record/audit-source.ts'
 import { digestOf } from '../content/event/stored-body.ts'
 import { hashed, isNamedRight } from '../content/payload/stored-history.ts'
 import { fault, type Fault } from '../record/link-check.ts'
-import { sessionOf } from '../record/run-record.ts'
+import type { ListedRow } from '../record/run-record.ts'
 import { everyRemoval } from './postgres-removable.ts'
 import { eventBatches } from './read.ts'
 import type { PostgresStore } from './postgres-store.ts'
@@ -21,6 +22,7 @@ export function postgresAudit(access: StoreAccess): AuditSource {
     forget: () => access.read(async ({ pieces }) => pieces.forget()),
     run: (runId) => access.read((store) => storedRun(store, runId)),
     events: (runId, toSeq) => eventBatches(access, { runId, fromSeq: 1, toSeq }),
+    uses: (places) => access.read(({ contentAudit }) => contentAudit.uses(places)),
     orphans: () => access.read(orphans),
     fault: () =>
       access.read(async (store) => {
@@ -29,6 +31,7 @@ export function postgresAudit(access: StoreAccess): AuditSource {
           schemaFault(withoutSchema(access.place, rows)) ??
           (await strayFault(store)) ??
           (await strayFactsFault(store)) ??
+          (await strayEntriesFault(store)) ??
           (await tailFault(store)) ??
           (await contentFault(store)) ??
           (await historyFault(store))
@@ -67,13 +70,22 @@ async function storedRun(store: PostgresStore, runId: RunId): Promise<StoredRun 
   if (found === undefined || (found.run_id === null && found.events === 0)) return undefined
   const { last_seq: lastSeq, pos, head_seq: headSeq, head_hash: headHash, epoch, seal } = found
   const cell = { pos, headSeq, headHash, epoch, seal }
-  const session = sessionOf(found)
+  const session = heldSession(found)
   return {
     events: found.events,
     lastSeq: lastSeq ?? 0,
     facts: new Set(found.facts ?? []),
     ...(isWhole(cell) && { row: { runId, ...cell, ...(session && { session }) } }),
   }
+}
+
+/** The session as the row has it, so that one of which a half is missing is not taken for none. */
+function heldSession({
+  session_id,
+  session_place,
+}: Pick<ListedRow, 'session_id' | 'session_place'>): SessionPlace | undefined {
+  if (session_id === null && session_place === null) return undefined
+  return { sessionId: session_id ?? '', sessionPlace: session_place ?? 0 }
 }
 
 type Cell = Pick<NonNullable<StoredRun['row']>, 'pos' | 'headSeq' | 'headHash' | 'epoch' | 'seal'>
@@ -98,12 +110,12 @@ async function orphans(store: PostgresStore): Promise<readonly string[]> {
 }
 
 /** Large contents are what their digests say, and all that events refer to are there. */
-async function contentFault({ removals }: PostgresStore): Promise<Fault | undefined> {
-  const stray = await removals.strayContents()
+async function contentFault({ contentAudit }: PostgresStore): Promise<Fault | undefined> {
+  const stray = await contentAudit.strayContents()
   if (stray > 0) return fault('content rows and their uses', 'one for the other', `${stray} without`)
   for (let after = ''; ;) {
     // One at a time, since each is large.
-    const content = await removals.contentAfter(after)
+    const content = await contentAudit.contentAfter(after)
     if (content === undefined) return undefined
     const found = digestOf(content.body)
     if (found !== content.digest) return fault('content', content.digest, found)
@@ -112,11 +124,11 @@ async function contentFault({ removals }: PostgresStore): Promise<Fault | undefi
 }
 
 /** What runs begin with is what was written, and all of it is there. */
-async function historyFault({ removals: { histories } }: PostgresStore): Promise<Fault | undefined> {
-  const stray = await histories.strays()
+async function historyFault({ contentAudit }: PostgresStore): Promise<Fault | undefined> {
+  const stray = await contentAudit.strayPieces()
   if (stray > 0) return fault('history rows and their uses', 'one for the other', `${stray} without`)
   for (let after = ''; ;) {
-    const piece = await histories.pieceAfter(after)
+    const piece = await contentAudit.pieceAfter(after)
     if (piece === undefined) return undefined
     const { digest: found } = hashed(piece)
     if (found !== piece.digest) return fault('history', piece.digest, found)
@@ -151,6 +163,27 @@ async function strayFactsFault(store: PostgresStore): Promise<Fault | undefined>
       ),
   )
   return found?.stray === 0 ? undefined : fault('facts of no run', 0, String(found?.stray))
+}
+
+/** Inbox entries of no run, or taken at an event that their run has not got. */
+async function strayEntriesFault(store: PostgresStore): Promise<Fault | undefined> {
+  const [found] = await store.audit(
+    store.tables
+      .selectFrom('inbox')
+      .select(({ fn }) => fn.countAll<number>().as('stray'))
+      .where((is) =>
+        is.not(
+          is.exists(
+            is
+              .selectFrom('run')
+              .select('run.pos')
+              .whereRef('run.run_id', '=', 'inbox.run_id')
+              .where(sql<boolean>`coalesce(inbox.taken_seq, 1) between 1 and run.head_seq`),
+          ),
+        ),
+      ),
+  )
+  return found?.stray === 0 ? undefined : fault('inbox entries that fit no run', 0, String(found?.stray))
 }
 
 /**

@@ -21,6 +21,7 @@ import type { PostgresLedgerOptions } from './connection/postgres-ledger-options
 import { isAfterEnd } from './connection/postgres-failure.ts'
 import { PostgresLeases } from './write/leases.ts'
 import { PostgresRemovals } from './write/removals.ts'
+import { PostgresContentAudit } from './rows/content-audit.ts'
 import { PostgresSearch } from './rows/search.ts'
 import { PostgresTail } from './rows/tail.ts'
 import { isRunId, RunIdSieve } from '../record/stored-ids.ts'
@@ -43,6 +44,7 @@ export class PostgresStore {
   readonly search: PostgresSearch
   readonly removals: PostgresRemovals
   readonly leases: PostgresLeases
+  readonly contentAudit: PostgresContentAudit
   /** What runs begin with. */
   readonly pieces: PieceReader
   readonly #decoding: DecodingSource
@@ -61,6 +63,7 @@ export class PostgresStore {
       removals: (runId, fromSeq, toSeq) => removals.covering(runId, fromSeq, toSeq),
     }
     this.connections = connections
+    this.contentAudit = new PostgresContentAudit(connections, quotedSchema)
     this.leases = new PostgresLeases(connections, quotedSchema)
     this.texts = statementTexts(quotedSchema)
     this.search = new PostgresSearch(connections, quotedSchema)

@@ -4,6 +4,13 @@ import type { Fault } from './link-check.ts'
 import type { StoredRemoval } from './removal.ts'
 import type { StoredRow } from './stored-row.ts'
 
+/** The contents and histories that a store keeps for a place, as its tables of uses say. */
+export interface StoredUses {
+  readonly pos: number
+  readonly digests: readonly string[]
+  readonly histories: readonly string[]
+}
+
 /** What a store holds of a run at one moment. */
 export interface StoredRun {
   /** Absent where the run has events and no row. */
@@ -26,6 +33,8 @@ export interface AuditSource {
   run(runId: RunId): Promise<StoredRun | undefined>
   /** Batch after batch, from seq 1 on, in the order of seq, with whatever gaps there are. */
   events(runId: RunId, toSeq: number): AsyncIterable<readonly StoredRow[]>
+  /** What is in use at these places, of those whose payload is there now. */
+  uses(places: readonly number[]): Promise<readonly StoredUses[]>
   /** Runs that have events and no row, by the value in the column of ids. */
   orphans(): Promise<readonly string[]>
   /** Everything that was ever taken away, in order; from one run where it is named. */

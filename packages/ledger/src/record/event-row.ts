@@ -1,6 +1,7 @@
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { type ToolCallId } from '@tallystick/core/vocabulary'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
+import type { Referred } from '../content/payload/externalized-payload.ts'
 import type { StoredRemoval } from './removal.ts'
 import type { StoredRow } from './stored-row.ts'
 
@@ -30,6 +31,7 @@ export interface EventRow {
   readonly removal?: StoredRemoval
   readonly removals?: readonly StoredRemoval[]
   readonly decoding?: DecodingContext
+  readonly referred?: Referred
 }
 
 /** What a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
@@ -53,6 +55,7 @@ export function storedRow(row: EventRow): StoredRow {
   if (row.removal) stored.removal = row.removal
   if (row.removals) stored.removals = row.removals
   if (row.decoding) stored.decoding = row.decoding
+  if (row.referred) stored.referred = row.referred
   return stored
 }
 

@@ -1,6 +1,7 @@
 import { type RuntimeEvent } from '@tallystick/core'
 import { storableText } from '@tallystick/core/store-kit'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
+import type { Referred } from '../content/payload/externalized-payload.ts'
 import { envelopeOf, type Envelope, type RowEnvelope, type SegmentEnvelope } from './envelope.ts'
 import { segmentedType } from './segments/segmented-body.ts'
 import type { StoredRemoval } from './removal.ts'
@@ -23,6 +24,8 @@ interface Stored {
   readonly removals?: readonly StoredRemoval[]
   /** What the body needs to be read, where it is not plain. */
   readonly decoding?: DecodingContext
+  /** What the body refers to, where it is not plain and could be opened. */
+  readonly referred?: Referred
 }
 
 /**

@@ -23,6 +23,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
     forget: () => access.pieces.forget(),
     run: (runId) => access.read((store) => store.atOneMoment(() => storedRun(store, runId))),
     events: (runId, toSeq) => eventBatches(access, { runId, fromSeq: 1, toSeq }),
+    uses: (places) => access.read(({ contentAudit }) => contentAudit.uses(places)),
     orphans: () =>
       access.read((store) => {
         return store.audits.orphans.all({ limit: maxOrphans }).map(({ run_id }) => run_id)
@@ -44,12 +45,12 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
 
 /** Large contents are what their digests say, and all that events refer to are there. */
 async function contentFault(access: StoreAccess): Promise<Fault | undefined> {
-  const stray = await access.read(({ removals }) => removals.strayContents())
+  const stray = await access.read(({ contentAudit }) => contentAudit.strayContents())
   if (stray > 0) return fault('content rows and their uses', 'one for the other', `${stray} without`)
   for (let after = 0; ;) {
     const from = after
     // One at a time, since each is large.
-    const content = await access.read(({ removals }) => removals.contentAfter(from))
+    const content = await access.read(({ contentAudit }) => contentAudit.contentAfter(from))
     if (content === undefined) return undefined
     const found = digestOf(content.body)
     if (found !== content.digest) return fault('content', content.digest, found)
@@ -59,11 +60,11 @@ async function contentFault(access: StoreAccess): Promise<Fault | undefined> {
 
 /** What runs begin with is what was written, and all of it is there. */
 async function historyFault(access: StoreAccess): Promise<Fault | undefined> {
-  const stray = await access.read(({ removals }) => removals.histories.strays())
+  const stray = await access.read(({ contentAudit }) => contentAudit.strayPieces())
   if (stray > 0) return fault('history rows and their uses', 'one for the other', `${stray} without`)
   for (let after = ''; ;) {
     const from = after
-    const piece = await access.read(({ removals }) => removals.histories.pieceAfter(from))
+    const piece = await access.read(({ contentAudit }) => contentAudit.pieceAfter(from))
     if (piece === undefined) return undefined
     const { digest: found } = hashed(piece)
     if (found !== piece.digest) return fault('history', piece.digest, found)
@@ -96,12 +97,14 @@ function numberingFault({ placesGiven, events, eventsUpTo, dropped }: AuditQueri
   return undefined
 }
 
-/** Every payload belongs to an event, and every fact to a run. */
-function strayFault({ strayPayloads, strayFacts }: AuditQueries): Fault | undefined {
+/** Every payload belongs to an event, and every fact and every inbox entry to a run. */
+function strayFault({ strayPayloads, strayFacts, strayEntries }: AuditQueries): Fault | undefined {
   const payloads = strayPayloads.get({})?.count ?? 0
   if (payloads > 0) return fault('payload rows without an event', 0, payloads)
   const facts = strayFacts.get({})?.count ?? 0
-  return facts === 0 ? undefined : fault('facts of no run', 0, facts)
+  if (facts > 0) return fault('facts of no run', 0, facts)
+  const entries = strayEntries.get({})?.count ?? 0
+  return entries === 0 ? undefined : fault('inbox entries that fit no run', 0, entries)
 }
 
 /** Tables, indexes and triggers that are not as the migrations make them: without them nothing is append-only. */

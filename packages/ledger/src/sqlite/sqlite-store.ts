@@ -15,6 +15,7 @@ import { fault, type Fault } from '../record/link-check.ts'
 import { acquire } from './write/raise-epoch.ts'
 import { append, type SealedOptions } from './write/append.ts'
 import { auditQueries, type AuditQueries } from './rows/audit-queries.ts'
+import { SqliteContentAudit } from './rows/content-audit.ts'
 import { Transactions, type AroundCommits } from './write/transactions.ts'
 import { GroupCommit } from './write/group-commit.ts'
 import { KnownHeads } from './write/known-heads.ts'
@@ -41,6 +42,7 @@ export class SqliteStore {
   readonly #around: AroundCommits | undefined
   #writes: WriteQueries | undefined
   #audits: AuditQueries | undefined
+  #contentAudit: SqliteContentAudit | undefined
   #search: SqliteSearch | undefined
   #removals: SqliteRemovals | undefined
   #leases: SqliteLeases | undefined
@@ -64,6 +66,11 @@ export class SqliteStore {
   get audits(): AuditQueries {
     this.#audits ??= auditQueries(this.#database, this.#tables)
     return this.#audits
+  }
+
+  get contentAudit(): SqliteContentAudit {
+    this.#contentAudit ??= new SqliteContentAudit(this.#database)
+    return this.#contentAudit
   }
 
   get removals(): SqliteRemovals {

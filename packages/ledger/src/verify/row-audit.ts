@@ -11,6 +11,7 @@ import { factNumberOf } from '../record/segments/fact-number.ts'
 import type { StoredRow } from '../record/stored-row.ts'
 import { upcast } from '../versions/upcast.ts'
 import type { Progress } from './progress.ts'
+import { usesFault } from './use-audit.ts'
 
 /** The chain from its first link to where it ends now, and the laws over what its bodies say. */
 export async function auditRows(
@@ -34,7 +35,8 @@ export async function auditRows(
     session: undefined,
   }
   for await (const rows of source.events(runId, run.lastSeq)) {
-    const broken = rowsFault(rows, audit) ?? (await projectionsFault(audit))
+    const broken =
+      rowsFault(rows, audit) ?? (await usesFault(source, rows)) ?? (await projectionsFault(audit))
     if (broken) return void (progress.broken = broken)
   }
   const { last, firstPos, session } = audit

@@ -9,6 +9,7 @@ import {
   verifyLedger,
   verifyRun,
 } from '@tallystick/ledger'
+import { sqliteKeyring } from '@tallystick/ledger/sqlite'
 import { replayRun } from '@tallystick/replay'
 import { expect } from 'vitest'
 import {
@@ -21,6 +22,7 @@ import {
   suspended,
   type RemovalBed,
 } from './removal-bed.ts'
+import { temporaryFile } from './temporary-folder.ts'
 
 /** What taking content away promises, each case by its claim. Any store that can do it keeps them. */
 export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<void>>> = {
@@ -279,6 +281,44 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
       broken: { what: 'body', found: expect.stringContaining('has changed') },
     })
     await reader.close()
+  },
+
+  async 'verify finds a use of a large content, or of a history, that was given to another event, in sealed runs, too'({
+    open,
+    tamper,
+  }) {
+    const keys = sqliteKeyring(temporaryFile('keys.db'))
+    const ledger = open({ keys })
+    const runs = [
+      ...[await play(ledger, { sessionId: 's' }), await play(ledger, { sessionId: 's' })],
+      await play(ledger, { subject: 'customer 7' }),
+    ]
+    await ledger.close()
+    const faults = async (): Promise<readonly unknown[]> => {
+      const reader = open({ keys })
+      const verdicts = await Promise.all(runs.map((runId) => verifyRun(reader, runId)))
+      const { ok } = await storeVerdict(reader)
+      await reader.close()
+      return [ok, ...verdicts.map(({ broken }) => broken?.what)]
+    }
+    const move = async (table: string, by: number): Promise<void> => {
+      // In two steps, since two uses cannot have one place.
+      await tamper(`update ${table} set pos = -(pos + ${by})`)
+      await tamper(`update ${table} set pos = -pos`)
+    }
+    expect(await faults()).toEqual([true, undefined, undefined, undefined])
+    const use = 'uses of contents'
+    for (const by of [1, -1]) {
+      await move('content_use', by)
+      expect(await faults()).toEqual([false, use, use, use])
+      await move('content_use', -by)
+      await move('history_use', by)
+      expect(await faults()).toEqual([false, undefined, use, undefined])
+      await move('history_use', -by)
+    }
+    await tamper(`insert into content_use select pos + 1, digest from content_use`)
+    expect((await faults())[0]).toBe(false)
+    keys.close()
   },
 
   async 'what was removed stays marked through an export and an import'({ open }) {

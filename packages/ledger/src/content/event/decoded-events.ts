@@ -1,4 +1,5 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import { type Json } from '@tallystick/core/vocabulary'
 import type { StoredRemoval } from '../../record/removal.ts'
 import { maxEventsOfRow } from '../../record/envelope.ts'
@@ -34,17 +35,18 @@ export async function withDecodingContext<Row extends EventRow>(
   const removals = await removalsOf(rows, source)
   const sealers = await sealersOf(rows, source.keyring)
   const referred = rows.map((row) => referredBy(row, sealers))
-  const digests = referred.flatMap(({ references }) => references.map(({ digest }) => digest))
+  const digests = referred.flatMap((each) => each?.references.map(({ digest }) => digest) ?? [])
   const contents = digests.length > 0 ? await source.contents([...new Set(digests)]) : new Map()
-  const names = referred.flatMap(({ history }) => history ?? [])
+  const names = referred.flatMap((each) => each?.history ?? [])
   const histories = names.length > 0 ? await source.histories([...new Set(names)]) : new Map()
   const context: DecodingContext = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
-  return rows.map((row) => {
+  return rows.map((row, index) => {
     if (isPlainRow(row)) return row
     if (isSegmentedRow(row)) {
       return { ...row, decoding: context, removals: removals.filter((each) => touches(each, row)) }
     }
-    if (row.body !== null) return { ...row, decoding: context }
+    if (row.body !== null)
+      return { ...row, decoding: context, ...omitUndefined({ referred: referred[index] }) }
     const removal = removals.find((each) => covers(each, row))
     return removal ? { ...row, removal } : row
   })
@@ -107,15 +109,16 @@ export function keyIdOfRow(row: EventRow): string | undefined {
   }
 }
 
-function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referred {
+/** What a body refers to; `undefined` where it is plain, or cannot be opened. */
+function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referred | undefined {
   const { body } = row
   // What segments say is never stored elsewhere.
-  if (body === null || isPlain(body) || isSegmentedRow(row)) return { references: [] }
+  if (body === null || isPlain(body) || isSegmentedRow(row)) return undefined
   try {
     const decoded = decodedBody(storedRow(row) as StoredSegment, body, sealers.get(keyIdOf(body) ?? ''))
-    return 'text' in decoded ? referredIn(decoded.text) : { references: [] }
+    return 'text' in decoded ? referredIn(decoded.text) : undefined
   } catch {
-    return { references: [] }
+    return undefined
   }
 }
 

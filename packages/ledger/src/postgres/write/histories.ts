@@ -60,15 +60,6 @@ export class PostgresHistories {
     return this.#connections.rows<HistoryPiece>({ text: this.#texts.chain, values: [name] })
   }
 
-  /** The next piece in the order of names. */
-  async pieceAfter(name: string): Promise<HashedPiece | undefined> {
-    const [piece] = await this.#connections.patiently<HashedPiece>({
-      text: this.#texts.pieceAfter,
-      values: [name],
-    })
-    return piece
-  }
-
   /** Within the transaction that takes payloads of a run away, after it. */
   async release(
     client: Client,
@@ -82,15 +73,6 @@ export class PostgresHistories {
       const gone = await client.query<{ before: string | null }>(deleteUnused, [names])
       names = gone.rows.flatMap(({ before }) => before ?? [])
     }
-  }
-
-  /** Pieces that no run begins with, and uses of events that are gone. */
-  async strays(): Promise<number> {
-    const [row] = await this.#connections.patiently<{ stray: number }>({
-      text: this.#texts.strays,
-      values: [],
-    })
-    return row?.stray ?? 0
   }
 }
 
@@ -107,14 +89,7 @@ function textsOf(schema: string) {
         select name, before from ${history} where name = $1
         union select history.name, history.before from chain join ${history} on history.name = chain.before
       ) select history.name, history.before, history.body from chain join ${history} using (name)`,
-    pieceAfter: `select name, before, digest, body from ${history} where name > $1 order by name limit 1`,
     deleteUses: `delete from ${schema}.history_use where pos in (${places}) returning name`,
     deleteUnused: `delete from ${history} where name = any ($1::text[]) and not (${isUsed}) returning before`,
-    strays: `select (select count(*) from ${history} where not (${isUsed}))
-      + (select count(*) from ${history} where before is not null
-        and not exists (select from ${history} as other where other.name = history.before))
-      + (select count(*) from ${schema}.history_use
-        where not exists (select from ${schema}.payload where payload.pos = history_use.pos)
-          or not exists (select from ${history} where history.name = history_use.name)) as stray`,
   }
 }

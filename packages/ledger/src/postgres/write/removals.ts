@@ -59,26 +59,6 @@ export class PostgresRemovals {
     return found
   }
 
-  /** The next content in the order of digests. */
-  async contentAfter(
-    digest: string,
-  ): Promise<{ readonly digest: string; readonly body: Uint8Array } | undefined> {
-    const rows = await this.#connections.patiently<{ digest: string; body: Uint8Array }>({
-      text: this.#texts.contentAfter,
-      values: [digest],
-    })
-    return rows[0]
-  }
-
-  /** Contents that no event refers to, and references to contents that are not there. */
-  async strayContents(): Promise<number> {
-    const rows = await this.#connections.patiently<{ stray: number }>({
-      text: this.#texts.strayContents,
-      values: [],
-    })
-    return rows[0]?.stray ?? 0
-  }
-
   /** The removals that cover events of a run, both ends included. */
   async covering(runId: string, fromSeq: number, toSeq: number): Promise<readonly StoredRemoval[]> {
     const values = [runId, fromSeq, toSeq]
@@ -229,12 +209,6 @@ function textsOf(schema: string) {
   const places = `select pos from ${schema}.event where ${inRange}`
   return {
     content: `select body from ${schema}.content where digest = $1`,
-    contentAfter: `select digest, body from ${schema}.content where digest > $1 order by digest limit 1`,
-    strayContents: `select (select count(*) from ${schema}.content where not exists (
-        select from ${schema}.content_use where content_use.digest = content.digest))
-      + (select count(*) from ${schema}.content_use where not exists (
-        select from ${schema}.content where content.digest = content_use.digest)
-        or not exists (select from ${schema}.payload where payload.pos = content_use.pos)) as stray`,
     covering: `select * from ${schema}.removal where run_id = $1 and to_seq >= $2 and from_seq <= $3 order by to_seq`,
     lost: `select 1 from ${schema}.removal where run_id = $1 limit 1`,
     page: `select * from ${schema}.removal where pos > $1 and ($2::text is null or run_id = $2) order by pos limit ${removalsPerBatch}`,

@@ -40,6 +40,8 @@ export interface AuditQueries {
   readonly facts: PreparedQuery<{ readonly run: number }, { readonly number: number }>
   /** Facts that belong to no run. */
   readonly strayFacts: PreparedQuery<object, Count>
+  /** Inbox entries of no run, or taken at an event that their run has not got. */
+  readonly strayEntries: PreparedQuery<object, Count>
   readonly schema: PreparedQuery<object, SchemaObject>
 }
 
@@ -92,6 +94,22 @@ export function auditQueries(database: Database, ledgerTables: Kysely<LedgerTabl
         .selectFrom('fact')
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .where('run', 'not in', tables.selectFrom('run').select('pos')),
+    ),
+    strayEntries: prepareFor<object>(database)(() =>
+      tables
+        .selectFrom('inbox')
+        .select(({ fn }) => fn.countAll<number>().as('count'))
+        .where((is) =>
+          is.not(
+            is.exists(
+              is
+                .selectFrom('run')
+                .select('run.pos')
+                .whereRef('run.run_id', '=', 'inbox.run_id')
+                .where(sql<boolean>`coalesce(inbox.taken_seq, 1) between 1 and run.head_seq`),
+            ),
+          ),
+        ),
     ),
     schema: prepareFor<object>(database)(() =>
       tables.selectFrom('sqlite_schema').select(['type', 'name', 'sql']).where('sql', 'is not', null),

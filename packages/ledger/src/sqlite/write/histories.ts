@@ -2,7 +2,6 @@ import type { Database } from 'better-sqlite3'
 import {
   hashed,
   sharedLength,
-  type HashedPiece,
   type HistoryPiece,
   type StoredHistory,
 } from '../../content/payload/stored-history.ts'
@@ -33,11 +32,6 @@ export class SqliteHistories {
     return this.#statements.chain.all(name)
   }
 
-  /** The next piece in the order of names. */
-  pieceAfter(name: string): HashedPiece | undefined {
-    return this.#statements.pieceAfter.get(name)
-  }
-
   /** To be called within the transaction that takes the payloads at these places away, after it. */
   release(places: readonly number[]): void {
     const { used, deleteUse, deleteUnused } = this.#statements
@@ -47,11 +41,6 @@ export class SqliteHistories {
       // Pieces that came only before this one are unused now.
       for (let next: string | null | undefined = name; next != null;) next = deleteUnused.get({ name: next })
     }
-  }
-
-  /** Pieces and uses of which the one is there without the other. */
-  strays(): number {
-    return this.#statements.strays.get() ?? 0
   }
 }
 
@@ -73,21 +62,11 @@ function statementsOf(database: Database) {
          union select history.name, history.before from chain join history on history.name = chain.before
        ) select history.name, history.before, history.body from chain join history using (name)`,
     ),
-    pieceAfter: prepare<HashedPiece & { readonly body: Buffer }>(
-      'select name, before, digest, body from history where name > ? order by name limit 1',
-    ),
     used: pluck<string>('select name from history_use where pos in (select value from json_each(?))'),
     deleteUse: prepare('delete from history_use where pos = ?'),
     deleteUnused: pluck<string | null>(
       `delete from history where name = $name and not exists (select 1 from history_use where name = $name)
          and not exists (select 1 from history as later where later.before = $name) returning before`,
-    ),
-    strays: pluck<number>(
-      `select (select count(*) from history where name not in (select name from history_use)
-           and name not in (select before from history where before is not null))
-         + (select count(*) from history where before is not null and before not in (select name from history))
-         + (select count(*) from history_use where name not in (select name from history)
-           or pos not in (select pos from payload))`,
     ),
   }
 }

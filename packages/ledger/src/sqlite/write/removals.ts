@@ -72,16 +72,6 @@ export class SqliteRemovals {
     return found
   }
 
-  /** The next content after a place of the table. */
-  contentAfter(place: number): { place: number; digest: string; body: Uint8Array } | undefined {
-    return this.#statements.contentAfter.get(place)
-  }
-
-  /** Contents that no event refers to, and references to contents that are not there. */
-  strayContents(): number {
-    return this.#statements.strayContents.get() ?? 0
-  }
-
   /** The removals that cover events of a run, both ends included. */
   covering(range: Range): readonly StoredRemoval[] {
     return this.#statements.covering.all(range).map(storedRemoval)
@@ -181,14 +171,6 @@ function statementsOf(database: Database) {
     content: pluck<Buffer>('select body from content where digest = ?'),
     insertContent: prepare('insert into content (digest, body) values (?, ?)'),
     insertUse: prepare('insert into content_use (pos, digest) values (?, ?) on conflict do nothing'),
-    contentAfter: prepare<{ place: number; digest: string; body: Buffer }>(
-      'select rowid as place, digest, body from content where rowid > ? order by rowid limit 1',
-    ),
-    strayContents: pluck<number>(
-      `select (select count(*) from content where digest not in (select digest from content_use))
-         + (select count(*) from content_use where digest not in (select digest from content)
-           or pos not in (select pos from payload))`,
-    ),
     lost: pluck<number>('select 1 from removal where run_id = ? limit 1'),
     covering: prepare<RemovalRow>(
       `select * from removal where run_id = $runId and to_seq >= $fromSeq and from_seq <= $toSeq order by to_seq`,
