@@ -224,5 +224,5 @@ export {
   runIdOfCall,
   toolCallIdOf,
 } from './vocabulary/values/ids.ts'
-export { type Json, type JsonObject, canonicalJson } from './vocabulary/values/json.ts'
+export { type Json, type JsonLike, type JsonObject, canonicalJson } from './vocabulary/values/json.ts'
 export { isMoment } from './vocabulary/events/moment.ts'

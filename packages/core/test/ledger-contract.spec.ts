@@ -7,7 +7,7 @@ import { memoryLedger } from '../src/memory-ledger/memory-ledger.ts'
 import { ledgerContract } from '../src/testing/ledger-contract.ts'
 import type { Message } from '../src/vocabulary/model/content.ts'
 import type { RuntimeEvent } from '../src/vocabulary/events/event.ts'
-import { canonicalJson, type Json } from '../src/vocabulary/values/json.ts'
+import { canonicalJson } from '../src/vocabulary/values/json.ts'
 import { tailFaults, type Fault } from './tail-faults.ts'
 
 const restamped = (events: readonly RuntimeEvent[], seq: number, epoch: number): readonly RuntimeEvent[] =>
@@ -116,7 +116,7 @@ const faults: Readonly<Record<string, Fault>> = {
       async append(runId, expected, events, options) {
         for (const event of events) {
           if (event.type !== 'history_carried') continue
-          const name = canonicalJson(event.messages.at(-1) as unknown as Json)
+          const name = canonicalJson(event.messages.at(-1))
           if (!named.has(name)) named.set(name, event.messages)
         }
         return sound.append(runId, expected, events, options)
@@ -125,7 +125,7 @@ const faults: Readonly<Record<string, Fault>> = {
         for await (const event of sound.read(runId, range)) {
           if (event.type !== 'history_carried') yield event
           else {
-            const name = canonicalJson(event.messages.at(-1) as unknown as Json)
+            const name = canonicalJson(event.messages.at(-1))
             yield { ...event, messages: named.get(name) ?? [] }
           }
         }
@@ -205,7 +205,7 @@ const faults: Readonly<Record<string, Fault>> = {
   'mends half surrogate pairs': (sound) => ({
     async *read(runId, range) {
       for await (const event of sound.read(runId, range)) {
-        const text = canonicalJson(event as unknown as Json).replaceAll(/\\ud[89a-f][0-9a-f]{2}/g, '\ufffd')
+        const text = canonicalJson(event).replaceAll(/\\ud[89a-f][0-9a-f]{2}/g, '\ufffd')
         yield JSON.parse(text) as RuntimeEvent
       }
     },

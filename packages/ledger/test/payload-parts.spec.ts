@@ -123,7 +123,7 @@ describe('what a run begins with', () => {
   const lines = (from: number): string =>
     messages
       .slice(from)
-      .map((each) => canonicalJson(each as unknown as Json))
+      .map((each) => canonicalJson(each))
       .join('\n')
 
   const named = (...pieces: readonly HistoryPiece[]): ReadonlyMap<string, HistoryPiece> =>

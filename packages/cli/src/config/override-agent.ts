@@ -1,5 +1,5 @@
 import { type Agent, type Model } from '@tallystick/core'
-import { digestOf, type AgentDefinition, type Json } from '@tallystick/core/vocabulary'
+import { digestOf, type AgentDefinition } from '@tallystick/core/vocabulary'
 import { CommandError } from '../command/exit-code.ts'
 import { readGiven } from '../command/read-given.ts'
 import type { Configured } from './open-agents.ts'
@@ -65,7 +65,7 @@ export function overrideAgent(
     instructions: given ?? agent.instructions,
     tools: agent.tools.filter(kept),
     handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
-    definition: { ...now, digest: digestOf(now as unknown as Json) },
+    definition: { ...now, digest: digestOf(now) },
   }
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { userInfo } from 'node:os'
 import type { Ledger, PendingApproval, RunId } from '@tallystick/core'
-import type { Json, OutsideCommand } from '@tallystick/core/vocabulary'
+import type { OutsideCommand } from '@tallystick/core/vocabulary'
 import { canonicalJson } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../command/command-context.ts'
 import { commandLine } from '../command/command-context.ts'
@@ -15,9 +15,7 @@ export function accountName(): string {
 
 /** Puts a command into a run's inbox. The same command put twice is one entry; answers whether it is new. */
 export function putCommand(ledger: Ledger, runId: RunId, command: OutsideCommand): Promise<boolean> {
-  const digest = createHash('sha256')
-    .update(canonicalJson(command as unknown as Json))
-    .digest('hex')
+  const digest = createHash('sha256').update(canonicalJson(command)).digest('hex')
   return ledger.put(runId, { key: `${command.type}:${digest}`, command, at: Date.now() })
 }
 

@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
 import { stretchesOf, withoutFollowers } from '../machine/stretches.ts'
 import { deepFreeze } from '../vocabulary/values/deep-freeze.ts'
-import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
+import { canonicalJson } from '../vocabulary/values/json.ts'
 import { storableDigests, storableText } from './append-rules.ts'
 
 /**
@@ -138,7 +138,7 @@ export function isSameEvent(kept: RuntimeEvent, other: RuntimeEvent | undefined)
 }
 
 function textOf(event: RuntimeEvent): string {
-  return canonicalJson(event as unknown as Json)
+  return canonicalJson(event)
 }
 
 /** Whether a value is deeply frozen and what JSON would read back. */

@@ -6,7 +6,7 @@ import {
   type History,
 } from '../machine/messages/history.ts'
 import type { Message } from '../vocabulary/model/content.ts'
-import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
+import { canonicalJson } from '../vocabulary/values/json.ts'
 
 /**
  * What runs of sessions begin with, each message kept once: a history is named by its running digest, and shares its store
@@ -22,7 +22,7 @@ export class MemoryHistories {
     const digest = digests.at(-1)
     if (digest === undefined || shared === digests.length) return
     const before = this.#histories.get(digests[shared - 1] ?? '') ?? emptyHistory()
-    const added = JSON.parse(canonicalJson(messages.slice(shared) as unknown as Json)) as Message[]
+    const added = JSON.parse(canonicalJson(messages.slice(shared))) as Message[]
     this.#histories.set(digest, withMessages(before, added, digests.slice(shared)))
   }
 

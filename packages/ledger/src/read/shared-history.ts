@@ -74,7 +74,7 @@ export class ImportedHistories {
 /** Messages with others after them. Only the digests of those are computed. */
 function followed(messages: readonly Message[], others: readonly Message[]): readonly Message[] {
   let digest = historyDigests(messages).at(-1) ?? emptyHistoryDigest
-  const added = others.map((message) => (digest = digestOf([digest, message as unknown as Json])))
+  const added = others.map((message) => (digest = digestOf([digest, message])))
   return withDigests(others, added, messages)
 }
 

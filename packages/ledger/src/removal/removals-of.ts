@@ -1,5 +1,5 @@
 import { type RuntimeEvent } from '@tallystick/core'
-import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { canonicalJson } from '@tallystick/core/vocabulary'
 import { decodedEvents } from '../content/event/decoded-events.ts'
 import type { StoredSegment } from '../record/stored-row.ts'
 import { redactedPayload } from '../content/payload/redacted-payload.ts'
@@ -32,7 +32,7 @@ export function removalsOf(events: readonly StoredSegment[], taking: Taking): re
 }
 
 function keptOf(event: RuntimeEvent): string {
-  return canonicalJson(redactedPayload(event) as unknown as Json)
+  return canonicalJson(redactedPayload(event))
 }
 
 /**

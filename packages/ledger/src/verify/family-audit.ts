@@ -70,7 +70,7 @@ async function limitFault(ledger: Ledger, { runId, grant }: Started): Promise<Fa
       }
     }
     const known = canonicalJson({ ...event.parent?.grant })
-    if (known !== canonicalJson({ ...grant })) {
+    if (known !== canonicalJson(grant)) {
       return fault('law 9', `the grant of child run ${runId} as its parent recorded it`, known)
     }
   }

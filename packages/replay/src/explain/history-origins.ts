@@ -1,5 +1,5 @@
 import { type Message, type RuntimeEvent } from '@tallystick/core'
-import { canonicalJson, type EventType, type Json } from '@tallystick/core/vocabulary'
+import { canonicalJson, type EventType } from '@tallystick/core/vocabulary'
 import type { MessageOrigin } from './explanation.ts'
 
 /**
@@ -134,5 +134,5 @@ function originsByPlace(
 }
 
 function textOf(message: Message): string {
-  return canonicalJson(message as unknown as Json)
+  return canonicalJson(message)
 }

@@ -1,6 +1,6 @@
 import { type Agent } from '@tallystick/core'
 import { type TurnChange } from '@tallystick/core/machine'
-import { canonicalJson, digested, type AgentDefinition, type Json } from '@tallystick/core/vocabulary'
+import { canonicalJson, digested, type AgentDefinition } from '@tallystick/core/vocabulary'
 import type { SecretMask } from './secret-mask.ts'
 
 /** What an agent tells its model, without secrets, under a digest of its own. Without any it is the same. */
@@ -10,7 +10,7 @@ export function redactedDefinition(definition: AgentDefinition, mask: SecretMask
 }
 
 function textOf(definition: AgentDefinition): string {
-  return canonicalJson(definition as unknown as Json)
+  return canonicalJson(definition)
 }
 
 /** An agent whose words are without secrets: its definition, and what its rules say. What it decides stays its own. */

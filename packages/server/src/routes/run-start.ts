@@ -1,6 +1,6 @@
 import type { Agent, Ledger, Run, RunId, RunOptions } from '@tallystick/core'
 import { omitUndefined, startOf, type RunInput } from '@tallystick/core/kit'
-import { canonicalJson, limitNames, type Json, type UserPart } from '@tallystick/core/vocabulary'
+import { canonicalJson, limitNames, type UserPart } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { RefusedRequestError, runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
@@ -94,7 +94,7 @@ function lastUserParts(input: RunInput): readonly UserPart[] {
 
 /** Whether two inputs are the same, as JSON carries them. */
 function isSame(one: readonly UserPart[], other: readonly UserPart[]): boolean {
-  return canonicalJson(one as unknown as Json) === canonicalJson(other as unknown as Json)
+  return canonicalJson(one) === canonicalJson(other)
 }
 
 /** Refuses a key that began a run with another agent or input: one of the two requests is a mistake. */

@@ -130,7 +130,7 @@ function requireChildGrant(
   }
   if (grant === undefined) return
   if (call.grant !== undefined) {
-    if (canonicalJson({ ...call.grant }) === canonicalJson({ ...grant })) return
+    if (canonicalJson(call.grant) === canonicalJson(grant)) return
     throw new LawBrokenError(9, seq, `call ${toolCallId} starts again under another grant`)
   }
   const { toolCalls } = grant

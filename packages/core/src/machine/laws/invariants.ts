@@ -224,8 +224,8 @@ function requireTotals(state: RunState, event: EventOf<'run_finished'>): void {
       `the run says ${event.turns} turns and ${event.toolCalls} tool calls, its events say ${turns} and ${toolCalls}`,
     )
   }
-  if ((costUsd ?? null) === (event.costUsd ?? null) && isSameJson({ ...usage }, { ...event.usage })) return
-  const spent = canonicalJson([{ ...usage }, costUsd ?? null])
+  if ((costUsd ?? null) === (event.costUsd ?? null) && isSameJson(usage, event.usage)) return
+  const spent = canonicalJson([usage, costUsd ?? null])
   throw new LawBrokenError(
     6,
     event.seq,

@@ -1,6 +1,5 @@
 import type { ToolResult } from '../../vocabulary/model/content.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
 
 /** A settled call, as later calls are compared with it. */
 export interface LoggedCall {
@@ -14,7 +13,7 @@ export interface LoggedCall {
 
 /** The digest that answers are compared by. */
 export function answerDigest(outcome: ToolResult['outcome'], content: ToolResult['content']): string {
-  return digestOf([outcome, content as unknown as Json])
+  return digestOf([outcome, content])
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Message } from '../../vocabulary/model/content.ts'
-import { isSameJson, type Json } from '../../vocabulary/values/json.ts'
+import { isSameJson } from '../../vocabulary/values/json.ts'
 import { deepFreezeOnce, freezeListOnce } from '../../vocabulary/values/deep-freeze.ts'
 import { freshDigestOf } from '../../vocabulary/values/digest.ts'
 import { pairingFault } from './pairing.ts'
@@ -55,8 +55,7 @@ export function appendMessage(history: History, message: Message): History {
   const { length, store } = history
   const next = store.messages[length]
   // A run that is read again says what its writer had said: it shares what is known of that.
-  if (next !== undefined && isSameJson(next as unknown as Json, message as unknown as Json))
-    return { length: length + 1, store }
+  if (next !== undefined && isSameJson(next, message)) return { length: length + 1, store }
   // A view that is not the newest of its store has other siblings: it grows in a store of its own.
   const own = next === undefined ? store : copyStore(history)
   own.messages.push(message)
@@ -95,14 +94,14 @@ export function historyDigest(history: History): string {
 /** The running digest of the first messages of a history, as many as `length` says, with others after them. */
 export function digestAfter({ store }: History, length: number, others: readonly Message[]): string {
   const beginning = historyDigest({ store, length })
-  return others.reduce((digest, message) => freshDigestOf([digest, message as unknown as Json]), beginning)
+  return others.reduce((digest, message) => freshDigestOf([digest, message]), beginning)
 }
 
 function digestsOf({ length, store }: History): readonly string[] {
   const { digests, messages } = store
   for (let index = digests.length; index < length; index++) {
     const before = digests[index - 1] ?? emptyHistoryDigest
-    digests[index] = freshDigestOf([before, messages[index] as unknown as Json])
+    digests[index] = freshDigestOf([before, messages[index]])
   }
   return digests
 }

@@ -1,6 +1,6 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { ShownChange, ShownMessages, ShownPiece } from '../../vocabulary/events/event.ts'
-import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { digestAfter, messagesOf, type History } from './history.ts'
 
 /** What a turn shows instead of the history; `undefined` where it shows the history as it is. */
@@ -74,5 +74,5 @@ function isEqual(one: Message | undefined, other: Message): boolean {
 }
 
 function textOf(message: Message): string {
-  return canonicalJson(message as unknown as Json)
+  return canonicalJson(message)
 }

@@ -1,6 +1,5 @@
 import { toolTokens } from './token-estimate.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
 import type { ToolDefinition } from '../../vocabulary/model/tool-definition.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 
@@ -20,7 +19,7 @@ interface Tooled {
 
 /** A list of tools as the state keeps it; `undefined` where it is empty. */
 function kept(tools: readonly ToolDefinition[]): SourcedTools | undefined {
-  return tools.length === 0 ? undefined : { tools, digest: digestOf(tools as unknown as Json) }
+  return tools.length === 0 ? undefined : { tools, digest: digestOf(tools) }
 }
 
 /** The digest of the tools of the source that a call is offered; `undefined` without any. */

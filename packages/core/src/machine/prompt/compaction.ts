@@ -1,6 +1,5 @@
 import { textOf, type Message, type UserMessage } from '../../vocabulary/model/content.ts'
 import type { FactOf } from '../../vocabulary/events/event.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import type { Grant } from '../../vocabulary/limits/grant.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
@@ -50,7 +49,7 @@ export function summaryRequest(
 /** Law 7, for the request of a model that sums up. */
 export function summaryDigest(state: RunState, compacting: SummaryCall & Pick<Compacting, 'model'>): string {
   const { model } = compacting
-  return digestOf({ model: { ...model }, request: summaryRequest(state, compacting) as unknown as Json })
+  return digestOf({ model, request: summaryRequest(state, compacting) })
 }
 
 /** The place of what the user asks for now, where it is among the oldest messages; `undefined` where it is not. */

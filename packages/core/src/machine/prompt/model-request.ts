@@ -4,7 +4,6 @@ import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOfTwice } from '../../vocabulary/values/digest.ts'
 import { historyDigest } from '../messages/history.ts'
@@ -68,14 +67,14 @@ export function requestDigest(state: RunState, options: CallOptions): string {
   const sourced = sourcedDigest(state, change?.sourced)
   // Once when the call is decided, and once when it is audited.
   return digestOfTwice({
-    model: { ...model },
+    model,
     definition: state.definition.digest,
-    toolChoice: { ...toolChoice },
+    toolChoice,
     history: historyDigest(state.history),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(state.modelSettings && { modelSettings: state.modelSettings as Json }),
+    ...(state.modelSettings && { modelSettings: state.modelSettings }),
     ...(state.parallelToolCalls !== undefined && { parallelToolCalls: state.parallelToolCalls }),
-    ...(change !== undefined && { change: withShownDigest(state.history, change) as unknown as Json }),
+    ...(change !== undefined && { change: withShownDigest(state.history, change) }),
     ...(sourced !== undefined && { sourced }),
     ...(state.providerState && { providerState: { ...state.providerState } }),
   })

@@ -133,7 +133,7 @@ function unlessEqual<Value extends Json>(value: Value | undefined, other: unknow
 
 function isEqual(one: unknown, other: unknown): boolean {
   if (one === other) return true
-  return isJson(one) && isJson(other) && canonicalJson(one as Json) === canonicalJson(other as Json)
+  return isJson(one) && isJson(other) && canonicalJson(one) === canonicalJson(other)
 }
 
 const aTool = valueThat(

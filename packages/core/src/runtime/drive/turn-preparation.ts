@@ -5,7 +5,6 @@ import type { Cancel, Clock } from '../../ports/clock.ts'
 import { isThenable } from '../../vocabulary/options/option.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
 import type { AskedTurn, Preparing } from '../definition/run-context.ts'
 
 /** How long an agent may prepare a turn where it does not say. */
@@ -101,5 +100,5 @@ function keyOf({ agent, state, request }: AskedTurn): string {
   const { turn, history, definition } = state
   const { messages: _counted, ...rest } = request
   const place = { agent: agent.name, turn, definition: definition.digest, history: historyDigest(history) }
-  return digestOf({ ...place, request: rest as unknown as Json })
+  return digestOf({ ...place, request: rest })
 }

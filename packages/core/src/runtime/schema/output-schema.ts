@@ -164,7 +164,7 @@ export function jsonOfAnswer(text: string): Json | undefined {
     if (candidate === undefined) continue
     try {
       const value: unknown = JSON.parse(candidate)
-      if (isJson(value)) return value as Json
+      if (isJson(value)) return value
     } catch {
       // Not this one.
     }

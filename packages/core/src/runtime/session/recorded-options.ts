@@ -2,7 +2,7 @@ import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { GivenModel, RunGiven } from '../../vocabulary/agent/run-given.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
 import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
-import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -125,7 +125,7 @@ export async function requireSameRun(
       (event.type === 'run_started' && event.agent !== agent) ||
       (event.type === 'input_received' &&
         event.delivery === 'start' &&
-        canonicalJson(event.message as unknown as Json) !== canonicalJson(message as unknown as Json))
+        canonicalJson(event.message) !== canonicalJson(message))
     if (!isOther) continue
     throw new ConfigurationError(
       `The idempotencyKey of this run was used before, for run ${runId} with another ${event.type === 'run_started' ? 'agent' : 'input'}. Nothing was started. Use a new key for a new run; for a retry, give the same agent and input.`,

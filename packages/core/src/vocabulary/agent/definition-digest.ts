@@ -1,5 +1,4 @@
 import type { AgentDefinition } from './agent-definition.ts'
-import type { Json } from '../values/json.ts'
 import { digestOf } from '../values/digest.ts'
 
 /** A definition under the digest of what it says. What models cost is no part of the digest. */
@@ -10,7 +9,7 @@ export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefi
     ...(fallbacks && { fallbacks: fallbacks.map(({ price: _its, ...fallback }) => fallback) }),
     ...(summarizer && { summarizer: withoutPrice(summarizer) }),
   }
-  return { ...definition, digest: digestOf(body as unknown as Json) }
+  return { ...definition, digest: digestOf(body) }
 }
 
 function withoutPrice<T extends { readonly price?: unknown }>({

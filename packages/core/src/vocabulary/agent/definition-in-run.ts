@@ -1,5 +1,5 @@
 import { omitUndefined } from '../values/omit-undefined.ts'
-import { canonicalJson, type Json } from '../values/json.ts'
+import { canonicalJson } from '../values/json.ts'
 import { type ModelRef, sameModel } from '../model/content.ts'
 import type { AgentDefinition } from './agent-definition.ts'
 import type { AgentPolicy } from './agent-policy.ts'
@@ -43,5 +43,5 @@ function policyInRun(
 
 function isEqual(one: AgentDefinition, other: AgentDefinition): boolean {
   const [{ digest: _one, ...oneBody }, { digest: _other, ...otherBody }] = [one, other]
-  return canonicalJson(oneBody as unknown as Json) === canonicalJson(otherBody as unknown as Json)
+  return canonicalJson(oneBody) === canonicalJson(otherBody)
 }

@@ -1,15 +1,15 @@
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
-import { canonicalJson, type Json } from './json.ts'
+import { canonicalJson, type JsonLike } from './json.ts'
 
 /** SHA-256 over the canonical JSON of a value, in hex. */
-export function digestOf(value: Json): string {
+export function digestOf<Value>(value: Value & JsonLike<Value>): string {
   const text = canonicalJson(value)
   return text.length > MAX_KNOWN_LENGTH ? computedDigest(text) : knownDigest(text)
 }
 
 /** The same, for a value that is asked for once: its digest is not kept. */
-export function freshDigestOf(value: Json): string {
+export function freshDigestOf<Value>(value: Value & JsonLike<Value>): string {
   return computedDigest(canonicalJson(value))
 }
 
@@ -17,7 +17,7 @@ export function freshDigestOf(value: Json): string {
 let last = { text: '', digest: '' }
 
 /** The same, for a value that is asked for twice in a row, and then no more: only the last digest is kept. */
-export function digestOfTwice(value: Json): string {
+export function digestOfTwice<Value>(value: Value & JsonLike<Value>): string {
   const text = canonicalJson(value)
   if (text !== last.text) last = { text, digest: computedDigest(text) }
   return last.digest

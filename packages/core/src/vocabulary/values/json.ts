@@ -5,13 +5,25 @@ export interface JsonObject {
 }
 
 /**
+ * The type of a value if JSON can carry it, also of an interface, which the compiler does not take for a `JsonObject`. `never` for
+ * a bigint, and for what has methods, such as a date or a map.
+ */
+export type JsonLike<Value> = Value extends Json | undefined
+  ? Value
+  : Value extends (...given: never) => unknown
+    ? never
+    : Value extends object
+      ? { readonly [Field in keyof Value]: JsonLike<Value[Field]> }
+      : never
+
+/**
  * The one text form of a value: object keys in code-unit order, no white space, numbers as ECMAScript
  * prints them (RFC 8785). Unlike RFC 8785 a lone surrogate is kept, as a `\uXXXX` escape, because what a
  * model or a tool said has to be stored as it was. Keys whose value is `undefined` are left out.
  *
  * Throws a `TypeError` that names the place for what JSON cannot carry: NaN, infinities, functions, bigint.
  */
-export function canonicalJson(value: Json): string {
+export function canonicalJson<Value>(value: Value & JsonLike<Value>): string {
   try {
     return write(value)
   } catch (error) {
@@ -110,7 +122,7 @@ function isCarried(value: unknown): boolean {
 const MAX_DEPTH = 500
 
 /** Whether JSON can carry a value, to the depth that every store can read. */
-export function isJson(value: unknown): boolean {
+export function isJson(value: unknown): value is Json {
   return isCarriable(value, 0)
 }
 
@@ -136,6 +148,7 @@ function isCarriableObject(object: JsonObject, depth: number): boolean {
 }
 
 /** Whether two values have the same text: the same fields, in whatever order. */
+export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & JsonLike<Other>): boolean
 export function isSameJson(one: Json, other: Json): boolean {
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
     return one === other

@@ -162,7 +162,7 @@ interface Readable {
 
 /** What stays readable of the first event is the same for all events of a segment. */
 function sealed(events: readonly RuntimeEvent[], plain: Uint8Array, sealer: Sealer): Uint8Array {
-  const kept = redactedPayload(events[0] as RuntimeEvent) as unknown as Json
+  const kept = redactedPayload(events[0] as RuntimeEvent)
   const readable = Buffer.from(canonicalJson({ key: sealer.id, kept }))
   const prefix = Buffer.alloc(prefixBytes, sealedForm)
   prefix.writeUInt32BE(readable.length, 1)

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { type Message } from '@tallystick/core'
 import { beginningOf, emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
 import { storableDigests } from '@tallystick/core/store-kit'
-import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
+import { canonicalJson } from '@tallystick/core/vocabulary'
 import type { Sealer } from './encrypted-bytes.ts'
 
 /**
@@ -55,7 +55,7 @@ export function storedHistory(
     nameOf,
     piece(from) {
       const before = from === 0 ? null : nameOf(from)
-      const lines = messages.slice(from).map((message) => canonicalJson(message as unknown as Json))
+      const lines = messages.slice(from).map((message) => canonicalJson(message))
       const plain = Buffer.from(lines.join('\n'))
       const body = sealer ? Buffer.concat([sealedForm, sealer.seal(plain, placeOf(before))]) : plain
       return { name, before, body }

@@ -31,13 +31,13 @@ interface BegunHistory {
 
 /** The bytes of the state and the outline of a run that began with `carried`. The same ones give the same bytes. */
 export function snapshotBytes({ state, outline }: FoldedRun, carried: readonly Message[]): Uint8Array {
-  const json = { ...stateToJson(state), outline: outline as unknown as Json }
+  const json = { ...stateToJson(state), outline }
   const messages = messagesOf(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
   const shared = changed < 0 ? carried.length : changed
   if (shared === 0) return Buffer.from(canonicalJson(json))
   const history = { carried: shared, messages: messages.slice(shared) }
-  return Buffer.from(canonicalJson({ ...json, history: history as unknown as Json }))
+  return Buffer.from(canonicalJson({ ...json, history }))
 }
 
 /** SHA-256 over what a snapshot is of, and over its bytes. */

@@ -43,7 +43,7 @@ export interface RenderedMessage {
 export function renderMessage(message: Message, provider: string, modelId: string): RenderedMessage {
   let digest: string | undefined
   const rendered = renderedMessage(message, provider, modelId)
-  return { ...rendered, digest: () => (digest ??= digestOf(message as unknown as Json)) }
+  return { ...rendered, digest: () => (digest ??= digestOf(message)) }
 }
 
 type Rendered = Omit<RenderedMessage, 'digest'>

@@ -50,7 +50,7 @@ export function digestsOf({ instructions, messages, tools, ...settings }: ModelR
 
 /** What two requests share that are to get the same reply. */
 export function callKey(request: RequestDigests): string {
-  return digestOf({ ...request })
+  return digestOf(request)
 }
 
 /** A call as a line of a recording holds it. */
