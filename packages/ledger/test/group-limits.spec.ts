@@ -8,16 +8,20 @@ function grouped() {
   const database = new BetterSqlite3(':memory:')
   onTestFinished(() => void database.close())
   const commits: number[] = []
+  const written: number[] = []
   let writes = 0
   const group = new GroupCommit(
     new Transactions(database, {
       admit: () => {},
-      committed: () => void commits.push(writes - commits.reduce((sum, count) => sum + count, 0)),
+      committed(_durability, bytes) {
+        commits.push(writes - commits.reduce((sum, count) => sum + count, 0))
+        written.push(bytes)
+      },
     }),
   )
   const submit = (asked: Partial<Write<unknown>> = {}): Promise<unknown> =>
     group.submit({ durability: 'lazy', events: 1, bytes: 1, work: () => ++writes, ...asked })
-  return { database, group, commits, submit }
+  return { database, group, commits, written, submit }
 }
 
 const mebibyte = 1024 * 1024
@@ -63,6 +67,17 @@ describe('one commit of what many runs write', () => {
     const work = (): unknown => database.pragma('synchronous', { simple: true })
     const seen = await Promise.all(durabilities.map((durability) => submit({ durability, work })))
     expect(seen).toEqual(durabilities.map(() => level))
+  })
+
+  it.each<readonly [string, readonly (number | undefined)[], number]>([
+    ['what one write says', [100], 65_536 + 100],
+    ['what all of them say', [100, 7, 0], 3 * 65_536 + 107],
+    ['nothing where one does not say it', [100, undefined], Infinity],
+    ['nothing where the only one does not say it', [undefined], Infinity],
+  ])('writes at most %s, and some pages each', async (_name, most, expected) => {
+    const { written, submit } = grouped()
+    await Promise.all(most.map((mostBytes) => submit(mostBytes === undefined ? {} : { mostBytes })))
+    expect(written).toEqual([expected])
   })
 
   it('is made for what a write refused alone, and for none that had no company', async () => {

@@ -2,7 +2,11 @@ import { rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { manualClock } from '@tallystick/core/testing'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { maxWalBytesUnlessGiven, WalCheckpointer } from '../src/sqlite/connection/wal-checkpointer.ts'
+import {
+  maxWalBytesUnlessGiven,
+  WalCheckpointer,
+  type Committed,
+} from '../src/sqlite/connection/wal-checkpointer.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const maxBytes = 1_600
@@ -37,9 +41,9 @@ function kept() {
   const clock = manualClock()
   const keeper = new WalCheckpointer(database as unknown as Database, { path, maxBytes, clock })
   /** A commit after which the log is so long; returns the waits of the attempts that it makes. */
-  const committed = (bytes: number): readonly number[] => {
+  const committed = (bytes: number, known: Committed = {}): readonly number[] => {
     writeFileSync(log, Buffer.alloc(bytes))
-    keeper.committed()
+    keeper.committed(known)
     return attempts.splice(0)
   }
   /** Time that passes; returns the waits of the attempts meanwhile. */
@@ -59,8 +63,20 @@ describe('a log that is too long', () => {
     const { answers, committed, timeout } = kept()
     answers.isRead = true
     const sizes = [1_600, 1_601, 1_701, 1_702, 1_802, 2_001, 2_101, 2_102]
-    expect(sizes.map(committed)).toEqual([[], [100], [], [0], [], [0], [], [100]])
+    expect(sizes.map((bytes) => committed(bytes))).toEqual([[], [100], [], [0], [], [0], [], [100]])
     expect(timeout()).toBe(5_000)
+  })
+
+  it('is looked at only when a sixteenth of its limit may have been written since its size was known', () => {
+    const { answers, committed } = kept()
+    answers.isRead = true
+    const written = (bytes: number): Committed => ({ written: bytes })
+    expect([committed(1_601, written(99)), committed(1_601, written(1))]).toEqual([[], [100]])
+    expect([committed(1_702, written(60)), committed(1_702, written(39))]).toEqual([[], []])
+    // From here on its size is known.
+    expect(committed(1_702, { logBytes: 1_600, written: 1 })).toEqual([])
+    expect([committed(1_702, written(99)), committed(1_702, written(1))]).toEqual([[], [0]])
+    expect([committed(1, { logBytes: 2_102, written: 1 })]).toEqual([[100]])
   })
 
   it('has its whole limit again once it was cut: after growth, and after a moment of rest', () => {

@@ -59,8 +59,8 @@ export class StoreAccess {
     this.#files = files
     this.#store = openStore(opened, {
       admit: (durability) => void requireSameFor(durability, files),
-      committed: (durability) => {
-        this.#log.committed(requireSameFor(durability, files))
+      committed: (durability, written) => {
+        this.#log.committed({ logBytes: requireSameFor(durability, files), written })
         this.#sync.committed(durability)
       },
       tookAway: () => this.#log.tookAway(),

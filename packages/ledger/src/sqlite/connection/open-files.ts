@@ -1,6 +1,8 @@
 import { realpathSync, statSync, type Stats } from 'node:fs'
+import { dirname } from 'node:path'
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
+import { UnchangedFolder } from './unchanged-folder.ts'
 
 /**
  * The files of a ledger, as they were when it was opened. SQLite continues with files that are no longer at their
@@ -10,20 +12,29 @@ export class OpenFiles {
   readonly #database: Database
   readonly #path: string
   readonly #file: Stats | undefined
+  readonly #folder: UnchangedFolder
   #log: Stats | undefined
 
-  constructor(database: Database, path: string) {
+  /** `now` is the time of this machine, in milliseconds since 1970 UTC. */
+  constructor(database: Database, path: string, now: () => number = Date.now) {
     this.#database = database
     this.#path = realpathSync(path)
     this.#file = lookAt(this.#path)
     this.#log = lookAt(`${this.#path}-wal`)
+    const folder = dirname(this.#path)
+    this.#folder = new UnchangedFolder(() => lookAt(folder), now)
   }
 
   /**
-   * Called before a transaction that has to be durable, and after it before it is acknowledged: returns the bytes of the
-   * log. Throws `LedgerUnavailableError` where the file or its log was removed, moved or replaced since it was opened.
+   * Called before a transaction that has to be durable, and after it before it is acknowledged. Throws
+   * `LedgerUnavailableError` where the file or its log was removed, moved or replaced since it was opened. Returns the bytes
+   * of the log, or `undefined` where the folder tells that the files are in their places, so that none was looked at.
    */
-  requireSame(): number {
+  requireSame(): number | undefined {
+    return this.#folder.unlessUnchanged(() => this.#requireSameFiles())
+  }
+
+  #requireSameFiles(): number {
     if (!isSame(lookAt(this.#path), this.#file)) throw this.#gone(this.#path)
     const log = lookAt(`${this.#path}-wal`)
     this.#log ??= log

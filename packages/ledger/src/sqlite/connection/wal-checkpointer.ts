@@ -34,6 +34,12 @@ export interface WalCheckpointerOptions {
   readonly clock: Pick<Clock, 'now' | 'schedule'>
 }
 
+/** What is known of a commit, and of the log after it. */
+export interface Committed {
+  readonly logBytes?: number | undefined
+  readonly written?: number | undefined
+}
+
 /**
  * Keeps the write-ahead log short. SQLite restarts it only if no connection reads it at the moment when all of it has
  * been copied into the database, which may never happen. So the checkpointer truncates it after a minute without
@@ -49,6 +55,8 @@ export class WalCheckpointer {
   readonly #path: string
   readonly #maxBytes: number
   readonly #clock: WalCheckpointerOptions['clock']
+  /** What may have been written since the size of the log was last known. */
+  #unseenBytes = 0
   /** The sizes at which the next attempt is made, and the next one that waits. */
   #bytesAllowed: number
   #bytesEndured: number
@@ -65,10 +73,18 @@ export class WalCheckpointer {
     this.#clock = clock
   }
 
-  /** Called after each commit; `bytes` is the size of the log. */
-  committed(bytes: number = this.#bytes()): void {
+  /**
+   * Called after each commit. `logBytes` is the size of the log, if it is known; `written` is what the commit added to it at
+   * most. The size is looked up only when a sixteenth of its limit may have been written: on Linux each look at a file makes
+   * the next write record a time of its own, and so the next sync cost more.
+   */
+  committed({ logBytes, written = Infinity }: Committed = {}): void {
     this.#writtenAt = this.#clock.now()
     this.#cancel ??= this.#clock.schedule(this.#restMs, () => this.#whenIdle())
+    this.#unseenBytes += written
+    if (logBytes === undefined && this.#unseenBytes < this.#maxBytes / 16) return
+    this.#unseenBytes = 0
+    const bytes = logBytes ?? this.#bytes()
     if (bytes <= this.#bytesAllowed) return
     const waits = bytes > this.#bytesEndured
     if (this.#cut(waits ? patienceMs : 0)) return this.#begunAnew()

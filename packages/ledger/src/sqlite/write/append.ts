@@ -53,12 +53,22 @@ export function append(store: AppendStore, batch: Omit<Batch, 'rows'>, options: 
   const { runId, expected, events } = batch
   requireWellFormed(runId, expected, events)
   const rows = storableRows(events, options.sealer)
+  const bytes = rows.reduce((sum, row) => sum + row.bytes.length, 0)
   return {
     durability: options.durability,
     events: events.length,
-    bytes: rows.reduce((sum, row) => sum + row.bytes.length, 0),
+    bytes,
+    ...(rows.every(isWhole) && { mostBytes: bytes + rows.length * mostBytesBesideBody }),
     work: () => appendWithin(store, { ...batch, rows }, options),
   }
+}
+
+/** What a row and its places in indexes take beside its body, at most. */
+const mostBytesBesideBody = 1024
+
+/** Whether all that a row says is in its body. */
+function isWhole({ contents, history }: StorableRow): boolean {
+  return contents.length === 0 && history === undefined
 }
 
 function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {

@@ -6,6 +6,8 @@ export interface Write<T> {
   /** Rows and bytes that it adds to a group. */
   readonly events: number
   readonly bytes: number
+  /** What it writes beside some pages that it changes, at most; unknown if absent. */
+  readonly mostBytes?: number
   /** Done within a transaction; again within another where that one was lost. */
   readonly work: () => T
 }
@@ -14,6 +16,9 @@ export interface Write<T> {
 const maxWrites = 256
 const maxEvents = 2_048
 const maxBytes = 8 * 1024 * 1024
+
+/** More than the pages that a write changes, beside its bodies. */
+const pagesOfAWrite = 16 * 4096
 
 interface Waiting extends Write<unknown> {
   readonly resolve: (value: unknown) => void
@@ -83,11 +88,14 @@ export class GroupCommit {
     const [only, ...others] = group
     if (only === undefined) return
     const durability = group.some((write) => write.durability === 'barrier') ? 'barrier' : 'lazy'
+    const written = group.reduce((sum, { mostBytes = Infinity }) => sum + mostBytes + pagesOfAWrite, 0)
     try {
-      if (others.length === 0) return only.resolve(this.#transactions.transact(durability, only.work))
+      if (others.length === 0)
+        return only.resolve(this.#transactions.transact(durability, only.work, written))
       const outcomes = this.#transactions.transactAll(
         durability,
         group.map(({ work }) => work),
+        written,
       )
       for (const [index, outcome] of outcomes.entries()) {
         if (outcome.done) group[index]?.resolve(outcome.value)

@@ -8,8 +8,11 @@ export type Durability = AppendOptions['durability']
 export interface AroundCommits {
   /** Called before it begins. If it throws, nothing is written. */
   admit(durability: Durability): void
-  /** Called after the commit. If it throws, the committing call throws too: its writes are not acknowledged. */
-  committed(durability: Durability): void
+  /**
+   * Called after the commit, which wrote so many bytes at most. If it throws, the committing call throws too: its writes are
+   * not acknowledged.
+   */
+  committed(durability: Durability, written: number): void
   /** Called within a transaction that takes content away, of which the log keeps copies. */
   tookAway?(): void
 }
@@ -73,8 +76,8 @@ export class Transactions {
     return this.#hasUnsynced
   }
 
-  /** What `work` did is committed when this returns, and undone when it throws. */
-  transact<T>(durability: Durability, work: () => T): T {
+  /** What `work` did is committed when this returns, and undone when it throws. `written` is what it writes at most, in bytes. */
+  transact<T>(durability: Durability, work: () => T, written: number = Infinity): T {
     this.#around.admit(durability)
     this.#choose(durability)
     this.#begin.run()
@@ -94,7 +97,7 @@ export class Transactions {
       this.#remembered?.undone()
       throw error
     }
-    this.#around.committed(durability)
+    this.#around.committed(durability, written)
     return result
   }
 
@@ -103,22 +106,31 @@ export class Transactions {
    * committed. Throws if the commit fails: then none is committed. A work may be done more than once, and only what it did
    * last stays.
    */
-  transactAll<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] {
-    return this.#allOf(durability, works) ?? this.#eachOf(durability, works)
+  transactAll<T>(
+    durability: Durability,
+    works: readonly (() => T)[],
+    written?: number,
+  ): readonly Outcome<T>[] {
+    return this.#allOf(durability, works, written) ?? this.#eachOf(durability, works)
   }
 
   /** Nearly always none throws: then no work needs a savepoint, for which SQLite copies each page before it changes it. */
-  #allOf<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] | undefined {
+  #allOf<T>(
+    durability: Durability,
+    works: readonly (() => T)[],
+    written?: number,
+  ): readonly Outcome<T>[] | undefined {
     let hasFailed = false
+    const all = (): readonly Outcome<T>[] => {
+      try {
+        return works.map((work) => ({ done: true, value: work() }))
+      } catch (error) {
+        hasFailed = true
+        throw error
+      }
+    }
     try {
-      return this.transact(durability, () => {
-        try {
-          return works.map((work): Outcome<T> => ({ done: true, value: work() }))
-        } catch (error) {
-          hasFailed = true
-          throw error
-        }
-      })
+      return this.transact(durability, all, written)
     } catch (error) {
       if (hasFailed) return undefined
       throw error
