@@ -19,14 +19,6 @@ export const toolsEquivalents: readonly Equivalent[] = [
     why: 'A part is known by having the mark, whatever its value.',
   },
   {
-    path: 'packages/tools/src/input/expectation.ts',
-    within: 'resolve',
-    operator: 'logical',
-    original: 'isObject(place) && Object.hasOwn(place, key)',
-    becomes: '(isObject(place))',
-    why: 'Of what every object inherits only its prototype is an object, and that says nothing as a schema.',
-  },
-  {
     path: 'packages/tools/src/built-in/http-fetch/exchange.ts',
     within: 'nextHop',
     operator: 'comparison',

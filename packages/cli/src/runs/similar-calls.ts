@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import { canonicalJson, type JsonObject, type Outcome, type ResultPart } from '@tallystick/core/vocabulary'
 import { maxOutlinedValues, type CallEnding, type ToolOutline } from '@tallystick/ledger'
 import type { CallStory } from './call-story.ts'
@@ -83,7 +84,7 @@ function varyingText({ calls, inputs }: ToolOutline): string {
 }
 
 function valueOf(input: JsonObject, key: string): string | null {
-  const value = Object.hasOwn(input, key) ? input[key] : undefined
+  const value = getOwn(input, key)
   return value === undefined ? null : canonicalJson(value)
 }
 

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 const maxDepth = 16
@@ -45,7 +46,7 @@ function resolve(root: JsonObject, reference: string): JsonObject | undefined {
   let place: Json | undefined = root
   for (const segment of reference.split('/').slice(1)) {
     const key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-    place = isObject(place) && Object.hasOwn(place, key) ? place[key] : undefined
+    place = isObject(place) ? getOwn(place, key) : undefined
   }
   return isObject(place) ? place : undefined
 }
@@ -53,7 +54,7 @@ function resolve(root: JsonObject, reference: string): JsonObject | undefined {
 function below(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
   if (typeof key === 'symbol') return []
   const { properties, prefixItems, items, additionalProperties } = schema
-  const named = isObject(properties) && Object.hasOwn(properties, key) ? properties[key] : undefined
+  const named = isObject(properties) ? getOwn(properties, String(key)) : undefined
   // Before 2020-12 a list of schemas by place stood under `items`.
   const tuple: unknown = prefixItems ?? items
   const placed = Array.isArray(tuple) ? (tuple as readonly Json[])[Number(key)] : undefined

@@ -1,5 +1,6 @@
 import { basename, dirname, extname, resolve } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import {
   loadMcpConfig,
   type McpHost,
@@ -92,7 +93,7 @@ function hostOf(path: string): McpHost {
 
 function narrowed(options: McpOptions, server: string | undefined, config: string): McpOptions {
   if (server === undefined) return options
-  const one = Object.hasOwn(options.servers, server) ? options.servers[server] : undefined
+  const one = getOwn(options.servers, server)
   if (one === undefined) {
     throw new ConfigurationError(
       `${config} has no MCP server ${JSON.stringify(server)}. It has ${Object.keys(options.servers).join(', ') || 'no server'}.`,

@@ -1,3 +1,4 @@
+import { getOwn } from '../values/get-own.ts'
 import type { JsonObject } from '../values/json.ts'
 import { omitUndefined } from '../values/omit-undefined.ts'
 
@@ -52,7 +53,7 @@ function mergedOptions(
   if (agent === undefined || run === undefined) return run ?? agent
   const own = Object.entries(run).map(([provider, options]): [string, JsonObject] => [
     provider,
-    { ...(Object.hasOwn(agent, provider) && agent[provider]), ...options },
+    { ...getOwn(agent, provider), ...options },
   ])
   return { ...agent, ...Object.fromEntries(own) }
 }

@@ -1,3 +1,4 @@
+import { getOwn } from '../values/get-own.ts'
 import { nearestName } from './nearest-name.ts'
 
 /** What is wrong with an option: its path, such as `limits.maxTurns`, and what is wrong with it. */
@@ -53,7 +54,7 @@ export function fields<T extends object>(
     if (!isPlain(value)) return unfit(value, path, 'an object')
     for (const name of Object.keys(value)) {
       if (value[name] === undefined || Object.hasOwn(table, name)) continue
-      const nearest = Object.hasOwn(otherNames, name) ? otherNames[name] : nearestName(name, known)
+      const nearest = getOwn(otherNames, name) ?? nearestName(name, known)
       const hint = nearest === undefined ? '' : `Did you mean ${below(path, nearest)}? `
       return { path: below(path, name), what: `is no option. ${hint}Options are ${known.join(', ')}` }
     }

@@ -1,4 +1,5 @@
 import type { RunId, RuntimeEvent } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import {
   canonicalJson,
   parseRunId,
@@ -186,7 +187,7 @@ function addValue(values: Set<string | null>, value: string | null): void {
 }
 
 function valueText(input: JsonObject, key: string): string | null {
-  const value = Object.hasOwn(input, key) ? input[key] : undefined
+  const value = getOwn(input, key)
   if (value === undefined) return null
   const isLong = typeof value === 'string' && value.length > maxValueCharacters
   return canonicalJson(isLong ? value.slice(0, maxValueCharacters) : value).slice(0, maxValueCharacters)

@@ -1,4 +1,5 @@
 import { ProviderError } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import { type ModelFailure } from '@tallystick/core/vocabulary'
 import { named, quoted } from '../../shared/failure/failure-text.ts'
 import { networkFailure } from '../../shared/failure/network-failure.ts'
@@ -80,7 +81,7 @@ export function providerErrorOf(error: unknown, { now }: FailureFacts): Provider
   if (error instanceof ProviderError) return error
   const name = error instanceof Error ? error.name : ''
   if (name === 'AI_APICallError') return answeredFailure(error as ApiCallError, now)
-  const known = Object.hasOwn(byName, name) ? byName[name] : undefined
+  const known = getOwn(byName, name)
   if (known !== undefined) return failed(known[0], known[1])
   if (networkFailure(error) !== undefined) return thrownFailure(error)
   // A provider may hand on what its vendor said in the stream, as it said it.

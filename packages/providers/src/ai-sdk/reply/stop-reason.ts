@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { StopReason } from '@tallystick/core/vocabulary'
 import { erroneousReply, failures } from '../client/failure.ts'
 
@@ -18,8 +19,8 @@ const byUnified: { readonly [unified: string]: StopReason } = {
 
 /** Why the reply ended. A reply that asks for tools of ours and says that it is done, waits for them. */
 export function stopReasonOf(unified: string, raw: string | undefined, hadCalls: boolean): StopReason {
-  const known = raw !== undefined && Object.hasOwn(byRaw, raw) ? byRaw[raw] : undefined
-  const reason = known ?? (Object.hasOwn(byUnified, unified) ? byUnified[unified]! : 'other')
+  const known = raw === undefined ? undefined : getOwn(byRaw, raw)
+  const reason = known ?? getOwn(byUnified, unified) ?? 'other'
   return reason === 'end' && hadCalls ? 'tool_use' : reason
 }
 

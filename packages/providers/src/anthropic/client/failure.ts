@@ -1,4 +1,5 @@
 import { ProviderError } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ApiError,
@@ -129,8 +130,7 @@ interface Answer {
 
 function verdictOf(answer: Answer): Verdict {
   const { type, words, status, code } = answer
-  const verdict =
-    (type !== undefined && Object.hasOwn(byType, type) && byType[type]) || verdictOfStatus(status)
+  const verdict = (type === undefined ? undefined : getOwn(byType, type)) ?? verdictOfStatus(status)
   if (code !== undefined && spendLimits.has(code)) return final(verdict.class)
   if (verdict.class !== 'invalid_request') return verdict
   if (overflowWords.test(words)) return final('context_overflow')

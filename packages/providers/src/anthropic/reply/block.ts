@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type {
   Json,
   JsonObject,
@@ -35,7 +36,7 @@ const kinds: { readonly [type: string]: Block['kind'] } = {
 
 /** A block of which only its start is known: `content_block_start`, or a block that came whole. */
 export function openBlock(part: number, start: WireBlock): Block {
-  const kind = Object.hasOwn(kinds, start.type) ? kinds[start.type]! : 'provider'
+  const kind = getOwn(kinds, start.type) ?? 'provider'
   const textField = start.type === 'text' ? 'text' : start.type === 'thinking' ? 'thinking' : undefined
   const text = (textField && textAt(start, textField)) ?? ''
   return { part, kind, fields: { ...start }, text, inputText: '', closed: false }

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { StopReason } from '@tallystick/core/vocabulary'
 
 const known: { readonly [raw: string]: StopReason } = {
@@ -13,7 +14,7 @@ const known: { readonly [raw: string]: StopReason } = {
 
 /** The vendor's stop reason in our words; one that it added later is `other`. */
 export function stopReasonOf(raw: string): StopReason {
-  return Object.hasOwn(known, raw) ? known[raw]! : 'other'
+  return getOwn(known, raw) ?? 'other'
 }
 
 /** Whether the reply was cut where it stood, so that its last block may be half a block. */

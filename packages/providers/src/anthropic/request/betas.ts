@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { textAt } from '../../shared/json/json-reading.ts'
 import type { WireRequest } from '../client/wire.ts'
@@ -25,7 +26,8 @@ export function betasOf(body: WireRequest, wanted: readonly string[]): readonly 
   for (const { role, content } of body.messages) {
     if (role !== 'assistant') continue
     for (const block of content) {
-      if (Object.hasOwn(byBlock, block.type)) betas.add(byBlock[block.type]!(block))
+      const beta = getOwn(byBlock, block.type)?.(block)
+      if (beta !== undefined) betas.add(beta)
     }
   }
   return [...betas]

@@ -1,4 +1,5 @@
 import type { ModelRequest } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import type { JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
 import { schemaInWords } from '../../shared/request/answer-instructions.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
@@ -68,7 +69,7 @@ function wireTool(
     ...(description.trim() !== '' && { description: description.toWellFormed() }),
     ...fields,
     ...(eagerToolInputs && { eager_input_streaming: true }),
-    ...(Object.hasOwn(more, name) && more[name]),
+    ...getOwn(more, name),
   }
 }
 

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 
@@ -82,7 +83,7 @@ function targetOf(reference: string, root: JsonObject): JsonObject | undefined {
   let target: Json | undefined = root
   for (const step of reference.split('/').slice(1)) {
     const key = decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~')
-    target = isJsonObject(target) && Object.hasOwn(target, key) ? target[key] : undefined
+    target = isJsonObject(target) ? getOwn(target, key) : undefined
   }
   return isJsonObject(target) ? target : undefined
 }

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { StopReason } from '@tallystick/core/vocabulary'
 
 const known: { readonly [raw: string]: StopReason } = {
@@ -23,7 +24,7 @@ const broken = new Set(['error', 'abort', 'cancelled', 'insufficient_system_reso
  * `stop` after calls, and some say `tool_calls` without any.
  */
 export function stopReasonOf(raw: string, calls: boolean, refused: boolean): StopReason {
-  const reason = Object.hasOwn(known, raw) ? known[raw]! : 'other'
+  const reason = getOwn(known, raw) ?? 'other'
   if (reason !== 'end' && reason !== 'tool_use') return reason
   if (calls) return 'tool_use'
   return refused ? 'refused' : 'end'
@@ -31,7 +32,7 @@ export function stopReasonOf(raw: string, calls: boolean, refused: boolean): Sto
 
 /** Whether the reply was cut where it stood, so that its last call may be half a call. */
 export function cutsReply(raw: string): boolean {
-  const reason = Object.hasOwn(known, raw) ? known[raw] : undefined
+  const reason = getOwn(known, raw)
   return reason === 'max_tokens' || reason === 'context_exceeded' || reason === 'content_filtered'
 }
 

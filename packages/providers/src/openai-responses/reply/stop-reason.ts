@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { StopReason } from '@tallystick/core/vocabulary'
 
 const incomplete: { readonly [reason: string]: StopReason } = {
@@ -7,5 +8,5 @@ const incomplete: { readonly [reason: string]: StopReason } = {
 
 /** Why a response that ended before its end did so; a reason that was added later is `other`. */
 export function incompleteReason(reason: string): StopReason {
-  return Object.hasOwn(incomplete, reason) ? incomplete[reason]! : 'other'
+  return getOwn(incomplete, reason) ?? 'other'
 }

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
 
 /** What a service says when it fails, as far as it says anything. */
@@ -67,7 +68,7 @@ export function verdictOf(answer: Answer): Verdict {
 }
 
 function wordOf(word: string | undefined): Verdict | undefined {
-  return word !== undefined && Object.hasOwn(byWord, word) ? byWord[word] : undefined
+  return word === undefined ? undefined : getOwn(byWord, word)
 }
 
 function verdictWithoutWord({ status, type }: Answer): Verdict {

@@ -1,4 +1,5 @@
 import { type ModelRequest } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import { type JsonObject, withoutAddedNulls } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { OpenAICustomTool } from '../options/options.ts'
@@ -28,18 +29,10 @@ export function callContext(request: ModelRequest, names: ToolNames, options: Ca
   return {
     provider: options.provider,
     toolName: names.fromWire,
-    customField: (tool) => customToolOf(options.customTools, tool)?.field ?? 'input',
+    customField: (tool) => getOwn(options.customTools, tool)?.field ?? 'input',
     cleaned: (tool, input) => {
       const schema = options.strictTools ? schemas.get(tool) : undefined
       return schema === undefined ? input : withoutAddedNulls(schema, input)
     },
   }
-}
-
-/** How a tool is offered as a custom tool; `undefined` for one that is not. */
-export function customToolOf(
-  customTools: Readonly<Record<string, OpenAICustomTool>>,
-  name: string,
-): OpenAICustomTool | undefined {
-  return Object.hasOwn(customTools, name) ? customTools[name] : undefined
 }

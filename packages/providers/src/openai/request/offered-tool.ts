@@ -1,8 +1,8 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { Warn } from '../../shared/options/warning.ts'
 import type { OpenAICustomTool, OpenAIWarning } from '../options/options.ts'
-import { customToolOf } from './call-context.ts'
 import { fitSchema } from './strict-schema.ts'
 
 /** The settings that decide how a tool is offered. */
@@ -28,12 +28,12 @@ export interface OfferedTool {
 
 /** Returns a tool as the wire offers it. Warns of what its schema loses. */
 export function offeredTool(tool: ToolDefinition, names: ToolNames, settings: OfferSettings): OfferedTool {
-  const more = (Object.hasOwn(settings.toolFields, tool.name) && settings.toolFields[tool.name]) || {}
+  const more = getOwn(settings.toolFields, tool.name) ?? {}
   const described: JsonObject = {
     name: names.toWire(tool.name),
     ...(tool.description.trim() !== '' && { description: tool.description.toWellFormed() }),
   }
-  const custom = customToolOf(settings.customTools, tool.name)
+  const custom = getOwn(settings.customTools, tool.name)
   if (custom) {
     return { type: 'custom', fields: { ...described, ...(custom.format && { format: custom.format }) }, more }
   }
@@ -75,7 +75,7 @@ export function offeredChoice(
     case 'none':
       return 'none'
     case 'tool': {
-      const type = customToolOf(customTools, choice.name) ? 'custom' : 'function'
+      const type = getOwn(customTools, choice.name) ? 'custom' : 'function'
       return { type, name: names.toWire(choice.name) }
     }
   }

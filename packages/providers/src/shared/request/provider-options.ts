@@ -1,4 +1,5 @@
 import type { ModelRequest } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../json/json-reading.ts'
 
@@ -18,7 +19,7 @@ export function withProviderOptions<Body extends object>(
   { provider, held, warn }: OwnFields,
 ): Body {
   const all = modelSettings?.providerOptions ?? {}
-  const given = Object.entries(Object.hasOwn(all, provider) ? (all[provider] ?? {}) : {})
+  const given = Object.entries(getOwn(all, provider) ?? {})
   for (const [name] of given.filter(([field]) => held.includes(field))) {
     const message = `The provider option ${name} was left out: only the adapter may write that field of the request.`
     warn({ what: 'model_settings', message })

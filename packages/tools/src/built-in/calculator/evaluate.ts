@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import { maxDigits } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import type { Expression, Operator } from './expression.ts'
@@ -34,7 +35,7 @@ function operate(operator: Operator, left: Rational, right: Rational, at: number
 }
 
 function call(name: string, inputs: readonly Rational[], at: number): Rational {
-  const called = Object.hasOwn(functions, name) ? functions[name] : undefined
+  const called = getOwn(functions, name)
   if (!called) {
     throw new CalculationError(
       at,

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import { configError } from './config-error.ts'
 import { jsonConfig, tomlConfig } from './config-text.ts'
 import { expansionOf, type VariableValues } from './expansion.ts'
@@ -46,8 +47,8 @@ function entriesOf(
   { host, file, scope, values }: ConfigFile,
 ): ReadonlyMap<string, unknown> {
   const key = keys[host] ?? 'mcpServers'
-  const projects = host === 'claude-code' ? own(root, 'projects') : undefined
-  const project = isObject(projects) ? own(projects, values.folder) : undefined
+  const projects = host === 'claude-code' ? getOwn(root, 'projects') : undefined
+  const project = isObject(projects) ? getOwn(projects, values.folder) : undefined
   return new Map(
     Object.entries({
       ...(scope !== 'one_project' && serversAt(root, key, file)),
@@ -61,14 +62,10 @@ function serversAt(
   key: string,
   file: string,
 ): Readonly<Record<string, unknown>> {
-  const servers = own(holder, key)
+  const servers = getOwn(holder, key)
   if (servers === undefined || servers === null) return {}
   if (isObject(servers)) return servers
   throw configError({ file }, `${key} has to be an object of servers.`)
-}
-
-function own(holder: Readonly<Record<string, unknown>>, key: string): unknown {
-  return Object.hasOwn(holder, key) ? holder[key] : undefined
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

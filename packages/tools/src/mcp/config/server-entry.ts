@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import { configError, type ConfigPlace } from './config-error.ts'
 import type { Expansion } from './expansion.ts'
 
@@ -22,7 +23,7 @@ export function serverEntry(
   place: ConfigPlace,
   expansion: Expansion,
 ): ServerEntry {
-  const valueOf = (field: string): unknown => (Object.hasOwn(raw, field) ? raw[field] : undefined)
+  const valueOf = (field: string): unknown => getOwn(raw, field)
   const read = <Value>(
     field: string,
     expected: string,

@@ -1,3 +1,4 @@
+import { getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /** Levels of a schema that are checked; what is below them is the server's to check. */
@@ -52,7 +53,7 @@ const keywords: Readonly<Record<string, Checked>> = {
 export function checkedSchema(schema: JsonObject, depth = 0): JsonObject {
   const checked: Record<string, Json> = {}
   for (const [keyword, value] of Object.entries(schema)) {
-    const part = Object.hasOwn(keywords, keyword) ? keywords[keyword]?.(value, depth, schema) : undefined
+    const part = getOwn(keywords, keyword)?.(value, depth, schema)
     if (part !== undefined) checked[keyword] = part
   }
   // Only one of them may fit, but with less checked more than one may seem to.
