@@ -1,7 +1,7 @@
 import type { Cause } from '../vocabulary/events/cause.ts'
 import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
-import { keepStretches, type Stretch } from './stretches.ts'
+import { joinedEvents, keepStretches, type Stretch } from './stretches.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
@@ -178,5 +178,14 @@ function recordDeltas(
   for (const text of texts) {
     events.push(Object.freeze({ runId, seq, epoch, at, v, type, turn, attempt, part, text }))
     seq++
+  }
+}
+
+/** Two batches, the second of which follows from the first, as one. */
+export function joinedBatches(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
+  return {
+    ...second,
+    events: joinedEvents(first.events, events),
+    refusals: [...first.refusals, ...refusals],
   }
 }

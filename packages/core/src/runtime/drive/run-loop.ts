@@ -1,6 +1,5 @@
 import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
-import { advance, type AdvanceOptions, type EventBatch } from '../../machine/advance.ts'
-import { joinedEvents } from '../../machine/stretches.ts'
+import { advance, joinedBatches, type AdvanceOptions, type EventBatch } from '../../machine/advance.ts'
 import { durabilityOf } from '../../machine/durability.ts'
 import type { Stamp } from '../../machine/state/decision.ts'
 import { audit } from '../../machine/laws/invariants.ts'
@@ -180,12 +179,11 @@ export class RunLoop {
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
-    const { live, hooks, context } = this.#drive
     let mail = this.#unrecordedResume.before(this.#mailbox.takeBatch())
     let batch = this.#decide(this.#state, mail, options)
     if (bringsCalls(batch) && (await this.#isCheckedAtOnce(batch.state, effects))) {
       const more = this.#mailbox.takeBatch()
-      batch = joined(batch, this.#decide(batch.state, more, options))
+      batch = joinedBatches(batch, this.#decide(batch.state, more, options))
       mail = [...mail, ...more]
     }
     const consumed = this.#inbox.keysWith(mail)
@@ -193,16 +191,29 @@ export class RunLoop {
     if (batch.events.length > 0 && !isUnchanged) {
       if (!(await this.#append(batch, consumed))) return this.#redecide(mail)
       this.#unrecordedResume.recorded()
-      const agentBefore = this.#state?.agent ?? batch.state.agent
+      const before = this.#state
       this.#state = batch.state
       this.#pace.appended(batch, this.#clock, this.#drive.parts.ledger.deltaDelayMs)
-      for (const event of batch.events) live.next(event)
-      if (hooks.length > 0)
-        await callHooks(batch.events, agentBefore, { hooks, host: this.#drive.parts.host, context })
+      for (const event of batch.events) this.#drive.live.next(event)
+      if (this.#isAwaited(before)) await this.#published(batch, before)
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ ...batch, events: [] }, consumed)
     this.#acknowledge(mail, batch)
     return { ...batch, state: this.#state ?? batch.state }
+  }
+
+  /** Whether something has to be waited for before the run continues: most often nothing has. */
+  #isAwaited(before: RunState | undefined): boolean {
+    const { hooks, sent } = this.#drive
+    return hooks.length > 0 || (before === undefined && sent.hasPending)
+  }
+
+  async #published({ events, state }: EventBatch, before: RunState | undefined): Promise<void> {
+    const { hooks, context, sent, parts } = this.#drive
+    if (hooks.length > 0)
+      await callHooks(events, before?.agent ?? state.agent, { hooks, host: parts.host, context })
+    // What was asked of the run before it was there comes into its inbox now: a slow ledger would let the run end first.
+    if (before === undefined && sent.hasPending) await sent.allDelivered()
   }
 
   #acknowledge(mail: readonly Mail[], { refusals }: EventBatch): void {
@@ -328,13 +339,4 @@ function haveKeys(mail: readonly Mail[]): boolean {
 function bringsCalls({ action, state, events }: EventBatch): boolean {
   if (action.kind !== 'wait' || state.phase !== 'collecting') return false
   return events.findLast(({ type }) => type === 'assistant_message_finished') !== undefined
-}
-
-/** Two batches, the second of which follows from the first, as one. */
-function joined(first: EventBatch, { events, refusals, ...second }: EventBatch): EventBatch {
-  return {
-    ...second,
-    events: joinedEvents(first.events, events),
-    refusals: [...first.refusals, ...refusals],
-  }
 }
