@@ -4,7 +4,6 @@ import { commitmentOf, linkHash } from './chain.ts'
 import { type StoredRow } from './stored-row.ts'
 import { newSalt } from './salts.ts'
 import { envelopeNames, segmentEnvelopeOf, segmentedEnvelopeOf, type RowEnvelope } from './envelope.ts'
-import { factNumberOf } from './segments/fact-number.ts'
 import { segmentedCommitment } from './segments/segment-commitments.ts'
 
 /** A row with all that a store keeps of it but its place. */
@@ -27,6 +26,8 @@ export interface UnlinkedRow {
   readonly bytes: Uint8Array
   /** Present for a segmented row. */
   readonly isSegmented?: true
+  /** The numbers of the facts that its segments state. A row of one event names its fact, and a trigger of the store states that. */
+  readonly facts?: readonly number[]
 }
 
 const noCommitment: Uint8Array = new Uint8Array()
@@ -35,14 +36,12 @@ const noCommitment: Uint8Array = new Uint8Array()
 export function linkRows(previousHash: Uint8Array, rows: readonly UnlinkedRow[]): readonly LinkedRow[] {
   let hash = previousHash
   return rows.map((row) => {
-    const { events, bytes: body, isSegmented = false } = row
+    const { events, bytes: body, isSegmented = false, facts = noFacts } = row
     const salt = newSalt()
     const envelope = envelopeOfRow(row)
     const commitment = isSegmented ? ownCommitment(salt, body) : commitmentOf(salt, body)
     hash = linkHash(hash, envelope, commitment)
     const onceKey = isSegmented ? undefined : onceKeyOf(events[0] as RuntimeEvent)
-    // A row that names its fact has it stated by a trigger of the store.
-    const facts = isSegmented ? factsOf(events) : noFacts
     const bodyCommit = isSegmented ? noCommitment : commitment
     return { events, envelope, onceKey, facts, salt, body, bodyCommit, hash }
   })
@@ -54,15 +53,6 @@ function ownCommitment(salt: Uint8Array, body: Uint8Array): Uint8Array {
 }
 
 const noFacts: readonly number[] = []
-
-function factsOf(events: readonly RuntimeEvent[]): readonly number[] {
-  const facts: number[] = []
-  for (const event of events) {
-    const number = factNumberOf(event)
-    if (number !== undefined) facts.push(number)
-  }
-  return facts
-}
 
 function envelopeOfRow({ events, isSegmented }: UnlinkedRow): RowEnvelope {
   return isSegmented ? segmentedEnvelopeOf(events) : segmentEnvelopeOf(events)

@@ -3,8 +3,15 @@ import { isFrozenOnce } from '@tallystick/core/store-kit'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { envelopeNames } from '../../record/envelope.ts'
 
-/** The fields of a body in the order in which they are written, each with its name as JSON. */
-type Order = readonly (readonly [name: string, written: string])[]
+/** A field of a body, with its name as JSON: as the first of the body, and as one that follows another. */
+interface WrittenField {
+  readonly name: string
+  readonly asFirst: string
+  readonly asNext: string
+}
+
+/** The fields of a body in the order in which they are written. */
+type Order = readonly WrittenField[]
 
 /** The names of an event's fields, and the order of those that are written. */
 interface KnownOrder {
@@ -29,11 +36,11 @@ export class BodyFields {
   textOf(event: RuntimeEvent): string {
     const fields = event as unknown as Readonly<Record<string, Json | undefined>>
     let text = '{'
-    for (const [name, written] of this.#orderOf(event)) {
+    for (const { name, asFirst, asNext } of this.#orderOf(event)) {
       const value = fields[name]
       if (value === undefined) continue
-      const json = event.type === 'run_started' ? textOfStart(value) : canonicalJson(value)
-      text += (text.length > 1 ? ',' : '') + written + json
+      text += text.length > 1 ? asNext : asFirst
+      text += event.type === 'run_started' ? textOfStart(value) : canonicalJson(value)
     }
     return `${text}}`
   }
@@ -45,7 +52,7 @@ export class BodyFields {
     const order = names
       .filter((name) => !this.#leftOut.has(name))
       .sort()
-      .map((name) => [name, `${JSON.stringify(name)}:`] as const)
+      .map((name) => writtenField(name))
     // An append may hold events of any number of unknown types.
     if (this.#known.size < maxTypes || known !== undefined) this.#known.set(event.type, { names, order })
     return order
@@ -53,6 +60,11 @@ export class BodyFields {
 }
 
 const maxTypes = 100
+
+function writtenField(name: string): WrittenField {
+  const asFirst = `${JSON.stringify(name)}:`
+  return { name, asFirst, asNext: `,${asFirst}` }
+}
 
 /** What the runs of an agent all begin with, such as its definition, as it was written for the first of them. */
 const startTexts = new WeakMap<object, string>()

@@ -76,7 +76,9 @@ class SegmentDivider {
 
 /** Whether a delta may be packed with those from a place on, as far as their texts are not concerned. */
 function isNextOf(events: readonly RuntimeEvent[], from: number, place: number): boolean {
-  const [first, last, event] = [events[from], events[place - 1], events[place]]
+  const first = events[from]
+  const last = events[place - 1]
+  const event = events[place]
   if (first === undefined || last === undefined || event === undefined) return false
   return (
     event.seq === last.seq + 1 &&

@@ -20,6 +20,10 @@ interface DraftSegment {
   readonly first: RuntimeEvent
   readonly last: RuntimeEvent
   readonly body: WrittenBody
+  /** The call that the events are about, by its turn, attempt and ordinal; `undefined` where they are about none of their run. */
+  readonly call: string | undefined
+  /** The number of the fact that they state about the call. */
+  readonly fact: number | undefined
   /** Whether it may share a row with others. */
   readonly isShared: boolean
 }
@@ -48,8 +52,12 @@ export function storableRows(events: readonly RuntimeEvent[], sealer?: Sealer): 
 
 function draftOf(events: readonly RuntimeEvent[], sealer: Sealer | undefined): DraftSegment {
   const body = writtenBody(events, sealer)
-  const [first, last] = [events[0] as RuntimeEvent, events.at(-1) as RuntimeEvent]
-  return { events, first, last, body, isShared: isShared(first, body) }
+  const first = events[0] as RuntimeEvent
+  const last = events[events.length - 1] as RuntimeEvent
+  const { runId, toolCallId } = first
+  const call = toolCallId === undefined ? undefined : shortCallId(runId, toolCallId)
+  const fact = factNumberOf(first)
+  return { events, first, last, body, call, fact, isShared: isShared(first, { call, fact, body }) }
 }
 
 /**
@@ -61,22 +69,22 @@ export function isStored(stored: StoredRow, events: readonly RuntimeEvent[], sea
   return row !== undefined && others.length === 0 && isStoredAs(stored, row)
 }
 
-function isShared(event: RuntimeEvent, { contents }: WrittenBody): boolean {
+function isShared(
+  event: RuntimeEvent,
+  { call, fact, body }: Pick<DraftSegment, 'call' | 'fact' | 'body'>,
+): boolean {
   return (
     isSharedType(event.type) &&
-    contents.length === 0 &&
-    isFoundByTurn(event) &&
-    (factNumberOf(event) !== undefined || onceKeyOf(event) === undefined)
+    body.contents.length === 0 &&
+    // Events of a call are looked for by the id of the call, which names its run and its turn.
+    (event.toolCallId === undefined || call?.startsWith(`${event.turn}_`) === true) &&
+    (fact !== undefined || onceKeyOf(event) === undefined)
   )
 }
 
-/** Events of a call are looked for by the id of the call, which names its run and its turn. */
-function isFoundByTurn({ runId, turn, toolCallId }: RuntimeEvent): boolean {
-  return toolCallId === undefined || shortCallId(runId, toolCallId)?.startsWith(`${turn}_`) === true
-}
-
 function isNextOf(row: readonly DraftSegment[], next: DraftSegment): boolean {
-  const [begin, before] = [row[0], row.at(-1)]
+  const begin = row[0]
+  const before = row[row.length - 1]
   if (begin === undefined || before === undefined || !before.isShared || !next.isShared) return false
   return (
     next.first.turn === begin.first.turn &&
@@ -96,7 +104,14 @@ function rowOf(segments: readonly DraftSegment[], sealer: Sealer | undefined): S
   const { at: lastAt } = events.at(-1) as RuntimeEvent
   const heads = segments.map((segment) => headOf(segment, lastAt))
   const lines = segments.map(({ body }) => lineOf(body))
-  return { events, bytes: segmentedBody(heads, lines, sealer?.id), isSegmented: true, contents: [] }
+  const facts = factsOf(segments)
+  return { events, bytes: segmentedBody(heads, lines, sealer?.id), isSegmented: true, facts, contents: [] }
+}
+
+function factsOf(segments: readonly DraftSegment[]): readonly number[] {
+  const facts: number[] = []
+  for (const { fact } of segments) if (fact !== undefined) facts.push(fact)
+  return facts
 }
 
 /** The line of a segment. A sealed body is bytes, written as a text of JSON. */
@@ -104,11 +119,11 @@ function lineOf({ written }: WrittenBody): string {
   return typeof written === 'string' ? written : `"${Buffer.from(written).toString('base64')}"`
 }
 
-function headOf({ events, last }: DraftSegment, lastAt: number): SegmentHead {
-  const { type, v, at, runId, toolCallId } = last
+function headOf({ events, last, call }: DraftSegment, lastAt: number): SegmentHead {
+  const { type, v, at } = last
   const head: { -readonly [Field in keyof SegmentHead]: SegmentHead[Field] } = { type }
   if (v !== 1) head.v = v
-  if (toolCallId !== undefined) head.call = shortCallId(runId, toolCallId) ?? ''
+  if (call !== undefined) head.call = call
   if (events.length > 1) head.events = events.length
   if (at < lastAt) head.earlier = lastAt - at
   return head

@@ -25,48 +25,45 @@ function isStart(attempt: number): boolean {
 type OfCall = { readonly runId: string; readonly toolCallId: string }
 
 function numberOf({ runId, toolCallId }: OfCall, start: number): number | undefined {
-  const parts = partsOf(runId, toolCallId)
-  if (parts === undefined) return undefined
-  const [turn, attempt, ordinal] = [Number(parts[2]), Number(parts[3]), Number(parts[4])]
+  const short = shortCallId(runId, toolCallId)
+  if (short === undefined) return undefined
+  const [first, second] = [short.indexOf('_'), short.lastIndexOf('_')]
+  const turn = Number(short.slice(0, first))
+  const attempt = Number(short.slice(first + 1, second))
+  const ordinal = Number(short.slice(second + 1))
   const isWithin = turn < places.turn && attempt < places.attempt && ordinal < places.ordinal
   if (!isWithin) return undefined
   return ((turn * places.attempt + attempt) * places.ordinal + ordinal) * places.start + start
 }
 
-const callShape = /^call_([0-9a-f]{32})_(0|[1-9]\d*)_(0|[1-9]\d*)_(0|[1-9]\d*)$/
+const shortShape = /^(?:0|[1-9]\d*)_(?:0|[1-9]\d*)_(?:0|[1-9]\d*)$/
 
 /** The call that was asked for last: an append asks several times for the same one. */
-let lastCall: OfCall & { readonly parts: RegExpExecArray | undefined } = {
+let lastCall: OfCall & { readonly short: string | undefined } = {
   runId: '',
   toolCallId: '',
-  parts: undefined,
-}
-
-/** The parts of the id of a call, from the second on its turn, attempt and ordinal; `undefined` where it is no call of this run. */
-function partsOf(runId: string, toolCallId: string): RegExpExecArray | undefined {
-  if (toolCallId !== lastCall.toolCallId || runId !== lastCall.runId) {
-    const parts = callShape.exec(toolCallId)
-    const isOfRun = parts !== null && parts[1] === hexOfRun(runId)
-    lastCall = { runId, toolCallId, parts: isOfRun ? parts : undefined }
-  }
-  return lastCall.parts
+  short: undefined,
 }
 
 /** The turn, attempt and ordinal in the id of a call; `undefined` where it is no call of this run. */
 export function shortCallId(runId: string, toolCallId: string): string | undefined {
-  const parts = partsOf(runId, toolCallId)
-  return parts && `${parts[2]}_${parts[3]}_${parts[4]}`
+  if (toolCallId !== lastCall.toolCallId || runId !== lastCall.runId) {
+    const prefix = callPrefixOf(runId)
+    const short = toolCallId.startsWith(prefix) ? toolCallId.slice(prefix.length) : ''
+    lastCall = { runId, toolCallId, short: shortShape.test(short) ? short : undefined }
+  }
+  return lastCall.short
 }
 
 /** The id of a call of a run by its turn, attempt and ordinal. */
 export function longCallId(runId: string, short: string): string {
-  return `call_${hexOfRun(runId)}_${short}`
+  return callPrefixOf(runId) + short
 }
 
-let lastRun = { runId: '', hex: '' }
+let lastRun = { runId: '', prefix: 'call__' }
 
-/** Most often it is the run that was asked for last. */
-function hexOfRun(runId: string): string {
-  if (runId !== lastRun.runId) lastRun = { runId, hex: runId.replaceAll('-', '') }
-  return lastRun.hex
+/** What the ids of the calls of a run begin with. Most often it is the run that was asked for last. */
+function callPrefixOf(runId: string): string {
+  if (runId !== lastRun.runId) lastRun = { runId, prefix: `call_${runId.replaceAll('-', '')}_` }
+  return lastRun.prefix
 }
