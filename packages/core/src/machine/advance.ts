@@ -11,7 +11,7 @@ import { nextAction } from './next/next-action.ts'
 import { decide } from './decide/decide.ts'
 import { decideArrived, decideDeltas, type Incoming, type DeltaFacts } from './decide/decide-deltas.ts'
 import { nothing, type Decision, type Refusal, type Stamp } from './state/decision.ts'
-import { auditAll, auditStretch } from './laws/invariants.ts'
+import { audit, auditStretch } from './laws/invariants.ts'
 import type { Rules } from './state/rules.ts'
 import type { RunState } from './state/state.ts'
 
@@ -82,9 +82,12 @@ function batchOf(
       if (to - from > 1) stretches.push({ from, to, texts: facts.texts })
       return
     }
-    const recorded = facts.map((fact, index) => recordedAs(fact, next + index, recording))
-    state = auditAll(recorded, state)
-    for (const event of recorded) events.push(event)
+    let seq = next
+    for (const fact of facts) {
+      const event = recordedAs(fact, seq++, recording)
+      state = audit(state, event)
+      events.push(event)
+    }
   }
   const batch = (action: WaitingAction): EventBatch => {
     keepStretches(events, stretches)

@@ -2,7 +2,7 @@ import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts
 import { requireAppend } from '../ports/read-options.ts'
 import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
-import { stretchesOf, withoutFollowers } from '../machine/stretches.ts'
+import { stretchesOf } from '../machine/stretches.ts'
 import { idFaultOf } from '../vocabulary/events/event-ids.ts'
 import { parseRunId, type RunId } from '../vocabulary/values/ids.ts'
 import { isMoment } from '../vocabulary/events/moment.ts'
@@ -67,32 +67,38 @@ export function requireWellFormed(
   events: readonly RuntimeEvent[],
 ): void {
   requireAppend(runId, expected, events)
+  requireStorableRun(runId, events)
   const stretches = stretchesOf(events)
-  requireStorableNames(runId, withoutFollowers(events))
+  let lastType: string | undefined
   for (let index = 0, stretch = 0; index < events.length;) {
-    const fault = faultOf(
-      events[index] as RuntimeEvent,
-      runId,
-      expected.expectedSeq + index + 1,
-      expected.epoch,
-    )
+    const event = events[index] as RuntimeEvent
+    const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
+    // Every store can hold what is an id, so only the type is looked at; events of one type follow each other.
+    if (fault !== undefined || (event.type !== lastType && !isStorableName(event.type)))
+      throw malformed(runId, events, `Event ${index + 1} of an append to run ${shownId(runId)} ${fault}`)
+    lastType = event.type
     const { from, to } = stretches[stretch] ?? notThere
     const isFirst = from === index
-    if (fault === undefined) {
-      // Those that follow the first of a stretch differ in nothing that is looked at but their numbers, which have no gap.
-      index = isFirst ? to : index + 1
-      if (isFirst) stretch++
-      continue
-    }
-    throw new ConfigurationError(
-      `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
-        `wrong number or id in it cannot be trusted. Number events from expectedSeq + 1, sign them with the writer's ` +
-        'epoch, and use ids that the runtime has made.',
-    )
+    // Those that follow the first of a stretch differ in nothing that is looked at but their numbers, which have no gap.
+    index = isFirst ? to : index + 1
+    if (isFirst) stretch++
   }
 }
 
 const notThere = { from: -1, to: -1 }
+
+/** The refusal of an append for what one of its events has; names that no store can hold come first. */
+function malformed(runId: RunId, events: readonly RuntimeEvent[], fault: string): ConfigurationError {
+  if (!haveStorableNames(events)) return unstorableNames(runId)
+  return new ConfigurationError(
+    `${fault}. Nothing was written, since a ledger with a wrong number or id in it cannot be trusted. Number events from ` +
+      `expectedSeq + 1, sign them with the writer's epoch, and use ids that the runtime has made.`,
+  )
+}
+
+function shownId(runId: RunId): string {
+  return parseRunId(runId) ?? quoted(runId)
+}
 
 function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
@@ -143,24 +149,23 @@ function quoted(value: unknown): string {
   return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
 }
 
-function requireStorableNames(runId: RunId, events: readonly RuntimeEvent[]): void {
+function requireStorableRun(runId: RunId, events: readonly RuntimeEvent[]): void {
   const { sessionId = '' } = sessionPlaceOf(events) ?? {}
-  if (isStorableName(runId) && isStorableName(sessionId) && haveStorableNames(events)) return
-  throw new ConfigurationError(
+  if (!isStorableName(runId) || !isStorableName(sessionId)) throw unstorableNames(runId)
+}
+
+function unstorableNames(runId: RunId): ConfigurationError {
+  return new ConfigurationError(
     `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
       'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
   )
 }
 
 function haveStorableNames(events: readonly RuntimeEvent[]): boolean {
-  let last: string | undefined
-  for (const { type, toolCallId } of events) {
-    // Events of one type follow each other.
-    if (type !== last && !isStorableName(type)) return false
-    if (toolCallId !== undefined && !isStorableName(toolCallId)) return false
-    last = type
-  }
-  return true
+  return events.every(
+    ({ type, toolCallId }) =>
+      isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId)),
+  )
 }
 
 /** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */

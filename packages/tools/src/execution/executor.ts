@@ -1,6 +1,6 @@
 import type { Message, RunId } from '@tallystick/core'
 import type { Json, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
-import { Observable, type Subscriber, type Subscription } from 'rxjs'
+import { Observable, type Observer, Subscriber, type Subscription, type Unsubscribable } from 'rxjs'
 import { jsonOf } from '../content/json-value.ts'
 import { copyOfInput } from '../input/input-copy.ts'
 import { explainIssues } from '../input/arguments.ts'
@@ -60,15 +60,42 @@ export function runTool<Input, Context>(
   body: ToolBody<Input, Context>,
   call: ToolRun<Context>,
 ): Observable<ToolSignal> {
-  return new Observable((subscriber) => {
-    const execution = new Execution(body, call, subscriber)
-    void execution.start()
-    return () => execution.stop()
-  })
+  return new Reports(body, call)
+}
+
+/** What a call reports. A subscriber, as the runtime is one, follows it without the detours that RxJS takes for observers of any kind. */
+class Reports<Input, Context> extends Observable<ToolSignal> {
+  readonly body: ToolBody<Input, Context>
+  readonly call: ToolRun<Context>
+
+  constructor(body: ToolBody<Input, Context>, call: ToolRun<Context>) {
+    super(startCall)
+    this.body = body
+    this.call = call
+  }
+
+  override subscribe(
+    observerOrNext?: Partial<Observer<ToolSignal>> | ((value: ToolSignal) => void) | null,
+    error?: ((error: unknown) => void) | null,
+    complete?: (() => void) | null,
+  ): Subscription {
+    if (!(observerOrNext instanceof Subscriber))
+      return super.subscribe(observerOrNext as (value: ToolSignal) => void, error, complete)
+    observerOrNext.add(startCall.call(this, observerOrNext))
+    return observerOrNext
+  }
+}
+
+/** One function for all calls: thousands may be under way at once. */
+function startCall(this: Observable<ToolSignal>, subscriber: Subscriber<ToolSignal>): Unsubscribable {
+  const { body, call } = this as Reports<unknown, unknown>
+  const execution = new Execution(body, call, subscriber)
+  void execution.start()
+  return execution
 }
 
 /** A call that is under way. Thousands may be at once: what only some tools use is made when they ask for it. */
-class Execution<Input, Context> {
+class Execution<Input, Context> implements Unsubscribable {
   readonly #body: ToolBody<Input, Context>
   readonly #call: ToolRun<Context>
   readonly #subscriber: Subscriber<ToolSignal>
@@ -97,7 +124,7 @@ class Execution<Input, Context> {
   }
 
   /** No caller listens any more. */
-  stop(): void {
+  unsubscribe(): void {
     this.#cancellation.unsubscribe()
     if (!this.#ended) this.#abort.abort('no caller waits for this call any more')
   }

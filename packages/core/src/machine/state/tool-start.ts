@@ -14,15 +14,11 @@ export function startOf(
   call: Call,
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
 ): FactOf<'tool_started'> {
-  return {
-    type: 'tool_started',
-    ...here,
-    name: call.name,
-    attempt: call.attempts + 1,
-    idempotencyKey: idempotencyKeyOf(runId, call.toolCallId),
-    effect: call.effect ?? 'write',
-    inputDigest: call.inputDigest ?? digestOf(call.input),
-    ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
-    ...omitUndefined({ grant: call.grant }),
-  }
+  const { toolCallId, name, attempts, effect = 'write', inputDigest = digestOf(call.input) } = call
+  const attempt = attempts + 1
+  const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
+  const start = { type: 'tool_started' as const, ...here, name, attempt, idempotencyKey, effect, inputDigest }
+  if (call.child === undefined && call.grant === undefined) return start
+  const child = call.child === undefined ? undefined : childRunIdOf(runId, toolCallId)
+  return { ...start, ...omitUndefined({ child, grant: call.grant }) }
 }
