@@ -184,18 +184,28 @@ const zodProgram = `
   if (userPartSchema.safeParse({ type: 'text' }).success) throw new Error('A part without its text is taken.')
 `
 
-/** A program that fails unless a model and a tool whose packages are not installed name them at once, as no bundle can. */
-const missingProgram = `
-  import { registerHooks } from 'node:module'
+/**
+ * A program that fails unless a model, a tool and a ledger whose packages are not installed name them at once, as no bundle
+ * can. `load` stands for what loads an entry, in a module or in CommonJS.
+ */
+const missingProgram = (load: string): string => `
+  const { registerHooks } = process.getBuiltinModule('node:module')
+  const missing = ['@anthropic-ai/sdk', 'undici', 'pg']
   registerHooks({
     resolve(name, context, next) {
-      if (name !== '@anthropic-ai/sdk' && name !== 'undici') return next(name, context)
+      if (!missing.includes(name)) return next(name, context)
       throw Object.assign(new Error('no'), { code: 'ERR_MODULE_NOT_FOUND' })
     },
   })
-  const { anthropic } = await import('@tallystick/providers/anthropic')
-  const { httpFetch } = await import('@tallystick/tools/http-fetch')
-  for (const [name, make] of [['@anthropic-ai/sdk', () => anthropic('none')], ['undici', () => httpFetch()]]) {
+  const { anthropic } = ${load}('@tallystick/providers/anthropic')
+  const { httpFetch } = ${load}('@tallystick/tools/http-fetch')
+  const { postgresLedger } = ${load}('@tallystick/ledger/postgres')
+  const connectionString = 'postgres://db.example/app'
+  for (const [name, make] of [
+    ['@anthropic-ai/sdk', () => anthropic('none')],
+    ['undici', () => httpFetch()],
+    ['pg', () => postgresLedger({ connectionString })],
+  ]) {
     let message = 'nothing was thrown'
     try {
       make()
@@ -262,15 +272,17 @@ try {
   demand('stack traces name sources', consumer, node)
   const program = ['node', '--input-type=module', '-e', rxjsProgram]
   demand('streams are those of RxJS, of which little is loaded', consumer, program)
-  const run = (source: string): readonly string[] => [
+  const run = (source: string, type = 'module'): readonly string[] => [
     'node',
     '--no-warnings',
-    '--input-type=module',
+    `--input-type=${type}`,
     '-e',
     source,
   ]
   demand('zod runs where it is needed', consumer, run(zodProgram))
-  demand('packages that are not installed are missed', consumer, run(missingProgram))
+  demand('packages that are not installed are missed', consumer, run(missingProgram('await import')))
+  const required = run(missingProgram('require'), 'commonjs')
+  demand('packages that are not installed are missed in CommonJS, too', consumer, required)
   demand('a statement runs in a process of its own', consumer, run(processProgram))
   const command = join(consumer, 'node_modules/@tallystick/cli/lib/main.js')
   const first = `data:text/javascript,${encodeURIComponent(fewModules)}`

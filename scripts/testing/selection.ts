@@ -31,6 +31,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/php/test/php.spec.ts',
   'examples/python/test/python.spec.ts',
   'packages/cli/test/examples.spec.ts',
+  'packages/ledger/test/missing-packages.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
   'packages/providers/test/missing-packages.spec.ts',

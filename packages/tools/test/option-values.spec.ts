@@ -7,7 +7,7 @@ import { httpFetch } from '@tallystick/tools/http-fetch'
 import { shell } from '@tallystick/tools/shell'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { describe, expect, it } from 'vitest'
-import { requireNativeInterface } from '../src/built-in/sql-query/sqlite/native-interface.ts'
+import { nativeFailure, requireNativeInterface } from '../src/built-in/sql-query/sqlite/native-interface.ts'
 
 interface Values {
   readonly taken: readonly unknown[]
@@ -306,6 +306,20 @@ it.each([
 ])('the native part of better-sqlite3 needs Node-API 10: %j is %s', (versions, fate) => {
   expect(fateOf(() => requireNativeInterface('The tool a', versions))).toBe(fate)
 })
+
+it.each([
+  ['MODULE_NOT_FOUND', 'is missing'],
+  ['ERR_DLOPEN_FAILED', 'could not be loaded'],
+])(
+  'the native part of better-sqlite3 that ends in %s %s here, and there is a way to build it',
+  (code, what) => {
+    const error = Object.assign(new Error('Cannot find module better_sqlite3.node'), { code })
+    const { message } = nativeFailure('The tool a', error) ?? {}
+    expect(message).toContain(`The tool a needs the native part of better-sqlite3, which ${what} here (`)
+    expect(message).toMatch(/build it: npm explore better-sqlite3 -- npm run build-release\.$/)
+    expect(nativeFailure('The tool a', new Error('SQLITE_BUSY'))).toBeUndefined()
+  },
+)
 
 it('a Node that is too old is named', () => {
   expect(() => requireNativeInterface('The tool a', { napi: '9' })).toThrow(

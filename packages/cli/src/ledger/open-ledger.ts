@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
-import type { postgresLedger } from '@tallystick/ledger/postgres'
+import type { PostgresLedger, PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { hasWriter, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from '../command/exit-code.ts'
 import type { Keyring } from '@tallystick/ledger'
@@ -113,16 +113,19 @@ async function requireThere(ledger: Ledger): Promise<void> {
   }
 }
 
-/** The driver is an optional package that the user installs. */
-async function importPostgres(): Promise<typeof postgresLedger> {
-  try {
-    return (await import('@tallystick/ledger/postgres')).postgresLedger
-  } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code
-    if (code !== 'ERR_MODULE_NOT_FOUND') throw cause
-    throw new ConfigurationError(
-      'A ledger in Postgres needs the package pg, which is not installed here. Install it beside @tallystick/cli: npm install pg',
-      { cause },
-    )
+/** The driver is an optional package that the user installs beside the command. */
+async function importPostgres(): Promise<(options: PostgresLedgerOptions) => PostgresLedger> {
+  const { postgresLedger } = await import('@tallystick/ledger/postgres')
+  return (options) => {
+    try {
+      return postgresLedger(options)
+    } catch (error) {
+      const { cause } = error as Error
+      if ((cause as NodeJS.ErrnoException | undefined)?.code !== 'ERR_MODULE_NOT_FOUND') throw error
+      throw new ConfigurationError(
+        'A ledger in Postgres needs the package pg, which is not installed here. Install it beside @tallystick/cli: npm install pg',
+        { cause },
+      )
+    }
   }
 }

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { connectionConfig } from './connection/connection-config.ts'
+import { loadPg } from './connection/pg-package.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 
 /** Where processes tell each other what they wrote. Postgres cuts long names short, so the schema is in it as a digest. */
@@ -38,12 +39,15 @@ export function wordOf(payload: string): Word {
   return { from: '', runIds: [] }
 }
 
+/** Stands for a connection while the driver is loaded. */
+const opening: unique symbol = Symbol('opening')
+
 /** One connection that receives notifications of changes by other processes. It does not keep a process alive. */
 export class ChangeListener {
   readonly #options: PostgresLedgerOptions
   readonly #channel: string
   readonly #onChange: (word: Word) => void
-  #client: Client | undefined
+  #client: Client | typeof opening | undefined
 
   constructor(options: PostgresLedgerOptions, channel: string, onChange: (word: Word) => void) {
     this.#options = options
@@ -54,8 +58,13 @@ export class ChangeListener {
   /** Listens, if it does not yet. Ignores failures: the caller polls meanwhile, and calls again. */
   async listen(): Promise<void> {
     if (this.#client !== undefined) return
-    const client = new Client(connectionConfig(this.#options))
+    this.#client = opening
+    const pg = await loadPg().catch(() => undefined)
+    // It was left meanwhile, or asked to listen once more.
+    if (this.#client !== opening) return
+    const client = pg && new pg.Client(connectionConfig(this.#options, pg))
     this.#client = client
+    if (client === undefined) return
     const drop = (): void => {
       if (this.#client === client) this.#client = undefined
     }
@@ -80,7 +89,7 @@ export class ChangeListener {
   async leave(): Promise<void> {
     const client = this.#client
     this.#client = undefined
-    await client?.end().catch(() => undefined)
+    if (client !== opening) await client?.end().catch(() => undefined)
   }
 }
 

@@ -52,7 +52,7 @@ export class PostgresStore {
 
   constructor(connections: Connections, place: DatabasePlace, options: PostgresLedgerOptions) {
     const { schema, quotedSchema } = place
-    const removals = new PostgresRemovals(options, connections, quotedSchema)
+    const removals = new PostgresRemovals(connections, quotedSchema)
     const pieces = new PieceReader(removals.histories)
     this.removals = removals
     this.pieces = pieces

@@ -2,6 +2,7 @@ import { LedgerUnavailableError } from '@tallystick/core'
 import { requireOptions } from '@tallystick/core/kit'
 import { Connections, type Statement } from './connection/connections.ts'
 import { postgresLedgerOptions } from './connection/option-check.ts'
+import { loadPg, requirePg } from './connection/pg-package.ts'
 import { databasePlace, type DatabasePlace } from './connection/database-place.ts'
 import { inspectSchema } from './schema/inspect-schema.ts'
 import { migrate, requireUsable, schemaVersion } from './schema/migrate.ts'
@@ -16,7 +17,7 @@ import { PostgresStore } from './postgres-store.ts'
 export class StoreAccess {
   readonly place: DatabasePlace
   readonly #options: PostgresLedgerOptions
-  readonly #connections: Connections
+  #connections: Promise<Connections> | undefined
   #store: Promise<PostgresStore> | undefined
   readonly #underWay = new Set<Promise<unknown>>()
   #isClosed = false
@@ -24,9 +25,9 @@ export class StoreAccess {
   /** Throws a `ConfigurationError` where the options cannot work. Connects to nothing yet. */
   constructor(options: PostgresLedgerOptions) {
     requireOptions('postgresLedger', postgresLedgerOptions, options)
+    requirePg()
     this.place = databasePlace(options)
     this.#options = options
-    this.#connections = new Connections(options)
   }
 
   async read<T>(work: (store: PostgresStore) => Promise<T>): Promise<T> {
@@ -73,7 +74,10 @@ export class StoreAccess {
     } catch (error) {
       throw this.failure(error)
     } finally {
-      await this.#connections.end()
+      await this.#connections?.then(
+        (connections) => connections.end(),
+        () => undefined,
+      )
     }
   }
 
@@ -104,11 +108,21 @@ export class StoreAccess {
   }
 
   async #open(): Promise<PostgresStore> {
-    const ask = <Row>(statement: Statement): Promise<readonly Row[]> => this.#connections.rows<Row>(statement)
+    const connections = await this.#connected()
+    const ask = <Row>(statement: Statement): Promise<readonly Row[]> => connections.rows<Row>(statement)
     const found = await inspectSchema(ask, this.place)
     requireUsable(this.place, found, this.#options.readOnly ?? false)
-    if (found.kind === 'nothing' || found.version < schemaVersion) await migrate(this.#options, this.place)
-    return new PostgresStore(this.#connections, this.place, this.#options)
+    if (found.kind === 'nothing' || found.version < schemaVersion)
+      await migrate(this.#options, this.place, connections.pg)
+    return new PostgresStore(connections, this.place, this.#options)
+  }
+
+  #connected(): Promise<Connections> {
+    this.#connections ??= loadPg().then((pg) => new Connections(this.#options, pg))
+    this.#connections.catch(() => {
+      this.#connections = undefined
+    })
+    return this.#connections
   }
 
   requireOpen(): void {

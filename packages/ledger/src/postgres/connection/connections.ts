@@ -1,5 +1,8 @@
-import { Client, Pool, type ClientBase, type PoolClient } from 'pg'
+import type { ClientBase, Pool, PoolClient } from 'pg'
+import type { driver } from './driver-types.ts'
 import { connectionConfig } from './connection-config.ts'
+import { unreadableConnectionString } from './database-place.ts'
+import type { Pg } from './pg-package.ts'
 import { isConnectionLost, isContention, isUnanswered } from './postgres-failure.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 
@@ -38,17 +41,21 @@ function settle(statement: string): (client: ClientBase) => void {
 
 /** The connections of one ledger. Statements are whole transactions, and each of ours may be sent again. */
 export class Connections {
+  readonly pg: Pg
   readonly #options: PostgresLedgerOptions
   readonly #pool: Pool
   readonly #keepsStatements: boolean
   #ended: Promise<void> | undefined
 
-  constructor(options: PostgresLedgerOptions) {
+  /** Throws a `ConfigurationError` where the driver cannot read the connection string. */
+  constructor(options: PostgresLedgerOptions, pg: Pg) {
     const { statementTimeoutMs = 30_000, maxConnections = 10, pooled = false } = options
+    requireReadable(options, pg)
+    this.pg = pg
     this.#options = options
     this.#keepsStatements = !pooled
-    this.#pool = new Pool({
-      ...connectionConfig(options),
+    this.#pool = new pg.Pool({
+      ...connectionConfig(options, pg),
       max: maxConnections,
       // With a pooler it would be the connection of other clients.
       ...(!pooled && { onConnect: settle(settings(statementTimeoutMs)) }),
@@ -82,10 +89,16 @@ export class Connections {
     return (await this.send<Row>(statement)).rows
   }
 
+  /** A connection of its own, which its user opens and ends. */
+  ownClient(): driver.Client {
+    const client = new this.pg.Client(connectionConfig(this.#options, this.pg))
+    client.on('error', () => undefined)
+    return client
+  }
+
   /** The rows of a statement that has all the time it takes, over a connection of its own. */
   async patiently<Row>({ text, values }: Statement): Promise<readonly Row[]> {
-    const client = new Client(connectionConfig(this.#options))
-    client.on('error', () => undefined)
+    const client = this.ownClient()
     try {
       await client.connect()
       return (await client.query(text, [...values])).rows as readonly Row[]
@@ -118,5 +131,14 @@ export class Connections {
     } finally {
       client.release(isSpent)
     }
+  }
+}
+
+/** The driver reads more of the string than the place of the database, such as the files of certificates. */
+function requireReadable({ connectionString }: PostgresLedgerOptions, { Client }: Pg): void {
+  try {
+    void new Client({ connectionString })
+  } catch {
+    throw unreadableConnectionString()
   }
 }

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { Client } from 'pg'
+import { endpointOf } from './endpoint.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 
 /** Which ledger is meant. */
@@ -27,16 +27,20 @@ export function databasePlace({
     )
   }
   try {
-    const { host, port, database } = new Client({ connectionString })
+    const { host, port, database } = endpointOf(connectionString)
     const description = `${host}:${port}/${database ?? ''}, schema ${schema}`
     return { schema, quotedSchema: `"${schema.replaceAll('"', '""')}"`, description }
   } catch {
-    // Its message would repeat the string, and with it the password.
-    throw new ConfigurationError(
-      'postgresLedger got a connectionString that cannot be read, so no database is named. ' +
-        'Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',
-    )
+    throw unreadableConnectionString()
   }
+}
+
+/** The refusal of a connection string. What the error of its reader says would repeat it, and with it the password. */
+export function unreadableConnectionString(): ConfigurationError {
+  return new ConfigurationError(
+    'postgresLedger got a connectionString that cannot be read, so no database is named. ' +
+      'Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',
+  )
 }
 
 function requireSchemaName(schema: string): void {

@@ -1,6 +1,5 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import { CompiledQuery, Kysely, PostgresDialect, sql, type Transaction } from 'kysely'
-import { Pool } from 'pg'
 import { connectionConfig } from '../connection/connection-config.ts'
 import type { DatabasePlace } from '../connection/database-place.ts'
 import { inspectSchema, type Ask, type Found } from './inspect-schema.ts'
@@ -14,6 +13,7 @@ import { addPackedRows } from '../migrations/0007-packed-rows.ts'
 import { addLeases } from '../migrations/0008-leases.ts'
 import { addSharedRows } from '../migrations/0009-shared-rows.ts'
 import { isContention } from '../connection/postgres-failure.ts'
+import type { Pg } from '../connection/pg-package.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -64,8 +64,8 @@ export function requireUsable({ description }: DatabasePlace, found: Found, read
  * Brings a ledger to the newest schema in one transaction, so that a crash leaves the old or the new one. Processes
  * that do it at once wait for the first of them, over a connection that has all the time it takes.
  */
-export async function migrate(options: PostgresLedgerOptions, place: DatabasePlace): Promise<void> {
-  const pool = new Pool({ ...connectionConfig(options), max: 1 })
+export async function migrate(options: PostgresLedgerOptions, place: DatabasePlace, pg: Pg): Promise<void> {
+  const pool = new pg.Pool({ ...connectionConfig(options, pg), max: 1 })
   pool.on('error', () => undefined)
   pool.on('connect', (client) => void client.on('error', () => undefined))
   const database = new Kysely<LedgerTables>({ dialect: new PostgresDialect({ pool }) })

@@ -1,6 +1,6 @@
 import { isRunId } from '../../record/stored-ids.ts'
 import type { RunId } from '@tallystick/core'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { genesisHash } from '../../record/chain.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
 import { maxPackedMs } from '../../content/event/packed-deltas.ts'
@@ -25,9 +25,7 @@ import {
   type StoredRemoval,
 } from '../../record/removal.ts'
 import { PostgresHistories } from './histories.ts'
-import { connectionConfig } from '../connection/connection-config.ts'
 import { type Connections } from '../connection/connections.ts'
-import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 
 /** A search looks at this many places at most, to stay within the time of a statement. */
 const maxScanned = 65_536
@@ -35,12 +33,10 @@ const maxScanned = 65_536
 /** Large contents, and what is taken away, in a schema. */
 export class PostgresRemovals {
   readonly histories: PostgresHistories
-  readonly #options: PostgresLedgerOptions
   readonly #connections: Connections
   readonly #texts: ReturnType<typeof textsOf>
 
-  constructor(options: PostgresLedgerOptions, connections: Connections, quotedSchema: string) {
-    this.#options = options
+  constructor(connections: Connections, quotedSchema: string) {
     this.#connections = connections
     this.#texts = textsOf(quotedSchema)
     this.histories = new PostgresHistories(connections, quotedSchema)
@@ -100,8 +96,7 @@ export class PostgresRemovals {
 
   /** In one transaction of a connection of its own. Answers how many events lost their payload. */
   async remove(removals: readonly Removal[]): Promise<number> {
-    const client = new Client(connectionConfig(this.#options))
-    client.on('error', () => undefined)
+    const client = this.#connections.ownClient()
     await client.connect()
     try {
       await client.query('begin')

@@ -1,4 +1,5 @@
 import { LedgerDamagedError, LedgerUnavailableError, TallystickError } from '@tallystick/core'
+import { nativeFailure } from './native-failure.ts'
 
 /** SQLite's own code of a failure, such as `SQLITE_BUSY`; `undefined` for anything else that was thrown. */
 export function sqliteCode(error: unknown): string | undefined {
@@ -28,6 +29,8 @@ const remedies: readonly (readonly [RegExp, string])[] = [
 /** What happened as an error of ours: damage, or a store that is not available. Errors of ours pass through. */
 export function ledgerFailure(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
+  const native = nativeFailure(error)
+  if (native) return native
   const reason = error instanceof Error ? error.message : String(error)
   const code = sqliteCode(error)
   if (code !== undefined && damage.test(code)) {

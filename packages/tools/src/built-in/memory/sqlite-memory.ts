@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
 import { option, requireOptions } from '@tallystick/core/kit'
 import { requirePackage } from '../optional-package.ts'
-import { requireNativeInterface } from '../sql-query/sqlite/native-interface.ts'
+import { nativeFailure, requireNativeInterface } from '../sql-query/sqlite/native-interface.ts'
 import {
   erasedOwner,
   type Memory,
@@ -146,9 +146,9 @@ function ownerWord(owner: string): string {
 
 function opened(path: string): Database {
   const require = createRequire(import.meta.url)
-  const Constructor = require('better-sqlite3') as new (path: string, options: object) => Database
+  const Constructor = require('better-sqlite3') as DatabaseConstructor
   makeForOwner(path)
-  const database = new Constructor(path, { timeout: busyMs })
+  const database = constructed(Constructor, path)
   try {
     // No write-ahead log, in which a memory would live on; what is deleted is overwritten.
     database.pragma('journal_mode = delete')
@@ -160,6 +160,16 @@ function opened(path: string): Database {
   } catch (error) {
     database.close()
     throw error
+  }
+}
+
+type DatabaseConstructor = new (path: string, options: object) => Database
+
+function constructed(Constructor: DatabaseConstructor, path: string): Database {
+  try {
+    return new Constructor(path, { timeout: busyMs })
+  } catch (error) {
+    throw nativeFailure('sqliteMemory', error) ?? error
   }
 }
 

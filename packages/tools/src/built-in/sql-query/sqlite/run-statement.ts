@@ -3,6 +3,7 @@ import type { StatementEnding } from '../answer/statement.ts'
 import { bindingsOf, bytesAtLeast, cellJson } from './cells.ts'
 import type { StatementRequest } from './protocol.ts'
 import { type Database, openReadOnly, type Statement } from './sqlite.ts'
+import { nativeFailure } from './native-interface.ts'
 import { onlyReads, refusalOf } from './statement-kind.ts'
 import { tablesText } from './tables-text.ts'
 
@@ -53,6 +54,8 @@ function failureOf(
   database: Database | undefined,
   { lockTimeoutMs }: StatementRequest,
 ): StatementEnding {
+  const native = nativeFailure('The database', error)
+  if (native) return { kind: 'failed', message: native.message }
   const message = error instanceof Error ? error.message : String(error)
   if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
   const code = error instanceof Error && 'code' in error ? error.code : undefined
