@@ -1,11 +1,10 @@
 import type { Citation, Json, JsonObject, Source } from '@tallystick/core/vocabulary'
-import { numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 
 /** What a text cites, in the words of the ledger. Version 3 says only what was found. */
 export function citationsIn(citations: Json | undefined): readonly Citation[] {
-  if (!Array.isArray(citations)) return []
-  return (citations as readonly Json[]).flatMap((one) => {
+  return itemsOf(citations).flatMap((one) => {
     const source = objectAt(one, 'source')
     if (source === undefined) return []
     const [from, to] = [numberAt(one, 'startIndex'), numberAt(one, 'endIndex')]

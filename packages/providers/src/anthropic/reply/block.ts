@@ -7,11 +7,12 @@ import type {
   ReplyPart,
   RequestedCall,
 } from '@tallystick/core/vocabulary'
-import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { api, provider, type ProviderState, type WireBlock } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 import { executedCall } from './executed-call.ts'
+import { type CallInput, notAnObject, readCallInput } from '../../shared/reply/call-input.ts'
 
 /** One content block while it streams. `part` is its place in the reply. */
 export interface Block {
@@ -97,11 +98,6 @@ function foldFields(fields: { [field: string]: Json }, delta: JsonObject): void 
   }
 }
 
-function listAt(fields: JsonObject, key: string): readonly Json[] {
-  const value = fields[key]
-  return Array.isArray(value) ? value : []
-}
-
 /** Marks the block as whole, and reads the input of a call. */
 export function closeBlock(block: Block, names: ToolNames, container: JsonObject | undefined): void {
   block.closed = true
@@ -122,21 +118,10 @@ function callName(block: Block, names: ToolNames): string {
 }
 
 /** Deltas win over the block's start, where input is `{}` as a placeholder, or whole when no delta follows. */
-function readInput(block: Block): Pick<RequestedCall, 'input' | 'malformed'> {
-  const atStart = block.fields['input'] ?? {}
-  if (block.inputText.trim() === '') {
-    return isJsonObject(atStart) ? { input: atStart } : notAnObject(JSON.stringify(atStart))
-  }
-  try {
-    const input: unknown = JSON.parse(block.inputText)
-    return isJsonObject(input) ? { input } : notAnObject(block.inputText)
-  } catch {
-    return { input: {}, malformed: { text: block.inputText, error: 'The input is not valid JSON.' } }
-  }
-}
-
-function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
-  return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
+function readInput({ fields, inputText }: Block): CallInput {
+  if (inputText.trim() !== '') return readCallInput(inputText)
+  const atStart = fields['input'] ?? {}
+  return isJsonObject(atStart) ? { input: atStart } : notAnObject(JSON.stringify(atStart))
 }
 
 /**

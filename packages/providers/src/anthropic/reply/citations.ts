@@ -1,5 +1,5 @@
 import type { Citation, Json, JsonObject, Source } from '@tallystick/core/vocabulary'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 
 /** What a block of text cites, in the words of the ledger. The block's own fields go back as they came. */
@@ -33,9 +33,4 @@ export function sourcesIn(block: JsonObject): readonly Source[] {
 function sourceOf(found: Json): readonly Source[] {
   const url = textAt(found, 'url')
   return url === undefined ? [] : [known<Source>({ url, title: textAt(found, 'title'), fileId: undefined })]
-}
-
-function listAt(object: JsonObject, key: string): readonly Json[] {
-  const value = object[key]
-  return Array.isArray(value) ? (value as readonly Json[]) : []
 }

@@ -1,6 +1,6 @@
 import type { Usage } from '@tallystick/core'
 import type { Json, JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
-import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { countAt, isJsonObject, itemsOf, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /**
  * A later report over an earlier one. Reports are totals of the whole message, so every field that says something
@@ -71,7 +71,7 @@ function raise(billed: Tokens, [field, count]: readonly [keyof Usage, number]): 
 }
 
 function iterationsOf(value: Json | undefined): readonly JsonObject[] {
-  return Array.isArray(value) ? (value as readonly Json[]).filter(isJsonObject) : []
+  return itemsOf(value).filter(isJsonObject)
 }
 
 /**

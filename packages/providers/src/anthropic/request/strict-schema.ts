@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, listAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** A schema as the vendor can hold a model to it. */
 export interface FittedSchema {
@@ -198,7 +198,7 @@ function closedObject(node: JsonObject, path: string, fitting: Fitting): JsonObj
   const more = node['additionalProperties']
   const open = more === undefined ? properties === undefined : more !== false
   if (open) throw new NotStrictError(`properties of any name are allowed at ${path}`)
-  const required = Array.isArray(node['required']) ? (node['required'] as readonly Json[]) : []
+  const required = listAt(node, 'required')
   const names = Object.keys(properties ?? {})
   if (required.some((name) => typeof name !== 'string' || !names.includes(name))) {
     throw new NotStrictError(`a property without a schema is required at ${path}`)

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, itemsOf, listAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** The keywords that the vendor refuses at the root of a tool's schema. */
 const refused = ['anyOf', 'oneOf', 'allOf', '$ref'] as const
@@ -19,9 +19,9 @@ export function toolSchema(given: JsonObject): ToolSchema {
   const used = refused.filter((keyword) => keyword in given)
   if (used.length === 0) return { schema: { ...given, type: 'object' }, notes: [] }
   const { anyOf, oneOf, allOf, $ref, ...rest } = given
-  const parts = [...listOf(allOf), ...($ref === undefined ? [] : [{ $ref }])]
+  const parts = [...itemsOf(allOf), ...($ref === undefined ? [] : [{ $ref }])]
   const every = [rest, ...parts.map((part) => resolved(part, given))]
-  const choices = [anyOf, oneOf].map((choice) => listOf(choice).map((one) => resolved(one, given)))
+  const choices = [anyOf, oneOf].map((choice) => itemsOf(choice).map((one) => resolved(one, given)))
   const required = new Set(every.flatMap(requiredOf))
   for (const [first, ...others] of choices) {
     const shared = first === undefined ? [] : requiredOf(first)
@@ -68,9 +68,5 @@ function propertiesOf(schemas: readonly JsonObject[]): JsonObject {
 }
 
 function requiredOf(schema: JsonObject): string[] {
-  return listOf(schema['required']).filter((name) => typeof name === 'string')
-}
-
-function listOf(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? (value as readonly Json[]) : []
+  return listAt(schema, 'required').filter((name) => typeof name === 'string')
 }

@@ -7,6 +7,7 @@ import type { WireLine, WireRequest } from '../client/wire.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
 import { stopReasonOf } from './stop-reason.ts'
 import { countsOf, usageOf } from './usage.ts'
+import { type CallInput, notAnObject, readCallInput } from '../../shared/reply/call-input.ts'
 
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }
@@ -84,21 +85,10 @@ function addCall(reply: Reply, wireCall: unknown): ModelSignal {
 }
 
 /** An object as a rule. Some servers in between write it as text, as another vendor's wire does. */
-function readInput(given: unknown): Pick<RequestedCall, 'input' | 'malformed'> {
+function readInput(given: unknown): CallInput {
   if (given === undefined || given === null) return { input: {} }
   if (isJsonObject(given)) return { input: given }
-  if (typeof given !== 'string') return notAnObject(JSON.stringify(given))
-  if (given.trim() === '') return { input: {} }
-  try {
-    const input: unknown = JSON.parse(given)
-    return isJsonObject(input) ? { input } : notAnObject(given)
-  } catch {
-    return { input: {}, malformed: { text: given, error: 'The input is not valid JSON.' } }
-  }
-}
-
-function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
-  return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
+  return typeof given === 'string' ? readCallInput(given) : notAnObject(JSON.stringify(given))
 }
 
 function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {

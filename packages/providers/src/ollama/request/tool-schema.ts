@@ -1,6 +1,6 @@
 import { getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, itemsOf, listAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** What the server's own structures hold of a schema. Anything else it drops without a word. */
 const known = new Set(['type', 'anyOf', 'items', 'description', 'enum', 'properties', 'required'])
@@ -55,8 +55,8 @@ function rewritten(given: Json | undefined, place: Place): JsonObject {
   const { const: only, oneOf, allOf, ...rest } = schema
   const plain: { [key: string]: Json } = { ...rest }
   if (only !== undefined) plain['enum'] = [only]
-  if (Array.isArray(oneOf)) plain['anyOf'] = [...listOf(plain['anyOf']), ...oneOf]
-  const merged = listOf(allOf).reduce<JsonObject>(
+  if (Array.isArray(oneOf)) plain['anyOf'] = [...itemsOf(plain['anyOf']), ...oneOf]
+  const merged = itemsOf(allOf).reduce<JsonObject>(
     (left, right) => bothOf(left, rewritten(right, inside)),
     contained(plain, inside),
   )
@@ -92,7 +92,7 @@ function contained(schema: JsonObject, place: Place): JsonObject {
   const { anyOf, items, properties } = schema
   return {
     ...schema,
-    ...(anyOf !== undefined && { anyOf: listOf(anyOf).map((one) => rewritten(one, place)) }),
+    ...(anyOf !== undefined && { anyOf: itemsOf(anyOf).map((one) => rewritten(one, place)) }),
     ...(items !== undefined && { items: rewritten(items, place) }),
     ...(isJsonObject(properties) && {
       properties: Object.fromEntries(
@@ -105,7 +105,7 @@ function contained(schema: JsonObject, place: Place): JsonObject {
 /** Two schemas that both have to fit, as far as one can say both. */
 function bothOf(left: JsonObject, right: JsonObject): JsonObject {
   const properties = { ...objectOf(left['properties']), ...objectOf(right['properties']) }
-  const required = [...new Set([...listOf(left['required']), ...listOf(right['required'])])]
+  const required = [...new Set([...listAt(left, 'required'), ...listAt(right, 'required')])]
   const description = [textAt(left, 'description'), textAt(right, 'description')].filter(Boolean).join(' ')
   return {
     ...right,
@@ -130,10 +130,6 @@ function described(schema: JsonObject, { inWords }: Place): JsonObject {
   const rulesText = `Rules: ${JSON.stringify(rules)}`
   const description = textAt(kept, 'description')
   return { ...kept, description: description ? `${description} ${rulesText}` : rulesText }
-}
-
-function listOf(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? value : []
 }
 
 function objectOf(value: Json | undefined): JsonObject {

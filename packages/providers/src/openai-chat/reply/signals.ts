@@ -3,7 +3,7 @@ import type { Citation, Json, JsonObject, ModelSignal, ReplyPart, Source } from 
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
@@ -75,8 +75,7 @@ export function replyReader(context: ReplyContext): ReplyReader {
 function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (!isJsonObject(chunk)) return []
   if (chunk.error) throw failureInStream(chunk.error)
-  const choices = Array.isArray(chunk.choices) ? (chunk.choices as readonly JsonObject[]) : []
-  const choice = choices.find((one) => (numberAt(one, 'index') ?? 0) === 0)
+  const choice = itemsOf(chunk.choices).find((one) => (numberAt(one, 'index') ?? 0) === 0)
   const signals = start(reply, chunk)
   if (isJsonObject(choice)) signals.push(...readChoice(reply, choice))
   if (Array.isArray(chunk.citations)) reply.listed = sourcesOf(chunk.citations)

@@ -1,13 +1,7 @@
-import type {
-  JsonObject,
-  ModelSignal,
-  ProviderState,
-  ReplyPart,
-  StopReason,
-} from '@tallystick/core/vocabulary'
+import type { ModelSignal, ProviderState, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
 import { failureInStream } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { isCallKind, type WireResponse } from '../client/wire.ts'
 import { kindOf, partsOf } from './item.ts'
 import { closeItem, readCall, releaseUnread, type Reply } from './reply.ts'
@@ -15,8 +9,7 @@ import { incompleteReason } from './stop-reason.ts'
 
 /** Items that the terminal event states and nothing before it did, or whose end was never told. */
 function statedItems(reply: Reply, response: WireResponse): ModelSignal[] {
-  const stated = Array.isArray(response.output) ? (response.output as readonly JsonObject[]) : []
-  return stated.flatMap((item, index) => {
+  return listAt(response, 'output').flatMap((item, index) => {
     const known = reply.byIndex.get(index)
     if (known?.closed === true || !isJsonObject(item)) return []
     // A server that leaves indices out has told of its items all the same.
@@ -76,11 +69,11 @@ function openEnds(reply: Reply, response: WireResponse): ModelSignal[] {
 function cutItems(reply: Reply, response: WireResponse): ModelSignal[] {
   if (reply.unread) delete reply.unread.call
   reply.unread = undefined
-  const stated = Array.isArray(response.output) ? (response.output as readonly JsonObject[]) : []
-  return stated.flatMap((item, index) => {
+  return listAt(response, 'output').flatMap((item, index) => {
     const known = reply.byIndex.get(index)
     const type = textAt(item, 'type')
-    if (known?.closed !== false || isCallKind(type) || type !== known.fields['type']) return []
+    if (known?.closed !== false || !isJsonObject(item)) return []
+    if (isCallKind(type) || type !== known.fields['type']) return []
     return closeItem(reply, index, item)
   })
 }

@@ -9,7 +9,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../shared/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
-import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type ProviderState } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { executedCall } from './executed-call.ts'
@@ -73,11 +73,6 @@ export function statedTexts(fields: JsonObject): { readonly type: string; readon
     const type = textAt(one, 'type') ?? 'output_text'
     return { type, text: textAt(one, type === 'refusal' ? 'refusal' : 'text') ?? '' }
   })
-}
-
-function listAt(object: JsonObject, key: string): readonly Json[] {
-  const value = object[key]
-  return Array.isArray(value) ? (value as readonly Json[]) : []
 }
 
 /** Reads a call whose item is whole. */

@@ -1,12 +1,12 @@
 import type { Citation, Json, JsonObject, Source } from '@tallystick/core/vocabulary'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isJsonObject, itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 
 /**
  * Returns the citations in the annotations of a text. On the wire of chats their fields are in an object of their own.
  */
 export function citationsIn(annotations: Json | undefined): readonly Citation[] {
-  return listOf(annotations).flatMap((one) => {
+  return itemsOf(annotations).flatMap((one) => {
     const fields = objectAt(one, textAt(one, 'type') ?? '') ?? one
     if (!isJsonObject(fields)) return []
     const [url, fileId] = [textAt(fields, 'url'), textAt(fields, 'file_id')]
@@ -36,7 +36,7 @@ function placeOf(from: number | undefined, to: number | undefined): Citation['pl
 
 /** What a search of the vendor's found: on the web, or in files. */
 export function sourcesIn(item: JsonObject): readonly Source[] {
-  const found = [...listOf(objectAt(item, 'action')?.['sources']), ...listOf(item['results'])]
+  const found = [...itemsOf(objectAt(item, 'action')?.['sources']), ...itemsOf(item['results'])]
   return sourcesOf(found)
 }
 
@@ -48,8 +48,4 @@ export function sourcesOf(found: readonly Json[]): readonly Source[] {
     if (url === undefined && fileId === undefined) return []
     return [known<Source>({ url, fileId, title: textAt(one, 'title') ?? textAt(one, 'filename') })]
   })
-}
-
-function listOf(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? (value as readonly Json[]) : []
 }

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
+import { isJsonObject, listAt } from '../../shared/json/json-reading.ts'
 
 /** The types that a schema names. */
 export function typesOf(node: JsonObject): readonly Json[] {
@@ -9,8 +9,7 @@ export function typesOf(node: JsonObject): readonly Json[] {
 
 /** The properties that a schema demands. */
 export function requiredOf(node: JsonObject): ReadonlySet<Json> {
-  const required = node['required']
-  return new Set(Array.isArray(required) ? (required as readonly Json[]) : [])
+  return new Set(listAt(node, 'required'))
 }
 
 /** Whether a schema is one of objects, as far as can be seen. */

@@ -8,8 +8,7 @@ import {
   type ModelRef,
   type ModelSignal,
 } from '@tallystick/core/vocabulary'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
-import { listAt } from './recording-file.ts'
+import { isJsonObject, listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { withoutRunIds } from './replay-order.ts'
 
 /** A request by the digests of its parts: enough to find its answer and to say where another differs. */

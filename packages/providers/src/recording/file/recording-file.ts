@@ -1,7 +1,7 @@
 import { accessSync, appendFileSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
-import { type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, numberAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** What a recording holds: exchanges over HTTP with their bytes, or calls of a model with their signals. */
@@ -82,10 +82,4 @@ function parsedLine(file: string, line: string, number: number): JsonObject {
   throw new ConfigurationError(
     `Line ${number} of the recording ${file} is no JSON object, so the recording is damaged. Record it anew.`,
   )
-}
-
-/** The list at `key`; none where there is no list. */
-export function listAt(object: JsonObject | undefined, key: string): readonly Json[] {
-  const value = object?.[key]
-  return Array.isArray(value) ? value : []
 }

@@ -34,6 +34,16 @@ export function objectAt(object: unknown, key: string): JsonObject | undefined {
   return isJsonObject(value) ? value : undefined
 }
 
+/** The list at `key`, or an empty list. */
+export function listAt(object: unknown, key: string): readonly Json[] {
+  return isJsonObject(object) ? itemsOf(object[key]) : []
+}
+
+/** The items of a list; none of any other value. */
+export function itemsOf(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? (value as readonly Json[]) : []
+}
+
 /** A copy without the fields named, and without fields that say nothing (`null`, `undefined`, an empty list). */
 export function restOf(object: JsonObject, without: readonly string[]): JsonObject {
   const rest: { [key: string]: Json } = {}

@@ -10,8 +10,13 @@ export function readCallInput(text: string): CallInput {
   try {
     const input: unknown = JSON.parse(text)
     if (isJsonObject(input)) return { input }
-    return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
+    return notAnObject(text)
   } catch {
     return { input: {}, malformed: { text, error: 'The input is not valid JSON.' } }
   }
+}
+
+/** The input of a call whose arguments are JSON, but no object. */
+export function notAnObject(text: string): CallInput {
+  return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }
