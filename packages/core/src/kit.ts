@@ -111,6 +111,7 @@ export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vo
 export { requireOptions } from './vocabulary/options/require-options.ts'
 export { definitionInRun } from './vocabulary/agent/definition-in-run.ts'
 export { getOwn } from './vocabulary/values/get-own.ts'
+export { isJsonObject } from './vocabulary/values/json.ts'
 export { isSameSecret } from './vocabulary/values/is-same-secret.ts'
 export { differenceOf, legibleText } from './vocabulary/legible-text.ts'
 export { omitUndefined } from './vocabulary/values/omit-undefined.ts'

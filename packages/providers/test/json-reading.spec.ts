@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { describe, expect, it } from 'vitest'
-import { countAt, isJsonObject, numberAt, objectAt, restOf, textAt } from '../src/shared/json/json-reading.ts'
+import { countAt, numberAt, objectAt, restOf, textAt } from '../src/shared/json/json-reading.ts'
 import { wellFormed } from '../src/shared/json/well-formed.ts'
 
 describe('what came off a wire', () => {

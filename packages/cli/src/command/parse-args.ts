@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { InvalidArgumentError } from 'commander'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 
@@ -24,7 +25,7 @@ export function positiveNumber(text: string): number {
 export function jsonObject(text: string): JsonObject {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+    if (isJsonObject(value)) return value
   } catch {
     // Not JSON at all: the message below says what it should be.
   }

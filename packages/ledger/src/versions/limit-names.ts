@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** The limits and settings of runs by their first names, which put the word `max` last, and by those of today. */
@@ -29,7 +30,7 @@ function renamed<Value>(value: Value): Value | string {
 
 /** Returns a value with the names of today for its own fields; a value that is no object unchanged. */
 function withRenamedFields(value: unknown): unknown {
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [renamed(name), field]))
 }
 
@@ -45,13 +46,9 @@ function withChanged(
   return { ...object, ...(Object.fromEntries(changed) as JsonObject) }
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
 /** An agent definition with the names of today. Its digest stays: the requests on record were digested with it. */
 function renamedDefinition(value: unknown): unknown {
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   const own = withRenamedFields(value) as JsonObject
   const models = withChanged(own, withRenamedFields, ['summarizer', 'output'])
   const fallbacks = withChanged(
@@ -63,7 +60,9 @@ function renamedDefinition(value: unknown): unknown {
 }
 
 function renamedPolicy(value: unknown): unknown {
-  return isObject(value) ? withChanged(value, withRenamedFields, ['limits', 'retry', 'compaction']) : value
+  return isJsonObject(value)
+    ? withChanged(value, withRenamedFields, ['limits', 'retry', 'compaction'])
+    : value
 }
 
 /** The body of an event, or a command, with the names of today for its limits. It keeps what it does not know. */

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { InputMessage, RunInput } from '@tallystick/core/kit'
 import {
   parseToolCallId,
@@ -43,7 +44,7 @@ export function callIdOf(id: unknown, place: string): ToolCallId {
 export function callInput(text: unknown, place: string): JsonObject {
   try {
     const input: unknown = JSON.parse(String(text))
-    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as JsonObject
+    if (isJsonObject(input)) return input
   } catch {
     // Refused below.
   }

@@ -1,4 +1,4 @@
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 const maxDepth = 16
@@ -38,7 +38,7 @@ function branches(root: JsonObject, schema: JsonObject, depth: number): readonly
   if (schema.$ref !== undefined) return target ? branches(root, target, depth + 1) : [{}]
   const choice = schema.anyOf ?? schema.oneOf
   if (!Array.isArray(choice) || schema.type !== undefined) return [schema]
-  return choice.flatMap((branch: Json) => (isObject(branch) ? branches(root, branch, depth + 1) : [{}]))
+  return choice.flatMap((branch: Json) => (isJsonObject(branch) ? branches(root, branch, depth + 1) : [{}]))
 }
 
 function resolve(root: JsonObject, reference: string): JsonObject | undefined {
@@ -46,20 +46,20 @@ function resolve(root: JsonObject, reference: string): JsonObject | undefined {
   let place: Json | undefined = root
   for (const segment of reference.split('/').slice(1)) {
     const key = decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~')
-    place = isObject(place) ? getOwn(place, key) : undefined
+    place = isJsonObject(place) ? getOwn(place, key) : undefined
   }
-  return isObject(place) ? place : undefined
+  return isJsonObject(place) ? place : undefined
 }
 
 function below(schema: JsonObject, key: PropertyKey): readonly JsonObject[] {
   if (typeof key === 'symbol') return []
   const { properties, prefixItems, items, additionalProperties } = schema
-  const named = isObject(properties) ? getOwn(properties, String(key)) : undefined
+  const named = isJsonObject(properties) ? getOwn(properties, String(key)) : undefined
   // Before 2020-12 a list of schemas by place stood under `items`.
   const tuple: unknown = prefixItems ?? items
   const placed = Array.isArray(tuple) ? (tuple as readonly Json[])[Number(key)] : undefined
   const found = named ?? placed ?? (schema.type === 'array' ? items : additionalProperties)
-  return isObject(found) ? [found] : []
+  return isJsonObject(found) ? [found] : []
 }
 
 function typesOf(schema: JsonObject): readonly string[] | undefined {
@@ -78,7 +78,7 @@ function valuesOf(schema: JsonObject): readonly Json[] | undefined {
 function keysOf(schema: JsonObject): readonly string[] | undefined {
   const { properties, additionalProperties, patternProperties } = schema
   if (additionalProperties !== false || patternProperties !== undefined) return undefined
-  return isObject(properties) ? Object.keys(properties) : []
+  return isJsonObject(properties) ? Object.keys(properties) : []
 }
 
 /** The JSON kind of a value, as an explanation names it. */
@@ -90,8 +90,4 @@ export function kindOf(value: unknown): string {
 /** Whether a value is of one of the JSON types. */
 export function isOfTypes(value: unknown, types: readonly string[]): boolean {
   return types.some((type) => (type === 'integer' ? Number.isInteger(value) : type === kindOf(value)))
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return kindOf(value) === 'object'
 }

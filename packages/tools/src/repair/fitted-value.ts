@@ -1,4 +1,5 @@
-import type { Json, JsonObject } from '@tallystick/core/vocabulary'
+import { isJsonObject } from '@tallystick/core/kit'
+import type { Json } from '@tallystick/core/vocabulary'
 
 /** A value whose texts were read as what a schema expects, and where. */
 export interface FittedValue {
@@ -18,7 +19,7 @@ export function fittedValue(schema: Json | undefined, value: Json): FittedValue 
 }
 
 function fitted(schema: Json | undefined, value: Json, path: readonly string[], repairs: string[]): Json {
-  if (path.length > maxDepth || !isObject(schema)) return value
+  if (path.length > maxDepth || !isJsonObject(schema)) return value
   const types = [schema['type']].flat()
   const read = typeof value === 'string' && !types.includes('string') ? readAs(types, value) : undefined
   if (read !== undefined) repairs.push(`${placeOf(path)} was a text and was read as ${read.kind}`)
@@ -27,12 +28,12 @@ function fitted(schema: Json | undefined, value: Json, path: readonly string[], 
     const { items } = schema
     return own.map((item: Json, index) => fitted(items, item, [...path, String(index)], repairs))
   }
-  if (!isObject(own)) return own
+  if (!isJsonObject(own)) return own
   const { properties } = schema
   return Object.fromEntries(
     Object.entries(own).map(([key, item]) => {
       // What every object inherits says nothing as a schema.
-      const inner = isObject(properties) ? properties[key] : undefined
+      const inner = isJsonObject(properties) ? properties[key] : undefined
       return [key, fitted(inner, item, [...path, key], repairs)]
     }),
   )
@@ -50,7 +51,7 @@ function readAs(
   }
   if (typeof value === 'boolean' && types.includes('boolean')) return { kind: 'true or false', value }
   if (Array.isArray(value) && types.includes('array')) return { kind: 'a list', value }
-  return isObject(value) && types.includes('object') ? { kind: 'an object', value } : undefined
+  return isJsonObject(value) && types.includes('object') ? { kind: 'an object', value } : undefined
 }
 
 function parsed(text: string): Json {
@@ -73,8 +74,4 @@ function isShort(text: string): boolean {
 
 function placeOf(path: readonly string[]): string {
   return path.length === 0 ? 'it' : path.map((key) => (/^[\w-]{1,60}$/.test(key) ? key : '…')).join('.')
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { ToolError } from '@tallystick/tools'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../../command/command-context.ts'
@@ -51,7 +52,7 @@ function inputOf(text: string): JsonObject {
       { cause },
     )
   }
-  if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as JsonObject
+  if (isJsonObject(input)) return input
   throw new CommandError('usage', `The input is no object. Give one, such as '{"path":"."}'.`)
 }
 

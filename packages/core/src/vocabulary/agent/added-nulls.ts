@@ -1,5 +1,5 @@
+import { isJsonObject, type Json, type JsonObject } from '../values/json.ts'
 import { getOwn } from '../values/get-own.ts'
-import type { Json, JsonObject } from '../values/json.ts'
 
 /**
  * Whether a schema, of the document `root`, allows `null`. `undefined` is a place that the document does not describe:
@@ -11,8 +11,8 @@ export function acceptsNull(schema: Json | undefined, root: JsonObject): boolean
 
 /** `seen` holds the schemas that have been looked at: a choice that leads back to one of them adds nothing. */
 function isNullIn(schema: Json | undefined, root: JsonObject, seen: Set<JsonObject>): boolean {
-  const node = isObject(schema) && '$ref' in schema ? resolved(schema, root) : schema
-  if (!isObject(node)) return node !== false
+  const node = isJsonObject(schema) && '$ref' in schema ? resolved(schema, root) : schema
+  if (!isJsonObject(node)) return node !== false
   if (seen.has(node)) return false
   seen.add(node)
   const choices = node['anyOf'] ?? node['oneOf']
@@ -35,7 +35,7 @@ function stripped(schema: Json | undefined, root: JsonObject, value: Json): Json
   const node = resolved(schema, root)
   if (node === undefined || typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item: Json) => stripped(node['items'], root, item))
-  const properties = isObject(node['properties']) ? node['properties'] : {}
+  const properties = isJsonObject(node['properties']) ? node['properties'] : {}
   const required = [node['required']].flat()
   const entries = Object.entries(value as JsonObject).flatMap(([name, field]): [string, Json][] => {
     const inner = getOwn(properties, name)
@@ -50,7 +50,7 @@ const maxSteps = 20
 
 /** The schema that a reference, a single `allOf`, or the one choice beside `null` stands for. */
 function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonObject | undefined {
-  if (!isObject(schema) || steps > maxSteps) return undefined
+  if (!isJsonObject(schema) || steps > maxSteps) return undefined
   const reference = schema['$ref']
   if (typeof reference === 'string') return resolved(targetOf(reference, root), root, steps + 1)
   const choices = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf']
@@ -64,13 +64,9 @@ function targetOf(reference: string, root: JsonObject): Json | undefined {
   return keys
     .filter((key) => key !== '')
     .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .reduce<Json | undefined>((node, key) => (isObject(node) ? getOwn(node, key) : undefined), root)
+    .reduce<Json | undefined>((node, key) => (isJsonObject(node) ? getOwn(node, key) : undefined), root)
 }
 
 function acceptsOnlyNull(schema: Json): boolean {
-  return isObject(schema) && (schema['type'] === 'null' || schema['const'] === null)
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isJsonObject(schema) && (schema['type'] === 'null' || schema['const'] === null)
 }

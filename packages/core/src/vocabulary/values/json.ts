@@ -4,6 +4,11 @@ export interface JsonObject {
   readonly [key: string]: Json
 }
 
+/** Whether a value that JSON can carry is an object: not null, and no list. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 /**
  * The type of a value if JSON can carry it, also of an interface, which the compiler does not take for a `JsonObject`. `never` for
  * a bigint, and for what has methods, such as a date or a map.

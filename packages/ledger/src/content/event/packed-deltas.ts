@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { RuntimeEvent } from '@tallystick/core'
 import { stretchesOf, type Stretch } from '@tallystick/core/store-kit'
 import { type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
@@ -183,15 +184,11 @@ function requirePacked({ type, firstSeq = NaN, seq }: SegmentEnvelope, body: Jso
   const count = seq - firstSeq + 1
   const isSound =
     packedTypes.has(type) &&
-    isObject(same) &&
+    isJsonObject(same) &&
     isListOf(text, count, (each) => typeof each === 'string') &&
     (earlier === undefined || (isListOf(earlier, count, isWait) && isFalling(earlier as readonly number[])))
   if (!isSound) throw new Error('its body does not hold the events of its row')
   return body as unknown as PackedBody
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function isListOf(value: unknown, count: number, isItem: (item: unknown) => boolean): boolean {

@@ -1,12 +1,12 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import { type ModelFailure } from '@tallystick/core/vocabulary'
 import { named, quoted } from '../../shared/failure/failure-text.ts'
 import { networkFailure } from '../../shared/failure/network-failure.ts'
 import { retryAfterMs } from '../../shared/failure/retry-after.ts'
 import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
 import { commonFailures, type FailureFacts, type WireFailures } from '../../shared/failure/wire-failures.ts'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** By what vendors call their errors, in an answer or in the stream. */
 const byType: readonly (readonly [RegExp, Verdict])[] = [

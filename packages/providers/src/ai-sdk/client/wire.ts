@@ -1,6 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
 
 /** This wire, as `ModelRef` and `Opaque` name it. The provider is whatever the model says that it is. */
 export const api = 'ai-sdk'

@@ -1,7 +1,7 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Usage } from '@tallystick/core'
 import type { Json, ModelSignal } from '@tallystick/core/vocabulary'
 import { usageSignal as anthropicUsage } from '../../anthropic/reply/usage.ts'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { coherentUsage } from '../../shared/reply/coherent-usage.ts'
 import { asJsonObject, type WirePart } from '../client/wire.ts'
 

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Message } from '@tallystick/core'
 import type {
   AssistantMessage,
@@ -10,7 +11,7 @@ import type {
   UserPart,
   ToolResult,
 } from '@tallystick/core/vocabulary'
-import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'

@@ -1,6 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { ModelRequest } from '@tallystick/core'
 import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
 import { withOptions } from '../../shared/request/provider-options.ts'

@@ -1,5 +1,5 @@
 import { ProviderError } from '@tallystick/core'
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ApiError,
@@ -17,7 +17,7 @@ import {
   type WireFailures,
   withRequestId,
 } from '../../shared/failure/wire-failures.ts'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** By the vendor's own word, which is there before the stream and in it. */
 const byType: { readonly [type: string]: Verdict } = {

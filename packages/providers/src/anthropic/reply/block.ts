@@ -1,4 +1,4 @@
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import type {
   Json,
   JsonObject,
@@ -7,7 +7,7 @@ import type {
   ReplyPart,
   RequestedCall,
 } from '@tallystick/core/vocabulary'
-import { isJsonObject, listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { api, provider, type ProviderState, type WireBlock } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Citation, Json, JsonObject, Source } from '@tallystick/core/vocabulary'
-import { isJsonObject, listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 
 /** What a block of text cites, in the words of the ledger. The block's own fields go back as they came. */

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { JsonObject, ProviderExecuted } from '@tallystick/core/vocabulary'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { WireBlock } from '../client/wire.ts'
 import { serverHalfOf } from '../request/rendered-message.ts'
 

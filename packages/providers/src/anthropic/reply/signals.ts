@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { ProviderError } from '@tallystick/core'
 import {
   type Json,
@@ -7,7 +8,7 @@ import {
   type ReplyPart,
 } from '@tallystick/core/vocabulary'
 import { failureText } from '../../shared/failure/failure-text.ts'
-import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { failureInStream } from '../client/failure.ts'

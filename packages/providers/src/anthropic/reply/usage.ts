@@ -1,6 +1,7 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Usage } from '@tallystick/core'
 import type { Json, JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
-import { countAt, isJsonObject, itemsOf, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { countAt, itemsOf, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /**
  * A later report over an earlier one. Reports are totals of the whole message, so every field that says something

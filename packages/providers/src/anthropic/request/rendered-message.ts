@@ -1,6 +1,7 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Message } from '@tallystick/core'
 import type { AssistantMessage, AssistantPart, JsonObject, ToolCallPart } from '@tallystick/core/vocabulary'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { api, provider, providerStateOf, type WireBlock } from '../client/wire.ts'
 import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, listAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { listAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** A schema as the vendor can hold a model to it. */
 export interface FittedSchema {

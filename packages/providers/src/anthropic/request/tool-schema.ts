@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, itemsOf, listAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { itemsOf, listAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** The keywords that the vendor refuses at the root of a tool's schema. */
 const refused = ['anyOf', 'oneOf', 'allOf', '$ref'] as const

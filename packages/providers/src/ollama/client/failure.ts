@@ -1,9 +1,10 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { ProviderError } from '@tallystick/core'
 import { failureText, quoted } from '../../shared/failure/failure-text.ts'
 import { type HeaderReader, retryAfterMs } from '../../shared/failure/retry-after.ts'
 import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
 import { commonFailures, type WireFailures } from '../../shared/failure/wire-failures.ts'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** By the vendor's words: it has no other names for what went wrong, before the stream or in it. */
 const byWords: readonly (readonly [RegExp, Verdict])[] = [

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../shared/json/json-reading.ts'
+import { isJsonObject } from '@tallystick/core/kit'
 import { failureInStream, unreadableLine } from './failure.ts'
 import type { WireLine } from './wire.ts'
 

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
-import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { countAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { cutPrompt, wordlessReply } from '../client/failure.ts'

@@ -1,6 +1,6 @@
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, itemsOf, listAt, textAt } from '../../shared/json/json-reading.ts'
+import { itemsOf, listAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** What the server's own structures hold of a schema. Anything else it drops without a word. */
 const known = new Set(['type', 'anyOf', 'items', 'description', 'enum', 'properties', 'required'])

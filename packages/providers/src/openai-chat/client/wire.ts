@@ -1,5 +1,5 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
 
 /** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */
 export const api = 'chat'

@@ -1,9 +1,10 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { ProviderError } from '@tallystick/core'
 import type { Citation, Json, JsonObject, ModelSignal, ReplyPart, Source } from '@tallystick/core/vocabulary'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
-import { isJsonObject, itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {

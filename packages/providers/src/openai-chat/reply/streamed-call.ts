@@ -1,7 +1,8 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject, RequestedCall } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../shared/reply/call-input.ts'
 import type { CallContext } from '../../openai/request/call-context.ts'
-import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { restOf, textAt } from '../../shared/json/json-reading.ts'
 import { opaqueOf, type ProviderState, type WireCallDelta } from '../client/wire.ts'
 
 /** One call while it streams. */

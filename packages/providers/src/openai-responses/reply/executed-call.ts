@@ -1,6 +1,7 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { JsonObject, ProviderExecuted } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../shared/reply/call-input.ts'
-import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { awaitsCaller } from '../request/rendered-message.ts'
 
 /** Items of tools that the vendor runs itself, some of them only where the caller does not. */

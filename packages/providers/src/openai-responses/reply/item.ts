@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type {
   Json,
   JsonObject,
@@ -9,7 +10,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../shared/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
-import { isJsonObject, listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type ProviderState } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { executedCall } from './executed-call.ts'

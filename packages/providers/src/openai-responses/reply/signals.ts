@@ -1,6 +1,7 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
-import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { WireEvent, WireResponse } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { type Message } from '@tallystick/core'
 import {
   type AssistantMessage,
@@ -7,7 +8,7 @@ import {
   type JsonObject,
   type ToolCallPart,
 } from '@tallystick/core/vocabulary'
-import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { isIdentifier } from '../../shared/request/identifier.ts'
 import { api, type CallKind, type KeptResponse, type ProviderState, providerStateOf } from '../client/wire.ts'

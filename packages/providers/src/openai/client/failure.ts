@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { ProviderError } from '@tallystick/core'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import {
@@ -16,7 +17,7 @@ import {
   type WireFailures,
   withRequestId,
 } from '../../shared/failure/wire-failures.ts'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { type Answer, verdictOf } from './verdict.ts'
 
 /** The failures that both wires report. */

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Citation, Json, JsonObject, Source } from '@tallystick/core/vocabulary'
-import { isJsonObject, itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 
 /**

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, listAt } from '../../shared/json/json-reading.ts'
+import { listAt } from '../../shared/json/json-reading.ts'
 
 /** The types that a schema names. */
 export function typesOf(node: JsonObject): readonly Json[] {

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { acceptsNull, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { schemaInWords } from '../../shared/request/answer-instructions.ts'
 import { isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'
 

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { type ModelRequest } from '@tallystick/core'
 import {
   canonicalJson,
@@ -8,7 +9,7 @@ import {
   type ModelRef,
   type ModelSignal,
 } from '@tallystick/core/vocabulary'
-import { isJsonObject, listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { withoutRunIds } from './replay-order.ts'
 
 /** A request by the digests of its parts: enough to find its answer and to say where another differs. */

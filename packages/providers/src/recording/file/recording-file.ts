@@ -1,8 +1,9 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import { accessSync, appendFileSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ConfigurationError } from '@tallystick/core'
 import { type JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject, numberAt, textAt } from '../../shared/json/json-reading.ts'
+import { numberAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** What a recording holds: exchanges over HTTP with their bytes, or calls of a model with their signals. */
 export type RecordingKind = 'exchanges' | 'calls'

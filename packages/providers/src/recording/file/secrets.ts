@@ -1,5 +1,5 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { struckOut, withoutKeyShapes } from '../../shared/secrets/struck-keys.ts'
 
 const secretHeaders = /^(proxy-)?authorization$|cookie|key|token|secret/i

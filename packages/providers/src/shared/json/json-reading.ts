@@ -1,9 +1,5 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-
-/** Whether a value that came off a wire is a JSON object (not null, not an array). */
-export function isJsonObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /** The text at `key`, when there is one. */
 export function textAt(object: unknown, key: string): string | undefined {

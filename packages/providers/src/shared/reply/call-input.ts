@@ -1,5 +1,5 @@
+import { isJsonObject } from '@tallystick/core/kit'
 import type { RequestedCall } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../json/json-reading.ts'
 
 /** The input of a call as it was understood. */
 export type CallInput = Pick<RequestedCall, 'input' | 'malformed'>

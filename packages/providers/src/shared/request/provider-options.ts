@@ -1,7 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { isJsonObject } from '../json/json-reading.ts'
 
 /** What decides which of a request's provider options go into a body. */
 export interface OwnFields {

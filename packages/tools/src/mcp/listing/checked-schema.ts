@@ -1,4 +1,4 @@
-import { getOwn } from '@tallystick/core/kit'
+import { isJsonObject, getOwn } from '@tallystick/core/kit'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /** Levels of a schema that are checked; what is below them is the server's to check. */
@@ -38,7 +38,7 @@ const keywords: Readonly<Record<string, Checked>> = {
   prefixItems: eachBelow,
   items: (value, depth) => (Array.isArray(value) ? undefined : below(value, depth)),
   properties: (value, depth) =>
-    isObject(value)
+    isJsonObject(value)
       ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, below(each, depth)]))
       : undefined,
   additionalProperties: (value, depth, schema) =>
@@ -65,13 +65,9 @@ export function checkedSchema(schema: JsonObject, depth = 0): JsonObject {
 
 function below(schema: Json, depth: number): Json {
   if (typeof schema === 'boolean') return schema
-  return isObject(schema) && depth < maxDepth ? checkedSchema(schema, depth + 1) : true
+  return isJsonObject(schema) && depth < maxDepth ? checkedSchema(schema, depth + 1) : true
 }
 
 function isTexts(value: Json): boolean {
   return Array.isArray(value) && value.every((each) => typeof each === 'string')
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
