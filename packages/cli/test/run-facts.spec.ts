@@ -22,6 +22,7 @@ function rowsOf(more: Partial<ShownRun>, state: Partial<RunState> = {}): Readonl
     ...{
       state: { ...begun, ...state } as RunState,
       maxSeq: 1,
+      waitedMs: 0,
       outline,
       childRuns: [],
       inbox: [],
@@ -37,7 +38,7 @@ function rowsOf(more: Partial<ShownRun>, state: Partial<RunState> = {}): Readonl
 describe('the facts of a run', () => {
   it('tell how long it took, and how long it waited', () => {
     const { startedAt } = begun
-    const took = (ms: number, waitedMs = 0) => rowsOf({}, { at: startedAt + ms, waitedMs })['took']
+    const took = (ms: number, waitedMs = 0) => rowsOf({ waitedMs }, { at: startedAt + ms })['took']
     expect(took(65_000)).toBe('1 min 5 s')
     expect(took(65_000, 5_000)).toBe('1 min 5 s, of which it waited 5.0 s')
     expect(took(0)).toBe('0 ms')

@@ -1,6 +1,13 @@
-import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import {
+  LedgerDamagedError,
+  type Ledger,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { runTimes } from '@tallystick/core/machine'
 import type { EventType } from '@tallystick/core/vocabulary'
-import { outlineTo, type FoldedRun } from '@tallystick/ledger'
+import { foldTo, outlineTo, type FoldedRun } from '@tallystick/ledger'
 
 /** What is read of a run over its state and its outline. */
 interface RunReadingOptions {
@@ -71,4 +78,23 @@ export async function* eventsOf(
       if (types.includes(event.type) && event.turn === (turn ?? event.turn)) yield event
     }
   }
+}
+
+/**
+ * How long a run waited for decisions, in milliseconds. The waits that a fork shares with the run that it was forked from are
+ * not its own, nor is the time until it was forked.
+ */
+export async function waitedTime(ledger: Ledger, state: RunState): Promise<number> {
+  const { runId, seq, parent, waitedMs } = state
+  if (parent?.relation !== 'fork' || waitedMs === 0) return waitedMs
+  const { startedAt } = runTimes(state)
+  for await (const event of ledger.read(runId, { fromSeq: parent.seq + 1, toSeq: seq })) {
+    // What the fork was edited to say may have the time of what it replaced.
+    if (event.at < startedAt) continue
+    const before = await foldTo(ledger, runId, event.seq - 1)
+    const after = await foldTo(ledger, runId, event.seq)
+    const untilForked = Math.max(0, startedAt - before.at)
+    return waitedMs - before.waitedMs - Math.min(after.waitedMs - before.waitedMs, untilForked)
+  }
+  return 0
 }

@@ -9,7 +9,7 @@ import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
 import { withRun } from '../../lookup/find-run.ts'
-import { readRun } from '../../runs/read-run.ts'
+import { readRun, waitedTime } from '../../runs/read-run.ts'
 import { storyTypes, StoryBuilder, type RunStory } from '../../runs/run-story.ts'
 import { ownWaits, waitsOf } from '../../runs/waits.ts'
 import { openCallsOf } from '../../view/run/open-call.ts'
@@ -148,6 +148,7 @@ async function shownRun(
   const shown: ShownRun = {
     ...reading,
     maxSeq,
+    waitedMs: await waitedTime(ledger, state),
     waits,
     statusView,
     ...(!isNow && { now: await statusNow(ledger, { runId, maxSeq, isDriven }) }),

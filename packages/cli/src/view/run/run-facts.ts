@@ -16,6 +16,8 @@ import { timeText } from '../text/time-text.ts'
 export interface ShownRun extends FoldedRun {
   /** The run's last event. */
   readonly maxSeq: number
+  /** How long it waited itself: see `waitedTime`. */
+  readonly waitedMs: number
   readonly waits: Waits
   readonly statusView: RunStatusView
   /** The status of the run today, when it is shown at an earlier event. */
@@ -95,11 +97,9 @@ function contentText(removedFrom: number): string {
   return `not all there, from event ${removedFrom} on; verify says why`
 }
 
-function tookText({ state }: ShownRun): string {
+function tookText({ state, waitedMs }: ShownRun): string {
   const { startedAt, lastAt } = runTimes(state)
-  // A fork counts the waits of the run that it shares events with, too.
-  const hasWaited = state.waitedMs > 0 && state.parent?.relation !== 'fork'
-  const waited = hasWaited ? `, of which it waited ${durationText(state.waitedMs)}` : ''
+  const waited = waitedMs > 0 ? `, of which it waited ${durationText(waitedMs)}` : ''
   return `${durationText(Math.max(0, lastAt - startedAt))}${waited}`
 }
 
