@@ -150,6 +150,28 @@ describe('a session', () => {
     )
   })
 
+  it.each(['conflict', 'wait', 'join'] as const)(
+    'begins after a run that ends between the look at it and the look at its driver (%s)',
+    async (whenBusy) => {
+      let end: (() => void) | undefined
+      const until = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      const one = stage({ steps: [{ text: 'One.', until }] })
+      const first = one.runtime.run(one.agent, '1', { sessionId: 'chat' })
+      await new Promise((resolve) => first.events$.subscribe(resolve))
+      const isDriven = async (runId: RunId): Promise<boolean | undefined> => {
+        end?.()
+        await first.result
+        return await one.ledger.isDriven?.(runId)
+      }
+      const two = stage({ ledger: { ...one.ledger, isDriven }, clock: one.clock, steps: answers('Two.') })
+      const second = await one.untilSettled(two.runtime.session('chat').run(two.agent, '2', { whenBusy }))
+      expect(await one.untilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+      expect(said(two.model.requests[0]?.messages)).toEqual(['user: 1', 'assistant: One.', 'user: 2'])
+    },
+  )
+
   it('joins the run that is under way: the input reaches it, and it is the answer', async () => {
     let end: (() => void) | undefined
     const until = new Promise<void>((resolve) => {

@@ -1,6 +1,7 @@
 import { LedgerConflictError, type BusyRun } from '../../vocabulary/errors.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
+import type { Head, Ledger } from '../../ports/ledger.ts'
 import { openTurnCalls } from '../../machine/state/state-views.ts'
 
 /**
@@ -28,6 +29,15 @@ export function busySession(state: RunState, isDriven: boolean | undefined): Led
     status,
     `${statusText(state, status)}, and a second run beside it would be a second history. ${ways[status]}`,
   )
+}
+
+/**
+ * Returns where a run ends now, if that is not where this state ends: the driver of the run may have come to its end between
+ * the look at the run and the look at its driver.
+ */
+export async function newHead(ledger: Ledger, { runId, seq }: RunState): Promise<Head | undefined> {
+  const head = await ledger.head(runId)
+  return head?.seq === seq ? undefined : head
 }
 
 /** The end of waiting for a run that no process drives. */

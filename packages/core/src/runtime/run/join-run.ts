@@ -4,7 +4,7 @@ import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import { isEndedBefore } from '../../memory-ledger/append-rules.ts'
-import { busySession, keptInput } from '../reading/busy-run.ts'
+import { busySession, keptInput, newHead } from '../reading/busy-run.ts'
 import { untilInputTaken, type Waiting } from '../reading/follow-run.ts'
 import type { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
 import { isInInbox, recordedInput } from '../commands/joined-input.ts'
@@ -62,7 +62,7 @@ export async function joinedRun(
   }
 }
 
-/** Leaves the input in the run's inbox, once; answers `false` where the run has ended or takes no input any more. */
+/** Leaves the input in the run's inbox, once; answers `false` where the run has ended, or has to be looked at again. */
 async function isSent(
   { coordinators, message, inputId, waiting }: Joining,
   state: RunState,
@@ -84,7 +84,10 @@ async function isSent(
     return true
   }
   const isDriven = await coordinators.isDriven(runId)
-  if (isDriven === false && !isSuspended(state)) throw busySession(state, isDriven)
+  if (isDriven === false && !isSuspended(state)) {
+    if (await newHead(waiting.ledger, state)) return false
+    throw busySession(state, isDriven)
+  }
   try {
     await coordinator.enqueue(command, inputId)
     return true

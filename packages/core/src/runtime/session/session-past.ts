@@ -9,7 +9,7 @@ import type { Message } from '../../vocabulary/model/content.ts'
 import type { HistoryEdit } from '../../vocabulary/events/event.ts'
 import { parseRunId } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { busySession } from '../reading/busy-run.ts'
+import { busySession, newHead } from '../reading/busy-run.ts'
 import { untilEnded, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
 import type { KnownEnds } from './known-ends.ts'
@@ -98,7 +98,10 @@ async function endedRun(
   const state = (await ends.find(last, ledger)) ?? (await stateOf(ledger, runId))
   if (state === undefined || state.phase === 'done') return state
   if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })
-  throw busySession(state, await waiting.runs.isDriven(runId))
+  const isDriven = await waiting.runs.isDriven(runId)
+  const head = isDriven === false ? await newHead(ledger, state) : undefined
+  if (head) return await endedRun({ ...last, head }, { ends, ...waiting }, { whenBusy, quietMs })
+  throw busySession(state, isDriven)
 }
 
 async function branchPoint(
