@@ -136,7 +136,12 @@ it.each<readonly [string, () => unknown, string]>([
   ['a settling of no call', settled(runId), 'settle: the tool call id is missing'],
   ['a settling without a result', settled(runId, 'x'), 'settle: the result is missing'],
   ['a number for a result', settled(runId, 'x', 5), 'the result is 5; expected a text, a list of parts'],
-  ['a result of a slip', settled(runId, 'x', { faild: 'x' }), 'Did you mean the result.failed?'],
+  [
+    'what a program returned for a result',
+    settled(runId, 'x', { paid: true }),
+    'the result is an object; expected a text, a list of parts, or { failed: text }',
+  ],
+  ['a result of a slip', settled(runId, 'x', { faild: 'x' }), 'or { failed: text }'],
 ])('refuses %s', async (_name, act, message) => {
   const refusal = (async () => await act())()
   await expect(refusal).rejects.toThrow(ConfigurationError)

@@ -255,14 +255,12 @@ export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown
 const failure = fields<{ readonly failed: string }>({ failed: anyText })
 
 const parts = listOf(anyObject)
-const textOrObject = valueThat(
-  'a text, a list of parts, or { failed: text }',
-  (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
-)
+const aText = valueThat('a text, a list of parts, or { failed: text }', (value) => typeof value === 'string')
 
 const settledResult: OptionCheck = (value, path) => {
-  if (typeof value !== 'object' || value === null) return textOrObject(value, path)
-  return Array.isArray(value) ? parts(value, path) : failure(value, path)
+  if (Array.isArray(value)) return parts(value, path)
+  const isFailure = typeof value === 'object' && value !== null && 'failed' in value
+  return isFailure ? failure(value, path) : aText(value, path)
 }
 
 /** Refuses what names no run or call, and what is no result of one. */
