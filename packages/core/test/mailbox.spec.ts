@@ -136,10 +136,10 @@ describe('a mailbox', () => {
     }
     const taken = (): readonly number[] =>
       mailbox.takeBatch().map(({ message }) => (message.type === 'deltas' ? message.texts.length : 0))
-    post(2_001)
+    post(10_001)
     expect(mailbox.holdsOnly('delta')).toBe(true)
-    expect([mailbox.holdsOnly('delta', 2_002), mailbox.holdsOnly('delta', 2_001)]).toEqual([true, false])
-    expect([taken(), taken()]).toEqual([[2_000], [1]])
+    expect([mailbox.holdsOnly('delta', 10_002), mailbox.holdsOnly('delta', 10_001)]).toEqual([true, false])
+    expect([taken(), taken()]).toEqual([[10_000], [1]])
     post(1)
     const batch = mailbox.takeBatch()
     mailbox.putBack(batch)
@@ -304,15 +304,15 @@ describe('a model that reports thousands of deltas at once', () => {
         return ledger.append(runId, expected, events, options)
       },
     }
-    const { clock, run } = flooded(7_000, watched)
+    const { clock, run } = flooded(12_000, watched)
     run.state$.subscribe((state: RunState) => {
       if (state.phase === 'streaming') shown.push(state.attempt.drafts[0]?.text.length ?? 0)
     })
     const result = await untilSettled(clock, run.result)
-    expect(result).toMatchObject({ reason: 'answered', text: 'ab '.repeat(7_000) })
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(2_010)
-    expect(Math.max(...shown)).toBe(21_000)
-    expect(ofType(checkedRun(await recorded(ledger, run.id)), 'assistant_text_delta')).toHaveLength(7_000)
+    expect(result).toMatchObject({ reason: 'answered', text: 'ab '.repeat(12_000) })
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(10_010)
+    expect(Math.max(...shown)).toBe(36_000)
+    expect(ofType(checkedRun(await recorded(ledger, run.id)), 'assistant_text_delta')).toHaveLength(12_000)
   })
 
   it('ends with a command that nothing hinted at, though the end came in another batch', async () => {

@@ -29,8 +29,9 @@ interface OpenDeltas extends ArrivedDeltas {
   readonly texts: string[]
 }
 
-/** The most messages of one batch. */
-const MAX_BATCH = 2_000
+/** The most mails of one batch, and the most messages in them: deltas that share a mail are decided and recorded together. */
+const MAX_MAILS = 2_000
+const MAX_MESSAGES = 10_000
 
 /** Awaiting it lets pending promises continue first. */
 export const promiseTurn: Promise<void> = Promise.resolve()
@@ -77,7 +78,7 @@ export class Mailbox {
   /** The batch that takes what arrives. */
   #openBatch(): MailBatch {
     const last = this.#batches[this.#batches.length - 1]
-    if (last !== undefined && last.count < MAX_BATCH) return last
+    if (last !== undefined && last.mail.length < MAX_MAILS && last.count < MAX_MESSAGES) return last
     const batch = emptyBatch()
     this.#batches.push(batch)
     return batch
