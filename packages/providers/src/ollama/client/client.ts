@@ -29,11 +29,14 @@ export interface OllamaCall {
 const maxRefusalLength = 64 * 1024
 
 /**
- * Asks the official client for a stream, and returns its lines. When the last line was read, the rest of the answer is
+ * Asks the official client for a stream, and returns its lines, those that came together as one list. When the last line was read, the rest of the answer is
  * read too, so that its connection can be used again. Each call has a client of its own, since a client knows no signal
  * and can be stopped neither before the answer begins nor without stopping every other call.
  */
-export async function openChat(body: WireRequest, call: OllamaCall): Promise<AsyncIterable<WireLine>> {
+export async function openChat(
+  body: WireRequest,
+  call: OllamaCall,
+): Promise<AsyncIterable<readonly WireLine[]>> {
   const { Ollama } = await sdk.load('ollama')
   call.signal.throwIfAborted()
   let answer: LineBody | undefined
@@ -62,12 +65,12 @@ export async function openChat(body: WireRequest, call: OllamaCall): Promise<Asy
   return linesOf(steps as AsyncIterable<unknown>, answer)
 }
 
-/** The lines, as the client passes their tokens on. Throws what ends the reply. */
+/** The lines that each token of the client stands for. Throws what ends the reply. */
 async function* linesOf(
   steps: AsyncIterable<unknown>,
   { take, drain }: LineBody,
-): AsyncGenerator<WireLine, void> {
-  for await (const _ of steps) yield* take()
+): AsyncGenerator<readonly WireLine[], void> {
+  for await (const _ of steps) yield take()
   await drain().catch(() => {})
 }
 

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import { failureInStream, unreadableLine } from './failure.ts'
+import { plainLineOf } from './plain-line.ts'
 import type { WireLine } from './wire.ts'
 
 /** A body that was read line by line on its way to the official client. */
@@ -31,7 +32,7 @@ export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void
   const tokenOf = (whole: Uint8Array): string => {
     let token = ''
     for (const text of decoder.decode(whole).split('\n')) {
-      const line = parsed(text)
+      const line = plainLineOf(text) ?? parsed(text)
       if (line === undefined && text.trim() === '') continue
       failure = faultIn(line)
       if (failure !== undefined) break

@@ -1,5 +1,5 @@
 import { isJsonObject } from '@tallystick/core/kit'
-import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
+import type { JsonObject, ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
 import { countAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
@@ -32,25 +32,38 @@ export function startReply(names: ToolNames, body: WireRequest): Reply {
 }
 
 /** The reply as the call reads it. Only the last line ends it. */
-export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<WireLine> {
+export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<readonly WireLine[]> {
   return new RememberingReader(startReply(names, body), readLine)
 }
 
 /**
  * PROVIDER MAPPING: one line of the wire to the signals that follow from it, `reply` being carried along. A line may hold
- * thinking, words and calls at once, and be the last one besides. Yields usage before it throws a `ProviderError`, where
- * the counts say that the model never saw the whole prompt.
+ * thinking, words and calls at once, and be the last one besides. Of the last one usage follows before a `ProviderError` is
+ * thrown, where the counts say that the model never saw the whole prompt.
  */
-export function* readLine(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
-  if (reply.finished) return
-  if (!reply.started) yield startOf(reply, line)
-  const message = objectAt(line, 'message') ?? {}
-  reply.spoke ||= isJsonObject(line['message'])
-  yield* addWords(reply, 'reasoning', textAt(message, 'thinking'))
-  yield* addWords(reply, 'text', textAt(message, 'content'))
+export function readLine(reply: Reply, line: WireLine): Iterable<ModelSignal> {
+  if (reply.finished) return []
+  const signals = reply.started ? [] : [startOf(reply, line)]
+  const message = objectAt(line, 'message')
+  if (message !== undefined) addMessage(reply, message, signals)
+  return line.done === true ? withEnd(signals, reply, line) : signals
+}
+
+function addMessage(reply: Reply, message: JsonObject, signals: ModelSignal[]): void {
+  reply.spoke = true
+  addWords(reply, 'reasoning', textAt(message, 'thinking'), signals)
+  addWords(reply, 'text', textAt(message, 'content'), signals)
   const calls = message['tool_calls']
-  if (Array.isArray(calls)) for (const call of calls) yield addCall(reply, call)
-  if (line.done === true) yield* finish(reply, line)
+  if (Array.isArray(calls)) for (const call of calls) signals.push(addCall(reply, call))
+}
+
+function* withEnd(
+  signals: readonly ModelSignal[],
+  reply: Reply,
+  line: WireLine,
+): Generator<ModelSignal, void> {
+  yield* signals
+  yield* finish(reply, line)
 }
 
 function startOf(reply: Reply, line: WireLine): ModelSignal {
@@ -60,15 +73,20 @@ function startOf(reply: Reply, line: WireLine): ModelSignal {
 }
 
 /** Words continue in the last part as long as that is of their kind: after a call, or other words, a new part begins. */
-function addWords(reply: Reply, type: Spoken['type'], text: string | undefined): readonly ModelSignal[] {
-  if (text === undefined || text === '') return []
+function addWords(
+  reply: Reply,
+  type: Spoken['type'],
+  text: string | undefined,
+  signals: ModelSignal[],
+): void {
+  if (text === undefined || text === '') return
   let open = reply.parts.at(-1)
   if (open?.type !== type) {
     open = { type, part: reply.parts.length, text: '' }
     reply.parts.push(open)
   }
   open.text += text
-  return [{ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text }]
+  signals.push({ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text })
 }
 
 /** A call comes whole, and each is one more: neither its `index` nor its id tells it from the ones before. */
