@@ -69,8 +69,16 @@ describe('a configuration with servers', () => {
 
 describe('a configuration that cannot be loaded', () => {
   it.each([
-    ['an error', 'throw new Error("out of luck")', 'cannot be imported, so no agent is known: out of luck'],
-    ['another value', 'throw "plain"', 'cannot be imported, so no agent is known: plain'],
+    [
+      'an error',
+      'throw new Error("out of luck")',
+      'cannot be imported, so no agent is known. Correct it, or name another with --config FILE: out of luck',
+    ],
+    [
+      'another value',
+      'throw "plain"',
+      'cannot be imported, so no agent is known. Correct it, or name another with --config FILE: plain',
+    ],
   ])('given that it throws %s, when it is imported, then that is said', async (_what, configText, said) => {
     const { folder, path } = configured(configText)
     await expect(importConfig(path)).rejects.toThrow(ConfigurationError)

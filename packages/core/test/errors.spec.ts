@@ -25,7 +25,7 @@ describe('an error', () => {
       new LawBrokenError(4, 7, 'seq falls'),
       'LawBrokenError',
       'law_broken',
-      /^Law 4 is broken at seq 7: seq falls$/,
+      /^Law 4 is broken at seq 7: seq falls\. The ledger is damaged, .*: run verify on it\.$/,
     ],
     [new LedgerConflictError('seq', 'Late.'), 'LedgerConflictError', 'ledger_conflict', /^Late\.$/],
     [new LedgerDamagedError('Torn.', { cause }), 'LedgerDamagedError', 'ledger_damaged', /^Torn\.$/],

@@ -172,7 +172,8 @@ export function verdict(state: RunState, fact: Fact, more: object = {}): string 
     return 'sound'
   } catch (error) {
     if (!(error instanceof LawBrokenError)) throw error
-    return error.message.replace(`Law ${error.law} is broken at seq ${error.seq}`, `${error.law}`)
+    const [, detail = ''] = / at seq \d+: (.*)\. The ledger is damaged,/s.exec(error.message) ?? []
+    return `${error.law}: ${detail}`
   }
 }
 

@@ -37,7 +37,9 @@ async function withServersOf(config: TallystickConfig, path: string): Promise<Lo
   const { mcp: servers, agents: given, close } = config
   if (servers === undefined) {
     if (typeof given !== 'function') return { ...config, agents: given }
-    throw new ConfigurationError(`${path}: agents is a function of MCP servers, and mcp names no servers.`)
+    throw new ConfigurationError(
+      `${path}: agents is a function of MCP servers, and mcp names no servers. Name them in mcp.servers, or let agents be a list.`,
+    )
   }
   const { mcpTools } = await import('@tallystick/tools/mcp')
   const manager = await mcpTools(servers)
@@ -61,12 +63,11 @@ export async function importConfig(path: string): Promise<unknown> {
     const module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
     return module.default
   } catch (cause) {
-    const reason = isUnreadable(cause)
-      ? typeScriptRemedy
-      : cause instanceof Error
-        ? cause.message
-        : String(cause)
-    throw new ConfigurationError(`${path} cannot be imported, so no agent is known: ${reason}`, { cause })
+    const what = `${path} cannot be imported, so no agent is known`
+    if (isUnreadable(cause)) throw new ConfigurationError(`${what}: ${typeScriptRemedy}`, { cause })
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const remedy = 'Correct it, or name another with --config FILE'
+    throw new ConfigurationError(`${what}. ${remedy}: ${reason}`, { cause })
   }
 }
 

@@ -65,7 +65,7 @@ async function assertFirst(ledger: Ledger, owner: RunId, command: OutsideCommand
     if (earlier.toolCallId !== command.toolCallId || isDeepStrictEqual(earlier, command)) continue
     throw new CommandError(
       'refused',
-      `Call ${earlier.toolCallId} is decided already: ${earlier.type}${'by' in earlier ? ` by ${earlier.by}` : ''} waits for the run's writer. A call is decided once.`,
+      `Call ${earlier.toolCallId} is decided already: ${earlier.type}${'by' in earlier ? ` by ${earlier.by}` : ''} waits for the run's writer. A call is decided once: resume the run, or wait until its writer has read that.`,
     )
   }
 }

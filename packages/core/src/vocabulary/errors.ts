@@ -39,7 +39,10 @@ export class LawBrokenError extends TallystickError {
   readonly law: number
   readonly seq: number
   constructor(law: number, seq: number, detail: string) {
-    super('law_broken', `Law ${law} is broken at seq ${seq}: ${detail}`)
+    super(
+      'law_broken',
+      `Law ${law} is broken at seq ${seq}: ${detail}. The ledger is damaged, or its writer is at fault: run verify on it.`,
+    )
     this.law = law
     this.seq = seq
   }

@@ -39,7 +39,11 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new RefusedRequestError(400, 'malformed', 'The body is not valid JSON.')
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The body is not valid JSON. Correct it, and send it again.',
+    )
   }
 }
 
@@ -67,7 +71,11 @@ async function readText(request: Request, limits: BodyLimits): Promise<string> {
     // The rest is not read. A sender that has left gets no answer.
     void reader.cancel().catch(() => {})
     if (error instanceof RefusedRequestError) throw error
-    throw new RefusedRequestError(400, 'malformed', 'The body is not UTF-8, or it was cut off.')
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The body is not UTF-8, or it was cut off. Send all of it, as UTF-8.',
+    )
   } finally {
     stopTimer()
   }

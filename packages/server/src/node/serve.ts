@@ -99,7 +99,10 @@ async function listen(http: HttpServer, port: number, host: string): Promise<Add
     await once(http, 'listening')
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new ConfigurationError(`serve: it cannot listen at ${host}:${port} (${why}).`, { cause: error })
+    throw new ConfigurationError(
+      `serve: it cannot listen at ${host}:${port} (${why}). Give another host or port, or end the process that listens there.`,
+      { cause: error },
+    )
   }
   return http.address() as AddressInfo
 }

@@ -76,7 +76,11 @@ const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
 function methodOf({ method }: A2aCall): Method {
   const found = methods.get(method)
   if (found !== undefined) return found
-  throw new RefusedRequestError(404, 'method_not_found', `There is no method ${method.slice(0, 80)} here.`)
+  throw new RefusedRequestError(
+    404,
+    'method_not_found',
+    `There is no method ${method.slice(0, 80)} here. The agent card says which protocol and version is served.`,
+  )
 }
 
 async function send(scope: A2aScope): Promise<Response> {
@@ -99,7 +103,7 @@ async function cancel(scope: A2aScope): Promise<Response> {
     throw new RefusedRequestError(
       409,
       notCancelable,
-      `Task ${runId} has ended, so there is nothing to cancel.`,
+      `Task ${runId} has ended, so there is nothing to cancel. Get the task to see how it ended.`,
     )
   }
   await command(scope, 'cancel', runId, { type: 'cancel', by: principal.name })

@@ -94,7 +94,11 @@ async function decide(served: Served, principal: Principal, { messages }: ChatBo
   const last = messages.at(-1)
   const decisions = last ? decisionsOf(last) : []
   if (last === undefined || decisions.length === 0) {
-    throw new RefusedRequestError(400, 'malformed', 'The last message decides about no call of a tool.')
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The last message decides about no call of a tool. Send the message of the assistant with an answer to an approval that waits.',
+    )
   }
   const runId = await requireVisible(ledger, principal, last.id)
   const after = (await ledger.head(runId))?.seq ?? 0

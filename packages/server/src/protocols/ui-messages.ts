@@ -85,7 +85,11 @@ export function inputOf({ parts }: UiMessage): readonly UserPart[] {
     return each.type === 'file' ? [fileOf(each)] : []
   })
   if (input.length > 0) return input
-  throw new RefusedRequestError(400, 'malformed', 'The last message has neither a text nor a file.')
+  throw new RefusedRequestError(
+    400,
+    'malformed',
+    'The last message has neither a text nor a file. Send one of them.',
+  )
 }
 
 function fileOf({ mediaType = '', filename, url = '' }: UiPart): UserPart {
@@ -94,7 +98,7 @@ function fileOf({ mediaType = '', filename, url = '' }: UiPart): UserPart {
     throw new RefusedRequestError(
       400,
       'malformed',
-      'A file of the last message has no URL of http, https or data.',
+      'A file of the last message has no URL of http, https or data. Give it one.',
     )
   }
   const content = data === undefined ? { mediaType, url } : { mediaType, data }

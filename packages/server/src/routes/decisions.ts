@@ -24,7 +24,11 @@ export async function sendDecision(
   requirePermission(principal, approved ? 'approve' : 'deny')
   const question = questionOf(approvalId)
   if (question === undefined) {
-    throw new RefusedRequestError(400, 'malformed', 'The approval has no id of this server.')
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The approval has no id of this server. Send the id under which the approval was asked for.',
+    )
   }
   const named = { ...question, by: principal.name, via: 'chat' } as const
   const command = approved

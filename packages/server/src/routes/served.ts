@@ -30,7 +30,11 @@ export const maxPage = 200
 /** Refuses what the principal may not do. */
 export function requirePermission({ may }: Principal, permission: Permission): void {
   if (may === undefined || may.includes(permission)) return
-  throw new RefusedRequestError(403, 'not_permitted', `You may read runs, but not ${permission} them.`)
+  throw new RefusedRequestError(
+    403,
+    'not_permitted',
+    `You may read runs, but not ${permission} them. Ask the operator of this server for that permission.`,
+  )
 }
 
 /** Returns the agent of a name that the principal sees. */

@@ -28,7 +28,7 @@ export function addSessions(app: Hono<RequestScope>, { ledger }: Served): void {
       throw new RefusedRequestError(
         404,
         'session_not_found',
-        `There is no session ${sessionId.slice(0, 80)}.`,
+        `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
       )
     }
     const state = await stateAt(ledger, last.runId)

@@ -142,7 +142,7 @@ function requireShortHeaders(request: Request, maxBytes: number): void {
   throw new RefusedRequestError(
     413,
     'headers_too_large',
-    `The headers are longer than ${maxBytes} characters.`,
+    `The headers are longer than ${maxBytes} characters. Send fewer, or shorter ones.`,
   )
 }
 

@@ -59,7 +59,10 @@ export async function contract(
   }
   const checked = count.kept + count.broken + count.skipped
   if (checked === 0) {
-    throw new CommandError('not_found', `No promise of a ledger contains ${JSON.stringify(only)}.`)
+    throw new CommandError(
+      'not_found',
+      `No promise of a ledger contains ${JSON.stringify(only)}. Leave --only out to see them all.`,
+    )
   }
   const { kept, broken, skipped } = count
   await print(
@@ -87,9 +90,12 @@ async function importStores(path: string): Promise<MakeStore> {
     makeStore = ((await import(pathToFileURL(path).href)) as { readonly default?: unknown }).default
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new ConfigurationError(`${path} cannot be imported, so there is no store to test: ${reason}`, {
-      cause,
-    })
+    throw new ConfigurationError(
+      `${path} cannot be imported, so there is no store to test. Correct it: ${reason}`,
+      {
+        cause,
+      },
+    )
   }
   if (typeof makeStore === 'function') return makeStore as MakeStore
   throw new ConfigurationError(

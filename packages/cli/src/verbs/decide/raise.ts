@@ -56,7 +56,10 @@ export function raise(context: CommandContext, options: RaiseOptions): Promise<E
     const present = limits[limit]
     if (present === undefined || max <= present) {
       const now = present === undefined ? 'has no such limit' : `has ${limit} ${present} already`
-      throw new CommandError('refused', `Run ${runId} ${now}, so ${max} would not raise it.`)
+      throw new CommandError(
+        'refused',
+        `Run ${runId} ${now}, so ${max} would not raise it. ${present === undefined ? 'What is not set needs no raise.' : 'Give more.'}`,
+      )
     }
     const command = { type: 'raise_limit' as const, limit, max, by }
     const added = await putCommand(ledger, runId, command)

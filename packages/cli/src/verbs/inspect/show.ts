@@ -93,7 +93,7 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
       if (turn !== undefined && (turn > shown.state.turn || turn < 1)) {
         throw new CommandError(
           'not_found',
-          `Run ${runId} has ${shown.state.turn} turns here, so there is no turn ${turn}.`,
+          `Run ${runId} has ${shown.state.turn} turns here, so there is no turn ${turn}. Name one of them.`,
         )
       }
       if (context.json) return await print(`${JSON.stringify(asData(shown, story, turn))}\n`)

@@ -55,6 +55,6 @@ export async function erase(
   }
   throw new CommandError(
     'not_found',
-    `The keyring has no key of ${subject}: nothing was sealed for it, or it was erased.`,
+    `The keyring has no key of ${subject}: nothing was sealed for it, or it was erased. Look at how the subject is spelled.`,
   )
 }

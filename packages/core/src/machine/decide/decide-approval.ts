@@ -54,13 +54,13 @@ function awaitingCall(
   if (call.status !== 'awaiting_approval' || inputDigest === undefined) {
     return refusal(
       'not_awaiting_approval',
-      `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}.`,
+      `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}. Show the run to see which calls wait.`,
     )
   }
   if (call.expiresAt !== undefined && at >= call.expiresAt) {
     return refusal(
       'approval_expired',
-      `The time to decide about tool call ${call.toolCallId} is over; it counts as denied.`,
+      `The time to decide about tool call ${call.toolCallId} is over; it counts as denied. To have it made, ask the run for it anew.`,
     )
   }
   return refuseStaleDecision(call, question) ?? { call, inputDigest }

@@ -3,7 +3,7 @@ import type { Signal } from '../../vocabulary/signals/signal.ts'
 import { decideCheckSignal, isCheckSignal } from './decide-check-signal.ts'
 import { decideModelSignal, isModelSignal } from './decide-model-signal.ts'
 import { decideToolSignal, isToolSignal } from './decide-tool-signal.ts'
-import { refusal, type Decision, type Stamp } from '../state/decision.ts'
+import { finishedText, refusal, type Decision, type Stamp } from '../state/decision.ts'
 import type { RunState } from '../state/state.ts'
 import { rulesOfCommand } from './outside-commands.ts'
 import { decideResume, decideStart } from './runtime-commands.ts'
@@ -20,10 +20,7 @@ export function decide(state: RunState | undefined, message: Command | Signal, s
   if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
   if (isToolSignal(message)) return decideToolSignal(state, message, stamp)
   if (state.phase === 'done') {
-    return refusal(
-      'run_finished',
-      `Run ${state.runId} is finished (${state.reason}); nothing can be asked of it any more.`,
-    )
+    return refusal('run_finished', finishedText(`Run ${state.runId} is finished (${state.reason})`))
   }
   if (message.type === 'resume') return decideResume(state, message)
   return rulesOfCommand(message.type).decide(state, message, stamp.at)

@@ -71,7 +71,11 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
   },
   cancel: {
     decide(state, { by, reason }) {
-      if (state.cancel) return refusal('already_cancelled', `Run ${state.runId} is being cancelled already.`)
+      if (state.cancel)
+        return refusal(
+          'already_cancelled',
+          `Run ${state.runId} is being cancelled already. Wait for its result.`,
+        )
       return { facts: [{ type: 'cancel_requested', turn: state.turn, ...omitUndefined({ by, reason }) }] }
     },
     recover(event) {
@@ -114,7 +118,8 @@ function decideInput(
   { type: delivery, message, receipt }: OutsideCommandOf<'steer' | 'queue'>,
 ): Decision {
   if (state.cancel) {
-    return refusal('cancelled', `Run ${state.runId} is being cancelled and takes no more input.`)
+    const message = `Run ${state.runId} is being cancelled and takes no more input. Wait for its result, and give the input to the next run.`
+    return refusal('cancelled', message)
   }
   // The same input once more: it has its place already.
   if (state.pendingInputs.some((input) => input.inputId === receipt)) return nothing
@@ -140,7 +145,8 @@ function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limi
   if (now !== undefined && max > now) {
     return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
   }
-  const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it.`
+  const remedy = now === undefined ? 'What is not set needs no raise.' : `Give more than ${now}.`
+  const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it. ${remedy}`
   return refusal('not_raised', message)
 }
 

@@ -11,7 +11,11 @@ import type { RecordedPosition } from './recorded-position.ts'
 
 /** Begins a run that does not exist yet. */
 export function decideStart(state: RunState | undefined, command: StartCommand): Decision {
-  if (state) return refusal('run_exists', `Run ${state.runId} exists already.`)
+  if (state)
+    return refusal(
+      'run_exists',
+      `Run ${state.runId} exists already. Resume it, or start one under another id.`,
+    )
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
   const { history = [], edits, uncheckedFrom, withContext } = command
   return {

@@ -37,3 +37,8 @@ export const nothing: Decision = { facts: [] }
 export function refusal(code: Refusal['code'], message: string): { readonly refused: Refusal } {
   return { refused: { code, message } }
 }
+
+/** What the refusal of a command to a run that is done says, after its status. */
+export function finishedText(status: string): string {
+  return `${status}; nothing can be asked of it any more. To continue, start a new run, of its session if it has one, or fork this one.`
+}

@@ -1,11 +1,10 @@
 import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
-import type { Refusal } from '../../machine/state/decision.ts'
+import { finishedText, type Refusal } from '../../machine/state/decision.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 
 /** Why a run that is done takes no command. */
 export function refusedAtEnd(runId: RunId): Refusal {
-  const message = `Run ${runId} is finished; nothing can be asked of it any more.`
-  return { code: 'run_finished', message }
+  return { code: 'run_finished', message: finishedText(`Run ${runId} is finished`) }
 }
 
 /** The refusal of a command by a handle of a drained runtime. */

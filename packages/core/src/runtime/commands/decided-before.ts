@@ -79,7 +79,7 @@ function messageOf(
   refusal: Refusal,
   { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
 ): string {
-  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once.`
+  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
   // What the machine says about a question names what is asked now.
   return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
 }

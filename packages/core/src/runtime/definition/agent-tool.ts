@@ -116,7 +116,11 @@ export function agentTool<Output, Context, const Schema extends InputSchema>(
     ...inputPartsOf(name, options as AgentToolOptions),
     run: () =>
       new Observable((subscriber) =>
-        subscriber.error(new ConfigurationError(`The tool ${name} is an agent: only a runtime can run it.`)),
+        subscriber.error(
+          new ConfigurationError(
+            `The tool ${name} is an agent: only a runtime can run it. Give the tool to an agent, and run that.`,
+          ),
+        ),
       ),
   }
 }

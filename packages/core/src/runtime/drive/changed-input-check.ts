@@ -52,7 +52,7 @@ export async function changedInputFault(
         )
       : recorded && inputFaultOf(recorded.inputSchema, input)
   if (fault === undefined) return undefined
-  const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault}`
+  const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
   return { code: 'invalid_input', message }
 }
 

@@ -113,7 +113,7 @@ async function branchPoint(
   if (state === undefined) throw new RunNotFoundError(text)
   if (atSeq === undefined || state.seq === atSeq) return state
   throw new ConfigurationError(
-    `Run ${text} ends at event ${state.seq}; a run cannot begin from its event ${atSeq}.`,
+    `Run ${text} ends at event ${state.seq}; a run cannot begin from its event ${atSeq}. Name one up to ${state.seq}, or none for its end.`,
   )
 }
 
