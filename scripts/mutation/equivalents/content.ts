@@ -100,14 +100,6 @@ export const contentEquivalents: readonly Equivalent[] = [
     why: 'A shorter way for a text that can hold no large one: none would be found in it.',
   },
   {
-    path: 'packages/ledger/src/content/event/body-fields.ts',
-    within: 'isSame',
-    operator: 'comparison',
-    original: '<',
-    becomes: '<=',
-    why: 'Behind the last name of either is nothing, which is the same in both.',
-  },
-  {
     path: 'packages/ledger/src/content/payload/stored-history.ts',
     within: 'restoredHistory',
     operator: 'comparison',

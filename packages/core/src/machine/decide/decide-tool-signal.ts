@@ -84,12 +84,14 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
         const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
         return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs }) }] }
       }
+      const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
       const more = signal.retryable && call.tries ? usedUp(call.tries) : []
-      const ending = { content: [...content, ...more], durationMs }
+      if (more.length === 0)
+        return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused }) }] }
       // Each form says it: the model reads the last that there is.
       const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
-      const result = { type: 'tool_result' as const, ...here, name, outcome, ...ending }
-      return { facts: [{ ...result, ...omitUndefined({ ...forms, child, reused }) }] }
+      const whole = { ...result, content: [...content, ...more] }
+      return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused }) }] }
     }
   }
 }

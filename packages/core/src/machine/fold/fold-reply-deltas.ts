@@ -102,8 +102,11 @@ export function withRequest(
     ...(opaque !== undefined && { opaque }),
   }
   const calls = place === earlier.length ? withNewCall(earlier, call) : earlier.toSpliced(place, 0, call)
-  knownIds.delete(earlier)
-  knownIds.set(calls, ids.add(toolCallId))
+  ids.add(toolCallId)
+  if (calls !== earlier) {
+    knownIds.delete(earlier)
+    knownIds.set(calls, ids)
+  }
   return { ...attempt, callParts: withPart(attempt.callParts, part), calls }
 }
 
@@ -111,5 +114,9 @@ export function withRequest(
 const knownIds = new WeakMap<readonly Call[], Set<string>>()
 
 function idsOf(calls: readonly Call[]): Set<string> {
-  return knownIds.get(calls) ?? new Set(calls.map(({ toolCallId }) => toolCallId))
+  const known = knownIds.get(calls)
+  if (known) return known
+  const ids = new Set<string>(calls.map(({ toolCallId }) => toolCallId))
+  knownIds.set(calls, ids)
+  return ids
 }

@@ -196,11 +196,13 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
   const chosen = callsToStart(state, startableIn(state, now))
   if (chosen.length === 0) return []
   const allowed = toolCallsLeft(state)
+  const facts: Fact[] = []
   let fresh = 0
-  return chosen.flatMap((call) => {
-    if (call.attempts === 0 && ++fresh > allowed) return []
-    return [startOrRefusal(state, call, now)]
-  })
+  for (const call of chosen) {
+    if (call.attempts === 0 && ++fresh > allowed) continue
+    facts.push(startOrRefusal(state, call, now))
+  }
+  return facts
 }
 
 /** Whether a call may start now, were it its turn. */

@@ -74,6 +74,12 @@ function shownOf({ name, description, inputSchema }: ToolDefinition): JsonObject
   return { name, description, inputSchema }
 }
 
+/** The tool of an agent with this name, of its own or of its source. */
+export function toolNamed(agent: WithTools, name: string): Tool | undefined {
+  const isNamed = (tool: Tool): boolean => tool.name === name
+  return agent.tools.find(isNamed) ?? sourcedTools(agent).find(isNamed)
+}
+
 /** All tools of an agent, those of its source included. */
 export function toolsNow(agent: WithTools): readonly Tool[] {
   return [...agent.tools, ...sourcedTools(agent)]

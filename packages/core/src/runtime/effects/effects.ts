@@ -1,4 +1,4 @@
-import { checkedTool, toolsNow } from '../definition/sourced-tools.ts'
+import { checkedTool, toolNamed, toolsNow } from '../definition/sourced-tools.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import {
   changedCallEffects,
@@ -197,12 +197,10 @@ export class Effects {
   #shortened(effect: Effect, signal: Signal): Signal {
     if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
     const agent = this.#options.findAgent(effect.state.agent)
-    const tools = toolsNow(agent)
-    const { name } = effect.call
-    const max = tools.find((tool) => tool.name === name)?.maxResultChars ?? agent.maxResultChars
+    const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
     const { content, projected = content, toolCallId } = signal
     if (!isLonger(projected, max)) return signal
-    const isReadable = tools.some((tool) => tool.name === readResultName)
+    const isReadable = toolNamed(agent, readResultName) !== undefined
     return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
   }
 

@@ -177,5 +177,6 @@ function isSameObject(one: JsonObject, other: JsonObject): boolean {
     if (same === undefined || !isSameJson(field, same)) return false
     fields++
   }
-  return Object.keys(other).filter((key) => other[key] !== undefined).length === fields
+  for (const key of Object.keys(other)) if (other[key] !== undefined) fields--
+  return fields === 0
 }

@@ -9,7 +9,7 @@ const maxSegmentsBytes = 32 * 1024
  */
 export class SegmentBytes {
   #bytes = 0
-  #uncounted: WrittenBody[] = []
+  readonly #uncounted: WrittenBody[] = []
 
   constructor(first: WrittenBody) {
     this.#estimate(first)
@@ -22,7 +22,7 @@ export class SegmentBytes {
       return true
     }
     for (const each of this.#uncounted) this.#bytes += bytesIn(each) - mostBytesOf(each)
-    this.#uncounted = []
+    this.#uncounted.length = 0
     const bytes = bytesIn(body)
     if (this.#bytes + bytes > maxSegmentsBytes) return false
     this.#bytes += bytes

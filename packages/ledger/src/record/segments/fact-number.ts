@@ -22,15 +22,19 @@ function isStart(attempt: number): boolean {
   return Number.isInteger(attempt) && attempt >= 0 && attempt < result
 }
 
+const zero = 0x30
+
 type OfCall = { readonly runId: string; readonly toolCallId: string }
 
 function numberOf({ runId, toolCallId }: OfCall, start: number): number | undefined {
   const short = shortCallId(runId, toolCallId)
   if (short === undefined) return undefined
-  const [first, second] = [short.indexOf('_'), short.lastIndexOf('_')]
-  const turn = Number(short.slice(0, first))
-  const attempt = Number(short.slice(first + 1, second))
-  const ordinal = Number(short.slice(second + 1))
+  let [turn, attempt, ordinal] = [0, 0, 0]
+  for (let index = 0; index < short.length; index++) {
+    const digit = short.charCodeAt(index) - zero
+    if (digit < 0 || digit > 9) [turn, attempt, ordinal] = [attempt, ordinal, 0]
+    else ordinal = 10 * ordinal + digit
+  }
   const isWithin = turn < places.turn && attempt < places.attempt && ordinal < places.ordinal
   if (!isWithin) return undefined
   return ((turn * places.attempt + attempt) * places.ordinal + ordinal) * places.start + start
