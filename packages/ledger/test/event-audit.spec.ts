@@ -72,7 +72,7 @@ describe('the audit of the events of a run', () => {
       const [before, pieces] = await reply()
       expect(pieces.length).toBeGreaterThan(2)
       const [atOnce, oneByOne] = [begun(before), begun(before)]
-      expect(atOnce.takePieces(pieces)).toBe(true)
+      expect(atOnce.takeDeltas(pieces)).toBe(true)
       for (const piece of pieces) expect(oneByOne.faultOf(piece)).toBeUndefined()
       expect(atOnce.known).toEqual(oneByOne.known)
     })
@@ -86,7 +86,7 @@ describe('the audit of the events of a run', () => {
       const odd = pieces.map((piece, index) => (index === 2 ? { ...piece, ...change } : piece))
       const audit = begun(before)
       const { state } = audit.known
-      expect(audit.takePieces(odd)).toBe(false)
+      expect(audit.takeDeltas(odd)).toBe(false)
       expect(audit.known.state).toBe(state)
       expect(odd.slice(0, 3).map((piece) => audit.faultOf(piece)?.what)).toEqual([undefined, undefined, what])
     })
@@ -97,14 +97,14 @@ describe('the audit of the events of a run', () => {
         index === pieces.length - 1 ? { ...piece, at: Number.MAX_SAFE_INTEGER } : piece,
       )
       const audit = begun(before)
-      expect(audit.takePieces(odd, true)).toBe(false)
+      expect(audit.takeDeltas(odd, true)).toBe(false)
       expect(odd.flatMap((piece) => audit.faultOf(piece)?.what ?? [])).toEqual(['at'])
     })
 
     it('takes none of them where the first has another shape', async () => {
       const [before, [first, ...others]] = (await reply()) as readonly [RuntimeEvent[], RuntimeEvent[]]
       const odd = { ...first, part: 'first' } as unknown as RuntimeEvent
-      expect(begun(before).takePieces([odd, ...others])).toBe(false)
+      expect(begun(before).takeDeltas([odd, ...others])).toBe(false)
     })
   })
 })

@@ -153,9 +153,9 @@ export interface TailedEvent {
  * - `isWhole`, where a ledger has it, returns whether the events of a run still say all that they said when they were appended:
  *   nothing of it was removed, by any process. `undefined` if the store cannot know. A process that drove a run to its
  *   end, and finds the run's head where it left it, then need not read it again to begin the next run of its session.
- * - `deltaDelayMs`, where a ledger has it, is how long the pieces of a reply that follow others may wait for more, in
- *   milliseconds up to 1000, so that they are appended together: a store that keeps neighbouring pieces as one row asks
- *   for it. The first piece of a reply never waits, and nothing waits once anything else than a piece has arrived.
+ * - `deltaDelayMs`, where a ledger has it, is how long deltas of a reply may wait for further ones, in milliseconds up to 1000, so
+ *   that one append records them: a store that keeps neighbouring deltas as one row asks for it. The first delta of a reply never
+ *   waits, and no delta waits any longer once something else has arrived.
  * - `close` releases files and connections; lazy appends are durable after it, and every other use is refused.
  * - `beforeClose`, where a ledger has it, takes what has to end before the ledger closes, and returns a function that
  *   takes it back. `close` first calls each of these, and waits for them while the ledger still works. A runtime gives

@@ -10,7 +10,7 @@ import {
   type Compilable,
 } from 'kysely'
 import { withDecodingContext, type DecodingSource } from '../content/event/decoded-events.ts'
-import { PieceReader } from '../content/event/piece-reader.ts'
+import { HistoryPieceReader } from '../content/event/history-piece-reader.ts'
 import { outOfOrder, type EventRow } from '../record/event-row.ts'
 import { commandOf } from '../read/inbox-command.ts'
 import { recordOf, type ListedRow } from '../record/run-record.ts'
@@ -46,14 +46,14 @@ export class PostgresStore {
   readonly leases: PostgresLeases
   readonly contentAudit: PostgresContentAudit
   /** What runs begin with. */
-  readonly pieces: PieceReader
+  readonly pieces: HistoryPieceReader
   readonly #decoding: DecodingSource
   readonly tail: PostgresTail
 
   constructor(connections: Connections, place: DatabasePlace, options: PostgresLedgerOptions) {
     const { schema, quotedSchema } = place
     const removals = new PostgresRemovals(connections, quotedSchema)
-    const pieces = new PieceReader(removals.histories)
+    const pieces = new HistoryPieceReader(removals.histories)
     this.removals = removals
     this.pieces = pieces
     this.#decoding = {

@@ -2,7 +2,7 @@ import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { withDecodingContext, type DecodingSource } from '../content/event/decoded-events.ts'
-import { PieceReader } from '../content/event/piece-reader.ts'
+import { HistoryPieceReader } from '../content/event/history-piece-reader.ts'
 import type { EventRow } from '../record/event-row.ts'
 import type { AroundCommits, Durability } from './write/transactions.ts'
 import { WalCheckpointer, processTime, maxWalBytesUnlessGiven } from './connection/wal-checkpointer.ts'
@@ -24,7 +24,7 @@ export class StoreAccess {
   readonly #readOnly: boolean
   readonly #decoding: DecodingSource
   /** What runs begin with. */
-  readonly pieces: PieceReader
+  readonly pieces: HistoryPieceReader
   readonly #files: OpenFiles
   readonly #log: WalCheckpointer
   readonly #sync: LogSync
@@ -44,7 +44,7 @@ export class StoreAccess {
       clock: processTime,
       hasUnsynced: () => this.#ready?.transactions.hasUnsynced !== false,
     })
-    this.pieces = new PieceReader({
+    this.pieces = new HistoryPieceReader({
       piece: (name) => this.read(({ removals }) => removals.histories.piece(name)),
       chain: (name) => this.read(({ removals }) => removals.histories.chain(name)),
     })

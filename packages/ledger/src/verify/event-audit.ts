@@ -57,15 +57,14 @@ export class EventAudit {
   }
 
   /**
-   * Takes pieces of a reply, the laws over them checked at once; answers whether it did. Where one of them is at fault
-   * nothing is taken, and `faultOf` says which. Pieces of one row (`areAlike`) differ in their texts, which are read as such,
-   * and in numbers and times that rise: the first and the last say whether all are sound.
+   * Takes deltas of a reply if all of them are sound, and returns whether it did; if not, `faultOf` finds the one at fault. Deltas of
+   * one row (`areAlike`) differ only in their texts and in rising numbers and times: checking the first and the last is enough.
    */
-  takePieces(pieces: readonly RuntimeEvent[], areAlike = false): boolean {
+  takeDeltas(deltas: readonly RuntimeEvent[], areAlike = false): boolean {
     try {
-      const checked = areAlike ? [...pieces.slice(0, 1), ...pieces.slice(-1)] : pieces
-      if (checked.some((piece) => shapeFault(piece) !== undefined)) return false
-      this.#state = auditAll(pieces, this.#state)
+      const checked = areAlike ? [...deltas.slice(0, 1), ...deltas.slice(-1)] : deltas
+      if (checked.some((delta) => shapeFault(delta) !== undefined)) return false
+      this.#state = auditAll(deltas, this.#state)
       return true
     } catch {
       return false

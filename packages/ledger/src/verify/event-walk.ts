@@ -5,14 +5,14 @@ import { EventAudit } from './event-audit.ts'
 import type { Progress } from './progress.ts'
 
 /** The types of which neighbours are audited together: of these events no more is known than what the state says. */
-const pieceTypes: ReadonlySet<string> = new Set<EventType>([
+const deltaTypes: ReadonlySet<string> = new Set<EventType>([
   'assistant_text_delta',
   'assistant_reasoning_delta',
   'tool_input_delta',
 ])
 
-/** So many pieces wait for others at most. */
-const maxPieces = 256
+/** The most deltas that wait to be audited together. */
+const maxDeltas = 256
 
 /** An audit of the events of one run, which come one by one from any ledger. */
 export class EventWalk {
@@ -20,7 +20,7 @@ export class EventWalk {
   readonly #progress: Progress
   readonly #laws = new EventAudit()
   /** Events of one type that were not audited yet. */
-  #pieces: RuntimeEvent[] = []
+  #deltas: RuntimeEvent[] = []
   /** Of the last sound event. */
   epoch = 0
 
@@ -32,28 +32,28 @@ export class EventWalk {
   /** Takes the next event. Returns false where the run is broken: the progress says where. */
   add(event: RuntimeEvent): boolean {
     const { seq, runId, type } = event
-    const due = this.#progress.events + this.#pieces.length + 1
+    const due = this.#progress.events + this.#deltas.length + 1
     if (seq !== due || runId !== this.#runId) {
       const found = fault('seq', `${due} of run ${this.#runId}`, `${seq} of run ${runId}`)
       return this.end() && this.#break(due, found)
     }
-    const [first] = this.#pieces
-    const isOther = first !== undefined && (first.type !== type || this.#pieces.length === maxPieces)
+    const [first] = this.#deltas
+    const isOther = first !== undefined && (first.type !== type || this.#deltas.length === maxDeltas)
     if (isOther && !this.end()) return false
-    if (!pieceTypes.has(type)) return this.#take(event)
-    this.#pieces.push(event)
+    if (!deltaTypes.has(type)) return this.#take(event)
+    this.#deltas.push(event)
     return true
   }
 
   /** Audits what waits for more of its kind. Returns false where the run is broken. */
   end(): boolean {
-    const pieces = this.#pieces
-    this.#pieces = []
-    const last = pieces.at(-1)
+    const deltas = this.#deltas
+    this.#deltas = []
+    const last = deltas.at(-1)
     if (last === undefined) return true
-    if (pieces.length === 1 || !this.#laws.takePieces(pieces))
-      return pieces.every((piece) => this.#take(piece))
-    this.#progress.events += pieces.length
+    if (deltas.length === 1 || !this.#laws.takeDeltas(deltas))
+      return deltas.every((delta) => this.#take(delta))
+    this.#progress.events += deltas.length
     this.#progress.hasEnded = false
     this.epoch = last.epoch
     return true

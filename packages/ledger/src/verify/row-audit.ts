@@ -86,7 +86,7 @@ function eventsFault(
     for (const events of decodedSegments(stored)) {
       const covered = removals.faultOf(events)
       if (covered) return covered
-      if (areWholeDeltas(stored, events, projections) && laws.takePieces(events, true)) {
+      if (areWholeDeltas(stored, events, projections) && laws.takeDeltas(events, true)) {
         progress.events += events.length
         continue
       }

@@ -1,6 +1,6 @@
 import { option, type OptionCheck } from '@tallystick/core/kit'
 
-/** How long pieces of a reply wait for more unless the ledger is given another time, in milliseconds. */
+/** How long deltas of a reply wait for more unless the ledger is given another time, in milliseconds. */
 export const deltaDelayMsUnlessGiven = 20
 
 const maxDelayMs = 1_000

@@ -30,8 +30,8 @@ export interface SqliteLedgerOptions {
   /** How often `changes` looks for events that other processes wrote, in milliseconds. Default: 250. */
   readonly pollIntervalMs?: number | undefined
   /**
-   * How long the pieces of a reply that follow others may wait for more, in milliseconds, so that they are stored as one
-   * row: 20 unless given; with 0 each is stored, and shown, as soon as it arrives. The first piece of a reply never waits.
+   * How long deltas of a reply may wait for further ones, in milliseconds, so that they are stored as one row: 20 unless given; with
+   * 0 each is stored, and shown, as soon as it arrives. The first delta of a reply never waits.
    */
   readonly deltaDelayMs?: number | undefined
 }

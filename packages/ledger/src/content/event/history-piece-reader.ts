@@ -1,45 +1,45 @@
 import { isOpened, type HistoryPiece } from '../payload/stored-history.ts'
 
-/** So many bytes of pieces are kept in memory: the next run of a session begins with most of what the last one did. */
+/** How many bytes of pieces are kept in memory: the next run of a session begins with most of the messages of the last one. */
 const maxBytes = 16 * 1024 * 1024
 
-/** Where pieces of histories are read from. */
-export interface PieceSource {
+/** A store, as far as history pieces are read from it. */
+export interface HistoryPieceSource {
   /** The piece under a name. */
   piece(name: string): Promise<HistoryPiece | undefined>
   /** The piece under a name, and all pieces before it. */
   chain(name: string): Promise<readonly HistoryPiece[]>
 }
 
-/** Pieces that come after each other, also in several branches: what was read of them is in memory once, and goes at once. */
+/** Pieces that follow each other, also in several branches. They are kept in memory, and forgotten, together. */
 interface Line {
   readonly names: string[]
   bytes: number
 }
 
 /**
- * Reads pieces of histories, and remembers those that were read last. A piece is named by what it says, so what is
- * remembered cannot be out of date.
+ * Reads history pieces, and keeps those that were read last. A piece is named by the digest of its content, so a kept piece is never
+ * out of date.
  */
-export class PieceReader {
-  readonly #source: PieceSource
+export class HistoryPieceReader {
+  readonly #source: HistoryPieceSource
   readonly #known = new Map<string, { readonly piece: HistoryPiece; readonly line: Line }>()
   /** The most recently read one is last. */
   readonly #lines = new Set<Line>()
   #bytes = 0
 
-  constructor(source: PieceSource) {
+  constructor(source: HistoryPieceSource) {
     this.#source = source
   }
 
-  /** The pieces under these names, and all pieces before them, as far as what they say has not been read before. */
+  /** Returns the pieces under these names and all pieces before them, except those before a piece that was opened earlier. */
   async pieces(names: readonly string[]): Promise<ReadonlyMap<string, HistoryPiece>> {
     const found = new Map<string, HistoryPiece>()
     for (const name of names) await this.#follow(name, found)
     return found
   }
 
-  /** Forgets what was read: what is read next is what is stored. */
+  /** Forgets all pieces, so that the next ones are read from the store. */
   forget(): void {
     this.#known.clear()
     this.#lines.clear()
@@ -53,8 +53,8 @@ export class PieceReader {
   }
 
   /**
-   * Most often one piece is new, and it comes after one that is known, and opened with all before it. Answers the line
-   * that what is read belongs to, where there is one.
+   * Most often one piece is new, and follows one that is known and was opened with all before it. Returns the known line to which
+   * the read pieces belong, if there is one.
    */
   async #readBack(
     name: string,

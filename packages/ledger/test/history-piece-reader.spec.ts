@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { PieceReader } from '../src/content/event/piece-reader.ts'
+import { HistoryPieceReader } from '../src/content/event/history-piece-reader.ts'
 import { restoredHistory, storedHistory, type HistoryPiece } from '../src/content/payload/stored-history.ts'
 import { sampleMessage } from '@tallystick/core/testing'
 
@@ -18,7 +18,7 @@ function reading(sizes: readonly number[]) {
     const piece = stored.get(name)
     return piece === undefined ? [] : [piece, ...(piece.before === null ? [] : chainTo(piece.before))]
   }
-  const reader = new PieceReader({
+  const reader = new HistoryPieceReader({
     async piece(name) {
       asked.push(name)
       return stored.get(name)
@@ -37,7 +37,7 @@ function reading(sizes: readonly number[]) {
 /** Pieces without one before them. */
 function apart(...sizes: readonly number[]) {
   const asked: string[] = []
-  const reader = new PieceReader({
+  const reader = new HistoryPieceReader({
     async piece(name) {
       asked.push(name)
       const body = new Uint8Array(sizes[Number(name) - 1] ?? 0)
@@ -79,7 +79,7 @@ describe('pieces of histories', () => {
       before,
       body: new Uint8Array(1),
     })
-    const reader = new PieceReader({
+    const reader = new HistoryPieceReader({
       piece: async (name) => stored(name, name === '1' ? null : `${Number(name) - 1}`),
       chain: async (name) =>
         Array.from({ length: Number(name) }, (_, index) => stored(`${index + 1}`, `${index}`)),
@@ -98,7 +98,7 @@ describe('pieces of histories', () => {
     const stored = new Map([1, 2, 3, 4].map(piece).map((each) => [each.name, each]))
     const [, , third = '', fourth = ''] = [...stored.keys()]
     const asked: string[] = []
-    const reader = new PieceReader({
+    const reader = new HistoryPieceReader({
       piece: async (name) => {
         asked.push(name)
         return stored.get(name)
@@ -124,7 +124,7 @@ describe('pieces of histories', () => {
       ['x', null],
     ])
     const asked: string[] = []
-    const reader = new PieceReader({
+    const reader = new HistoryPieceReader({
       piece: async (name) => {
         asked.push(name)
         return stored(name, befores.get(name) ?? null)
