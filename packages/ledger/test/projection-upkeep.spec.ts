@@ -228,7 +228,7 @@ describe('rows of runs', () => {
       }),
     )
     expect(plans[0]).toContain('run_summary_last')
-    expect(plans[1]).toContain('run_summary_standing')
+    expect(plans[1]).toContain('run_summary_status')
     expect(plans[2]).toContain('PRIMARY KEY (agent=? AND pos<?)')
     expect(plans[3]).toContain('INTEGER PRIMARY KEY (rowid<?)')
   })

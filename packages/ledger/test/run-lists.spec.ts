@@ -132,10 +132,10 @@ describe('a list of many runs', () => {
     for await (const { runId } of runSummaries(reader, { since: 0 })) {
       seen.push(ordinalOf(runId))
       if (seen.length === 70) {
-        tamper(path, (file) => file.exec('alter table run_summary rename column standing to status'))
+        tamper(path, (file) => file.exec('alter table run_summary rename column status to stand'))
       }
     }
-    tamper(path, (file) => file.exec('alter table run_summary rename column status to standing'))
+    tamper(path, (file) => file.exec('alter table run_summary rename column stand to status'))
     expect(seen).toEqual(countdown(many + 2, 1))
     expect(lists).toBe(1)
   })

@@ -30,6 +30,7 @@ const released: Readonly<Record<number, string>> = {
   6: '8945b7310289a5f6',
   7: 'f67aed86b7b48fd5',
   8: '78cf1416f6dd34c8',
+  9: '34731e60b8631bd5',
 }
 
 /** A digest of a schema, without the tables of what migrates. */
@@ -42,6 +43,17 @@ function schemaOf(path: string): readonly string[] {
   const query = `select sql from sqlite_schema where sql is not null order by type, name`
   return withRaw(path, (database) => database.prepare<[], { sql: string }>(query).all()).map(({ sql }) => sql)
 }
+
+it('a ledger file whose projections were taken away is brought up to date, too', async () => {
+  const { path: newest } = await recorded()
+  const path = temporaryFile()
+  await writeOlderLedger(path, 9, newest)
+  withRaw(path, (database) => database.exec('drop table run_summary'))
+  const ledger = sqliteLedger(path)
+  expect((await Array.fromAsync(exportEvents(ledger))).length).toBeGreaterThan(0)
+  await ledger.close()
+  expect(withRaw(path, (database) => database.pragma('user_version', { simple: true }))).toBe(schemaVersion)
+})
 
 describe.each(olderVersions)('a ledger file of schema version %d', (version) => {
   async function older(): Promise<{ readonly path: string; readonly newest: string }> {

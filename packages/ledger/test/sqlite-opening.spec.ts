@@ -131,6 +131,7 @@ describe('opening to write', () => {
       { name: '0008-fewer-indexes' },
       { name: '0009-leases' },
       { name: '0010-shared-rows' },
+      { name: '0011-run-status' },
     ])
   })
 

@@ -38,7 +38,7 @@ function row(of: SummaryRecord = record, change: Partial<StoredRunRow> = {}): St
 describe('the row of a run', () => {
   it('holds its summary, and what is looked for in columns', () => {
     expect(writtenRun(place, record)).toEqual({
-      ...{ run_id: runId, pos: 7, seq: 9, head_hash: '05'.repeat(32), standing: 'suspended' },
+      ...{ run_id: runId, pos: 7, seq: 9, head_hash: '05'.repeat(32), status: 'suspended' },
       ...{ session_id: '"\\"s\\""', started_at: 100, last_at: 200, agents: ['a', '"\\"b\\""'] },
       shares: JSON.stringify(record.shares),
       summary: JSON.stringify(summary),
@@ -53,7 +53,7 @@ describe('the row of a run', () => {
   it('of a run that cannot be read holds no time, no agent and no note', () => {
     const unreadable = unreadableRecord(runId, 9, { code: 'ledger_damaged', message: 'It is damaged.' })
     const written = writtenRun(place, unreadable)
-    expect(written).toMatchObject({ standing: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
+    expect(written).toMatchObject({ status: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
     expect(written).toMatchObject({ notes: null, agents: [] })
     expect(storedRun(row(unreadable))).toStrictEqual({
       ...{ runId, pos: 7, seq: 9, headHash: Buffer.alloc(32, 5), status: 'unreadable' },

@@ -92,7 +92,7 @@ CREATE TABLE "projection" ("name" text not null primary key, "version" text not 
 CREATE TABLE "removal" ("pos" integer primary key autoincrement, "run_id" text not null, "from_seq" integer not null, "to_seq" integer not null, "kind" text not null, "at" integer not null, "by" text not null, "reason" text, "kept" text, "head_hash" text, "hash" blob not null) strict;
 CREATE TABLE "run" ("run_id" text not null primary key, "pos" integer not null unique, "head_seq" integer not null, "head_hash" blob not null, "epoch" integer not null, "seal" blob not null, "session_id" text, "session_place" integer) strict, without rowid;
 CREATE TABLE "run_agent" ("agent" text not null, "pos" integer not null, constraint "run_agent_key" primary key ("agent", "pos")) strict, without rowid;
-CREATE TABLE "run_summary" ("pos" integer primary key, "run_id" text not null unique, "seq" integer not null, "head_hash" blob not null, "standing" text not null, "session_id" text, "started_at" integer not null, "last_at" integer not null, "shares" text not null, "summary" text, "notes" text) strict;
+CREATE TABLE "run_summary" ("pos" integer primary key, "run_id" text not null unique, "seq" integer not null, "head_hash" blob not null, "status" text not null, "session_id" text, "started_at" integer not null, "last_at" integer not null, "shares" text not null, "summary" text, "notes" text) strict;
 CREATE TABLE "schema_migration" ("name" varchar(255) not null primary key, "timestamp" varchar(255) not null);
 CREATE TABLE "schema_migration_lock" ("id" varchar(255) not null primary key, "is_locked" integer default 0 not null);
 CREATE TABLE "session_summary" ("session_id" text not null primary key, "runs" integer not null, "started_at" integer not null, "last_at" integer not null, "turns" integer not null, "tool_calls" integer not null, "unpriced" integer not null, "cost_nano" integer not null, "input_tokens" integer not null, "output_tokens" integer not null, "cache_read_tokens" integer not null, "cache_write_tokens" integer not null, "reasoning_tokens" integer not null, "cache_write_long_tokens" integer not null, "web_searches" integer not null, "cache_write_long_told" integer not null, "web_searches_told" integer not null, "input_told" integer not null, "output_told" integer not null, "cache_read_told" integer not null, "cache_write_told" integer not null, "reasoning_told" integer not null) strict;
@@ -112,5 +112,5 @@ CREATE UNIQUE INDEX "run_session" on "run" ("session_id", "session_place") where
 CREATE INDEX "run_summary_last" on "run_summary" ("last_at");
 CREATE INDEX "run_summary_session" on "run_summary" ("session_id", "pos") where "session_id" is not null;
 CREATE INDEX "run_summary_stale" on "run_summary" ("pos") where "summary" is null;
-CREATE INDEX "run_summary_standing" on "run_summary" ("standing", "pos", "last_at");
+CREATE INDEX run_summary_status on run_summary (status, pos, last_at);
 CREATE INDEX "session_summary_last" on "session_summary" ("last_at", "cost_nano");

@@ -86,7 +86,7 @@ const changes: Readonly<Record<string, string>> = {
   [`update run_summary set seq = seq + 1 where pos = (select max(pos) from run_summary)`]: 'projection',
   [`update run_summary set seq = seq - 1 where pos = (select max(pos) from run_summary)`]: 'projection',
   [`update run_summary set head_hash = (select salt from payload limit 1)`]: 'projection',
-  [`update run_summary set standing = 'failed' where pos = (select max(pos) from run_summary)`]: 'projection',
+  [`update run_summary set status = 'failed' where pos = (select max(pos) from run_summary)`]: 'projection',
   [`update run_summary set session_id = 'bob' where session_id = 'ann'`]: 'projection',
   [`update run_summary set started_at = started_at + 1`]: 'projection',
   [`update run_summary set last_at = last_at - 1`]: 'projection',

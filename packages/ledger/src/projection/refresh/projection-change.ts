@@ -60,13 +60,13 @@ const text = (field: string): string => `item.value ->> '${field}'`
 const whole = (field: string): string => `cast(item.value ->> '${field}' as bigint)`
 
 function runsPart({ table, objects, bytes }: ProjectionDialect): ChangePart {
-  const moving = ['seq', 'head_hash', 'standing', 'last_at', 'shares', 'summary', 'notes']
+  const moving = ['seq', 'head_hash', 'status', 'last_at', 'shares', 'summary', 'notes']
   const set = moving.map((column) => `${column} = excluded.${column}`)
   return {
     name: 'runs',
     text: (when) => `insert into ${table('run_summary')}
-        (run_id, pos, seq, head_hash, standing, session_id, started_at, last_at, shares, summary, notes)
-      select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${bytes(text('head_hash'))}, ${text('standing')},
+        (run_id, pos, seq, head_hash, status, session_id, started_at, last_at, shares, summary, notes)
+      select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${bytes(text('head_hash'))}, ${text('status')},
         ${text('session_id')}, ${whole('started_at')}, ${whole('last_at')}, ${text('shares')}, ${text('summary')}, ${text('notes')}
       from ${objects('$3')} where ${when}
       on conflict (run_id) do update set ${set.join(', ')}, session_id = excluded.session_id, started_at = excluded.started_at`,

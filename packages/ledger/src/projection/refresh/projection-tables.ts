@@ -52,7 +52,7 @@ export interface SessionRow extends AmountRow {
 
 /** The columns of a run's projection. */
 export const runColumns: string =
-  'run_summary.run_id, run_summary.pos, run_summary.seq, run_summary.head_hash, standing, session_id, started_at, ' +
+  'run_summary.run_id, run_summary.pos, run_summary.seq, run_summary.head_hash, status, session_id, started_at, ' +
   'last_at, shares, summary, notes'
 
 /** Reads what is projected of runs, sessions and totals. */
@@ -128,7 +128,7 @@ export class ProjectionTables {
     const place = isBySince ? unindexed(pos) : pos
     const conditions = [
       ...(agent === undefined ? [] : [`agent = ${given(agent)}`]),
-      ...(status === undefined ? [] : [`standing = ${given(status)}`]),
+      ...(status === undefined ? [] : [`status = ${given(status)}`]),
       ...(since === undefined ? [] : [`last_at >= ${given(since)}`]),
       `${place} < $1`,
     ]
@@ -140,10 +140,10 @@ export class ProjectionTables {
 
   /** The number of runs of each status. */
   async counts(): Promise<ReadonlyMap<RunStatus, number>> {
-    const rows = await this.database.ask<{ readonly standing: RunStatus; readonly runs: number }>(
-      `select standing, count(*) as runs from ${this.#runs} group by standing`,
+    const rows = await this.database.ask<{ readonly status: RunStatus; readonly runs: number }>(
+      `select status, count(*) as runs from ${this.#runs} group by status`,
     )
-    return new Map(rows.map(({ standing: status, runs }) => [status, runs]))
+    return new Map(rows.map(({ status, runs }) => [status, runs]))
   }
 
   /** Model calls from an hour on, by day, agent and model. */

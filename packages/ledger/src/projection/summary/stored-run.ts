@@ -24,7 +24,7 @@ export interface StoredRunRow {
   readonly seq: number
   /** Of the event `seq`, to which the row is bound. */
   readonly head_hash: Uint8Array
-  readonly standing: string
+  readonly status: string
   readonly session_id: string | null
   readonly started_at: number
   readonly last_at: number
@@ -64,7 +64,7 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
       pos: row.pos,
       seq: row.seq,
       headHash: row.head_hash,
-      status: row.standing as RunStatus,
+      status: row.status as RunStatus,
       ...(row.session_id !== null && { session: row.session_id }),
       startedAt: row.started_at,
       lastAt: row.last_at,
@@ -182,7 +182,7 @@ export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRe
     pos,
     seq: summary.seq,
     head_hash: hexOf(headHash),
-    standing: summary.status,
+    status: summary.status,
     session_id: shares.session ? storableKey(shares.session.sessionId) : null,
     started_at: times.startedAt,
     last_at: times.lastAt,

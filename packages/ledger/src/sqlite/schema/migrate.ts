@@ -11,6 +11,7 @@ import { packedRowsMigration } from '../migrations/0007-packed-rows.ts'
 import { fewerIndexesMigration } from '../migrations/0008-fewer-indexes.ts'
 import { leaseMigration } from '../migrations/0009-leases.ts'
 import { sharedRowsMigration } from '../migrations/0010-shared-rows.ts'
+import { runStatusMigration } from '../migrations/0011-run-status.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -24,6 +25,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0008-fewer-indexes': fewerIndexesMigration,
   '0009-leases': leaseMigration,
   '0010-shared-rows': sharedRowsMigration,
+  '0011-run-status': runStatusMigration,
 }
 
 /** The `user_version` of the newest schema. */
