@@ -143,6 +143,11 @@ export class SentCommands {
   }
 }
 
+/** Whether another process took the run over in the moment in which this one did. */
+export function isOvertaken(error: unknown): boolean {
+  return error instanceof LedgerConflictError && (error.kind === 'epoch' || error.kind === 'seq')
+}
+
 /** A command under a key that another command has had. */
 export function sentBefore(runId: RunId, key: string): LedgerConflictError {
   const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`

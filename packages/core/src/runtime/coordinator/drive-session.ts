@@ -7,6 +7,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { RunLoop } from '../drive/run-loop.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { isPlaceTaken } from '../session/session.ts'
+import { isOvertaken } from '../commands/sent-commands.ts'
 import type { HeldRun } from './held-run.ts'
 
 /** How often the ledger is asked whether a process drives the run. */
@@ -78,9 +79,19 @@ export class DriveSession {
 
   /**
    * Drives the run, as it was begun, until it has stopped and every command that was sent is decided. Tells its holder in
-   * the moment in which that is so: a command that is sent later begins a session of its own.
+   * the moment in which that is so: a command that is sent later begins a session of its own. If another process takes the
+   * run over, it rejects once that process has decided the commands, which the inbox had for it.
    */
   async drive(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
+    try {
+      return await this.#driven(begun, holder)
+    } catch (error) {
+      if (isOvertaken(error)) await this.#decidedByOther()
+      throw error
+    }
+  }
+
+  async #driven(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
     const { sent } = this.#run
     let state = await this.#unlessAborted(begun)
     while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
@@ -162,6 +173,24 @@ export class DriveSession {
       if ((await this.#isLeftAlone(state, waitedMs)) && !changes.isWoken) return undefined
     }
     return state
+  }
+
+  /** Has the commands that were sent acknowledged by what the process records that has taken the run over. */
+  async #decidedByOther(): Promise<void> {
+    const { runId, parts, sent } = this.#run
+    const { clock } = parts.host
+    const givenUpAt = clock.now() + patienceMs.unknown
+    const poll = { clock, delayMs: () => pollIntervalMs }
+    try {
+      const after = (await parts.ledger.head(runId))?.seq ?? 0
+      for await (const event of changesOf(parts.ledger, runId, { after, poll })) {
+        if (event !== caughtUp) continue
+        await sent.acknowledgeLeft()
+        if (!sent.hasPending || this.isDrained || clock.now() >= givenUpAt) return
+      }
+    } catch {
+      // Those that are left are rejected with the error that ended the session.
+    }
   }
 
   /** Whether no process reads the commands in the inbox. */

@@ -8,6 +8,7 @@ import { busySession, keptInput, newHead } from '../reading/busy-run.ts'
 import { untilInputTaken, type Waiting } from '../reading/follow-run.ts'
 import type { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
 import { isInInbox, recordedInput } from '../commands/joined-input.ts'
+import { isOvertaken } from '../commands/sent-commands.ts'
 import { stateOf } from '../reading/load-state.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import { lastOf } from '../session/session.ts'
@@ -130,9 +131,4 @@ function beginWhenUnshown({ live, elsewhere }: RunCoordinator, { inputId, beginN
   })
   elsewhere.watch()
   subscription.add(() => elsewhere.unwatch())
-}
-
-/** Another process took the run over in the moment in which this one did, and reads its inbox now. */
-function isOvertaken(error: unknown): boolean {
-  return error instanceof LedgerConflictError && (error.kind === 'epoch' || error.kind === 'seq')
 }
