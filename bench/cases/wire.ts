@@ -11,7 +11,7 @@ import type { Case, Trial } from './case.ts'
 import { meteredTimes } from './meter.ts'
 import { fileIn } from './recorded-run.ts'
 
-const readersToWarmUp = 20
+const readersToWarmUp = 60
 /** One reply alone takes a few milliseconds. */
 const measuredReplies = 10
 

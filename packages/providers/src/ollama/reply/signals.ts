@@ -38,8 +38,8 @@ export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<re
 
 /**
  * PROVIDER MAPPING: one line of the wire to the signals that follow from it, `reply` being carried along. A line may hold
- * thinking, words and calls at once, and be the last one besides. Of the last one usage follows before a `ProviderError` is
- * thrown, where the counts say that the model never saw the whole prompt.
+ * thinking, words and calls at once, and be the last one besides. Usage comes before a `ProviderError` is thrown, where the
+ * counts of the last line say that the model never saw the whole prompt.
  */
 export function readLine(reply: Reply, line: WireLine): Iterable<ModelSignal> {
   if (reply.finished) return []
