@@ -6,6 +6,8 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { deltaShape as anthropicShape } from '../src/anthropic/client/delta-record.ts'
 import { otherTexts } from '../src/anthropic/reply/signals.ts'
+import { deltaShape as chatShape } from '../src/openai-chat/client/delta-record.ts'
+import { otherTexts as otherTextsOfChat } from '../src/openai-chat/reply/signals.ts'
 import { deltaShape as openaiShape } from '../src/openai/client/delta-record.ts'
 import { DeltaPacker, type DeltaShape } from '../src/shared/stream/packed-deltas.ts'
 import { RememberingReader } from '../src/shared/stream/reply-reader.ts'
@@ -121,7 +123,8 @@ function chunk(delta: object, more: object = {}): string {
 
 const chat: PackedWire = {
   name: 'Chat Completions',
-  shape: openaiShape,
+  shape: chatShape,
+  otherTexts: otherTextsOfChat,
   events: openaiEvents,
   delta: (content) => chunk({ content }),
   deltas: fc
@@ -162,8 +165,15 @@ const chat: PackedWire = {
     'data: }]}\n\n',
     'data: 1\n\n',
     'data: [{"id":"c_1","choices":[]}]\n\n',
+    'data: [{"id":"c_1","choices":[{"index":0,"delta":{"content":"a"}}]},"[DONE]"]\n\n',
     'data:{"id":"c_1","choices":[]}\n\n',
     chunk({ content: 'a' }, { usage: { total_tokens: 1, details: { cached: 0 } } }),
+    chunk({ content: 'a', content_type: 'x' }),
+    chunk({ content: 'a' }, { choices: [{ index: 0, delta: { content: 'b' } }, { index: 1 }] }),
+    chunk({ content: 'a' }).replace('}]', '}],"choices":null'),
+    chunk({ content: 'a' }).replace('"content":"a"', '"content":"a","content":"b"'),
+    chunk({ content: 'a' }).replace('"choices"', '"choices":null,"choices"'),
+    chunk({ content: 'a' }).replace('"logprobs"', '"delta":{},"logprobs"'),
   ],
 }
 
@@ -271,12 +281,12 @@ describe.each([anthropic, responses, chat])('packed deltas of $name', (wire) => 
     },
   )
 
-  it('are shorter than they were, and of Anthropic no longer than their texts where only those differ', () => {
+  it('are shorter than they were, and no longer than their texts where only those differ', () => {
     const said = Array.from({ length: 50 }, (_, index) => `"${index}" ü\n`)
     const records = said.map((each) => wire.delta(each)).join('')
     const { length } = newPacker().pack(bytesOf(records))
     const texts = bytesOf(JSON.stringify(said)).length
-    expect(length).toBeLessThan(wire === anthropic ? texts + wire.delta('').length : records.length)
+    expect(length).toBeLessThan(wire.otherTexts ? 2 + texts + wire.delta('').length : records.length)
   })
 
   it('are every record of a delta, whatever it says', () => {

@@ -9,6 +9,7 @@ import { lateClient } from '../shared/client/late-client.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
+import { deltaShape } from './client/delta-record.ts'
 import { api } from './client/wire.ts'
 import { checkOptions } from './options/option-check.ts'
 import type { OpenAIChatOptions } from './options/options.ts'
@@ -78,6 +79,7 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
                   return prepare()
                 }
                 return startCall({
+                  deltaShape,
                   maker: 'openaiChat',
                   client,
                   options,

@@ -3,6 +3,7 @@ import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient } from '../openai/client/client.ts'
+import { deltaShape } from '../openai/client/delta-record.ts'
 import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { lateClient } from '../shared/client/late-client.ts'
@@ -65,6 +66,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
                   return prepare()
                 }
                 return startCall({
+                  deltaShape,
                   maker: 'openai',
                   client,
                   options,

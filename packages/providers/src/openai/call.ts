@@ -4,10 +4,9 @@ import type { Subscriber } from 'rxjs'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
 import { type Connect, forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
-import { DeltaPacker } from '../shared/stream/packed-deltas.ts'
+import { DeltaPacker, type DeltaShape } from '../shared/stream/packed-deltas.ts'
 import type { ReplyReader } from '../shared/stream/reply-reader.ts'
 import type { OpenAICreate } from './client/client.ts'
-import { deltaShape } from './client/delta-record.ts'
 import { failures, requestIdIn } from './client/failure.ts'
 import { type OpenAISdk, sdk } from './client/sdk.ts'
 import type { OpenAICommonOptions } from './options/options.ts'
@@ -23,6 +22,8 @@ export interface Call {
   /** The function that made the model. */
   readonly maker: string
   readonly create: OpenAICreate
+  /** What the records of its deltas look like. */
+  readonly deltaShape: DeltaShape
   /** The client itself, whose log settings the stream keeps to. */
   readonly client: object
   readonly options: OpenAICommonOptions
@@ -76,7 +77,7 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   connection.facts.requestId = requestIdIn(response.headers)
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   const { tail } = connection
-  const packer = new DeltaPacker(deltaShape)
+  const packer = new DeltaPacker(call.deltaShape)
   const observed = observedResponse(response, {
     onBytes(bytes) {
       connection.watch.signOfLife()

@@ -1,4 +1,4 @@
-import { endOfText } from '../../shared/json/json-end.ts'
+import { endOfMatch, endOfText } from '../../shared/json/json-end.ts'
 import type { DeltaShape } from '../../shared/stream/packed-deltas.ts'
 
 const beforeText =
@@ -17,10 +17,4 @@ export const deltaShape: DeltaShape = {
 
 function startOfText(text: string, from: number): number {
   return endOfMatch(beforeText, text, from)
-}
-
-/** Where a match ends that begins at a place; -1 where none does. */
-function endOfMatch(sticky: RegExp, text: string, from: number): number {
-  sticky.lastIndex = from
-  return sticky.test(text) ? sticky.lastIndex : -1
 }

@@ -90,3 +90,9 @@ function afterSpaces(text: string, from: number): number {
   while (text.charCodeAt(at) === space) at++
   return at
 }
+
+/** Where a match ends that begins at a place; -1 where none does. */
+export function endOfMatch(sticky: RegExp, text: string, from: number): number {
+  sticky.lastIndex = from
+  return sticky.test(text) ? sticky.lastIndex : -1
+}

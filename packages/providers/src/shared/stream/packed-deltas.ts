@@ -3,7 +3,7 @@ import { endOfText } from '../json/json-end.ts'
 /** Pieces of a network are far smaller, and a regular expression has no room for a text of many megabytes. */
 const maxPieceBytes = 1024 * 1024
 
-const [newline, comma, opening, closing] = [0x0a, 0x2c, 0x5b, 0x5d]
+const [newline, comma, opening, closing, zero] = [0x0a, 0x2c, 0x5b, 0x5d, 0x30]
 /** Every byte is one character, at its place. */
 const bytesAsText = new TextDecoder('latin1')
 
@@ -14,15 +14,18 @@ export interface DeltaShape {
    * that comes after `data: `, and no brace comes before it: so the client finds in a pack of such records what it would find in each.
    */
   readonly endOfDelta: (text: string, from: number) => number
-  /** Where in such a record the JSON text begins that its object adds; absent where the deltas of a part differ in more than this text. */
-  readonly startOfText?: (text: string, from: number) => number
+  /** Where in such a record the JSON text begins that its object adds; `undefined` where its neighbours differ in more than this text. */
+  readonly startOfText?: (text: string, from: number) => number | undefined
 }
+
+/** What a pack begins with. A list that a server itself sent begins with an event, and a text in it is no delta's. */
+export const packMark = 0
 
 /** What is in the place of an event in a pack: the event, or the text of one that says the same as the one before it but for its text. */
 export type PackedDelta<Event> = Event | string
 
 /**
- * Packs neighbouring deltas that arrive in one piece of a body into one record, whose data is the list of their events: the client
+ * Packs neighbouring deltas that arrive in one piece of a body into one record, whose data is `packMark` and their events: the client
  * takes many promises for a record, and parsing costs less than those. Of a delta that differs from the one before it in its text
  * alone, the list has the text. Other records pass as they are.
  */
@@ -69,10 +72,9 @@ export class DeltaPacker {
       if (next === -1) return { places, end: at }
       places.push(text.indexOf('{', at), next - 2)
       const start = startOfText(text, at)
-      if (start !== undefined) {
-        before = text.slice(at, start)
-        after = text.slice(endOfText(text, start), next)
-      }
+      // A text that follows is one of this delta, and of no delta before it.
+      before = start === undefined ? noFrame : text.slice(at, start)
+      after = start === undefined ? noFrame : text.slice(endOfText(text, start), next)
       at = next
     }
   }
@@ -106,8 +108,11 @@ class PackedPiece {
   add({ places, end }: Deltas): void {
     this.#packed ??= new Uint8Array(this.#piece.length)
     this.#copy(this.#taken, places[0] as number)
+    // A pack is no longer than its records: each but the first loses more than a comma takes.
+    this.#put(opening)
+    this.#put(zero)
     for (let index = 0; index < places.length; index += 2) {
-      this.#put(index === 0 ? opening : comma)
+      this.#put(comma)
       this.#copy(places[index] as number, places[index + 1] as number)
     }
     this.#put(closing)

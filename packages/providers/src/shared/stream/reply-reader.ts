@@ -1,6 +1,6 @@
 import type { ProviderError } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import type { PackedDelta } from './packed-deltas.ts'
+import { type PackedDelta, packMark } from './packed-deltas.ts'
 import type { StreamEnding } from './stream-tail.ts'
 
 /** Reads the events of one reply. */
@@ -60,11 +60,13 @@ export class RememberingReader<Reply extends ReadReply, Event = unknown> impleme
 
   /** What the events before a faulty one say counts. */
   *#readEach(packed: readonly PackedDelta<Event>[]): Generator<ModelSignal, void> {
+    const isPack = packed[0] === packMark
     let withText: ((text: string) => Event) | undefined
-    for (const each of packed) {
+    for (let place = isPack ? 1 : 0; place < packed.length; place++) {
       if (this.finished || this.failure !== undefined) return
+      const each = packed[place] as PackedDelta<Event>
       const event = typeof each === 'string' && withText ? withText(each) : (each as Event)
-      if (typeof each !== 'string') withText = this.#otherTexts?.(event)
+      if (isPack && typeof each !== 'string') withText = this.#otherTexts?.(event)
       for (const signal of this.#read(this.#reply, event)) yield signal
     }
   }
