@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { namedTextOfError, textOfError } from '../src/vocabulary/values/error-text.ts'
+import { namedTextOfError, sentenceOfError, textOfError } from '../src/vocabulary/values/error-text.ts'
 
 describe('what was thrown, in words', () => {
   const both = (thrown: unknown): readonly string[] => [textOfError(thrown), namedTextOfError(thrown)]
@@ -24,6 +24,12 @@ describe('what was thrown, in words', () => {
       'The card was declined.',
     ])
     expect(textOfError(runInNewContext('new TypeError("no card")'))).toBe('no card')
+  })
+
+  it('is a sentence that ends in one mark', () => {
+    expect(sentenceOfError(new Error('The card was declined.'))).toBe('The card was declined.')
+    expect(sentenceOfError('Why?\n')).toBe('Why?')
+    expect(sentenceOfError(new RangeError('too far'))).toBe('too far.')
   })
 
   it('names the fields of an object without a message, and none of their values', () => {

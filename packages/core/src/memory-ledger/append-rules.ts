@@ -174,7 +174,7 @@ export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): v
     throw new LedgerConflictError(
       'epoch',
       `Run ${runId} is held by the writer of epoch ${head.epoch}, and this append is signed with epoch ` +
-        `${expected.epoch}. Another process took the run over, so nothing was written. Stop driving it; resume() takes it back.`,
+        `${expected.epoch}. Another process took the run over, so nothing was written. Stop driving it; call resume() only if that process has ended: it takes the run from its driver.`,
     )
   }
   if (head.seq !== expected.expectedSeq) {

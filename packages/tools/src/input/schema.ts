@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError } from '@tallystick/core'
-import { option } from '@tallystick/core/kit'
+import { option, sentenceOfError } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../content/json-value.ts'
 import type { InputIssue, Parse, Parsed } from './input-issue.ts'
@@ -70,7 +70,7 @@ function readStandard(toolName: string, schema: StandardSchemaV1): ReadSchema<un
     raw = converter.input({ target: 'draft-2020-12' })
   } catch (error) {
     throw new ConfigurationError(
-      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${messageOf(error)}. ` +
+      `The input schema of the tool ${toolName} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(error)} ` +
         'Use only what JSON can carry (text for dates, say), and convert it in a transform or in execute.',
       { cause: error },
     )
@@ -97,7 +97,7 @@ function jsonSchemaObject(toolName: string, raw: unknown): JsonObject & { readon
     schema = jsonOf(raw)
   } catch (error) {
     throw new ConfigurationError(
-      `The JSON Schema of the tool ${toolName} is not JSON: ${messageOf(error)}. Give plain objects, arrays, strings and numbers.`,
+      `The JSON Schema of the tool ${toolName} is not JSON: ${sentenceOfError(error)} Give plain objects, arrays, strings and numbers.`,
       { cause: error },
     )
   }
@@ -133,8 +133,4 @@ function issueOf(issue: StandardSchemaV1.Issue): InputIssue {
   const keys: unknown = 'keys' in issue ? issue.keys : undefined
   const unknownKeys = Array.isArray(keys) ? keys.filter((key) => typeof key === 'string') : []
   return { path, message: issue.message, ...(unknownKeys.length > 0 && { unknownKeys }) }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { ConfigurationError } from '@tallystick/core'
+import { sentenceOfError } from '@tallystick/core/kit'
 import { jsonWithComments } from '../content/json-with-comments.ts'
 import type { ApprovalRules } from './rules.ts'
 import { requireRules } from './rules-check.ts'
@@ -33,9 +34,8 @@ function parsed(text: string, path: string): unknown {
 }
 
 function unreadable(path: string, cause: unknown): ConfigurationError {
-  const reason = cause instanceof Error ? `${cause.message}.` : String(cause)
   return new ConfigurationError(
-    `The file ${path} cannot be read as approval rules: ${reason} Name a JSON file with version, rules and, where ` +
+    `The file ${path} cannot be read as approval rules: ${sentenceOfError(cause)} Name a JSON file with version, rules and, where ` +
       'wanted, otherwise and examples.',
     { cause },
   )

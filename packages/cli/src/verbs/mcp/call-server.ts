@@ -1,4 +1,4 @@
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject, sentenceOfError } from '@tallystick/core/kit'
 import { ToolError } from '@tallystick/tools'
 import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../../command/command-context.ts'
@@ -48,7 +48,7 @@ function inputOf(text: string): JsonObject {
   } catch (cause) {
     throw new CommandError(
       'usage',
-      `The input is no JSON: ${cause instanceof Error ? cause.message : ''}. Give an object, such as '{"path":"."}'.`,
+      `The input is no JSON: ${sentenceOfError(cause)} Give an object, such as '{"path":"."}'.`,
       { cause },
     )
   }

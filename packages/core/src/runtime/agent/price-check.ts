@@ -18,7 +18,7 @@ import {
   type Price,
 } from '../../vocabulary/billing/price.ts'
 import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
 
 /** Says what a model costs; `undefined` where it does not know. */
 export type Prices =
@@ -111,7 +111,7 @@ function askedPrice(
   } catch (cause) {
     if (cause instanceof ConfigurationError) throw cause
     throw new ConfigurationError(
-      `The function prices of createRuntime failed for ${model.modelId}: ${textOfError(cause)}. Let it answer undefined for a model whose price it does not know.`,
+      `The function prices of createRuntime failed for ${model.modelId}: ${sentenceOfError(cause)} Let it answer undefined for a model whose price it does not know.`,
       { cause },
     )
   }

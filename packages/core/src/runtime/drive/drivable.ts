@@ -6,7 +6,7 @@ import type { Tool } from '../../ports/tool.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -64,7 +64,7 @@ async function madeContext(
     return await contextOf(run)
   } catch (error) {
     throw new ConfigurationError(
-      `The contextOf of this runtime made no context for run ${runId}: ${textOfError(error)}. Nothing was written; correct it and resume the run, or give the context to resume.`,
+      `The contextOf of this runtime made no context for run ${runId}: ${sentenceOfError(error)} Nothing was written; correct it and resume the run, or give the context to resume.`,
       { cause: error },
     )
   }

@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { isThenable } from '../../vocabulary/options/option.ts'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
 import { isJson, type Json, type JsonObject } from '../../vocabulary/values/json.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 import { zod } from '../../vocabulary/zod/zod.ts'
@@ -49,7 +49,7 @@ async function validated<Output>(
     result = await standard['~standard'].validate(copyOf(value))
   } catch (cause) {
     throw new ConfigurationError(
-      `validate of the ${subject} threw: ${textOfError(cause)}. Correct the schema.`,
+      `validate of the ${subject} threw: ${sentenceOfError(cause)} Correct the schema.`,
       {
         cause,
       },
@@ -85,9 +85,8 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
   try {
     return zod().fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(
-      `The JSON Schema of the ${subject} cannot be checked against: ${reason}. Give a Standard Schema instead.`,
+      `The JSON Schema of the ${subject} cannot be checked against: ${sentenceOfError(cause)} Give a Standard Schema instead.`,
       { cause },
     )
   }
@@ -135,9 +134,8 @@ function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
       return rest
     }
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(
-      `The schema of the ${subject} (${standard.vendor}) cannot be described to a model: ${reason}. Use only what JSON can carry.`,
+      `The schema of the ${subject} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(cause)} Use only what JSON can carry.`,
       { cause },
     )
   }

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../errors.ts'
-import { textOfError } from '../values/error-text.ts'
+import { sentenceOfError } from '../values/error-text.ts'
 import { isThenable, type OptionCheck } from './option.ts'
 import { ignoreRejection, requireOptions } from './require-options.ts'
 
@@ -18,7 +18,7 @@ export function answerOf<T>(subject: string, call: () => T, check?: OptionCheck)
     // The runtime's own checks say already what to change.
     if (cause instanceof ConfigurationError) throw cause
     throw new ConfigurationError(
-      `${subject} threw: ${textOfError(cause)}. Correct the function: the runtime needs its answer.`,
+      `${subject} threw: ${sentenceOfError(cause)} Correct the function: the runtime needs its answer.`,
       { cause },
     )
   }

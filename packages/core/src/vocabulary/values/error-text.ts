@@ -8,6 +8,12 @@ export function textOfError(thrown: unknown): string {
   return inWords(thrown, ({ name, message }) => message || name)
 }
 
+/** What was thrown, as a sentence that ends in one mark: many messages end in theirs, others in none. */
+export function sentenceOfError(thrown: unknown): string {
+  const text = textOfError(thrown).trimEnd()
+  return /[.!?…]$/.test(text) ? text : `${text}.`
+}
+
 /** What was thrown, in words, with the kind of error it is. */
 export function namedTextOfError(thrown: unknown): string {
   return inWords(thrown, ({ name, message }) => `${name}: ${message}`)

@@ -1,3 +1,4 @@
+import { sentenceOfError } from '@tallystick/core/kit'
 import { ToolError } from '../../execution/tool-error.ts'
 import { withoutAnySecrets } from '../listing/result-content.ts'
 import { cleanText } from '../text/clean-text.ts'
@@ -35,7 +36,7 @@ export function callFailureOf(error: unknown, { sdk }: Pick<SharedParts, 'sdk'>)
   if (error instanceof sdk.SdkError) {
     if (error.code === sdk.SdkErrorCode.NotConnected) return { kind: 'unsent' }
     if (error.code === sdk.SdkErrorCode.ConnectionClosed) return { kind: 'in_doubt' }
-    return { kind: 'answered', text: `The call failed: ${error.message}. ${happened}` }
+    return { kind: 'answered', text: `The call failed: ${sentenceOfError(error)} ${happened}` }
   }
   return { kind: wasUnsent(error) ? 'unsent' : 'in_doubt' }
 }
