@@ -9,17 +9,28 @@ import {
 } from '../src/sqlite/connection/wal-checkpointer.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
-const maxBytes = 1_600
+const leastBytes = 1_600
+
+/** The attempt of a moment of rest, after which the log stays, to be written over from its start. */
+const anew = 'restart 0'
 
 /** A checkpointer on a connection that only keeps what is asked of it, and a log as long as a test makes it. */
-function kept() {
+function kept(maxBytes: number = leastBytes) {
   const path = temporaryFile()
   writeFileSync(path, '')
   const log = `${path}-wal`
   const answers = { inTransaction: false, isRead: false, fails: false }
-  /** How long each attempt would have kept a writer waiting, in milliseconds. */
-  const attempts: number[] = []
+  /** How long each attempt would have kept a writer waiting, in milliseconds; with the mode where the log stays. */
+  const attempts: (number | string)[] = []
   let timeout = 5_000
+  const attempted = (source: string): boolean => {
+    const isCut = source === 'wal_checkpoint(truncate)'
+    if (!isCut) expect(source).toBe('wal_checkpoint(restart)')
+    attempts.push(isCut ? timeout : `restart ${timeout}`)
+    if (answers.fails) throw new Error('disk I/O error')
+    if (isCut && !answers.isRead) truncateSync(log, 0)
+    return !answers.isRead
+  }
   const database = {
     get inTransaction() {
       return answers.inTransaction
@@ -31,23 +42,19 @@ function kept() {
         timeout = Number(given)
         return []
       }
-      expect(source).toBe('wal_checkpoint(truncate)')
-      attempts.push(timeout)
-      if (answers.fails) throw new Error('disk I/O error')
-      if (!answers.isRead) truncateSync(log, 0)
-      return [{ busy: answers.isRead ? 1 : 0 }]
+      return [{ busy: attempted(source) ? 0 : 1 }]
     },
   }
   const clock = manualClock()
   const keeper = new WalCheckpointer(database as unknown as Database, { path, maxBytes, clock })
   /** A commit after which the log is so long; returns the waits of the attempts that it makes. */
-  const committed = (bytes: number, known: Committed = {}): readonly number[] => {
+  const committed = (bytes: number, known: Committed = {}): readonly (number | string)[] => {
     writeFileSync(log, Buffer.alloc(bytes))
     keeper.committed(known)
     return attempts.splice(0)
   }
   /** Time that passes; returns the waits of the attempts meanwhile. */
-  const passed = (ms: number): readonly number[] => {
+  const passed = (ms: number): readonly (number | string)[] => {
     clock.advance(ms)
     return attempts.splice(0)
   }
@@ -109,7 +116,7 @@ describe('a log that is too long', () => {
     committed(1)
     passed(60_000)
     answers[answer] = false
-    expect(passed(60_000)).toEqual([0])
+    expect(passed(60_000)).toEqual([anew])
   })
 })
 
@@ -119,18 +126,35 @@ describe('a moment of rest', () => {
     committed(1)
     passed(later)
     committed(2)
-    expect([passed(59_999), passed(1), passed(600_000)]).toEqual([[], [0], []])
+    expect([passed(59_999), passed(1), passed(600_000)]).toEqual([[], [anew], []])
     expect(clock.pending).toBe(0)
   })
 
-  it('comes again after each minute, as long as a reader prevents the cut', () => {
+  it('comes again after each minute, as long as a reader prevents that the log begins anew', () => {
     const { answers, clock, committed, passed } = kept()
     answers.isRead = true
     committed(1)
-    expect([passed(60_000), passed(59_999), passed(1), passed(59_999)]).toEqual([[0], [], [0], []])
+    expect([passed(60_000), passed(59_999), passed(1), passed(59_999)]).toEqual([[anew], [], [anew], []])
     answers.isRead = false
-    expect([passed(1), clock.pending]).toEqual([[0], 0])
+    expect([passed(1), clock.pending]).toEqual([[anew], 0])
   })
+
+  it.each<readonly [number, number, unknown]>([
+    [1_600, 1_600, anew],
+    [1_600, 1_601, 0],
+    [maxWalBytesUnlessGiven, 8_388_608, anew],
+    [maxWalBytesUnlessGiven, 8_388_609, 0],
+  ])(
+    'of a log that may have %d bytes and has %d lets it stay as it is, or cuts it',
+    (limit, bytes, attempt) => {
+      const { answers, committed, passed } = kept(limit)
+      // It grew while it could not be cut.
+      answers.inTransaction = true
+      committed(bytes)
+      answers.inTransaction = false
+      expect(passed(60_000)).toEqual([attempt])
+    },
+  )
 
   it('asks nothing of a log that is empty, or not there', () => {
     const { log, clock, committed, keeper, passed } = kept()
@@ -156,7 +180,7 @@ describe('a log that holds what was taken away', () => {
     passed(500)
     keeper.tookAway()
     expect([committed(2), passed(999), passed(1)]).toEqual([[], [], [0]])
-    expect([committed(1), passed(59_999), passed(1)]).toEqual([[], [], [0]])
+    expect([committed(1), passed(59_999), passed(1)]).toEqual([[], [], [anew]])
   })
 
   it('is tried again after each second, as long as a reader prevents the cut', () => {

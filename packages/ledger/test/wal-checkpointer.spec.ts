@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { copyFileSync, statSync } from 'node:fs'
 import { manualClock, everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -51,6 +51,16 @@ async function kept() {
   return { path, database, clock, store, append, written: () => seq }
 }
 
+/** Counts the events that the file holds without its log. */
+function copiedEvents(path: string): () => number {
+  return () => {
+    const copy = temporaryFile()
+    copyFileSync(path, copy)
+    const count = connection(copy).prepare<[], number>('select count(*) from event').pluck().get()
+    return count ?? 0
+  }
+}
+
 /** Another connection that reads the file as it is now, until the answer is called. */
 function reading(path: string): () => void {
   const reader = connection(path)
@@ -77,21 +87,24 @@ afterEach(() => {
 })
 
 describe('the log of a ledger', () => {
-  it('is cut to nothing when nothing was written for a minute', async () => {
+  it('is copied into the file when nothing was written for a minute, and then written over from its start', async () => {
     const { path, clock, append } = await kept()
+    const copied = copiedEvents(path)
     await append(3)
-    expect(logBytes(path)).toBeGreaterThan(16_384)
+    expect(copied()).toBe(0)
     clock.advance(59_999)
-    expect(logBytes(path)).toBeGreaterThan(16_384)
+    expect(copied()).toBe(0)
     await append(1)
     // The minute begins anew with each commit.
     clock.advance(59_999)
-    expect(logBytes(path)).toBeGreaterThan(16_384)
+    expect(copied()).toBe(0)
+    const bytes = logBytes(path)
     clock.advance(1)
-    expect([logBytes(path), clock.pending]).toEqual([0, 0])
-    await append(1)
+    expect([copied(), logBytes(path), clock.pending]).toEqual([4, bytes, 0])
+    await append(2)
+    expect([copied(), logBytes(path)]).toEqual([4, bytes])
     clock.advance(60_000)
-    expect(logBytes(path)).toBe(0)
+    expect([copied(), logBytes(path), clock.pending]).toEqual([6, bytes, 0])
   })
 
   it('is cut a second after a command was blanked, of which it still holds a copy', async () => {
@@ -166,21 +179,21 @@ describe('the log of a ledger', () => {
     expect(other.head(run)?.seq).toBe(written())
   })
 
-  it('is left alone within a transaction of another process, and cut at the next moment of rest', async () => {
+  it('is left alone within a transaction of another process, and begun anew at the next moment of rest', async () => {
     const { path, clock, append } = await kept()
     await append(2)
     const other = connection(path)
     other.exec('begin immediate')
     clock.advance(60_000)
-    expect(logBytes(path)).toBeGreaterThan(0)
+    expect(clock.pending).toBe(1)
     other.exec('rollback')
     clock.advance(60_000)
-    expect(logBytes(path)).toBe(0)
+    expect([copiedEvents(path)(), clock.pending]).toEqual([2, 0])
   })
 })
 
 describe('sqliteLedger', () => {
-  it('keeps its log within maxWalBytes, and cuts it when it rests', async () => {
+  it('keeps its log within maxWalBytes, and copies it when it rests', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const path = temporaryFile()
     const ledger = sqliteLedger(path, { maxWalBytes: maxBytes })
@@ -196,9 +209,10 @@ describe('sqliteLedger', () => {
       longest = Math.max(longest, logBytes(path))
     }
     expect(longest).toBeLessThan(maxBytes + 131_072)
-    expect(logBytes(path)).toBeGreaterThan(0)
+    const copied = copiedEvents(path)
+    expect(copied()).toBeLessThan(41)
     vi.advanceTimersByTime(60_000)
-    expect(logBytes(path)).toBe(0)
+    expect(copied()).toBe(41)
     expect((await Array.fromAsync(ledger.read(run))).length).toBe(41)
     const [verdict] = await Array.fromAsync(verifyLedger(ledger))
     expect(verdict?.events).toBeGreaterThan(0)

@@ -6,10 +6,16 @@ import type { Database } from 'better-sqlite3'
 export const maxWalBytesUnlessGiven: number = 64 * 1024 * 1024
 
 /**
- * After this time without writes the log is truncated. It is longer than most replies of a model, which a run waits for
- * without writing: to truncate the log costs as much as a turn's commits, and the next ones have to let it grow again.
+ * After this time without writes the log is copied into the database. It is longer than most replies of a model, which a run
+ * waits for without writing: to copy the log costs as much as a turn's commits.
  */
 const restMs = 60_000
+
+/**
+ * A log that was copied stays as long as this, to be written over from its start: where a file has to grow, each sync also
+ * records its new size. SQLite begins a log anew at half of that, as long as no reader prevents it.
+ */
+const keptBytes = 8 * 1024 * 1024
 
 /** The same where the log still holds what was taken away. */
 const restAfterRemovalMs = 1_000
@@ -42,9 +48,9 @@ export interface Committed {
 
 /**
  * Keeps the write-ahead log short. SQLite restarts it only if no connection reads it at the moment when all of it has
- * been copied into the database, which may never happen. So the checkpointer truncates it after a minute without
- * writes, or a second where content was taken away, and when it has grown too long. A long read prevents the
- * truncation and delays appends by a tenth of a second at most, and again only when the log has grown by a quarter of
+ * been copied into the database, which may never happen. So the checkpointer has that done after a minute without
+ * writes. It truncates the log when it has grown too long, and a second after content was taken away. A long read prevents
+ * both and delays appends by a tenth of a second at most, and again only when the log has grown by a quarter of
  * its limit. In between it is tried without waiting.
  *
  * The log keeps its content until it is in the database and synced, so an error here loses nothing and fails no call:
@@ -87,7 +93,7 @@ export class WalCheckpointer {
     const bytes = logBytes ?? this.#bytes()
     if (bytes <= this.#bytesAllowed) return
     const waits = bytes > this.#bytesEndured
-    if (this.#cut(waits ? patienceMs : 0)) return this.#begunAnew()
+    if (this.#checkpoint('truncate', waits ? patienceMs : 0)) return this.#begunAnew()
     this.#bytesAllowed = bytes + this.#maxBytes / 16
     if (waits) this.#bytesEndured = bytes + this.#maxBytes / 4
   }
@@ -107,8 +113,15 @@ export class WalCheckpointer {
   #whenIdle(): void {
     this.#cancel = undefined
     const left = this.#writtenAt + this.#restMs - this.#clock.now()
-    if (left <= 0 && (this.#bytes() === 0 || this.#cut(0))) return this.#begunAnew()
+    if (left <= 0 && this.#isCopied()) return this.#begunAnew()
     this.#cancel = this.#clock.schedule(left > 0 ? left : this.#restMs, () => this.#whenIdle())
+  }
+
+  /** Has the next commit begin the log anew; returns false if a reader prevented it. */
+  #isCopied(): boolean {
+    const bytes = this.#bytes()
+    const isCut = this.#restMs === restAfterRemovalMs || bytes > Math.min(keptBytes, this.#maxBytes)
+    return bytes === 0 || this.#checkpoint(isCut ? 'truncate' : 'restart', 0)
   }
 
   #begunAnew(): void {
@@ -117,13 +130,13 @@ export class WalCheckpointer {
     this.#bytesEndured = this.#maxBytes
   }
 
-  /** Copies the log into the database and truncates it; returns false if a reader prevented it. */
-  #cut(waitMs: number): boolean {
+  /** Copies the log into the database, and has it begun anew; returns false if a reader prevented it. */
+  #checkpoint(mode: 'truncate' | 'restart', waitMs: number): boolean {
     if (this.#database.inTransaction) return false
     const timeout = this.#database.pragma('busy_timeout', { simple: true }) as number
     try {
       this.#database.pragma(`busy_timeout = ${waitMs}`)
-      const [done] = this.#database.pragma('wal_checkpoint(truncate)') as readonly { busy: number }[]
+      const [done] = this.#database.pragma(`wal_checkpoint(${mode})`) as readonly { busy: number }[]
       return done?.busy === 0
     } catch {
       return false
