@@ -9,7 +9,7 @@ const coarseTickMs = 3_000
 /**
  * Tells that no file of a folder was made, removed, moved or replaced since its files were looked at: each of these changes
  * the times of the folder. A look at the folder costs less than one at each file, and one at a file that is being written
- * also costs the next write and sync: Linux has to record another time for them.
+ * also makes the next sync wait longer, as measured on ext4 with Linux 6.18.
  */
 export class UnchangedFolder {
   readonly #stat: () => Stats | undefined

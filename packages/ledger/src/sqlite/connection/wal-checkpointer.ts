@@ -81,8 +81,8 @@ export class WalCheckpointer {
 
   /**
    * Called after each commit. `logBytes` is the size of the log, if it is known; `written` is what the commit added to it at
-   * most. The size is looked up only when a sixteenth of its limit may have been written: on Linux each look at a file makes
-   * the next write record a time of its own, and so the next sync cost more.
+   * most. The size is looked up only when a sixteenth of its limit may have been written: each look at a file
+   * that is being written makes its next sync wait longer, as measured on ext4 with Linux 6.18.
    */
   committed({ logBytes, written = Infinity }: Committed = {}): void {
     this.#writtenAt = this.#clock.now()
