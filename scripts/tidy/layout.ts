@@ -79,6 +79,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'runtime/session',
     'runtime/children',
     'runtime/fork',
+    'runtime/checks',
     'runtime/effects',
     'runtime/drive',
     'runtime/coordinator',

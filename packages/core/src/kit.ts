@@ -64,7 +64,7 @@ export {
   definitionNow,
   rulesIn,
 } from './runtime/definition/run-context.ts'
-export { type CallChecker, type CheckContext, checkCalls } from './runtime/effects/call-check.ts'
+export { type CallChecker, type CheckContext, checkCalls } from './runtime/checks/call-check.ts'
 export { answerVerdict } from './runtime/effects/check-effects.ts'
 export { inputFaultOf } from './runtime/schema/recorded-schema.ts'
 export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'

@@ -2,7 +2,7 @@
 import { manualClock, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import type { GuardrailVerdict } from '../src/runtime/agent/guardrail.ts'
-import { findsInCall, guardrailsFor } from '../src/runtime/effects/guardrail-check.ts'
+import { findsInCall, guardrailsFor } from '../src/runtime/checks/guardrail-check.ts'
 import { ofType, stage, type StageOptions } from './stage.ts'
 
 const places = ['input', 'output', 'tool_input', 'tool_output'] as const

@@ -1,41 +1,14 @@
-import { checkedTool, toolNamed, toolsNow } from '../definition/sourced-tools.ts'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
 import {
   changedCallEffects,
   onlyCallsRequireEffects,
   requiredEffects,
   type Effect,
 } from '../../machine/state/required-effects.ts'
-import { messagesOf } from '../../machine/messages/history.ts'
-import { textContent } from '../../machine/messages/outcome-text.ts'
-import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
+import type { ExecutingState, RunState } from '../../machine/state/state.ts'
 import type { Host } from '../../ports/clock.ts'
-import type { Model } from '../../ports/model.ts'
-import { type Message, type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
-import { deepFreeze, freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
-import type { Signal } from '../../vocabulary/signals/signal.ts'
-import type { Agent } from '../agent/agent.ts'
-import { stoppableClock } from './answer-in-time.ts'
-import { checkCalls } from './call-check.ts'
-import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
-import type { ChildRuns } from '../children/child-runs.ts'
-import { startChild } from '../children/child-effect.ts'
-import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { guardrailsFor } from './guardrail-check.ts'
-import { startModelCall, type ModelCallOwner } from './model-effect.ts'
-import { OutputStage } from '../output/output-stage.ts'
-import { modelRequest } from '../../machine/prompt/model-request.ts'
-import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
-import { readResultName } from '../../vocabulary/model/tool-definition.ts'
-import { isLonger, shortenedResult } from './shortened-result.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { reconcileCall, startTool } from './tool-effect.ts'
-
-/** What lets go of something in flight, and what asks it to stop, where it can be asked. */
-interface Begun {
-  stop?(): void
-  cancel?(reason: string): void
-}
+import { freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
+import { beginEffect, withShortResult, type Begun, type EffectOptions } from './begin-effect.ts'
+import { guardrailsFor } from '../checks/guardrail-check.ts'
 
 /** Something in flight. */
 class InFlight implements Begun {
@@ -75,20 +48,6 @@ class InFlight implements Begun {
       )
     }
   }
-}
-
-/** Whose effects they are, and what they may use. */
-export interface EffectOptions extends ModelCallOwner {
-  findAgent(name: string): Agent<unknown>
-  /** The model that the run is given. */
-  findGivenModel(ref: ModelRef): Model | undefined
-  readonly host: Host
-  /** What the application gave this run. */
-  readonly context: unknown
-  readonly children: ChildRuns
-  /** What a fork is served instead of running its tools. */
-  readonly results: RecordedResults | undefined
-  post(signal: Signal): void
 }
 
 /**
@@ -180,130 +139,12 @@ export class Effects {
 
   #start(effect: Effect): InFlight {
     const inFlight = new InFlight(effect, this.#options.host)
-    const begun = this.#begin(effect, (signal) => {
-      // The caller may continue using the values it gave: what is recorded is a copy of them.
+    const begun = beginEffect(effect, this.#options, (signal) => {
       if (inFlight.isStopped) return
-      this.#options.post(freezeOwn(this.#shortened(effect, signal)))
+      // The caller may continue using the values it gave: what is recorded is a copy of them.
+      this.#options.post(freezeOwn(withShortResult(signal, effect, this.#options)))
     })
     inFlight.begun(begun)
     return inFlight
   }
-
-  #givenModel({ givenModel }: RunState, ref: ModelRef): Model | undefined {
-    return givenModel && sameModel(givenModel.model, ref) ? this.#options.findGivenModel(ref) : undefined
-  }
-
-  /** The ending of a call with what the model is shown of it, where it is too long for the model. */
-  #shortened(effect: Effect, signal: Signal): Signal {
-    if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
-    const agent = this.#options.findAgent(effect.state.agent)
-    const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
-    const { content, projected = content, toolCallId } = signal
-    if (!isLonger(projected, max)) return signal
-    const isReadable = toolNamed(agent, readResultName) !== undefined
-    return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
-  }
-
-  #begin(effect: Effect, post: (signal: Signal) => void): Begun {
-    const { host, children, context: own } = this.#options
-    const { runId, turn, agent: name, limits } = effect.state
-    const agent = this.#options.findAgent(name)
-    switch (effect.kind) {
-      case 'model_call': {
-        const { state } = effect
-        const { attempt } = state
-        const given = this.#givenModel(state, attempt.model)
-        const call = { model: given ?? modelOf(agent, attempt.model), request: modelRequest(state), turn }
-        const { timeouts, outputStream } = agent
-        const about = { runId, agent: name, turn, context: own }
-        const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
-        const owner = this.#options
-        return startModelCall({ ...call, attempt: attempt.number, timeouts, output, owner }, host, post)
-      }
-      case 'check_calls': {
-        const { state } = effect
-        const { clock, stop } = stoppableClock(host.clock)
-        const { offered } = state.reply
-        const { results } = this.#options
-        const context = {
-          state,
-          context: own,
-          clock,
-          ...(offered && { offered }),
-          ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
-        }
-        void checkCalls(state.calls, { ...agent, tools: toolsNow(agent) }, context, post)
-        return { stop }
-      }
-      case 'tool': {
-        const { call, state } = effect
-        const recorded = this.#options.results?.serve(state, call)
-        if (recorded) {
-          post(endingOf(call, recorded))
-          return {}
-        }
-        if (call.recorded !== undefined) {
-          post(lostRecord(call))
-          return {}
-        }
-        if (call.child !== undefined)
-          return startChild({ state, call, children, context: own, clock: host.clock }, post)
-        const tool = checkedTool(agent, call, state)
-        const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
-        const context = { runId, turn, toolCallId: call.toolCallId, context: own, messages }
-        const { graceMs = defaultLimits.graceMs } = limits
-        return startTool({ tool, call, context, host, graceMs }, post)
-      }
-      case 'reconcile': {
-        const { call } = effect
-        const { clock, stop } = stoppableClock(host.clock)
-        const context = { runId, turn, toolCallId: call.toolCallId, context: own }
-        const tool = checkedTool(agent, call, effect.state)
-        void reconcileCall({ tool, call, context, host: { ...host, clock } }, post)
-        return { stop }
-      }
-      case 'guardrails': {
-        const { clock, stop } = stoppableClock(host.clock)
-        void checkGuardrails({ effect, agent, clock, context: own }, post)
-        return { stop }
-      }
-      case 'check_output': {
-        const { clock, stop } = stoppableClock(host.clock)
-        void checkAnswer({ effect, agent, clock }, post)
-        return { stop }
-      }
-      case 'summarize':
-        return { stop: summarize({ effect, agent, host }, post) }
-    }
-  }
-}
-
-function endingOf(
-  { toolCallId, attempts: attempt }: Call,
-  { outcome, content, projected, shown, toolCallId: reused }: RecordedResult,
-): Signal {
-  const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs: 0 }
-  return { ...ended, ...omitUndefined({ projected, shown }), reused }
-}
-
-/** A call that a recorded result was to answer does not run for real: it has no approval for that. */
-function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
-  const text =
-    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
-  return {
-    type: 'tool_ended',
-    toolCallId,
-    attempt,
-    outcome: 'failed',
-    durationMs: 0,
-    content: textContent('failed', text),
-  }
-}
-
-function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
-  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
-  if (called) return called
-  throw new ConfigurationError(
-    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
-  )
 }
