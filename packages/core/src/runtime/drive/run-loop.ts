@@ -194,12 +194,18 @@ export class RunLoop {
       const before = this.#state
       this.#state = batch.state
       this.#pace.appended(batch, this.#clock, this.#drive.parts.ledger.deltaDelayMs)
-      for (const event of batch.events) this.#drive.live.next(event)
+      this.#publish(batch.events)
       if (this.#isAwaited(before)) await this.#published(batch, before)
       // What was refused leaves the inbox at once: its sender may wait for that in another process.
     } else if (consumed.length > 0) await this.#append({ ...batch, events: [] }, consumed)
     this.#acknowledge(mail, batch)
     return { ...batch, state: this.#state ?? batch.state }
+  }
+
+  /** A loop over thousands of events is compiled sooner outside an asynchronous function. */
+  #publish(events: readonly RuntimeEvent[]): void {
+    const { live } = this.#drive
+    for (const event of events) live.next(event)
   }
 
   /** Whether something has to be waited for before the run continues: most often nothing has. */
