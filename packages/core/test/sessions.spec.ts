@@ -119,6 +119,27 @@ describe('a session', () => {
     expect(refused).toMatchObject({ kind: 'session', busy: { runId: busy } })
   })
 
+  it('refuses a run that another one has overtaken at its start, also if that has ended by then: it may have done the same', async () => {
+    const pay = testTool({ name: 'pay' })
+    const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
+    const other = stage({ steps, tools: [pay] })
+    let goesOn = (): void => {}
+    const held = new Promise<void>((resolve) => (goesOn = resolve))
+    const slow: typeof other.ledger = Object.assign(Object.create(other.ledger) as typeof other.ledger, {
+      append: async (...args: Parameters<typeof other.ledger.append>) => {
+        await held
+        return await other.ledger.append(...args)
+      },
+    })
+    const late = stage({ ledger: slow, clock: other.clock, steps, tools: [testTool({ name: 'pay' })] })
+    const overtaken = late.runtime.run(late.agent, 'Pay.', { sessionId: 'chat' })
+    expect(await playIn(other, 'Pay.')).toMatchObject({ reason: 'answered' })
+    goesOn()
+    await expect(late.untilSettled(overtaken.result)).rejects.toMatchObject({ kind: 'unique' })
+    expect(late.model.requests).toEqual([])
+    expect(await other.eventsOf(overtaken)).toEqual([])
+  })
+
   it('queues a run after the one that is under way, in this process or another', async () => {
     let end: (() => void) | undefined
     const until = new Promise<void>((resolve) => {

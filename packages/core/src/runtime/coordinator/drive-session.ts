@@ -19,6 +19,8 @@ const patienceMs = { known: 30_000, unknown: 5_000 } as const
 /** How a run begins. */
 export interface BegunRun {
   readonly prepare: () => Promise<StartCommand>
+  /** Whether the run begins after another one that takes its place in the session. */
+  readonly waits?: boolean
   /** What is asked of it in the moment in which it begins. */
   readonly asked?: () => OutsideCommand | undefined
 }
@@ -110,7 +112,8 @@ export class DriveSession {
 
   /**
    * Starts the run with what `prepare` answers. If another run takes the place in the session that it names, it is asked
-   * again, and refuses the run or waits, as for a run that began before.
+   * again, and refuses the run or waits, as for a run that began before. A run that does not wait is refused also where the
+   * other one has ended by then: its caller knew nothing of the other, and both may want the same done.
    */
   async start(run: BegunRun): Promise<RunState> {
     try {
@@ -123,7 +126,9 @@ export class DriveSession {
   async #startAgain(run: BegunRun, error: unknown): Promise<RunState> {
     // The same loop begins again: it knows whether it was drained meanwhile.
     if (!isPlaceTaken(error) || (await this.#run.parts.ledger.head(this.#run.runId))) throw error
-    return await this.start(run)
+    if (run.waits) return await this.start(run)
+    await run.prepare()
+    throw error
   }
 
   /** Makes the run of the first events of another, and drives it from there. */

@@ -92,7 +92,7 @@ export class RuntimeRuns {
       ...withGiven(await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past), before),
       ...omitUndefined({ subject, receipt: inputId }),
     })
-    const begun = { prepare, asked: () => cancelCommandOf(signal) }
+    const begun = { prepare, waits: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
     if (idempotencyKey === undefined) {
       coordinator.live.beginsHere()
       coordinator.start(begun)
