@@ -46,7 +46,7 @@ export async function patterns(files: readonly SourceFile[], cacheFile: string):
 }
 
 /** The regular expressions that a file writes out. */
-export function patternsOf(file: SourceFile): readonly WrittenPattern[] {
+function patternsOf(file: SourceFile): readonly WrittenPattern[] {
   const found: WrittenPattern[] = []
   new Visitor({
     Literal(node) {

@@ -54,11 +54,6 @@ export const steps: readonly Step[] = [
     ],
   },
   {
-    name: 'mutants',
-    claim: 'tests notice each of some faults in the machine and the tools',
-    command: ['node', 'scripts/mutate.ts', 'machine', 'tools', '--sample', '20', '--seed', '20261122'],
-  },
-  {
     name: 'postgres',
     claim: 'every test on Postgres passes',
     command: ['vitest', 'run', '--mode', 'thorough', '--project', 'postgres'],
@@ -75,16 +70,11 @@ export const steps: readonly Step[] = [
     command: ['node', 'scripts/check-packages.ts'],
     after: ['types'],
   },
-  { name: 'tidy', claim: 'arrows, names, sizes, words and docstrings', command: ['node', 'scripts/tidy.ts'] },
+  { name: 'tidy', claim: 'arrows, links, words and patterns', command: ['node', 'scripts/tidy.ts'] },
   {
     name: 'bench',
     claim: "every benchmark of Tallystick's own comes out right, with tiny numbers",
     command: ['node', 'bench/main.ts', '--smoke', '--own'],
   },
   { name: 'unused', claim: 'no file, export or dependency is left over', command: ['knip', '--no-progress'] },
-  {
-    name: 'locks',
-    claim: 'each lock on the architecture refuses what it should',
-    command: ['node', 'scripts/prove-locks.ts'],
-  },
 ]
