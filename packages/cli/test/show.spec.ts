@@ -45,10 +45,16 @@ function seeker(searches = turnsAlike): Agent {
 
 /** An agent that says so much that a fold of its run goes far. */
 function talker(): Agent {
-  const pieces = Array.from({ length: 5_500 }, (_, piece) => `${piece} `)
+  // Deltas of one part would be joined: two parts take turns.
+  const pieces = Array.from({ length: 5_500 }, (_, piece) => ({ part: piece % 2, text: `${piece} ` }))
+  const joinPart = (asked: number): string =>
+    pieces.map(({ part, text }) => (part === asked ? text : '')).join('')
   const signals: readonly ModelSignal[] = [
-    ...pieces.map((text) => ({ type: 'model_text', part: 0, text }) as const),
-    { type: 'model_finished', stopReason: 'end', parts: [{ part: 0, type: 'text', text: pieces.join('') }] },
+    ...pieces.map((piece) => ({ type: 'model_text', ...piece }) as const),
+    {
+      ...{ type: 'model_finished', stopReason: 'end' },
+      parts: [0, 1].map((part) => ({ part, type: 'text', text: joinPart(part) })),
+    },
   ]
   const model: Model = { ...{ provider: 'a', api: 'b', modelId: 'c' }, stream: () => from(signals) }
   return defineAgent({ name: 'talker', instructions: '', model })

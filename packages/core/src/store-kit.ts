@@ -25,7 +25,6 @@ export {
   requireRunFilter,
   requireTextId,
 } from './ports/read-options.ts'
-export { type Stretch, stretchesOf } from './machine/stretches.ts'
 export { OpenUses } from './ports/open-uses.ts'
 export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
 export { ChangeHints } from './memory-ledger/change-hints.ts'

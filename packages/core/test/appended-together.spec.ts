@@ -141,7 +141,7 @@ describe('pieces of a reply, on a ledger that lets them wait', () => {
     say('e')
     end('abcde')
     expect(await set.untilSettled(run.result)).toMatchObject({ text: 'abcde' })
-    expect(deltasOf()).toEqual([1, 2, 1, 1])
+    expect(deltasOf()).toEqual([1, 1, 1, 1])
     checkedRun(await set.eventsOf(run))
   })
 

@@ -97,55 +97,49 @@ describe('a mailbox', () => {
     expect(mailbox.empty).toBe(true)
   })
 
-  it('takes neighbouring deltas of one part as one mail, and copies what they say', () => {
+  it('joins deltas of one part that wait together, and nothing else', () => {
     const mailbox = new Mailbox()
-    const place = { turn: 1, attempt: 1 }
-    const delta = { type: 'model_text', part: 0, text: 'a' } as const
-    const given = { ...delta, more: 1 } as const
-    mailbox.postDelta(given, place)
-    Object.assign(given, { text: 'changed', part: 7 })
-    mailbox.postDelta({ ...delta, part: -0, text: 'b' }, place)
-    mailbox.postDelta({ ...delta, part: 1 }, place)
-    mailbox.postDelta({ ...delta, part: 1 }, { turn: 1, attempt: 2 })
-    const call = { type: 'model_tool_input', part: 1, name: 'look', text: '{' } as const
-    mailbox.postDelta(call, place)
-    mailbox.postDelta({ ...call, text: '}' }, place)
-    mailbox.postDelta({ ...call, name: 'see' }, place)
-    mailbox.post(mailOf(0))
-    mailbox.postDelta({ ...call, name: 'see' }, place)
-    expect(mailbox.takeBatch().map(({ message }) => message)).toStrictEqual([
-      { type: 'deltas', of: { type: 'model_text', part: 0, ...place }, texts: ['a', 'b'] },
-      { type: 'deltas', of: { type: 'model_text', part: 1, ...place }, texts: ['a'] },
-      { type: 'deltas', of: { type: 'model_text', part: 1, turn: 1, attempt: 2 }, texts: ['a'] },
-      {
-        type: 'deltas',
-        of: { type: 'model_tool_input', part: 1, name: 'look', ...place },
-        texts: ['{', '}'],
-      },
-      { type: 'deltas', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
+    const delta = { type: 'model_text', part: 0, text: 'a', turn: 1, attempt: 1 } as const
+    const call = { ...delta, type: 'model_tool_input', part: 1, name: 'look', text: '{' } as const
+    const posted: readonly Mail['message'][] = [
+      delta,
+      { ...delta, text: 'b' },
+      { ...delta, part: 1 },
+      { ...delta, part: 1, attempt: 2 },
+      { ...delta, type: 'model_reasoning', part: 1, attempt: 2 },
+      call,
+      { ...call, text: '}' },
+      { ...call, name: 'see' },
       mailOf(0).message,
-      { type: 'deltas', of: { type: 'model_tool_input', part: 1, name: 'see', ...place }, texts: ['{'] },
+      { ...call, name: 'see' },
+      { ...delta, replaces: true },
+      { ...delta, written: 'A' },
+    ]
+    for (const message of posted) mailbox.post({ message })
+    const [first, second, ...others] = posted
+    expect(second).toEqual({ ...delta, text: 'b' })
+    expect(mailbox.takeBatch().map(({ message }) => message)).toStrictEqual([
+      { ...first, text: 'ab' },
+      ...others.slice(0, 3),
+      { ...call, text: '{}' },
+      ...others.slice(5),
     ])
   })
 
-  it('counts deltas one by one, and adds none to what was taken', () => {
+  it('joins nothing to what was taken, and no more than 64 KiB', () => {
     const mailbox = new Mailbox()
-    const delta = { type: 'model_text', part: 0, text: 'a' } as const
-    const post = (count: number): void => {
-      for (let each = 0; each < count; each++) mailbox.postDelta(delta, { turn: 1, attempt: 1 })
-    }
-    const taken = (): readonly number[] =>
-      mailbox.takeBatch().map(({ message }) => (message.type === 'deltas' ? message.texts.length : 0))
-    post(10_001)
-    expect(mailbox.holdsOnly('delta')).toBe(true)
-    expect([mailbox.holdsOnly('delta', 10_002), mailbox.holdsOnly('delta', 10_001)]).toEqual([true, false])
-    expect([taken(), taken()]).toEqual([[10_000], [1]])
-    post(1)
+    const message = { type: 'model_text', part: 0, text: 'x'.repeat(1_000), turn: 1, attempt: 1 } as const
+    const takeLengths = (): readonly number[] =>
+      mailbox
+        .takeBatch()
+        .map(({ message: each }) => (each.type === 'model_text' ? each.text.length : Number.NaN))
+    for (let each = 0; each < 100; each++) mailbox.post({ message })
+    expect(takeLengths()).toEqual([65_000, 35_000])
+    mailbox.post({ message })
     const batch = mailbox.takeBatch()
-    mailbox.putBack(batch)
-    post(2)
-    expect(taken()).toEqual([1, 2])
-    expect(batch).toMatchObject([{ message: { texts: ['a'] } }])
+    mailbox.post({ message })
+    expect(batch).toEqual([{ message }])
+    expect(takeLengths()).toEqual([1_000])
   })
 
   it('holds only one kind where it holds any of it, and nothing else with it', () => {
@@ -210,7 +204,7 @@ describe('the writer of a run', () => {
       await set.play()
       return appends
     }
-    expect(await appendsOf(1)).toEqual(['run_started 3', 'assistant_started 7'])
+    expect(await appendsOf(1)).toEqual(['run_started 3', 'assistant_started 4'])
     expect((await appendsOf(3 * QUIET_TURNS)).slice(0, 3)).toEqual([
       ...['run_started 3', 'assistant_started 1', 'assistant_text_delta 1'],
     ])
@@ -293,7 +287,7 @@ function flooded(deltas: number, ledger: Ledger) {
 }
 
 describe('a model that reports thousands of deltas at once', () => {
-  it('is recorded and shown delta by delta', async () => {
+  it('is recorded and shown in few events of a bounded size', async () => {
     const ledger = memoryLedger()
     const sizes: number[] = []
     const shown: number[] = []
@@ -310,9 +304,10 @@ describe('a model that reports thousands of deltas at once', () => {
     })
     const result = await untilSettled(clock, run.result)
     expect(result).toMatchObject({ reason: 'answered', text: 'ab '.repeat(12_000) })
-    expect(Math.max(...sizes)).toBeLessThanOrEqual(10_010)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(10)
     expect(Math.max(...shown)).toBe(36_000)
-    expect(ofType(checkedRun(await recorded(ledger, run.id)), 'assistant_text_delta')).toHaveLength(12_000)
+    const deltas = ofType(checkedRun(await recorded(ledger, run.id)), 'assistant_text_delta')
+    expect(deltas.map(({ text }) => text).join('')).toBe('ab '.repeat(12_000))
   })
 
   it('ends with a command that nothing hinted at, though the end came in another batch', async () => {

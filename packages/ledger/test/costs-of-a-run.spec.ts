@@ -23,7 +23,7 @@ const costs: Work = {
   begin: 5,
   'commit, synced': 3,
   'commit, unsynced': 1,
-  event: 58,
+  event: 20,
   'hash, of Node': 46,
   'insert event': 4,
   'insert fact': 2,

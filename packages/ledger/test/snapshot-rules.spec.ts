@@ -59,7 +59,7 @@ describe('a fold keeps its state as a snapshot', () => {
   it('after 200 events, and after 50 where the run rests', async () => {
     const bed = await recorded(30, 1)
     const { runId, last } = bed
-    expect(last).toBeGreaterThan(300)
+    expect(last).toBeGreaterThan(250)
     expect(await afterFold(bed, runId, 199)).toEqual([])
     expect(await afterFold(bed, runId, 200)).toEqual([200])
     expect(await afterFold(bed, runId, last - 1)).toEqual([200])
@@ -81,11 +81,11 @@ describe('a fold keeps its state as a snapshot', () => {
   })
 
   it('of a run of 64 events or more', async () => {
-    const brief = await recorded(4, 1)
+    const brief = await recorded(6, 1)
     expect(brief.last).toBeGreaterThan(50)
     expect(brief.last).toBeLessThan(64)
     expect(await afterFold(brief, brief.runId, brief.last)).toEqual([])
-    const longer = await recorded(6, 1)
+    const longer = await recorded(8, 1)
     expect(longer.last).toBeGreaterThanOrEqual(64)
     expect(await afterFold(longer, longer.runId, longer.last)).toEqual([longer.last])
   })
@@ -97,7 +97,7 @@ describe('a fold keeps its state as a snapshot', () => {
     expect(await afterFold(early, early.runId, last)).toEqual([last - 49])
     expect(await afterFold(late, late.runId, last - 50)).toEqual([last - 50])
     expect(await afterFold(late, late.runId, last)).toEqual([last - 50, last])
-    const wordy = await recorded(9, 300_000)
+    const wordy = await recorded(12, 150_000)
     expect(await afterFold(wordy, wordy.runId, 63)).toEqual([])
     expect(await afterFold(wordy, wordy.runId, 64)).toEqual([64])
   })
@@ -105,7 +105,7 @@ describe('a fold keeps its state as a snapshot', () => {
   it('of a run that waits, too', async () => {
     const ledger: Ledger = sqliteLedger(emptyLedgerFile())
     onTestFinished(() => ledger.close())
-    const looks = Array.from({ length: 6 }, (_step, at) => ({ toolCalls: [{ name: 'look', input: { at } }] }))
+    const looks = Array.from({ length: 8 }, (_step, at) => ({ toolCalls: [{ name: 'look', input: { at } }] }))
     const agent = defineAgent({
       ...{ name: 'payer', instructions: 'Pay.' },
       model: scriptedModel([...looks, { toolCalls: [{ name: 'pay', input: {} }] }]),

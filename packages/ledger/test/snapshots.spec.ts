@@ -259,13 +259,13 @@ describe('snapshots near an event', () => {
     const { state: done, outline } = await outlineTo(ledger, runId, undefined, { snapshots: false })
     tamper(path, (database) => {
       const headHash = database
-        .prepare<[string], Uint8Array>('select hash from event where run_id = ? and seq = 210')
+        .prepare<[string], Uint8Array>('select hash from event where run_id = ? and seq = 212')
         .pluck()
         .get(runId) as Uint8Array
-      const bare = { seq: 210, state: snapshotBytes({ state: { ...done, seq: 210 }, outline }, []), headHash }
+      const bare = { seq: 212, state: snapshotBytes({ state: { ...done, seq: 212 }, outline }, []), headHash }
       database
         .prepare('insert into snapshot values (?, ?, ?, ?, ?, ?)')
-        .run(runId, snapshotVersion, 210, bare.state, headHash, snapshotDigest(runId, bare))
+        .run(runId, snapshotVersion, 212, bare.state, headHash, snapshotDigest(runId, bare))
     })
     const read = vi.spyOn(ledger, 'read')
     const seqs: number[] = []
@@ -273,7 +273,7 @@ describe('snapshots near an event', () => {
     // What was handed out before it began again is handed out once more.
     expect(seqs.slice(seqs.lastIndexOf(1))).toEqual(Array.from({ length: 250 }, (_, index) => index + 1))
     expect(read.mock.calls.map(([, range]) => range)).toEqual([
-      { fromSeq: 211, toSeq: 250 },
+      { fromSeq: 213, toSeq: 250 },
       { fromSeq: 1, toSeq: 250 },
     ])
     expect(state).toStrictEqual(await folded(ledger, runId, 250))

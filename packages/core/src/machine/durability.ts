@@ -1,6 +1,5 @@
 import { eventTraits } from '../vocabulary/events/event-traits.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/events/event.ts'
-import { withoutFollowers } from './stretches.ts'
 import type { RunState } from './state/state.ts'
 import { findCall } from './state/state-views.ts'
 
@@ -15,7 +14,7 @@ export interface AroundAppend {
  * untrue. What is appended lazily, a later barrier of the run makes durable, in order.
  */
 export function durabilityOf(events: readonly RuntimeEvent[], around: AroundAppend): 'barrier' | 'lazy' {
-  for (const event of withoutFollowers(events)) if (needsBarrier(event, around)) return 'barrier'
+  for (const event of events) if (needsBarrier(event, around)) return 'barrier'
   return 'lazy'
 }
 

@@ -2,7 +2,6 @@ import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts
 import { requireAppend } from '../ports/read-options.ts'
 import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
-import { stretchesOf } from '../machine/stretches.ts'
 import { idFaultOf } from '../vocabulary/events/event-ids.ts'
 import { parseRunId, type RunId } from '../vocabulary/values/ids.ts'
 import { isMoment } from '../vocabulary/events/moment.ts'
@@ -68,24 +67,15 @@ export function requireWellFormed(
 ): void {
   requireAppend(runId, expected, events)
   requireStorableRun(runId, events)
-  const stretches = stretchesOf(events)
   let lastType: string | undefined
-  for (let index = 0, stretch = 0; index < events.length;) {
-    const event = events[index] as RuntimeEvent
+  for (const [index, event] of events.entries()) {
     const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
     // Every store can hold what is an id, so only the type is looked at; events of one type follow each other.
     if (fault !== undefined || (event.type !== lastType && !isStorableName(event.type)))
       throw malformed(runId, events, `Event ${index + 1} of an append to run ${shownId(runId)} ${fault}`)
     lastType = event.type
-    const { from, to } = stretches[stretch] ?? notThere
-    const isFirst = from === index
-    // Those that follow the first of a stretch differ in nothing that is looked at but their numbers, which have no gap.
-    index = isFirst ? to : index + 1
-    if (isFirst) stretch++
   }
 }
-
-const notThere = { from: -1, to: -1 }
 
 /** The refusal of an append for what one of its events has; names that no store can hold come first. */
 function malformed(runId: RunId, events: readonly RuntimeEvent[], fault: string): ConfigurationError {

@@ -1,6 +1,5 @@
 import type { AppendOptions, ExpectedHead, Head, InboxEntry, RunRecord } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/events/event.ts'
-import { withoutFollowers } from '../machine/stretches.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import {
   emptyHead,
@@ -17,7 +16,7 @@ import {
   unreadInbox,
   type SessionPlace,
 } from './append-rules.ts'
-import { carriedHistories, eventsIn, isSameEvent, type Kept, KeptEvents, keptOf } from './kept-event.ts'
+import { carriedHistories, isSameEvent, keptEvent } from './kept-event.ts'
 import type { MemoryHistories } from './memory-histories.ts'
 
 /**
@@ -28,7 +27,7 @@ export class MemoryRun {
   readonly runId: RunId
   readonly #histories: MemoryHistories
   #epoch: number = emptyHead.epoch
-  readonly #events = new KeptEvents()
+  readonly #events: RuntimeEvent[] = []
   // A ledger holds many runs, and most of them have few of these: they are made when there is the first.
   /** The digests of the histories that events carry, by the number of the event: they are kept without their messages. */
   #carried: Map<number, string> | undefined
@@ -70,7 +69,7 @@ export class MemoryRun {
     isTaken: (place: SessionPlace) => boolean,
   ): Head {
     requireWellFormed(this.runId, expected, events)
-    const kept = keptOf(events)
+    const kept = events.map(keptEvent)
     const carried = carriedHistories(events)
     if (this.#stands(expected.expectedSeq, kept, carried)) {
       // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
@@ -82,7 +81,7 @@ export class MemoryRun {
     const place = expected.expectedSeq === 0 ? sessionPlaceOf(events) : undefined
     if (place && isTaken(place)) throw placeTaken(this.runId, place)
     this.#place ??= place
-    this.#events.add(kept)
+    for (const event of kept) this.#events.push(event)
     if (carried) this.#keepHistories(events, carried)
     if (onceKeys) this.#keepStated(onceKeys)
     this.#take(options)
@@ -110,8 +109,14 @@ export class MemoryRun {
   }
 
   read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
-    const events = this.#events.between(fromSeq, toSeq)
+    const events = this.#between(fromSeq, toSeq)
     return this.#carried ? this.#withHistories(events, this.#carried) : events
+  }
+
+  /** The events from one number to another, both included. What is added while they are read is not among them. */
+  *#between(fromSeq: number, toSeq: number): Generator<RuntimeEvent> {
+    const last = Math.min(toSeq, this.#events.length)
+    for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) yield this.#events[seq - 1] as RuntimeEvent
   }
 
   *#withHistories(
@@ -143,14 +148,14 @@ export class MemoryRun {
   }
 
   /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
-  #stands(seq: number, kept: readonly Kept[], carried: ReadonlyMap<number, string> = new Map()): boolean {
+  #stands(
+    seq: number,
+    kept: readonly RuntimeEvent[],
+    carried: ReadonlyMap<number, string> = new Map(),
+  ): boolean {
     // Nearly every append comes to the end of its run.
     if (kept.length === 0 || seq >= this.#events.length) return false
-    const stored = this.#events.between(seq + 1, Infinity)
-    for (const event of eventsIn(kept)) {
-      const { done, value } = stored.next()
-      if (done || !isSameEvent(event, value)) return false
-    }
+    if (!kept.every((event, place) => isSameEvent(event, this.#events[seq + place]))) return false
     return [...carried].every(([place, digest]) => this.#carried?.get(place) === digest)
   }
 
@@ -164,7 +169,7 @@ export class MemoryRun {
   /** The keys that events state for the first time; `undefined` where they state none. */
   #unstatedKeys(events: readonly RuntimeEvent[]): Set<string> | undefined {
     let keys: Set<string> | undefined
-    for (const event of withoutFollowers(events)) {
+    for (const event of events) {
       const key = onceKeyOf(event)
       if (key === undefined) continue
       if (this.#onceKeys?.has(key) || keys?.has(key)) throw secondFact(this.runId, key)

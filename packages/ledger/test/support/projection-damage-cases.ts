@@ -22,7 +22,7 @@ export const projectionDamageCases: Readonly<Record<string, (bed: ProjectionBed)
         {
           runId: damaged,
           status: 'unreadable',
-          seq: 34,
+          seq: 24,
           code: 'ledger_damaged',
           message: expect.stringMatching(new RegExp(`^Run ${damaged} is damaged at seq [45]:`)) as string,
         },

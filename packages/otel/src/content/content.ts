@@ -1,4 +1,4 @@
-import { RunFold, modelRequest } from '@tallystick/core/machine'
+import { evolve, modelRequest, type RunState } from '@tallystick/core/machine'
 import type {
   AssistantPart,
   EventOf,
@@ -23,7 +23,7 @@ const maxHistory = 262_144
 
 /** The content of a run in the form of the conventions. */
 export class RunContent {
-  readonly #fold = new RunFold()
+  #state: RunState | undefined
   readonly #inputs = new Map<string, Json>()
   #isFolded = true
 
@@ -74,14 +74,14 @@ export class RunContent {
   #add(event: RuntimeEvent): void {
     if (!this.#isFolded) return
     try {
-      this.#fold.add(event)
+      this.#state = evolve(this.#state, event)
     } catch {
       this.#isFolded = false
     }
   }
 
   #request(): MaybeAttributes | undefined {
-    const state = this.#isFolded ? this.#fold.state : undefined
+    const state = this.#isFolded ? this.#state : undefined
     if (state?.phase !== 'streaming') return undefined
     const { instructions, messages, tools } = modelRequest(state)
     const definitions = tools.map(({ name, description, inputSchema }) => ({

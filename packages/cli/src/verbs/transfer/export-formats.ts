@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { RunFold, transcript } from '@tallystick/core/machine'
+import { evolve, type RunState, transcript } from '@tallystick/core/machine'
 import type { RuntimeEvent } from '@tallystick/core/vocabulary'
 import { recordedSpans, toOtlp, type Span } from '@tallystick/otel'
 import { toAgUi } from '@tallystick/server'
@@ -54,7 +54,7 @@ async function* agUiLines(ledger: Ledger, { runId }: ViewedRun): AsyncGenerator<
 }
 
 async function* messageLines(ledger: Ledger, { runId }: ViewedRun): AsyncGenerator<string> {
-  const fold = new RunFold()
-  for await (const event of ledger.read(runId)) fold.add(event)
-  if (fold.state) yield JSON.stringify({ runId, messages: transcript(fold.state) })
+  let state: RunState | undefined
+  for await (const event of ledger.read(runId)) state = evolve(state, event)
+  if (state) yield JSON.stringify({ runId, messages: transcript(state) })
 }

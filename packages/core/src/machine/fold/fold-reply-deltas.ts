@@ -1,4 +1,4 @@
-import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { EventOf } from '../../vocabulary/events/event.ts'
 import { illegal } from './illegal.ts'
 import { withPart } from '../messages/call-parts.ts'
 import { withNewCall } from '../state/turn-calls.ts'
@@ -39,35 +39,6 @@ function withMoreText(draft: PartDraft, event: MoreText): PartDraft {
   const differs = draft.written !== undefined || event.written !== undefined
   const written = differs ? writtenText(draft) + (event.written ?? event.text) : undefined
   return draftOf(part, kind, { text, ...omitUndefined({ written }) })
-}
-
-/** An event that brings a delta of one part of the reply. */
-export type DeltaEvent = Extract<
-  RuntimeEvent,
-  { readonly type: 'assistant_text_delta' | 'assistant_reasoning_delta' | 'tool_input_delta' }
->
-
-/** Applies the texts of further deltas of a part that has begun: the same as each alone, in order. */
-export function withMoreOfPart(
-  attempt: Attempt,
-  { type, part }: Pick<DeltaEvent, 'type' | 'part'>,
-  texts: readonly string[],
-): Attempt {
-  let { streamedTokens } = attempt
-  let more = ''
-  for (const text of texts) {
-    streamedTokens += estimatedTokens(text)
-    more += text
-  }
-  if (type === 'tool_input_delta') return { ...attempt, streamedTokens }
-  const kind = type === 'assistant_text_delta' ? 'text' : 'reasoning'
-  const place = attempt.drafts.findLastIndex((draft) => draft.part === part && draft.kind === kind)
-  const draft = attempt.drafts[place] as PartDraft
-  return {
-    ...attempt,
-    streamedTokens,
-    drafts: attempt.drafts.with(place, withMoreText(draft, { text: more })),
-  }
 }
 
 /** More of a call's input came. With the first of it, the call takes its place among the calls. */

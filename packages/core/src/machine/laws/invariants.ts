@@ -7,7 +7,6 @@ import { canonicalJson, isSameJson } from '../../vocabulary/values/json.ts'
 import { auditCalls, requireHonestStart, requireSafeRetry } from './call-invariants.ts'
 import { summaryDigest } from '../prompt/compaction.ts'
 import { evolve } from '../fold/evolve.ts'
-import { endOfDeltas, withDeltas, withTexts } from '../fold/fold-deltas.ts'
 import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { isRecorded } from '../limits/recorded-parts.ts'
@@ -47,43 +46,11 @@ function auditContent(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
 }
 
-/**
- * Audits events that follow a state, in order; returns the state after the last, `undefined` without events. Folds
- * neighbouring deltas of one part of a reply at once.
- */
+/** Audits events that follow a state, in order; returns the state after the last, `undefined` without events. */
 export function auditAll(events: Iterable<RuntimeEvent>, before?: RunState): RunState | undefined {
-  const all = Array.isArray(events) ? (events as readonly RuntimeEvent[]) : [...events]
   let state = before
-  for (let place = 0; place < all.length;) {
-    state = audit(state, all[place] as RuntimeEvent)
-    const end = endOfDeltas(all, place)
-    if (end > place + 1) state = auditDeltas(state, all[place] as RuntimeEvent, all.slice(place + 1, end))
-    place = end
-  }
+  for (const event of events) state = audit(state, event)
   return state
-}
-
-/**
- * Audits deltas of one part that were made of one fact at one time, one after the other: what the laws ask of the first holds for
- * all of them, so only the first is looked at.
- */
-export function auditStretch(
-  state: RunState,
-  [first, last]: readonly [first: RuntimeEvent, last: RuntimeEvent],
-  texts: readonly string[],
-): RunState {
-  const begun = audit(state, first)
-  return texts.length === 1 ? begun : withTexts(begun, last, texts.slice(1))
-}
-
-/** The same for further deltas of one part, of which the state has the first. */
-function auditDeltas(state: RunState, first: RuntimeEvent, others: readonly RuntimeEvent[]): RunState {
-  let before = first
-  for (const delta of others) {
-    requireTime(before, delta)
-    before = delta
-  }
-  return withDeltas(state, others)
 }
 
 /** Law 7: the model saw what the ledger says. */

@@ -3,7 +3,6 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Clock, Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import type { ReportedDelta } from '../../vocabulary/signals/signal-schema.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
@@ -12,7 +11,7 @@ import { ToolsOfTurn } from '../definition/sourced-tools.ts'
 import type { RecordedResults } from '../fork/recorded-results.ts'
 import { drivingAgent, drivingRules, givenModelOf, type TurnParts } from './drivable.ts'
 import type { Drive } from './drive.ts'
-import type { AttemptPlace, Mailbox } from './mailbox.ts'
+import type { Mailbox } from './mailbox.ts'
 import { TurnPreparation } from './turn-preparation.ts'
 
 /** What belongs to the loop of a run. */
@@ -81,10 +80,6 @@ export class LoopSite implements EffectOptions, TurnParts {
 
   post(signal: Signal): void {
     this.#mailbox.post({ message: signal })
-  }
-
-  onDelta(delta: ReportedDelta, place: AttemptPlace): void {
-    this.#mailbox.postDelta(delta, place)
   }
 
   onFault(error: unknown): void {

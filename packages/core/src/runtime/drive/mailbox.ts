@@ -1,37 +1,20 @@
-import { isDeltaSignal, type ArrivedDeltas, type Incoming } from '../../machine/decide/decide-deltas.ts'
-import type { ReportedDelta } from '../../vocabulary/signals/signal-schema.ts'
+import type { Command } from '../../vocabulary/events/command.ts'
+import type { Signal } from '../../vocabulary/signals/signal.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
 export interface Mail {
-  readonly message: Incoming
+  readonly message: Command | Signal
   readonly key?: string
-}
-
-/** The attempt of a model call. */
-export interface AttemptPlace {
-  readonly turn: number
-  readonly attempt: number
 }
 
 /** The kinds of mail that the writer distinguishes: a delta of a reply, the ending of a tool call, anything else. */
 export type MailKind = 'delta' | 'ending' | 'other'
 
-/** What the writer takes at once, and how much of it is of each kind. Deltas that share a mail count one by one. */
-interface MailBatch {
-  readonly mail: Mail[]
-  readonly counts: Record<MailKind, number>
-  count: number
-  /** The last mail, if the next delta may join it. */
-  open: OpenDeltas | undefined
-}
-
-interface OpenDeltas extends ArrivedDeltas {
-  readonly texts: string[]
-}
-
-/** The most mails of one batch, and the most messages in them: deltas that share a mail are decided and recorded together. */
+/** The most mails of one batch: a flood is recorded and shown in several appends. */
 const MAX_MAILS = 2_000
-const MAX_MESSAGES = 10_000
+
+/** The most UTF-16 code units of one joined delta: an event stays small enough to be read and sent at once. */
+const MAX_DELTA_LENGTH = 65_536
 
 /** Awaiting it lets pending promises continue first. */
 export const promiseTurn: Promise<void> = Promise.resolve()
@@ -41,10 +24,13 @@ export const QUIET_TURNS = 12
 
 /**
  * The messages that have arrived for a run and that its writer has not taken yet. Posting never blocks, and never runs the code of
- * a tool or adapter. The writer takes one batch when it is ready, so that a flood is recorded and shown bit by bit.
+ * a tool or adapter. The writer takes one batch when it is ready. Neighbouring deltas of one part that wait together are joined:
+ * where a vendor cut its chunks decides nothing, so one event records them.
  */
 export class Mailbox {
-  readonly #batches: MailBatch[] = []
+  #waiting: Mail[] = []
+  #counts = noCounts()
+  #isPutBack = false
   #isWoken = false
   #arrived: (() => void) | undefined
   /** How many messages were posted so far. */
@@ -53,35 +39,15 @@ export class Mailbox {
   #fault: { readonly error: unknown } | undefined
 
   post(mail: Mail): void {
-    add(mail, this.#openBatch())
-    this.#posted++
-    this.wake()
-  }
-
-  /** Posts a delta whose text is not empty. Its fields are copied, and neighbouring deltas of one part share a mail. */
-  postDelta(delta: ReportedDelta, place: AttemptPlace): void {
-    const batch = this.#openBatch()
-    const { open } = batch
-    if (open && isMoreOf(open, delta, place)) {
-      open.texts.push(delta.text)
-      batch.counts.delta++
-      batch.count++
-    } else {
-      const message: OpenDeltas = { type: 'deltas', of: withoutText(delta, place), texts: [delta.text] }
-      add({ message }, batch)
-      batch.open = message
+    const last = this.#waiting.length - 1
+    const joined = last >= 0 ? joinDeltas(this.#waiting[last] as Mail, mail) : undefined
+    if (joined) this.#waiting[last] = joined
+    else {
+      this.#waiting.push(mail)
+      this.#counts[kindOf(mail)]++
     }
     this.#posted++
     this.wake()
-  }
-
-  /** The batch that takes what arrives. */
-  #openBatch(): MailBatch {
-    const last = this.#batches[this.#batches.length - 1]
-    if (last !== undefined && last.mail.length < MAX_MAILS && last.count < MAX_MESSAGES) return last
-    const batch = emptyBatch()
-    this.#batches.push(batch)
-    return batch
   }
 
   /** Wakes the writer, though nothing was posted. */
@@ -106,17 +72,20 @@ export class Mailbox {
 
   /** Puts back what was taken, in front of what has arrived since: all of it is one batch, and is decided together. */
   putBack(mail: readonly Mail[]): void {
-    const batch = emptyBatch()
-    for (const each of [...mail, ...this.#batches.splice(0).flatMap((later) => later.mail)]) add(each, batch)
-    if (batch.mail.length > 0) this.#batches.push(batch)
+    this.#waiting = [...mail, ...this.#waiting]
+    this.#isPutBack = true
+    this.#counts = countKinds(this.#waiting)
   }
 
-  /** Returns one batch. `arrival` then waits for what comes later, unless more batches are there. */
+  /** Returns one batch. `arrival` then waits for what comes later, unless more is there. */
   takeBatch(): readonly Mail[] {
     if (this.empty && this.#fault) throw this.#fault.error
-    const batch = this.#batches.shift()
+    const batch = this.#waiting
+    this.#waiting = batch.length > MAX_MAILS && !this.#isPutBack ? batch.splice(MAX_MAILS) : []
+    this.#isPutBack = false
+    this.#counts = countKinds(this.#waiting)
     this.#isWoken = !this.empty || this.#fault !== undefined
-    return batch?.mail ?? []
+    return batch
   }
 
   /** Resolves when something was posted or the writer was woken since it took a batch, or since this resolved before. */
@@ -137,7 +106,7 @@ export class Mailbox {
    */
   async quiet(reporting: number = 0): Promise<void> {
     let posted = this.#posted
-    for (let turns = 0; turns < QUIET_TURNS && this.#batches.length === 1; turns++) {
+    for (let turns = 0; turns < QUIET_TURNS && !this.empty && this.#waiting.length < MAX_MAILS; turns++) {
       if (reporting === 1 && this.#holdsLastWord()) return
       await promiseTurn
       if (posted !== this.#posted) [posted, turns] = [this.#posted, 0]
@@ -145,7 +114,7 @@ export class Mailbox {
   }
 
   #holdsLastWord(): boolean {
-    const last = this.#batches.at(-1)?.mail.at(-1)?.message.type
+    const last = this.#waiting.at(-1)?.message.type
     return last === 'model_finished' || last === 'model_failed'
   }
 
@@ -155,54 +124,49 @@ export class Mailbox {
   }
 
   get empty(): boolean {
-    return this.#batches.length === 0
+    return this.#waiting.length === 0
   }
 
-  /** Whether there is mail of one kind only, and fewer messages than a number. */
+  /** Whether there is mail of one kind only, and less of it than a number. */
   holdsOnly(kind: MailKind, below: number = Infinity): boolean {
-    let count = 0
-    for (const batch of this.#batches) {
-      if (batch.counts[kind] < batch.count) return false
-      count += batch.count
-    }
-    return !this.empty && count < below
+    const { length } = this.#waiting
+    return length > 0 && length < below && this.#counts[kind] === length
   }
 }
 
-function emptyBatch(): MailBatch {
-  return { mail: [], counts: { delta: 0, ending: 0, other: 0 }, count: 0, open: undefined }
+function noCounts(): Record<MailKind, number> {
+  return { delta: 0, ending: 0, other: 0 }
 }
 
-function add(mail: Mail, batch: MailBatch): void {
-  const { message } = mail
-  const count = message.type === 'deltas' ? message.texts.length : 1
-  batch.mail.push(mail)
-  batch.open = undefined
-  batch.counts[kindOf(message)] += count
-  batch.count += count
+function countKinds(mail: readonly Mail[]): Record<MailKind, number> {
+  const counts = noCounts()
+  for (const each of mail) counts[kindOf(each)]++
+  return counts
 }
 
-function kindOf(message: Incoming): MailKind {
-  if (message.type === 'deltas' || isDeltaSignal(message)) return 'delta'
+function kindOf({ message }: Mail): MailKind {
+  if (isDelta(message)) return 'delta'
   return message.type === 'tool_ended' ? 'ending' : 'other'
 }
 
-/** Whether a delta continues the part, of the same attempt, that others belong to. */
-function isMoreOf({ of }: ArrivedDeltas, delta: ReportedDelta, { turn, attempt }: AttemptPlace): boolean {
-  const isSamePart = of.type === delta.type && of.part === delta.part
-  const isSameAttempt = of.turn === turn && of.attempt === attempt
-  return isSamePart && isSameAttempt && (of.type !== 'model_tool_input' || of.name === nameOf(delta))
+type DeltaSignal = Extract<Signal, { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }>
+
+/**
+ * Whether a message adds text to a part, and does nothing else. One that replaces what came before, or whose text differs from what
+ * the model wrote, is no plain delta.
+ */
+function isDelta(message: Command | Signal): message is DeltaSignal {
+  if (message.type === 'model_tool_input') return true
+  const isText = message.type === 'model_text' || message.type === 'model_reasoning'
+  return isText && !message.replaces && message.written === undefined
 }
 
-function nameOf(delta: ReportedDelta): string | undefined {
-  return delta.type === 'model_tool_input' ? delta.name : undefined
-}
-
-/** Returns a copy of the fields that a delta has, and of no others. */
-function withoutText(delta: ReportedDelta, { turn, attempt }: AttemptPlace): ArrivedDeltas['of'] {
-  // Zero loses its sign.
-  const part = delta.part + 0
-  return delta.type === 'model_tool_input'
-    ? { type: delta.type, part, name: delta.name, turn, attempt }
-    : { type: delta.type, part, turn, attempt }
+/** Returns two deltas of one part of one attempt as one; `undefined` if they are not that, or would be too long together. */
+function joinDeltas({ message: first }: Mail, { message: second }: Mail): Mail | undefined {
+  if (first.type !== second.type || !isDelta(first) || !isDelta(second)) return undefined
+  const isSamePart =
+    first.part === second.part && first.turn === second.turn && first.attempt === second.attempt
+  if (!isSamePart || first.text.length + second.text.length > MAX_DELTA_LENGTH) return undefined
+  if (first.type === 'model_tool_input' && first.name !== (second as typeof first).name) return undefined
+  return { message: { ...first, text: first.text + second.text } }
 }

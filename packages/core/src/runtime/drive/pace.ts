@@ -1,5 +1,4 @@
 import { eventTraits } from '../../vocabulary/events/event-traits.ts'
-import { withoutFollowers } from '../../machine/stretches.ts'
 import type { EventBatch } from '../../machine/advance.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { summaryOf } from '../../machine/state/turn-calls.ts'
@@ -28,9 +27,8 @@ export class Pace {
   most: number = Infinity
 
   /** Takes what was appended: what follows it waits only where it is of the same kind. */
-  appended({ events: all, state }: EventBatch, clock: Pick<Clock, 'now'>, deltaDelayMs = 0): void {
+  appended({ events, state }: EventBatch, clock: Pick<Clock, 'now'>, deltaDelayMs = 0): void {
     this.until = -Infinity
-    const events = withoutFollowers(all)
     if (deltaDelayMs > 0 && events.every(({ type }) => eventTraits[type].retention === 'deltas'))
       return this.#wait('delta', clock.now() + Math.min(deltaDelayMs, MAX_DELTA_DELAY_MS))
     const running = events.every(({ type }) => type === 'tool_result') ? runningAlone(state) : 0

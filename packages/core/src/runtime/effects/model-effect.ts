@@ -34,8 +34,6 @@ export interface ModelCall {
 export interface ModelCallOwner {
   /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
   onFault(error: unknown): void
-  /** Takes deltas that are not empty, in the place of `post`, and copies what it keeps of them: the adapter may change them. */
-  onDelta?(delta: ReportedDelta, call: { readonly turn: number; readonly attempt: number }): void
 }
 
 /**
@@ -97,10 +95,10 @@ class ModelAttempt implements Observer<ModelSignal> {
 
   next(signal: ModelSignal): void {
     if (this.#ended) return
-    const { model, turn, attempt, output, owner } = this.#call
-    if (output === undefined && owner?.onDelta && isPlainDelta(signal)) {
+    const { model, turn, attempt, output } = this.#call
+    if (output === undefined && isPlainDelta(signal)) {
       this.#watch()
-      if (signal.text !== '') owner.onDelta(signal, this.#call)
+      if (signal.text !== '') this.#post(toDelta(signal, turn, attempt))
       return
     }
     const fault = signalFault(signal)
@@ -163,6 +161,15 @@ class ModelAttempt implements Observer<ModelSignal> {
     this.#stopIdle?.()
     this.#stopTotal?.()
   }
+}
+
+/** A delta with the fields that it is declared with, and no others that an adapter may have added. */
+function toDelta(delta: ReportedDelta, turn: number, attempt: number): Signal {
+  // Adding zero drops the sign of minus zero.
+  const part = delta.part + 0
+  return delta.type === 'model_tool_input'
+    ? { type: delta.type, part, name: delta.name, text: delta.text, turn, attempt }
+    : { type: delta.type, part, text: delta.text, turn, attempt }
 }
 
 /** A report without what only `outputStream` may add to it. */

@@ -1,15 +1,15 @@
 import type { EventOf } from '../../vocabulary/events/event.ts'
-import { RunFold } from '../../machine/fold/run-fold.ts'
+import { evolve } from '../../machine/fold/evolve.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 
 /** What a ledger knows of a run, up to an event if given; `undefined` for a run that is not there. */
 export async function stateOf(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState | undefined> {
-  const fold = new RunFold()
+  let state: RunState | undefined
   const range = toSeq === undefined ? {} : { toSeq }
-  for await (const event of ledger.read(runId, range)) fold.add(event)
-  return fold.state
+  for await (const event of ledger.read(runId, range)) state = evolve(state, event)
+  return state
 }
 
 /** Returns the first event of a run, which says what it is and where it came from; `undefined` for a run that the ledger lacks. */

@@ -1,6 +1,5 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import type { RuntimeEvent } from '@tallystick/core'
-import { stretchesOf, type Stretch } from '@tallystick/core/store-kit'
 import { type EventType, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { envelopeOf, maxEventsOfRow, type SegmentEnvelope } from '../../record/envelope.ts'
 
@@ -21,20 +20,9 @@ export const maxPackedMs = 1000
  */
 export function eventsBySegment(events: readonly RuntimeEvent[]): readonly (readonly RuntimeEvent[])[] {
   const segments = new SegmentDivider(events)
-  const stretches = stretchesOf(events)
-  let stretch = 0
-  for (let place = 0; place < events.length;) {
-    segments.take(place)
-    const { from, texts } = stretches[stretch] ?? noStretch
-    if (from !== place++) continue
-    // The others of a stretch have the same fields and time.
-    for (let index = 1; index < texts.length; index++) segments.takeNext(place++, texts[index] as string)
-    stretch++
-  }
+  for (let place = 0; place < events.length; place++) segments.take(place)
   return segments.end()
 }
-
-const noStretch: Stretch = { from: -1, to: -1, texts: [] }
 
 class SegmentDivider {
   readonly #events: readonly RuntimeEvent[]

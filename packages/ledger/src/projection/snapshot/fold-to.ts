@@ -9,7 +9,7 @@ import {
 } from '@tallystick/core'
 import { option, requireOptions, requireLedger } from '@tallystick/core/kit'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { RunFold, isSuspended } from '@tallystick/core/machine'
+import { evolve, isSuspended } from '@tallystick/core/machine'
 import { eachEvent } from '../../read/checked-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import type { FoldedRun } from './bound-state.ts'
@@ -180,7 +180,7 @@ async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promi
 /** A fold that counts how far it came, which decides whether its state is worth a snapshot. */
 class MeasuredFold {
   readonly begunSeq: number
-  readonly #fold: RunFold
+  #state: RunState | undefined
   readonly #outline: OutlineFold
   #seq: number
   readonly #plan: FoldPlan
@@ -189,7 +189,7 @@ class MeasuredFold {
   #hasCallerThrown = false
 
   constructor(begun: FoldedRun | undefined, plan: FoldPlan) {
-    this.#fold = new RunFold(begun?.state)
+    this.#state = begun?.state
     this.#outline = new OutlineFold(begun?.outline)
     this.begunSeq = begun?.state.seq ?? 0
     this.#seq = this.begunSeq
@@ -199,7 +199,7 @@ class MeasuredFold {
   take(event: RuntimeEvent): void {
     const { onEvent, onEventAfter = Infinity } = this.#plan
     if (event.seq > this.#seq) {
-      this.#fold.add(event)
+      this.#state = evolve(this.#state, event)
       this.#outline.add(event)
       this.#seq = event.seq
       this.#passOn(event)
@@ -227,13 +227,13 @@ class MeasuredFold {
   }
 
   get run(): FoldedRun | undefined {
-    const { state } = this.#fold
+    const state = this.#state
     return state && { state, outline: this.#outline.outline }
   }
 
   get isFar(): boolean {
     if (this.#events >= eventsFar || this.#characters >= charactersFar) return true
-    const { state } = this.#fold
+    const state = this.#state
     return this.#events >= settledEventsFar && state !== undefined && isSettled(state)
   }
 }
