@@ -12,7 +12,7 @@ const inputs: Readonly<Record<string, string>> = {
 /** What it answers where it has the result of a tool of that name; for others the weather. */
 const answers: Readonly<Record<string, string>> = {
   refund: 'Done: 80 euros are on their way to you.',
-  read_file: 'It installs Tallystick, and what it stands on.',
+  read_file: 'It installs Tallystick and its dependencies.',
 }
 
 interface WireRequest {

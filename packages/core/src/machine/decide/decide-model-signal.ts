@@ -150,7 +150,7 @@ function decideTextDelta(
 }
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
-export function callIdAt(state: StreamingState, part: number): ToolCallId {
+function callIdAt(state: StreamingState, part: number): ToolCallId {
   const { callParts, number } = state.attempt
   const place = placeOfPart(callParts, part)
   return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
