@@ -190,7 +190,7 @@ const zodProgram = `
  */
 const missingProgram = (load: string): string => `
   const { registerHooks } = process.getBuiltinModule('node:module')
-  const missing = ['@anthropic-ai/sdk', 'undici', 'pg']
+  const missing = ['@anthropic-ai/sdk', 'undici', 'pg', 'better-sqlite3']
   registerHooks({
     resolve(name, context, next) {
       if (!missing.includes(name)) return next(name, context)
@@ -200,11 +200,13 @@ const missingProgram = (load: string): string => `
   const { anthropic } = ${load}('@tallystick/providers/anthropic')
   const { httpFetch } = ${load}('@tallystick/tools/http-fetch')
   const { postgresLedger } = ${load}('@tallystick/ledger/postgres')
+  const { sqliteLedger } = ${load}('@tallystick/ledger/sqlite')
   const connectionString = 'postgres://db.example/app'
   for (const [name, make] of [
     ['@anthropic-ai/sdk', () => anthropic('none')],
     ['undici', () => httpFetch()],
     ['pg', () => postgresLedger({ connectionString })],
+    ['better-sqlite3', () => sqliteLedger('runs.db')],
   ]) {
     let message = 'nothing was thrown'
     try {
@@ -248,6 +250,25 @@ function demandNoNode(consumer: string): void {
     if (!file.endsWith('.js')) continue
     const [found] = /\b(?:from|import)\b[ (]*["']node:\w+/.exec(readFileSync(join(lib, file), 'utf8')) ?? []
     if (found !== undefined) faults.push(`core imports nothing of Node: lib/${file} has ${found}`)
+  }
+}
+
+/** Packages that are native code, or drivers of one store: only who uses them installs them. */
+const drivers = ['better-sqlite3', 'pg']
+
+/** A server on Postgres, or a replay of an exported ledger, is installed without the driver of another store. */
+function demandNoDriver(folder: string, manifests: ReadonlyMap<string, Manifest>): void {
+  const installed = new Set<string>()
+  const add = (name: string): void => {
+    if (installed.has(name)) return
+    installed.add(name)
+    const { dependencies, peerDependencies, peerDependenciesMeta: notes } = manifests.get(name) ?? {}
+    for (const each of Object.keys({ ...dependencies })) add(each)
+    for (const each of Object.keys({ ...peerDependencies })) if (!notes?.[each]?.optional) add(each)
+  }
+  add(`@tallystick/${folder}`)
+  for (const driver of drivers) {
+    if (installed.has(driver)) faults.push(`${folder} installs ${driver}, which not all of its users need`)
   }
 }
 
@@ -295,6 +316,10 @@ try {
     '--help',
   ])
   demandNoNode(consumer)
+  const byName = new Map(manifests.map((manifest) => [manifest.name, manifest]))
+  for (const folder of ['core', 'ledger', 'server', 'replay', 'otel', 'tools', 'providers']) {
+    demandNoDriver(folder, byName)
+  }
   for (const fault of faults) console.log(fault)
   console.log(
     `packages: ${manifests.length} packed, ${loaded} entries and commands loaded, ${faults.length} faults`,

@@ -1,4 +1,4 @@
-import BetterSqlite3, { type Database } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import type { RunId } from '@tallystick/core'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { AuditSource, StoredRun } from '../record/audit-source.ts'
@@ -13,6 +13,7 @@ import { everyRemoval } from './sqlite-removable.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './schema/tables.ts'
+import { openSqlite } from './connection/sqlite-package.ts'
 
 /** Runs without a row that one audit names; more are as bad as that. */
 const maxOrphans = 1000
@@ -127,7 +128,7 @@ function isProjection(name: string): boolean {
 
 /** What the migrations make, in a database that holds nothing else. */
 async function schemaAsMade(): Promise<ReadonlyMap<string, string>> {
-  const database: Database = new BetterSqlite3(':memory:')
+  const database: Database = openSqlite(':memory:')
   try {
     const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
     await migrate(database, tables)

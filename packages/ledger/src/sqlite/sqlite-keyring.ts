@@ -1,11 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
-import BetterSqlite3, { type Database } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { ConfigurationError } from '@tallystick/core'
 import type { Keyring } from '../content/payload/keyring.ts'
 import { requireFilePath } from './schema/inspect-file.ts'
 import { requireNativeInterface } from './connection/native-interface.ts'
 import { ledgerFailure, sqliteCode } from './schema/sqlite-failure.ts'
+import { openSqlite } from './connection/sqlite-package.ts'
 
 const keyBytes = 32
 
@@ -66,7 +67,7 @@ function opened(path: string): Database {
   let database: Database | undefined
   try {
     makeForOwner(path)
-    database = new BetterSqlite3(path)
+    database = openSqlite(path)
     requireOnlyKeys(database, path)
     // No write-ahead log, in which a key would live on; each commit is synced, so that an erased key is gone.
     database.pragma('journal_mode = delete')

@@ -1,5 +1,5 @@
 import { dirname, resolve } from 'node:path'
-import BetterSqlite3, { type Database } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { requireOptions } from '@tallystick/core/kit'
 import { inspectFile, requireFilePath, type Found } from '../schema/inspect-file.ts'
@@ -10,6 +10,7 @@ import { networkFileSystem } from './network-file-system.ts'
 import { sqliteLedgerOptions } from './option-check.ts'
 import { ledgerFailure } from '../schema/sqlite-failure.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
+import { openSqlite } from './sqlite-package.ts'
 
 /** A connection to a ledger file, whose schema may still have to be brought up to date. */
 export interface OpenedDatabase {
@@ -35,7 +36,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
     requireUsable(path, found, readOnly)
     if (!readOnly) requireLocal(path)
     const fileMustExist = found.kind !== 'nothing'
-    database = new BetterSqlite3(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
+    database = openSqlite(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
     database.pragma('trusted_schema = off')
     // What is taken away is written over, and pages leave no copies of it where rows are moved.
     database.pragma('secure_delete = on')

@@ -1,8 +1,9 @@
 import { chmodSync, chownSync, existsSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'
+import type { Database, Statement } from 'better-sqlite3'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { ledgerFailure, sqliteCode } from '../schema/sqlite-failure.ts'
+import { openSqlite } from './sqlite-package.ts'
 
 /** A process that writes a ledger file. */
 export interface Writer {
@@ -77,7 +78,7 @@ export class WriterFile {
     if (!existsSync(this.#path)) return undefined
     let database: Database | undefined
     try {
-      database = new BetterSqlite3(this.#path, { readonly: true, timeout: pollMs })
+      database = openSqlite(this.#path, { readonly: true, timeout: pollMs })
       return database.prepare<[], Writer>('select pid, host, since from writer').get()
     } catch (error) {
       // Not signed yet, or being signed or taken away at this moment.
@@ -135,7 +136,7 @@ export class WriterFile {
       }
       let database: Database | undefined
       try {
-        database = new BetterSqlite3(this.#path, { fileMustExist: true, timeout: 0 })
+        database = openSqlite(this.#path, { fileMustExist: true, timeout: 0 })
         // Its content is of no use after a loss of power, so it is not synced.
         database.pragma('synchronous = off')
         const [begin, rollback] = [database.prepare('begin immediate'), database.prepare('rollback')]

@@ -1,8 +1,9 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import BetterSqlite3, { type Database } from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
 import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
 import { ledgerFailure, sqliteCode } from './sqlite-failure.ts'
+import { openSqlite } from '../connection/sqlite-package.ts'
 
 /** The `application_id` of a ledger file: the letters TLSK. */
 export const applicationId: number = 0x544c534b
@@ -73,7 +74,7 @@ function requireFolder(path: string): Found {
 function identify(path: string): Found {
   let database: Database | undefined
   try {
-    database = new BetterSqlite3(path, { fileMustExist: true, readonly: existsSync(`${path}-wal`) })
+    database = openSqlite(path, { fileMustExist: true, readonly: existsSync(`${path}-wal`) })
     const { id, version, count } = database.prepare<[], FileHeader>(header).get() as FileHeader
     if (id === applicationId) return { kind: 'ledger', version }
     if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
