@@ -29,11 +29,13 @@ async function answerTo(token: string, isDecision: boolean): Promise<object> {
   return isDecision ? await tokens.decide(runtime, token, { approved: true }) : tokens.read(token)
 }
 const page = createServer((request, response) => {
-  const token = new URL(request.url ?? '/', 'http://localhost').searchParams.get('token') ?? ''
-  void answerTo(token, request.method === 'POST').then((answer) => {
+  const token = new URLSearchParams(request.url?.split('?')[1]).get('token') ?? ''
+  const sent = answerTo(token, request.method === 'POST').then((answer) => {
     const isRefused = 'accepted' in answer && answer.accepted === false
     response.writeHead(isRefused ? 409 : 200).end(JSON.stringify(answer))
   })
+  // A request that cannot be answered must not end the process.
+  sent.catch(() => response.writeHead(500).end())
 }).listen(0, '127.0.0.1')
 await once(page, 'listening')
 

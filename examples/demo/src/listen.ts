@@ -1,5 +1,4 @@
-import type { RequestListener } from 'node:http'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** A server on loopback that is up. */
@@ -10,9 +9,18 @@ export interface LoopbackServer {
   close(): Promise<void>
 }
 
-/** Brings a server up on 127.0.0.1 at a free port. */
-export async function listen(listener: RequestListener): Promise<LoopbackServer> {
-  const server = createServer(listener)
+/** Answers a request, at once or later. */
+type Listener = (request: IncomingMessage, response: ServerResponse) => unknown
+
+/** Brings a server up on 127.0.0.1 at a free port. A listener that throws answers 500, and the server goes on. */
+export async function listen(listener: Listener): Promise<LoopbackServer> {
+  const server = createServer((request, response) => {
+    const answered = async (): Promise<unknown> => await listener(request, response)
+    answered().catch(() => {
+      if (response.headersSent) response.destroy()
+      else response.writeHead(500).end()
+    })
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(0, '127.0.0.1', resolve)

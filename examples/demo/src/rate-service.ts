@@ -22,8 +22,8 @@ export function startRateService(): Promise<LoopbackServer> {
 }
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
-  const url = new URL(request.url ?? '/', 'http://rates')
-  if (url.pathname !== '/v1/latest') return send(response, 404, { message: 'not found, try /v1/latest' })
+  const url = URL.parse(`http://rates${request.url}`)
+  if (url?.pathname !== '/v1/latest') return send(response, 404, { message: 'not found, try /v1/latest' })
   if (request.method !== 'GET') return send(response, 405, { message: 'only GET is answered here' })
   const base = url.searchParams.get('base') ?? 'EUR'
   const asked =

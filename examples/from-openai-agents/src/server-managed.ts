@@ -16,7 +16,7 @@ interface Sent {
 // A small server plays OpenAI here: it keeps nothing, and notes what it is sent. Leave baseURL out for the real one.
 const sent: Sent[] = []
 const service = createServer((request, response) => {
-  void text(request).then((body) => {
+  const answered = text(request).then((body) => {
     const id = `resp_${sent.push(JSON.parse(body) as Sent)}`
     const content = [{ type: 'output_text', text: `Answer ${sent.length}.`, annotations: [] }]
     const message = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content }
@@ -39,6 +39,7 @@ const service = createServer((request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.end(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
   })
+  answered.catch(() => response.destroy())
 }).listen(0, '127.0.0.1')
 await once(service, 'listening')
 

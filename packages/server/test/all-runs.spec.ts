@@ -51,6 +51,8 @@ describe('the cursor of an event that its reader does not see', () => {
     expect(page).toEqual({ status: 200, events: [] })
     expect(after).toMatch(/^sealed:[\w-]+$/)
     expect(Buffer.from(String(after).slice(7), 'base64url').toString('latin1')).not.toContain(bobs)
+    const again = await pageOf('ada', String(after))
+    expect(again).toEqual({ status: 200, events: [], after })
     const adas = await run('ada')
     const next = await pageOf('ada', String(after))
     const events = next['events'] as readonly TailedEvent[]

@@ -25,7 +25,7 @@ export interface ModelServerOptions {
  * streamed, held to the vendor's rules for requests. It keeps nothing between two requests.
  */
 export function startModelServer(options: ModelServerOptions): Promise<LoopbackServer> {
-  return listen((request, response) => void respond(request, response, options))
+  return listen((request, response) => respond(request, response, options))
 }
 
 async function respond(
@@ -47,9 +47,8 @@ async function respond(
 }
 
 async function acceptedRequest(request: IncomingMessage, modelId: string): Promise<MessagesRequest> {
-  const { pathname } = new URL(request.url ?? '/', 'http://model')
-  if (request.method !== 'POST' || pathname !== '/v1/messages')
-    throw new Refusal('not_found_error', 'Not Found')
+  const [path] = request.url?.split('?') ?? []
+  if (request.method !== 'POST' || path !== '/v1/messages') throw new Refusal('not_found_error', 'Not Found')
   const key = request.headers.authorization ?? request.headers['x-api-key']
   if (key === undefined)
     throw new Refusal('authentication_error', 'x-api-key or authorization header is required')

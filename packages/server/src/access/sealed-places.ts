@@ -1,3 +1,4 @@
+import { callerId } from './caller-key.ts'
 import type { Principal } from './principal.ts'
 
 /** The list that a place belongs to: of one caller, and of one session if the caller asked for that. */
@@ -65,7 +66,7 @@ async function keyOf(secret: string | undefined): Promise<PlaceKey> {
 
 /** The list is authenticated with the place, so that a place of one list opens in no other. */
 function cipher(iv: Uint8Array<ArrayBuffer>, { of, principal, sessionId }: PlacedList) {
-  const additionalData = bytesOf(JSON.stringify([of, principal.name, sessionId ?? null]))
+  const additionalData = bytesOf(JSON.stringify([of, callerId(principal), sessionId ?? null]))
   return { name: 'AES-GCM', iv, additionalData }
 }
 

@@ -19,6 +19,7 @@ export async function readBody<Body>(
   const text = await readText(request, limits)
   if (text !== '') requireJson(request)
   const body = text === '' ? {} : parseJson(text)
+  if (!isWithin(maxBodyDepth, body)) throw tooDeep()
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
   throw new RefusedRequestError(400, 'malformed', misfit(schema, body, parsed.error))
@@ -45,6 +46,25 @@ function parseJson(text: string): unknown {
       'The body is not valid JSON. Correct it, and send it again.',
     )
   }
+}
+
+/**
+ * How deep values in a body may be nested. What checks, stores or shows a value goes into it by recursion, so that some
+ * thousands of levels in a few kilobytes would end it. No tool or client nests by a hundred.
+ */
+const maxBodyDepth = 100
+
+function isWithin(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every((field) => isWithin(levels - 1, field))
+}
+
+function tooDeep(): RefusedRequestError {
+  return new RefusedRequestError(
+    400,
+    'malformed',
+    `The body is nested deeper than ${maxBodyDepth} levels, the most that this server reads. Send it flatter, or as text.`,
+  )
 }
 
 async function readText(request: Request, limits: BodyLimits): Promise<string> {

@@ -19,13 +19,14 @@ export function addAllEvents(app: Hono<RequestScope>, { ledger, places, stream: 
     const { req } = context
     const principal = context.get('principal')
     const cursors = new EventCursors(places, principal)
-    const after = await cursors.open(req.header('last-event-id') || req.query('after') || undefined)
+    const given = req.header('last-event-id') || req.query('after') || undefined
+    const after = await cursors.open(given)
     // A cursor of another ledger is refused before the stream begins.
     await firstAfter(ledger, after)
     const isSeen = visibility(ledger, principal)
     if (!req.header('accept')?.includes('text/event-stream')) {
       const limit = Math.min(maxPage, numberParameter('limit', req.query('limit')) ?? maxPage)
-      return json(await eventPage(ledger, { after, limit, isSeen, cursors }))
+      return json(await eventPage(ledger, { after, given, limit, isSeen, cursors }))
     }
     let unseen = 0
     const stream = followedStream<TailedEvent>(
@@ -95,6 +96,8 @@ function visibility(ledger: Ledger, principal: Principal): (runId: RunId) => Pro
 
 interface AskedEvents {
   readonly after: TailCursor | undefined
+  /** The place as the caller gave it, which may be sealed. */
+  readonly given: TailCursor | undefined
   readonly limit: number
   readonly isSeen: (runId: RunId) => Promise<boolean>
   readonly cursors: EventCursors
@@ -102,7 +105,7 @@ interface AskedEvents {
 
 async function eventPage(
   ledger: Ledger,
-  { after, limit, isSeen, cursors }: AskedEvents,
+  { after, given, limit, isSeen, cursors }: AskedEvents,
 ): Promise<{ readonly events: readonly TailedEvent[]; readonly after?: TailCursor }> {
   const events: TailedEvent[] = []
   let looked = 0
@@ -113,6 +116,6 @@ async function eventPage(
     unseen = isShown ? undefined : tailed.cursor
     if (events.length >= limit || ++looked >= 5_000) break
   }
-  const last = unseen === undefined ? (events.at(-1)?.cursor ?? after) : await cursors.seal(unseen)
+  const last = unseen === undefined ? (events.at(-1)?.cursor ?? given) : await cursors.seal(unseen)
   return { events, ...(last !== undefined && { after: last }) }
 }

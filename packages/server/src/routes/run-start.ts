@@ -70,7 +70,11 @@ export async function startRun(
     ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })
   const first = await firstEvent(run, 0, served.stream.report)
-  if (idempotencyKey !== undefined) await requireSameOrder(ledger, run.id, body)
+  if (idempotencyKey !== undefined) {
+    // A run that its caller does not see answers it nothing, whatever the key was made of.
+    if (!(await isVisible(ledger, principal, run.id))) throw keyUsed()
+    await requireSameOrder(ledger, run.id, body)
+  }
   // Another caller may have begun the session meanwhile: nothing of it may be answered to this one.
   const before = first.type === 'run_started' ? first.parent : undefined
   if (before && !(await isVisible(ledger, principal, before.runId))) {
@@ -104,15 +108,18 @@ async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: 
     const differs =
       (event.type === 'run_started' && event.agent !== agent) ||
       (event.type === 'input_received' && !isSame(event.message.parts, given))
-    if (differs) {
-      throw new RefusedRequestError(
-        409,
-        'key_used',
-        `This Idempotency-Key, or this id of a message, began run ${runId} before, with another agent or input. Give each order a key, and each message an id, of its own.`,
-      )
-    }
+    if (differs) throw keyUsed(runId)
     if (event.type === 'input_received') return
   }
+}
+
+function keyUsed(runId?: RunId): RefusedRequestError {
+  const what = runId === undefined ? 'another run' : `run ${runId}`
+  return new RefusedRequestError(
+    409,
+    'key_used',
+    `This Idempotency-Key, or this id of a message, began ${what} before, with another agent or input. Give each order a key, and each message an id, of its own.`,
+  )
 }
 
 /** The subject of a principal that has one: its runs are about it unless the request names another. */

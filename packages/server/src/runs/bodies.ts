@@ -86,7 +86,12 @@ export interface ForkBody {
 
 const filled = z.string().regex(/\S/, 'is empty')
 const id = filled.max(200)
-const input = z.union([filled, z.array(userPartSchema).min(1)])
+/** An adapter passes a URL on, so that one of `file:` or `javascript:` would be another's to open. */
+const isWebUrl = (part: UserPart | ResultPart): boolean =>
+  !('url' in part) || part.url === undefined || /^https?:\/\//.test(part.url)
+const webUrl = { path: ['url'], error: 'can only be a URL of http or https; give other content as data' }
+const input = z.union([filled, z.array(userPartSchema.refine(isWebUrl, webUrl)).min(1)])
+const result = z.union([z.string(), z.array(resultPartSchema.refine(isWebUrl, webUrl)).min(1)])
 const amount = z.number().nonnegative()
 const question = {
   toolCallId: id,
@@ -120,7 +125,7 @@ export const cancelBody: z.ZodType<CancelBody> = z.strictObject({ reason: z.exac
 export const inputBody: z.ZodType<InputBody> = z.strictObject({ input })
 export const raiseBody: z.ZodType<RaiseBody> = z.strictObject({ limit: z.enum(limitNames), max: amount })
 export const settleBody: z.ZodType<SettleBody> = z.union([
-  z.strictObject({ toolCallId: id, result: z.union([z.string(), z.array(resultPartSchema).min(1)]) }),
+  z.strictObject({ toolCallId: id, result }),
   z.strictObject({ toolCallId: id, failed: z.string() }),
 ])
 export const resumeBody: z.ZodType<ResumeBody> = z.strictObject({ takeOver: z.exactOptional(z.boolean()) })

@@ -99,6 +99,7 @@ function appOf(served: Served, options: ServerOptions, token: string | undefined
   app.use(async (context, next) => {
     const request = context.req.raw
     const url = new URL(request.url)
+    requireMethod(request)
     requireShortHeaders(request, maxHeaderBytes)
     if (token !== undefined) requireLoopbackHost(request, url)
     requireNoSecretInUrl(url)
@@ -133,6 +134,19 @@ function withHeaders(response: Response, request: Request, origins: readonly str
   headers.set('x-content-type-options', 'nosniff')
   for (const [name, value] of crossOriginHeaders(request, origins)) headers.set(name, value)
   return new Response(response.body, { status: response.status, headers })
+}
+
+/** A `Request` cannot be made of these methods, which echo or tunnel: no code of an application would meet them. */
+const unservedMethods = new Set(['TRACE', 'TRACK', 'CONNECT'])
+
+function requireMethod({ method }: Request): void {
+  if (!unservedMethods.has(method.toUpperCase())) return
+  throw new RefusedRequestError(
+    405,
+    'method_not_allowed',
+    `${method} is not answered here. Send GET or POST; GET /openapi.json describes every path.`,
+    { headers: { allow: 'GET, HEAD, POST, OPTIONS' } },
+  )
 }
 
 function requireShortHeaders(request: Request, maxBytes: number): void {

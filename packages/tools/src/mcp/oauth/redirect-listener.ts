@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { ConfigurationError } from '@tallystick/core'
 import type { Timers } from '../../built-in/timers.ts'
+import { httpServer } from '../transport/http-listener.ts'
 import { resultOrAborted } from '../connection/waiting.ts'
 
 /** Where a browser comes back to after the authorization page. Only this machine reaches it. */
@@ -77,8 +78,7 @@ export async function expectRedirect(
 
 function listen(port: number): Listener {
   const waiting: Listener['waiting'] = new Map()
-  const answer: RequestListener = (request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '/', redirectUrlOf(port))
+  const server = httpServer((request, response, { pathname, searchParams }) => {
     const state = searchParams.get('state') ?? ''
     const resolve = pathname === '/callback' && request.method === 'GET' ? waiting.get(state) : undefined
     response.setHeader('content-type', 'text/plain; charset=utf-8')
@@ -93,8 +93,7 @@ function listen(port: number): Listener {
       refused ? 'The sign-in was refused. You can close this page.' : 'You can close this page now.',
     )
     resolve(searchParams)
-  }
-  const server = createServer(answer)
+  })
   // A browser that is not waited for yet keeps no process alive.
   server.unref()
   const listening = once(server, 'listening')

@@ -1,9 +1,9 @@
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type * as sdk from '@modelcontextprotocol/server'
 import { ConfigurationError } from '@tallystick/core'
+import { httpServer } from '../transport/http-listener.ts'
 import { nodePackage } from './mcp-server-packages.ts'
 import type { ServeHttpOptions } from './serve-options.ts'
 
@@ -24,16 +24,14 @@ export async function listenHttp(
   const answer = node.toNodeHandler(handler)
   // A page in a browser of this machine must not reach it by another name, nor from its own origin.
   const guards = token === undefined ? [node.localhostHostValidation(), node.localhostOriginValidation()] : []
-  const listener: RequestListener = (request, response) => {
-    if (!guards.every((isAllowed) => isAllowed(request, response))) return
-    const { pathname } = new URL(request.url ?? '/', 'http://localhost')
-    if (pathname !== '/mcp') return void response.writeHead(404).end()
+  const server = httpServer((request, response, { pathname }) => {
+    if (!guards.every((isAllowed) => isAllowed(request, response))) return undefined
+    if (pathname !== '/mcp') return response.writeHead(404).end()
     if (token !== undefined && !isToken(request.headers.authorization, token)) {
-      return void response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
+      return response.writeHead(401, { 'www-authenticate': 'Bearer' }).end()
     }
-    void answer(request as Parameters<typeof answer>[0], response)
-  }
-  const server = createServer(listener)
+    return answer(request as Parameters<typeof answer>[0], response)
+  })
   server.listen(port, host)
   try {
     await once(server, 'listening')

@@ -1,0 +1,124 @@
+import { connect } from 'node:net'
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { answerOf, openOffice, tellingAgent, type Office } from './kit/office.ts'
+
+/** The last status that a raw request is answered with; 0 where the connection is only closed. */
+async function statusOf(office: Office, request: string): Promise<number> {
+  const socket = connect(office.listening.port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (data) => (text += data.toString('latin1')))
+  socket.on('error', () => {})
+  const closed = once(socket, 'close')
+  socket.end(`${request}\r\nconnection: close\r\nauthorization: Bearer boss\r\n\r\n`)
+  await closed
+  return Number([...text.matchAll(/^HTTP\/1\.1 (\d+)/gm)].at(-1)?.[1] ?? 0)
+}
+
+describe('given any first line of a request, when the server gets it', () => {
+  it('then it is answered as a mistake of its sender, and the server serves on', async () => {
+    const office = await openOffice({ agents: [tellingAgent('teller', 'Hi.')] })
+    const targets = [
+      '//',
+      '/\\',
+      '//[',
+      'http://',
+      'http://[',
+      '*',
+      ':0',
+      '/%',
+      '/%ff',
+      '?',
+      'x:y',
+      '/runs/%c0%80',
+    ]
+    const methods = [
+      'GET',
+      'HEAD',
+      'POST',
+      'PUT',
+      'DELETE',
+      'OPTIONS',
+      'TRACE',
+      'PROPFIND',
+      'QUERY',
+      'M-SEARCH',
+    ]
+    const hosts = ['127.0.0.1', '[', '//', 'a b', '\u00e9', '127.0.0.1:99999']
+    const lines = targets.flatMap((target) =>
+      methods.flatMap((method) => hosts.map((host) => `${method} ${target} HTTP/1.1\r\nhost: ${host}`)),
+    )
+    const others = ['CONNECT 127.0.0.1:1', 'CONNECT //', 'TRACE /runs', 'TRACK /runs', 'PRI *', 'GET', '']
+    for (const line of [...lines, ...others.map((other) => `${other} HTTP/1.1\r\nhost: 127.0.0.1`)]) {
+      const status = await statusOf(office, line)
+      expect({ line, isMistake: status === 0 || (status >= 400 && status < 500) }).toEqual({
+        line,
+        isMistake: true,
+      })
+    }
+    expect(office.reported).toEqual([])
+    expect((await office.send('/agents')).status).toBe(200)
+  })
+
+  it('then a method that echoes or tunnels is named as one that is not answered', async () => {
+    const { server, reported } = await openOffice()
+    const traced = new Request('http://127.0.0.1/runs', { headers: { authorization: 'Bearer boss' } })
+    Object.defineProperty(traced, 'method', { value: 'TRACE' })
+    const response = await server.fetch(traced)
+    expect(response.headers.get('allow')).toContain('GET')
+    expect(await answerOf(response)).toMatchObject({ status: 405, code: 'method_not_allowed' })
+    expect(reported).toEqual([])
+  })
+})
+
+describe('given a body whose values are nested by the thousand, when a route takes it', () => {
+  const deep = JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`) as unknown
+
+  it('then it is refused as malformed, on every route that takes values', async () => {
+    const office = await openOffice({ agents: [tellingAgent('office', 'Hi.')] })
+    const runId = await office.start('boss')
+    const bodies: Readonly<Record<string, object>> = {
+      '/runs': { agent: 'office', input: 'Hi.', metadata: { deep } },
+      '/v1/chat/completions': {
+        model: 'office',
+        metadata: { deep },
+        messages: [{ role: 'user', content: 'Hi.', deep }],
+      },
+      '/v1/responses': {
+        model: 'office',
+        metadata: { deep },
+        input: [{ role: 'user', content: 'Hi.', deep }],
+      },
+      [`/runs/${runId}/approve`]: { toolCallId: 'call', input: { deep } },
+      [`/runs/${runId}/settle`]: { toolCallId: 'call', result: [{ type: 'text', text: 'x', opaque: deep }] },
+      [`/runs/${runId}/steer`]: { input: [{ type: 'text', text: 'x', deep }] },
+    }
+    for (const [path, body] of Object.entries(bodies)) {
+      const answer = await answerOf(await office.send(path, 'boss', body))
+      const { status } = answer
+      expect({ path, status }).toEqual({ path, status: 400 })
+    }
+    expect(office.reported).toEqual([])
+  })
+})
+
+describe('given an image or a file at a URL of another kind than the web, when a request sends it', () => {
+  it('then it is refused, and no run begins', async () => {
+    const office = await openOffice({ agents: [tellingAgent('office', 'Hi.', 'Hi again.')] })
+    const send = async (url: string): Promise<unknown> => {
+      const input = [{ type: 'image', mediaType: 'image/png', url }]
+      return (await answerOf(await office.send('/runs', 'boss', { agent: 'office', input }))).status
+    }
+    for (const url of [
+      'file:///etc/passwd',
+      'javascript:alert(1)',
+      'data:image/png;base64,AA',
+      ' http://x',
+      'x',
+    ]) {
+      expect([url, await send(url)]).toEqual([url, 400])
+    }
+    expect((await answerOf(await office.send('/runs')))['runs']).toEqual([])
+    expect(await send('https://shop.example/lamp.png')).toBe(201)
+  })
+})
