@@ -26,7 +26,7 @@ export async function serveDemo({ print, say }: CommandContext, served: ServedDe
     question,
   })
   const runtime = createRuntime({ ledger, agents: [demo.agent] })
-  const server = createServer({ runtime, ledger, agents: [demo.agent] })
+  const server = createServer({ runtime, agents: [demo.agent] })
   const fetch = async (request: Request): Promise<Response> => page(request) ?? server.fetch(request)
   const listening = await serve({ ...server, fetch }, { port })
   const supervisor = supervise({ runtime, ledger })

@@ -63,7 +63,6 @@ export async function startBackOffice({
   const runtime = createRuntime({ ledger, agents: [agent] })
   const server = createServer({
     runtime,
-    ledger,
     agents: [agent],
     authorize: (request) =>
       request.headers.get('authorization') === `Bearer ${token}`

@@ -113,7 +113,7 @@ describe('a list of runs among many that the caller does not see', () => {
   it('refuses a secret that can be guessed', () => {
     const ledger = memoryLedger()
     const runtime = createRuntime({ ledger, agents: [] })
-    expect(() => createServer({ runtime, ledger, agents: [], placeSecret: 'short' })).toThrow(
+    expect(() => createServer({ runtime, agents: [], placeSecret: 'short' })).toThrow(
       /placeSecret .*a secret of at least 32 characters/,
     )
   })

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { ConfigurationError, createRuntime, memoryLedger } from '@tallystick/core'
+import { ConfigurationError, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
 import { createServer } from '@tallystick/server'
 
 const ledger = memoryLedger()
@@ -17,9 +18,31 @@ it.each([
     { ledger: sound.runtime },
     'ledger is an object; expected the ledger of the runtime',
   ],
+  [
+    'another ledger than the runtime has',
+    { ledger: memoryLedger() },
+    'ledger is not the ledger of the runtime',
+  ],
   ['a path for the ledger', { ledger: 'runs.db' }, 'ledger is a text; expected the ledger of the runtime'],
 ])('a server is refused with %s, not at its first request', (_name, wrong, message) => {
   const make = (): unknown => createServer({ ...sound, ...wrong } as never)
   expect(make).toThrow(ConfigurationError)
   expect(make).toThrow(message)
+})
+
+it('given no ledger, a server serves that of its runtime', async () => {
+  const agent = defineAgent({
+    name: 'teller',
+    instructions: 'Answer.',
+    model: scriptedModel([{ text: 'Yes.' }]),
+  })
+  const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent] })
+  const { runId } = await runtime.run(agent, 'Well?').result
+  const server = createServer({
+    runtime,
+    agents: [agent],
+    authorize: () => ({ name: 'ada', sees: 'everything' }),
+  })
+  const response = await server.fetch(new Request(`http://localhost/runs/${runId}`))
+  expect(await response.json()).toMatchObject({ runId, status: 'done', text: 'Yes.' })
 })

@@ -44,7 +44,7 @@ const report = (error: unknown, what: string): void => tell({ fault: `${what}: $
 const agent = defineAgent({ name: 'teller', instructions: 'Tell.', model: teller })
 const ledger = sqliteLedger(path)
 const runtime = createRuntime({ ledger, agents: [agent], host: { report } })
-const server = createServer({ runtime, ledger, agents: [agent], report })
+const server = createServer({ runtime, agents: [agent], report })
 const listening = await serve(server)
 supervise({ runtime, ledger, report, everyMs: 500, maxRuns: 1_000 })
 

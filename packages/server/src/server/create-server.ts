@@ -42,12 +42,13 @@ export interface Server {
 export function createServer(options: ServerOptions): Server {
   requireServerOptions(options)
   const { runtime, basePath = '', clock = defaultHost.clock, report = defaultHost.report } = options
+  const { ledger } = runtime
   const token = options.authorize ? undefined : newToken()
   const stop = new AbortController()
   let isDraining = false
   const served: Served = {
     runtime,
-    ledger: options.ledger,
+    ledger,
     agents: new Map(options.agents.map((agent) => [agent.name, agent])),
     contextOf: (principal) => options.context?.(principal),
     basePath,
@@ -57,7 +58,7 @@ export function createServer(options: ServerOptions): Server {
       clock,
     },
     places: sealedPlaces(options.placeSecret),
-    reads: new SharedReads(options.ledger),
+    reads: new SharedReads(ledger),
     stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
   }
   const app = appOf(served, options, token)

@@ -5,8 +5,8 @@ import type { Authorize, Principal } from '../access/principal.ts'
 /** What a server serves, and to whom. */
 export interface ServerOptions {
   readonly runtime: Runtime
-  /** The ledger of the runtime. */
-  readonly ledger: Ledger
+  /** Default: the ledger of the runtime. Another one is refused: its runs are not those that requests start. */
+  readonly ledger?: Ledger | undefined
   /** The agents that callers can start. */
   readonly agents: readonly Agent<unknown>[]
   /** Identifies callers. Without it the server answers only on this machine, and requires `token`. */
@@ -69,7 +69,7 @@ const secretText = valueThat(
 const serverOptions = fields<ServerOptions>(
   {
     runtime: having('a runtime, such as createRuntime({ ledger }) makes', 'run', 'resume', 'drain'),
-    ledger: having('the ledger of the runtime', 'read', 'runs', 'changes'),
+    ledger: maybe(having('the ledger of the runtime', 'read', 'runs', 'changes')),
     agents: listOf(anyObject),
     authorize: maybe(anyFunction),
     context: maybe(anyFunction),
@@ -90,6 +90,12 @@ const serverOptions = fields<ServerOptions>(
 /** Refuses options that no server can have. */
 export function requireServerOptions(options: ServerOptions): void {
   requireOptions('createServer', serverOptions, options)
+  const { runtime, ledger = runtime.ledger } = options
+  if (ledger !== runtime.ledger) {
+    throw new ConfigurationError(
+      'createServer: ledger is not the ledger of the runtime, so requests would start runs that none of them finds again. Leave it out.',
+    )
+  }
   requireOptions(
     'createServer',
     listOf(filledText),

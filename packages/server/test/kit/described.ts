@@ -27,7 +27,7 @@ export interface Document {
 export async function documentAt(basePath: string): Promise<Document> {
   const ledger = memoryLedger()
   const runtime = createRuntime({ ledger, agents: [] })
-  const server = createServer({ runtime, ledger, agents: [], basePath })
+  const server = createServer({ runtime, agents: [], basePath })
   const headers = { authorization: `Bearer ${server.token}` }
   const response = await server.fetch(new Request(`http://localhost${basePath}/openapi.json`, { headers }))
   return (await response.json()) as Document

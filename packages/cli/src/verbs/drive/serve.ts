@@ -91,7 +91,7 @@ async function serveUntil(
     say(`error: ${what}: ${error instanceof Error ? error.message : String(error)}`)
   const runtime = createRuntime({ ledger, agents, host: { report }, ...rules, ...omitUndefined({ prices }) })
   const given = () => own
-  const server = createServer({ runtime, ledger, agents: named, context: given, report })
+  const server = createServer({ runtime, agents: named, context: given, report })
   const listening = await listen(server, omitUndefined({ port, host }))
   const supervisor = isSupervised
     ? supervise({ runtime, ledger, context: given, report, quietMs })

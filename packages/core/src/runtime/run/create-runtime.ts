@@ -30,6 +30,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const runs = new RuntimeRuns(options)
   const { coordinators } = runs
   return {
+    ledger,
     run(agent, input, ...[own = {}]) {
       requireRunOptions(own)
       return runs.handle(runs.start(agent, input, own))

@@ -177,6 +177,8 @@ export interface RuntimeSession extends Session {
 
 /** Starts runs and resumes them. */
 export interface Runtime {
+  /** The ledger in which it records its runs. */
+  readonly ledger: Ledger
   /**
    * Starts a run; it is under way when `run` returns. In a session it begins with the history of the session. If
    * another process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or
