@@ -57,10 +57,26 @@ const services: readonly Service[] = [
   ],
 ]
 
+/** Services of which no stream was recorded: their lines are as their documentation says. */
+const documented: readonly Service[] = [
+  ...(
+    [
+      ['moonshot', 'kimi-k2.6'],
+      ['gemini', 'gemini-3-pro'],
+      ['zai', 'glm-5.2'],
+      ['sglang', 'my-model'],
+    ] as const
+  ).map(([server, model]): Service => [
+    server,
+    (baseURL) => openaiChat(model, { server, baseURL, apiKey }),
+    /^$/,
+  ]),
+]
+
 const hello: Answer = { pieces: [chatBytes([role, content('Hello'), finish('stop')])] }
 
 describe('the line of a service that speaks as OpenAI does', () => {
-  it.each(services)('%s makes a model by its name, which answers', async (name, make) => {
+  it.each([...services, ...documented])('%s makes a model by its name, which answers', async (name, make) => {
     const server = await serve(hello)
     const model = make(server.url)
     expect(model.provider).toBe(name)
@@ -107,6 +123,19 @@ describe('the line of a service that speaks as OpenAI does', () => {
     expect(server.arrivals[0]?.headers['api-key']).toBe('azure-key')
     expect(server.arrivals[0]?.path).toContain('api-version=2026-01-01')
     expect(openai('my-deployment', { client, provider: 'azure' }).provider).toBe('azure')
+  })
+
+  it('zai is offered tools, and no word about them, since it obeys none', async () => {
+    const server = await serve(hello)
+    const [, make] = documented.find(([name]) => name === 'zai') as Service
+    await collect(make(server.url), { ...asked, toolChoice: { type: 'any' } })
+    await collect(make(server.url), { ...asked, toolChoice: { type: 'none' } })
+    const [forced, without] = server.arrivals.map(({ body }) => body)
+    expect(forced).toHaveProperty('tools')
+    for (const field of ['tool_choice', 'stream_options', 'parallel_tool_calls']) {
+      expect(forced).not.toHaveProperty(field)
+    }
+    expect(without).not.toHaveProperty('tools')
   })
 
   it('xai is priced by its name in the data', () => {

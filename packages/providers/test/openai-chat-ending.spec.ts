@@ -10,7 +10,6 @@ describe('the end', () => {
     ['stop', [], 'end'],
     ['stop', call, 'tool_use'],
     ['tool_calls', call, 'tool_use'],
-    ['tool_calls', [], 'end'],
     ['function_call', call, 'tool_use'],
     ['eos_token', [], 'end'],
     ['length', [], 'max_tokens'],

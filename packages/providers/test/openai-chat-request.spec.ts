@@ -123,6 +123,15 @@ describe('calls and their results', () => {
     ])
   })
 
+  it('whose input was no JSON go back as the model wrote them, in an object where the server reads them', () => {
+    const malformed = { text: '{"city":"Se', error: 'The input is not valid JSON.' }
+    const unread = [...asked(call(1, 'call_1', { input: {}, malformed })), results(result(1))]
+    const argumentsIn = (server?: 'vllm') =>
+      body(unread, server && { server }).messages[2].tool_calls[0].function.arguments
+    expect(argumentsIn()).toBe('{"city":"Se')
+    expect(JSON.parse(argumentsIn('vllm'))).toEqual({ INVALID_JSON: '{"city":"Se' })
+  })
+
   it('from elsewhere, or with an id that was given twice, get ids of our own', () => {
     const other = { model: { provider: 'anthropic', api: 'messages', modelId: 'x' } }
     const sent = body([
@@ -151,11 +160,76 @@ describe('reasoning', () => {
   it.each([
     ['reasoning_content', { reasoning_content: 'hm' }],
     ['reasoning', { reasoning: 'hm' }],
-  ])('that was shown in %s goes back there while its turn is under way, and not after', (field, fields) => {
-    const open = turn(thought(field))
-    expect(body(open).messages[2]).toMatchObject(fields)
-    const closed = body([...open, assistant([text('Warm')]), user('and now?')])
-    expect(JSON.stringify(closed)).not.toContain('"hm"')
+  ])(
+    'that was shown in %s goes back there in a turn with calls, and in no other that is over',
+    (field, fields) => {
+      const open = turn(thought(field))
+      expect(body(open).messages[2]).toMatchObject(fields)
+      const after = [...open, assistant([thought(field), text('Warm')]), user('and now?')]
+      const sent = body([...after, assistant([thought(field), text('Cold')]), user('and then?')]).messages
+      expect([sent[2], sent[4]]).toMatchObject([fields, fields])
+      expect(JSON.stringify(sent.slice(5))).not.toContain('"hm"')
+      const closed = body(after, { ways: { replayReasoning: 'open_turn' } })
+      expect(JSON.stringify(closed)).not.toContain('"hm"')
+    },
+  )
+
+  it('of a reply with calls that has none is what its server takes for it', () => {
+    const foreign = { model: { provider: 'anthropic', api: 'messages', modelId: 'x' } }
+    const messages = [
+      ...[user('x'), assistant([call(1, 'call_1')], foreign), results(result(1)), assistant([text('Warm')])],
+      ...[
+        user('and?'),
+        assistant([{ ...call(2, 'call_2'), ...kept({ message: { reasoning_content: '' } }) }]),
+      ],
+      results(result(2)),
+    ]
+    const thoughts = (server?: 'deepseek' | 'moonshot') =>
+      body(messages, server && { server }).messages.map((one: Loose) => one.reasoning_content)
+    expect(thoughts()).toEqual([...Array(6).fill(undefined), '', undefined])
+    expect(thoughts('deepseek')).toEqual([
+      undefined,
+      undefined,
+      '',
+      undefined,
+      undefined,
+      undefined,
+      '',
+      undefined,
+    ])
+    expect(thoughts('moonshot')).toEqual([
+      undefined,
+      undefined,
+      ' ',
+      undefined,
+      undefined,
+      undefined,
+      ' ',
+      undefined,
+    ])
+  })
+
+  it('is a signature for Google, and of calls by other models the word that stands for one', () => {
+    const signature = (thought_signature: string) => ({ extra_content: { google: { thought_signature } } })
+    const messages = [
+      ...[
+        user('x'),
+        assistant([{ type: 'text', text: 'Hm', ...kept({ message: signature('A') }) }]),
+        user('y'),
+      ],
+      ...[assistant([{ ...call(1, 'c1'), ...kept({ call: signature('B') }) }, call(2, 'c2')])],
+      ...[
+        results(result(1), result(2)),
+        assistant([call(3, 'c3'), call(4, 'c4')]),
+        results(result(3), result(4)),
+      ],
+    ]
+    const sent = body(messages, { server: 'gemini' }).messages
+    expect(sent[2]).toEqual({ role: 'assistant', content: 'Hm', ...signature('A') })
+    const signed = (at: number) => sent[at].tool_calls.map((one: Loose) => one.extra_content)
+    expect(signed(4)).toEqual([signature('B').extra_content, undefined])
+    expect(signed(7)).toEqual([signature('skip_thought_signature_validator').extra_content, undefined])
+    expect(body(messages).messages[7].tool_calls[0]).not.toHaveProperty('extra_content')
   })
 
   it('goes back with its signed details, or as the beginning of the content, as its server has it', () => {

@@ -43,39 +43,59 @@ describe('the ways of a server', () => {
       ...{ systemRole: 'system', maxTokensField: 'max_completion_tokens', streamUsage: true },
       ...{ parallelToolCalls: true, toolChoice: 'all', structuredOutput: 'json_schema', strict: true },
       ...{ maxStop: 4, seedField: 'seed', callIds: 'any', toolNames: 'identifier', alternatingRoles: false },
-      ...{ finishReasonOptional: false, replayReasoning: 'open_turn' },
+      ...{ finishReasonOptional: false, replayReasoning: 'turns_with_calls', reasoningPlaceholder: false },
+      ...{ readsArguments: false, signsCalls: false },
     })
-    expect([allQuirks('azure', undefined), allQuirks('xai', undefined)]).toEqual([ways, ways])
+    expect(allQuirks('azure', undefined)).toEqual(ways)
   })
 
   const maxTokensField = 'max_tokens' as const
+  const template = { maxTokensField, strict: false, maxStop: Infinity, readsArguments: true }
   it.each([
+    ['xai', { readsArguments: true }],
+    [
+      'gemini',
+      {
+        ...{ maxTokensField, parallelToolCalls: false, strict: false, maxStop: 5, seedField: 'none' },
+        ...{ readsArguments: true, signsCalls: true },
+      },
+    ],
+    [
+      'moonshot',
+      {
+        ...{ parallelToolCalls: false, maxStop: 5, seedField: 'none' },
+        ...{ reasoningPlaceholder: ' ', readsArguments: true },
+      },
+    ],
+    [
+      'zai',
+      {
+        ...{ maxTokensField, streamUsage: false, parallelToolCalls: false, toolChoice: 'none' },
+        ...{ structuredOutput: 'json_object', strict: false, maxStop: 1, seedField: 'none' },
+        readsArguments: true,
+      },
+    ],
+    ['sglang', { ...template, alternatingRoles: true }],
     [
       'deepseek',
       {
         ...{ maxTokensField, parallelToolCalls: false, structuredOutput: 'json_object', strict: false },
-        ...{ maxStop: 16, seedField: 'none' },
+        ...{ maxStop: 16, seedField: 'none', reasoningPlaceholder: '' },
       },
     ],
-    ['groq', { strict: false }],
-    ['llamacpp', { maxTokensField, strict: false, maxStop: Infinity }],
-    ['lmstudio', { maxTokensField, parallelToolCalls: false, strict: false, maxStop: Infinity }],
+    ['groq', { strict: false, readsArguments: true }],
+    ['llamacpp', template],
+    ['lmstudio', { ...template, parallelToolCalls: false }],
     [
       'mistral',
       {
         ...{ maxTokensField, streamUsage: false, callIds: 'nine_alphanumeric', alternatingRoles: true },
-        ...{ maxStop: Infinity, seedField: 'random_seed' },
+        ...{ maxStop: Infinity, seedField: 'random_seed', readsArguments: true },
       },
     ],
-    [
-      'ollama',
-      {
-        ...{ maxTokensField, parallelToolCalls: false, toolChoice: 'none', strict: false },
-        ...{ maxStop: Infinity, toolNames: 'any' },
-      },
-    ],
-    ['openrouter', { maxTokensField, replayReasoning: 'always' }],
-    ['vllm', { maxTokensField, alternatingRoles: true, strict: false, maxStop: Infinity }],
+    ['ollama', { ...template, parallelToolCalls: false, toolChoice: 'none', toolNames: 'any' }],
+    ['openrouter', { maxTokensField, replayReasoning: 'always', readsArguments: true }],
+    ['vllm', { ...template, alternatingRoles: true }],
   ] as const)('%s differ where they are known to', (server, known) => {
     expect(allQuirks(server, undefined)).toEqual({ ...ways, ...known })
     expect(allQuirks(server, { systemRole: 'developer', maxTokensField: 'max_completion_tokens' })).toEqual({

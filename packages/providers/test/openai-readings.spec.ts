@@ -1,13 +1,12 @@
 import { ProviderError } from '@tallystick/core'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { extendCall, type StreamedCall } from '../src/openai-chat/reply/streamed-call.ts'
 import { replyReader } from '../src/openai-responses/reply/signals.ts'
 import { citationsIn, sourcesIn, sourcesOf } from '../src/openai/reply/citations.ts'
 import { refusedSampling } from '../src/openai/request/sampling.ts'
 import { fitSchema } from '../src/openai/request/strict-schema.ts'
 import { textShown } from './kit/collect.ts'
-import { foldChat, foldResponse } from './kit/openai-fold.ts'
+import { foldChat, foldResponse, tools } from './kit/openai-fold.ts'
 import { chatBody } from './kit/openai-requests.ts'
 import {
   added,
@@ -98,26 +97,6 @@ describe('a field that the server refuses', () => {
   })
 })
 
-describe('a call that streams', () => {
-  const begun = (): StreamedCall => ({
-    ...{ part: 0, index: 0, id: '', name: '', custom: false, inputText: '', fields: {} },
-  })
-
-  it('is custom where its type or its body says so, and stays so', () => {
-    const typed = begun()
-    expect(extendCall(typed, { index: 0, type: 'custom' })).toBe('')
-    expect(typed.custom).toBe(true)
-    const bodied = begun()
-    expect(extendCall(bodied, { index: 0, custom: { name: 'sql', input: 'select' } })).toBe('select')
-    expect(bodied).toMatchObject({ custom: true, name: 'sql', inputText: 'select' })
-    expect(extendCall(bodied, { index: 0, function: { arguments: '{}' } })).toBe('')
-    const plain = begun()
-    extendCall(plain, { index: 0, id: 'a', function: { name: 'look', arguments: '{' } })
-    extendCall(plain, { index: 0, id: 'b', function: { name: 'other', arguments: '}' } })
-    expect(plain).toMatchObject({ custom: false, id: 'a', name: 'look', inputText: '{}' })
-  })
-})
-
 describe('a stream of chats', () => {
   it.each<readonly [string, object, boolean]>([
     ['a role and no content', { role: 'assistant', content: null }, true],
@@ -163,6 +142,7 @@ describe('a stream of responses', () => {
       toolName: (name) => name,
       customField: () => 'sql',
       cleaned: (_, input) => input,
+      ...tools,
       kept: () => undefined,
       providerState: () => undefined,
     })

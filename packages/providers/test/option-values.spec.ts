@@ -162,7 +162,10 @@ const quirks: Readonly<Record<string, Values>> = {
   toolNames: oneOf('identifier', 'any'),
   alternatingRoles: flag,
   finishReasonOptional: flag,
-  replayReasoning: oneOf('open_turn', 'always', 'never'),
+  replayReasoning: oneOf('open_turn', 'turns_with_calls', 'always', 'never'),
+  reasoningPlaceholder: { taken: ['', ' ', false], refused: [true, null, 1] },
+  readsArguments: flag,
+  signsCalls: flag,
 }
 
 /** What becomes of a model with one option: nothing, or the class of the error. */

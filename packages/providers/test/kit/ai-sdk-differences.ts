@@ -139,8 +139,8 @@ const written: { readonly [file: string]: Difference } = {
     theirs: { stop: 'other' },
   },
   'openai-compatible/reason-of-calls-without-a-call': {
-    because: 'The AI SDK’s reason is believed. Here the calls decide whether any are waited for.',
-    theirs: { stop: 'tool_use' },
+    because: 'A call that the server lost makes the reply a failed one here, to be asked for again.',
+    theirs: { failure: undefined, id: 'chatcmpl-w1', stop: 'tool_use' },
   },
   'openai-compatible/call-of-the-first-kind': {
     because: 'The AI SDK does not know calls as they were before there were tools.',

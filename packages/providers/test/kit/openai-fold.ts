@@ -29,6 +29,12 @@ function fold(reader: ReplyReader, events: readonly object[], ending: StreamEndi
   }
 }
 
+/** The tools of the requests that these replies answer. */
+export const tools: Pick<ReplyContext, 'knows' | 'takesNothing'> = {
+  knows: (name) => ['get_weather', 'get_time', 'query', 'a', 'b', 'look', 'pay'].includes(name),
+  takesNothing: (name) => name === 'get_time',
+}
+
 /** All signals of a stream of the Responses API. */
 export function foldResponse(events: readonly object[], given: Partial<ReplyContext> = {}): Folded {
   return fold(
@@ -37,6 +43,7 @@ export function foldResponse(events: readonly object[], given: Partial<ReplyCont
       toolName: (name) => name,
       customField: () => 'sql',
       cleaned: (_, input) => input,
+      ...tools,
       approvalTool: 'mcp_approval',
       kept: () => undefined,
       providerState: () => undefined,
@@ -58,6 +65,7 @@ export function foldChat(
       toolName: (name) => name,
       customField: () => 'sql',
       cleaned: (_, input) => input,
+      ...tools,
       finishReasonOptional: false,
       ...given,
     }),

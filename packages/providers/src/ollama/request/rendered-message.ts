@@ -8,6 +8,7 @@ import {
   type ToolResult,
 } from '@tallystick/core/vocabulary'
 import { wellFormed } from '../../shared/json/well-formed.ts'
+import { unreadInput } from '../../shared/reply/call-input.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
 import { leftOutText } from '../../shared/request/left-out.ts'
 import { api, provider, type WireCall, type WireMessage } from '../client/wire.ts'
@@ -106,9 +107,9 @@ function renderReply({ parts, model }: AssistantMessage, modelId: string): Rende
   const calls = parts.filter((part) => part.type === 'tool_call')
   const content = textOf(parts).toWellFormed()
   if (content.trim() === '' && calls.length === 0) return { messages: [], calls: [] }
-  const toolCalls = calls.map(({ toolCallId, name, input }): WireCall => ({
+  const toolCalls = calls.map(({ toolCallId, name, input, malformed }): WireCall => ({
     id: toolCallId,
-    function: { name, arguments: wellFormed(input) },
+    function: { name, arguments: wellFormed(malformed ? unreadInput(malformed.text) : input) },
   }))
   const message: WireMessage = {
     role: 'assistant',

@@ -43,6 +43,8 @@ export interface ProviderState extends JsonObject {
   /** Of reasoning: the field that it came in, and the signed pieces of it that some servers add. */
   readonly reasoning?: ReasoningField
   readonly details?: readonly Json[]
+  /** Of the first part of a reply: fields of the whole message, which go back with it. */
+  readonly message?: JsonObject
   /** Of text: it is a refusal. */
   readonly refusal?: boolean
   /** Of a call: the fields of it that only its server understands. */

@@ -21,7 +21,12 @@ const quirks = fields<OpenAIChatQuirks>({
   toolNames: maybe(oneOf(['identifier', 'any'])),
   alternatingRoles: maybe(trueOrFalse),
   finishReasonOptional: maybe(trueOrFalse),
-  replayReasoning: maybe(oneOf(['open_turn', 'always', 'never'])),
+  replayReasoning: maybe(oneOf(['open_turn', 'turns_with_calls', 'always', 'never'])),
+  reasoningPlaceholder: maybe(
+    valueThat('a text, or false', (value) => typeof value === 'string' || value === false),
+  ),
+  readsArguments: maybe(trueOrFalse),
+  signsCalls: maybe(trueOrFalse),
 })
 
 /** What `openaiChat()` takes beside the model id. */

@@ -43,10 +43,22 @@ export interface OpenAIChatQuirks {
    */
   readonly finishReasonOptional?: boolean | undefined
   /**
-   * When the reasoning of a reply is sent back with it: in the open turn, always, or never. A server that showed none
-   * gets none. Default: `open_turn`.
+   * When the reasoning of a reply is sent back with it: in the open turn, in the open turn and in all turns with calls,
+   * always, or never. A server that showed none gets none. Default: `turns_with_calls`.
    */
-  readonly replayReasoning?: 'open_turn' | 'always' | 'never' | undefined
+  readonly replayReasoning?: 'open_turn' | 'turns_with_calls' | 'always' | 'never' | undefined
+  /**
+   * The text in the place of the reasoning of a reply with calls that has none, as one of another model: some servers refuse
+   * it otherwise. Default: `false`, no such field.
+   */
+  readonly reasoningPlaceholder?: string | false | undefined
+  /**
+   * Whether the server reads the arguments of calls in the history, so that arguments which are no JSON would have it
+   * refuse every later request: they go in an object then. Default: `false`, and they go as the model wrote them.
+   */
+  readonly readsArguments?: boolean | undefined
+  /** Whether calls need a signature of Google's, so that those of other models get the word that stands for one. Default: `false`. */
+  readonly signsCalls?: boolean | undefined
 }
 
 /** The servers that the adapter knows by name. */
@@ -54,18 +66,30 @@ export type OpenAIChatServer =
   | 'openai'
   | 'azure'
   | 'deepseek'
+  | 'gemini'
   | 'groq'
   | 'llamacpp'
   | 'lmstudio'
   | 'mistral'
+  | 'moonshot'
   | 'ollama'
   | 'openrouter'
+  | 'sglang'
   | 'vllm'
   | 'xai'
+  | 'zai'
 
 /** All ways of a server. */
 export type WholeQuirks = {
   readonly [Name in keyof OpenAIChatQuirks]-?: Exclude<OpenAIChatQuirks[Name], undefined>
+}
+
+/** Of servers that render the history with a model's own template, which takes turns and arguments apart. */
+const ownTemplates: OpenAIChatQuirks = {
+  maxTokensField: 'max_tokens',
+  strict: false,
+  maxStop: Infinity,
+  readsArguments: true,
 }
 
 /** What is known of a server's ways. */
@@ -79,10 +103,20 @@ export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks
     strict: false,
     maxStop: 16,
     seedField: 'none',
+    reasoningPlaceholder: '',
   },
-  groq: { strict: false },
-  llamacpp: { maxTokensField: 'max_tokens', strict: false, maxStop: Infinity },
-  lmstudio: { maxTokensField: 'max_tokens', parallelToolCalls: false, strict: false, maxStop: Infinity },
+  gemini: {
+    maxTokensField: 'max_tokens',
+    parallelToolCalls: false,
+    strict: false,
+    maxStop: 5,
+    seedField: 'none',
+    readsArguments: true,
+    signsCalls: true,
+  },
+  groq: { strict: false, readsArguments: true },
+  llamacpp: ownTemplates,
+  lmstudio: { ...ownTemplates, parallelToolCalls: false },
   mistral: {
     maxTokensField: 'max_tokens',
     streamUsage: false,
@@ -90,18 +124,31 @@ export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks
     alternatingRoles: true,
     maxStop: Infinity,
     seedField: 'random_seed',
+    readsArguments: true,
   },
-  ollama: {
+  moonshot: {
+    parallelToolCalls: false,
+    maxStop: 5,
+    seedField: 'none',
+    reasoningPlaceholder: ' ',
+    readsArguments: true,
+  },
+  ollama: { ...ownTemplates, parallelToolCalls: false, toolChoice: 'none', toolNames: 'any' },
+  openrouter: { maxTokensField: 'max_tokens', replayReasoning: 'always', readsArguments: true },
+  sglang: { ...ownTemplates, alternatingRoles: true },
+  vllm: { ...ownTemplates, alternatingRoles: true },
+  xai: { readsArguments: true },
+  zai: {
     maxTokensField: 'max_tokens',
+    streamUsage: false,
     parallelToolCalls: false,
     toolChoice: 'none',
+    structuredOutput: 'json_object',
     strict: false,
-    maxStop: Infinity,
-    toolNames: 'any',
+    maxStop: 1,
+    seedField: 'none',
+    readsArguments: true,
   },
-  openrouter: { maxTokensField: 'max_tokens', replayReasoning: 'always' },
-  vllm: { maxTokensField: 'max_tokens', alternatingRoles: true, strict: false, maxStop: Infinity },
-  xai: {},
 }
 
 /** Returns all quirks of a server: given ones override those known for it. */
@@ -120,7 +167,10 @@ export function allQuirks(server: OpenAIChatServer, quirks: OpenAIChatQuirks | u
     finishReasonOptional: false,
     maxStop: 4,
     seedField: 'seed',
-    replayReasoning: 'open_turn',
+    replayReasoning: 'turns_with_calls',
+    reasoningPlaceholder: false,
+    readsArguments: false,
+    signsCalls: false,
     ...omitUndefined(quirksOf[server]),
     ...omitUndefined({ ...quirks }),
   }

@@ -1,21 +1,23 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import type { ProviderError } from '@tallystick/core'
 import type { Citation, Json, JsonObject, ModelSignal, ReplyPart, Source } from '@tallystick/core/vocabulary'
-import { contradiction, failureInStream } from '../../openai/client/failure.ts'
+import { contradiction, failureInStream, lostCall } from '../../openai/client/failure.ts'
 import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
-import { itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { itemsOf, numberAt, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
+import { readCallInput } from '../../shared/reply/call-input.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
   opaqueOf,
   type ProviderState,
   type ReasoningField,
+  providerStateOf,
   type WireCallDelta,
   type WireChunk,
 } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
-import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
+import { cutsReply, isBroken, stopReasonOf, stopsForTools } from './stop-reason.ts'
 import { callOf, extendCall, type StreamedCall, streamedCallFor } from './streamed-call.ts'
 
 /** A stretch of text or reasoning. */
@@ -32,6 +34,9 @@ interface Reply {
   readonly context: ReplyContext
   readonly pieces: Piece[]
   readonly streamedCalls: StreamedCall[]
+  readonly choices: ChoiceCount
+  /** Fields of the message that only its server understands, and wants back. */
+  readonly message: { [field: string]: Json }
   parts: number
   started: boolean
   messageId: string | undefined
@@ -43,12 +48,26 @@ interface Reply {
   failure: ProviderError | undefined
 }
 
+/**
+ * Which choices of the chunks are the reply. We ask for one, but some servers count its index up with every chunk, while
+ * others answer with several, whose chunks take turns.
+ */
+interface ChoiceCount {
+  own: number | undefined
+  next: number
+  /** Choices that may be the reply's: what comes next tells. */
+  held: JsonObject[]
+  ways: 'unknown' | 'counts' | 'several'
+}
+
 /** A reply of which nothing has come yet. */
 function startReply(context: ReplyContext): Reply {
   return {
     context,
     pieces: [],
     streamedCalls: [],
+    choices: { own: undefined, next: 0, held: [], ways: 'unknown' },
+    message: {},
     parts: 0,
     started: false,
     sameId: 0,
@@ -80,19 +99,50 @@ export function otherTexts(chunk: WireChunk): (text: string) => WireChunk {
 }
 
 /**
- * PROVIDER MAPPING: one chunk of the wire to the signals that follow from it, `reply` being carried along. Only the
- * first choice is read. Throws a `ProviderError` where two streams are spliced together or the chunk tells of a failure.
+ * PROVIDER MAPPING: one chunk of the wire to the signals that follow from it, `reply` being carried along. Only one
+ * choice is read. Throws a `ProviderError` where two streams are spliced together or the chunk tells of a failure.
  */
 function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (!isJsonObject(chunk)) return []
   if (chunk.error) throw failureInStream(chunk.error)
-  const choice = itemsOf(chunk.choices).find((one) => (numberAt(one, 'index') ?? 0) === 0)
   const signals = start(reply, chunk)
-  if (isJsonObject(choice)) signals.push(...readChoice(reply, choice))
+  const choices = ownChoices(reply, chunk)
+  for (const choice of choices) signals.push(...readChoice(reply, choice))
   if (Array.isArray(chunk.citations)) reply.listed = sourcesOf(chunk.citations)
-  const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage')
+  // Kimi counts in the last choice.
+  const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage') ?? objectAt(choices.at(-1), 'usage')
   if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
   return signals
+}
+
+function ownChoices(reply: Reply, chunk: WireChunk): readonly JsonObject[] {
+  const count = reply.choices
+  const choices = itemsOf(chunk.choices).filter(isJsonObject)
+  const [first] = choices
+  if (first === undefined) return []
+  if (count.own === undefined) {
+    count.own = placeOf(first)
+    count.next = count.own + 1
+    return [first]
+  }
+  const own = choices.find((choice) => placeOf(choice) === count.own)
+  if (own !== undefined) {
+    if (count.held.length > 0) Object.assign(count, { held: [], ways: 'several' })
+    if (count.ways !== 'counts') count.next = Infinity
+    return [own]
+  }
+  if (count.ways === 'several' || placeOf(first) !== count.next) return []
+  count.next++
+  count.held.push(first)
+  // Choices that take turns come under one id, and nobody asks for so many.
+  const isOtherId = textAt(chunk, 'id') !== reply.messageId
+  if (count.ways !== 'counts' && !isOtherId && count.held.length < 3) return []
+  count.ways = 'counts'
+  return count.held.splice(0)
+}
+
+function placeOf(choice: JsonObject): number {
+  return numberAt(choice, 'index') ?? 0
 }
 
 function start(reply: Reply, chunk: WireChunk): ModelSignal[] {
@@ -139,6 +189,8 @@ function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
   signals.push(...readContent(reply, delta['content']))
   signals.push(...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
   signals.push(...readCalls(reply, delta))
+  const extra = objectAt(delta, 'extra_content')
+  if (extra) reply.message['extra_content'] = { ...objectAt(reply.message, 'extra_content'), ...extra }
   reply.pieces.findLast(({ kind }) => kind === 'text')?.citations.push(...citationsIn(delta['annotations']))
   const reason = textAt(choice, 'finish_reason')
   if (reason) reply.rawStopReason = reason
@@ -152,6 +204,8 @@ function readReasoning(reply: Reply, delta: JsonObject): ModelSignal[] {
   const details = delta['reasoning_details']
   const field = (['reasoning_content', 'reasoning'] as const).find((one) => textAt(delta, one))
   const signals = field === undefined ? [] : more(reply, field, textAt(delta, field) ?? '')
+  // A model that thought nothing says so, and its server wants to hear it again.
+  if (delta['reasoning_content'] === '') reply.message['reasoning_content'] = ''
   if (!Array.isArray(details) || details.length === 0) return signals
   const last = reply.pieces.at(-1)
   const piece = last && isReasoning(last) ? last : addPiece(reply, 'reasoning')
@@ -199,41 +253,53 @@ function readCalls(reply: Reply, delta: JsonObject): ModelSignal[] {
 }
 
 function readCall(reply: Reply, delta: WireCallDelta): ModelSignal[] {
-  const known = streamedCallFor(reply.streamedCalls, delta)
-  const streamed = known ?? addCall(reply, delta)
+  const { streamedCalls, context } = reply
+  const streamed = streamedCallFor(streamedCalls, delta, context, () => reply.parts++)
+  if (streamed === undefined) return []
   const first = streamed.inputText === ''
-  const text = extendCall(streamed, delta)
-  if (text === '') return []
+  const text = extendCall(streamed, delta, context)
+  if (text === '' || isServersOwn(streamed, context)) return []
   const name = reply.context.toolName(streamed.name)
   const begin = first ? `{${JSON.stringify(reply.context.customField(name))}:"` : ''
   const shown = streamed.custom ? begin + JSON.stringify(text).slice(1, -1) : text
   return [{ type: 'model_tool_input', part: streamed.part, name, text: shown }]
 }
 
-function addCall(reply: Reply, { index }: WireCallDelta): StreamedCall {
-  const fields = { id: '', name: '', custom: false, inputText: '', fields: {} }
-  const streamed: StreamedCall = { part: reply.parts++, index, ...fields }
-  reply.streamedCalls.push(streamed)
-  return streamed
+/** Whether the server runs a call itself: it says that it is no function, and names no tool of the request. */
+function isServersOwn({ kind, name }: StreamedCall, { knows }: ReplyContext): boolean {
+  return kind !== '' && !knows(name)
 }
 
 /** The last signals, when the reply was whole by now. */
 function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | undefined {
+  const held: ModelSignal[] = []
+  for (const choice of reply.choices.held.splice(0)) held.push(...readChoice(reply, choice))
   const raw = reply.rawStopReason
   if (raw === undefined && !isWholeWithoutReason(reply, ending)) return undefined
   const cut = raw !== undefined && cutsReply(raw)
   citeListed(reply)
-  const calls = reply.streamedCalls.flatMap((streamed, place) => {
+  const own = reply.streamedCalls.filter((streamed) => isServersOwn(streamed, reply.context))
+  const asked = reply.streamedCalls.filter((streamed) => !own.includes(streamed))
+  const calls = asked.flatMap((streamed, place) => {
     const call = callOf(streamed, reply.context)
-    const last = place === reply.streamedCalls.length - 1
+    const last = place === asked.length - 1
     // Of a reply that was cut the last call may lack its end, and whether it does, only its input could say.
     const half = cut && last && (call.malformed !== undefined || streamed.inputText.trim() === '')
     return half ? [] : [{ streamed, call }]
   })
   const refused = reply.pieces.some(({ kind }) => kind === 'refusal')
+  if (raw !== undefined && stopsForTools(raw) && calls.length + own.length === 0) throw lostCall(raw)
   const stopReason = stopReasonOf(raw ?? 'stop', calls.length > 0, refused)
-  const { messageId } = reply
+  const { messageId, context } = reply
+  const { provider } = context
+  const parts: ReplyPart[] = [
+    ...reply.pieces.map((piece) => partOf(piece, provider)),
+    ...calls.map(({ streamed, call }): ReplyPart => ({ ...call, part: streamed.part })),
+    ...own.map((streamed) => serversOwnPart(streamed, provider)),
+  ]
+  parts.sort((a, b) => a.part - b.part)
   return [
+    ...held,
     ...calls.flatMap(({ streamed, call }): ModelSignal[] => [
       ...(streamed.custom && streamed.inputText !== '' ? [ended(streamed, call.name)] : []),
       { type: 'model_tool_request', part: streamed.part, call },
@@ -242,13 +308,25 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
       type: 'model_finished',
       stopReason,
       ...(raw !== undefined && { rawStopReason: raw }),
-      parts: [
-        ...reply.pieces.map((piece) => partOf(piece, reply.context.provider)),
-        ...calls.map(({ streamed, call }): ReplyPart => ({ ...call, part: streamed.part })),
-      ].sort((a, b) => a.part - b.part),
+      parts: withMessageFields(parts, reply),
       ...(messageId !== undefined && { providerMessageId: messageId }),
     },
   ]
+}
+
+/** Puts the fields of the message on its first part. */
+function withMessageFields([first, ...more]: readonly ReplyPart[], { message, context }: Reply): ReplyPart[] {
+  if (first === undefined) return []
+  if (Object.keys(message).length === 0) return [first, ...more]
+  const { provider } = context
+  const opaque = opaqueOf(provider, { ...providerStateOf(first.opaque, provider), message })
+  return [{ ...first, opaque }, ...more]
+}
+
+function serversOwnPart({ part, id, name, kind, inputText }: StreamedCall, provider: string): ReplyPart {
+  const { input } = readCallInput(inputText)
+  const executed = { id, name, input, outcome: 'success' as const }
+  return { type: 'provider', kind, part, opaque: opaqueOf(provider, {}), ...(id !== '' && { executed }) }
 }
 
 /** What a server lists beside the reply is cited by its last words, unless these say themselves what they cite. */
@@ -265,7 +343,7 @@ function citeListed({ pieces, listed }: Reply): void {
 function isWholeWithoutReason({ pieces, streamedCalls, context }: Reply, ending: StreamEnding): boolean {
   if (!context.finishReasonOptional || ending === 'broken') return false
   if (streamedCalls.length === 0) return pieces.some(({ text }) => text !== '')
-  const last = streamedCalls.at(-1)!
+  const last = streamedCalls.at(-1) as StreamedCall
   const begun = last.inputText.trim() !== '' && callOf(last, context).malformed === undefined
   return begun || ending === 'terminated'
 }
@@ -277,6 +355,41 @@ function ended({ part }: StreamedCall, name: string): ModelSignal {
 function partOf({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
   if (kind === 'text') return { type: 'text', text, part, ...(citations.length > 0 && { citations }) }
   if (kind === 'refusal') return { type: 'text', text, part, opaque: opaqueOf(provider, { refusal: true }) }
-  const providerState: ProviderState = { reasoning: kind, ...(details.length > 0 && { details }) }
+  const merged = mergedDetails(details)
+  const providerState: ProviderState = { reasoning: kind, ...(merged.length > 0 && { details: merged }) }
   return { type: 'reasoning', text, part, opaque: opaqueOf(provider, providerState) }
+}
+
+/**
+ * The signed pieces of reasoning as they were before the server cut them up for the stream: the pieces of one text have one
+ * index, and its signature comes last. Cut up, the signature would fit none of them.
+ */
+function mergedDetails(details: readonly Json[]): readonly Json[] {
+  const merged: { [field: string]: Json }[] = []
+  for (const detail of details) {
+    if (!isJsonObject(detail)) continue
+    const begun = merged.findLast((one) => one['type'] === detail['type'] && one['index'] === detail['index'])
+    const field = streamedFields[textAt(detail, 'type') ?? '']
+    if (field === undefined || begun === undefined || isSigned(begun)) {
+      if (begun === undefined || !isSameDetail(begun, detail)) merged.push({ ...detail })
+      continue
+    }
+    const text = `${textAt(begun, field) ?? ''}${textAt(detail, field) ?? ''}`
+    Object.assign(begun, restOf(detail, [field]), text !== '' && { [field]: text })
+  }
+  return merged
+}
+
+/** Where the text is of a piece of reasoning that may come in pieces. */
+const streamedFields: { readonly [type: string]: string } = {
+  'reasoning.text': 'text',
+  'reasoning.summary': 'summary',
+}
+
+function isSigned(detail: JsonObject): boolean {
+  return !!textAt(detail, 'signature')
+}
+
+function isSameDetail(one: JsonObject, other: JsonObject): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }

@@ -1,6 +1,8 @@
 import { omitUndefined } from '@tallystick/core/kit'
 import { type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
 import type { Carried } from '../../openai/request/media.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
+import { inObject } from '../../shared/reply/call-input.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { WholeQuirks } from '../options/quirks.ts'
 import type { RenderedMessage, RenderedReply } from './rendered-message.ts'
@@ -9,7 +11,10 @@ import type { RenderedMessage, RenderedReply } from './rendered-message.ts'
 export interface Binding {
   readonly ids: ReadonlyMap<ToolCallId, string>
   readonly names: ToolNames
-  readonly quirks: Pick<WholeQuirks, 'alternatingRoles' | 'replayReasoning'>
+  readonly quirks: Pick<
+    WholeQuirks,
+    'alternatingRoles' | 'replayReasoning' | 'reasoningPlaceholder' | 'readsArguments' | 'signsCalls'
+  >
 }
 
 const opening = '(The conversation begins here.)'
@@ -23,13 +28,13 @@ export function messagesOf(
   renderedMessages: readonly RenderedMessage[],
   binding: Binding,
 ): readonly JsonObject[] {
-  const openTurn = renderedMessages.findLastIndex(({ role }) => role === 'user')
+  const aloud = repliesAloud(renderedMessages, binding)
   const messages = renderedMessages.flatMap((rendered, place): JsonObject[] => {
     switch (rendered.role) {
       case 'user':
         return [userMessage(rendered.pieces)]
       case 'assistant':
-        return assistantMessage(rendered, binding, thinksAloud(binding, place > openTurn))
+        return assistantMessage(rendered, binding, aloud.has(place))
       case 'tool': {
         const answers = rendered.answers.map((answer): JsonObject => ({
           role: 'tool',
@@ -44,8 +49,31 @@ export function messagesOf(
   return messages.length > 0 ? messages : [{ role: 'user', content: opening }]
 }
 
-function thinksAloud({ quirks }: Binding, inOpenTurn: boolean): boolean {
-  return quirks.replayReasoning === 'always' || (quirks.replayReasoning === 'open_turn' && inOpenTurn)
+/** The places of the replies whose reasoning goes back with them. A turn is what lies between two messages of the user. */
+function repliesAloud(
+  messages: readonly RenderedMessage[],
+  { quirks: { replayReasoning } }: Binding,
+): ReadonlySet<number> {
+  const places = new Set<number>()
+  let turn: number[] = []
+  let hasCalls = false
+  const endTurn = (isOpen: boolean): void => {
+    const isAloud =
+      replayReasoning === 'always' ||
+      (replayReasoning !== 'never' && isOpen) ||
+      (replayReasoning === 'turns_with_calls' && hasCalls)
+    if (isAloud) for (const place of turn) places.add(place)
+    turn = []
+    hasCalls = false
+  }
+  for (const [place, message] of messages.entries()) {
+    if (message.role === 'user') endTurn(false)
+    if (message.role !== 'assistant') continue
+    turn.push(place)
+    hasCalls ||= message.calls.length > 0
+  }
+  endTurn(true)
+  return places
 }
 
 function idOf(toolCallId: ToolCallId, { ids }: Binding): string {
@@ -75,21 +103,42 @@ function contentPart(piece: Carried): JsonObject {
 }
 
 function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: boolean): JsonObject[] {
-  const { calls, text, refusal } = rendered
+  const { calls, text, refusal, message } = rendered
+  const { quirks } = binding
   if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []
-  const toolCalls = calls.map(({ toolCallId, name, body }) => {
+  const toolCalls = calls.map(({ toolCallId, name, body, unread }, place) => {
     const kind = body['type'] === 'custom' ? 'custom' : 'function'
-    const asked = { ...(body[kind] as JsonObject), name: binding.names.toWire(name) }
-    return { id: idOf(toolCallId, binding), ...body, [kind]: asked }
+    const asked = {
+      ...(body[kind] as JsonObject),
+      ...(unread !== undefined && { arguments: quirks.readsArguments ? inObject(unread) : unread }),
+      name: binding.names.toWire(name),
+    }
+    const unsigned = quirks.signsCalls && place === 0 && body['extra_content'] === undefined
+    return { id: idOf(toolCallId, binding), ...body, ...(unsigned && noSignature), [kind]: asked }
   })
   return [
     {
       role: 'assistant',
       content: contentOf(rendered, aloud),
-      ...(aloud && rendered.reasoning),
+      ...message,
+      ...(aloud && reasoningOf(rendered, quirks)),
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     },
   ]
+}
+
+/** Google's word for a call that another model made, which nobody can have signed. */
+const noSignature: JsonObject = {
+  extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } },
+}
+
+/** The fields of a reply's reasoning, or what stands for it where the server does without none. */
+function reasoningOf(
+  { reasoning, calls }: RenderedReply,
+  { reasoningPlaceholder: placeholder }: Binding['quirks'],
+): JsonObject | undefined {
+  if (calls.length === 0 || placeholder === false || textAt(reasoning, 'reasoning_content')) return reasoning
+  return { ...reasoning, reasoning_content: placeholder }
 }
 
 function contentOf(

@@ -31,11 +31,19 @@ export interface RenderedReply {
   readonly role: 'assistant'
   readonly text: string
   readonly refusal: string
-  readonly calls: readonly (Placeholder & { readonly body: JsonObject })[]
+  readonly calls: readonly RenderedCall[]
   /** The reasoning as fields of the message, for a request that it goes back with. */
   readonly reasoning: JsonObject | undefined
   /** The reasoning as the beginning of the content, for servers that put it there. */
   readonly thoughts: string
+  /** Fields of the message that its server wants back whatever becomes of the reasoning. */
+  readonly message: JsonObject | undefined
+}
+
+/** A call. `unread` is its input as the model wrote it, where that was no JSON object. */
+export interface RenderedCall extends Placeholder {
+  readonly body: JsonObject
+  readonly unread?: string
 }
 
 /** The answer to a call: text only, for that is all that the wire takes. */
@@ -87,20 +95,34 @@ function renderReply({ model, parts }: AssistantMessage, provider: string): Rend
   const own = model.provider === provider && model.api === api
   const known = (part: AssistantPart) => (own ? providerStateOf(part.opaque, provider) : undefined)
   const words = { text: '', refusal: '' }
-  const calls: (Placeholder & { body: JsonObject })[] = []
+  const calls: RenderedCall[] = []
+  let fields: JsonObject = {}
   for (const part of parts) {
     const providerState = known(part)
+    fields = { ...fields, ...providerState?.message }
     if (part.type === 'text') words[providerState?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
     if (part.type !== 'tool_call') continue
-    const { toolCallId, name, providerCallId } = part
+    const { toolCallId, name, providerCallId, malformed } = part
     calls.push({
       toolCallId,
       name,
       ...(own && { ownId: providerCallId }),
+      ...(malformed && { unread: malformed.text.toWellFormed() }),
       body: callBody(part, providerState),
     })
   }
-  return { role: 'assistant', ...words, calls, ...reasoningOf(parts, known) }
+  const { reasoning_content: thought, ...message } = wellFormed(fields)
+  const { reasoning, thoughts } = reasoningOf(parts, known)
+  return {
+    role: 'assistant',
+    ...words,
+    calls,
+    message: Object.keys(message).length > 0 ? message : undefined,
+    // That nothing was thought is said only of calls, as servers demand it.
+    reasoning:
+      reasoning ?? (thought !== undefined && calls.length > 0 ? { reasoning_content: thought } : undefined),
+    thoughts,
+  }
 }
 
 /** A call in the kind that it was asked in. Its id, and the name in `function` or `custom`, come with the request. */

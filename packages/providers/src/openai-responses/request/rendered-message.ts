@@ -10,6 +10,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
+import { inObject } from '../../shared/reply/call-input.ts'
 import { isIdentifier } from '../../shared/request/identifier.ts'
 import { api, type CallKind, type KeptResponse, type ProviderState, providerStateOf } from '../client/wire.ts'
 import { resultItem, userItem } from './input-items.ts'
@@ -81,6 +82,7 @@ function assistantItems(message: AssistantMessage, provider: string, modelId: st
   const whole = own && !partial && model.modelId === modelId
   const restoredParts = parts.map((part): RestoredPart => ({
     part,
+    provider,
     providerState: own ? providerStateOf(part.opaque, provider) : undefined,
   }))
   const genuine = whole && restoredParts.every(isGenuine)
@@ -124,6 +126,7 @@ function withMore(message: JsonObject, more: RestoredPart): JsonObject {
 interface RestoredPart {
   readonly part: AssistantPart
   readonly providerState: ProviderState | undefined
+  readonly provider: string
 }
 
 /** Whether two texts are pieces of one message: then they go back as one. */
@@ -152,8 +155,9 @@ function isPlainReasoning(item: JsonObject | undefined): boolean {
   return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
 }
 
-function genuineItem({ part, providerState }: RestoredPart): JsonObject | undefined {
-  if (providerState === undefined) return plainItem({ part, providerState })
+function genuineItem(restored: RestoredPart): JsonObject | undefined {
+  const { part, providerState } = restored
+  if (providerState === undefined) return plainItem(restored)
   const item = wellFormed(providerState.item)
   switch (part.type) {
     case 'text':
@@ -161,20 +165,21 @@ function genuineItem({ part, providerState }: RestoredPart): JsonObject | undefi
         ...fittingId(item),
         type: 'message',
         role: 'assistant',
-        content: [contentOf({ part, providerState })],
+        content: [contentOf(restored)],
       }
     case 'reasoning':
       // A server that shows reasoning has ids of its own kind.
       return { summary: [], ...withoutNulls(isPlainReasoning(item) ? item : fittingId(item)) }
     case 'tool_call':
-      return isQuestion(providerState) ? item : { ...fittingId(item), ...callBody(part, providerState) }
+      return isQuestion(providerState) ? item : { ...fittingId(item), ...callBody({ ...restored, part }) }
     case 'provider':
       return item
   }
 }
 
 /** A part without what only its own reply could prove. */
-function plainItem({ part, providerState }: RestoredPart): JsonObject | undefined {
+function plainItem(restored: RestoredPart): JsonObject | undefined {
+  const { part, providerState } = restored
   switch (part.type) {
     case 'text': {
       if (part.text.trim() === '') return undefined
@@ -185,7 +190,7 @@ function plainItem({ part, providerState }: RestoredPart): JsonObject | undefine
     case 'tool_call': {
       if (isQuestion(providerState)) return providerState?.item
       const namespace = providerState && textAt(providerState.item, 'namespace')
-      return { ...callBody(part, providerState), ...(namespace && { namespace }) }
+      return { ...callBody({ ...restored, part }), ...(namespace && { namespace }) }
     }
     case 'provider':
       return providerState && textAt(providerState.item, 'type') === 'compaction'
@@ -210,7 +215,11 @@ function contentOf({ part, providerState }: RestoredPart): JsonObject {
 }
 
 /** What a call asks, in the kind that it was asked in. Names and ids are first guesses. */
-function callBody(part: ToolCallPart, providerState: ProviderState | undefined): JsonObject {
+function callBody({
+  part,
+  providerState,
+  provider,
+}: RestoredPart & { readonly part: ToolCallPart }): JsonObject {
   const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
   if (typeof custom === 'string') {
     return {
@@ -220,8 +229,14 @@ function callBody(part: ToolCallPart, providerState: ProviderState | undefined):
       input: custom.toWellFormed(),
     }
   }
+  // OpenAI takes any text; servers that render a template read it, and would refuse every later request.
+  const unread = (text: string): string =>
+    ['openai', 'azure'].includes(provider) ? text.toWellFormed() : inObject(text.toWellFormed())
   const body = { type: 'function_call', call_id: part.toolCallId, name: part.name }
-  return { ...body, arguments: JSON.stringify(wellFormed(part.input)) }
+  return {
+    ...body,
+    arguments: part.malformed ? unread(part.malformed.text) : JSON.stringify(wellFormed(part.input)),
+  }
 }
 
 function callPlaceholder(

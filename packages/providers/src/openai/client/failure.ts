@@ -133,3 +133,8 @@ function brokenOff({ code, type, words }: Answer): string {
 export function contradiction(what: string): ProviderError {
   return failed(retryable('protocol'), `The stream contradicts itself: ${what}`)
 }
+
+/** The model stopped for tools, and the server passed no call on: some leave out what they cannot read. */
+export function lostCall(reason: string): ProviderError {
+  return failed(retryable('server'), `The reply stopped for tools${named(reason)}, and no call came with it`)
+}

@@ -44,6 +44,8 @@ const byWord: { readonly [word: string]: Verdict } = {
   unavailable_error: retryable('overloaded'),
   vector_store_timeout: retryable('timeout'),
   timeout_error: retryable('timeout'),
+  // The model wrote a call that its server could not read; the next one may be sound.
+  tool_use_failed: retryable('server'),
 }
 
 /** Statuses that some servers have of their own. */

@@ -16,6 +16,16 @@ export function readCallInput(text: string): CallInput {
   }
 }
 
+/** An input that no server can take for another, in the place of one that is no JSON: the model sees what it wrote. */
+export function unreadInput(text: string): { readonly INVALID_JSON: string } {
+  return { INVALID_JSON: text }
+}
+
+/** The same as text. */
+export function inObject(text: string): string {
+  return JSON.stringify(unreadInput(text))
+}
+
 /** The input of a call whose arguments are JSON, but no object. */
 export function notAnObject(text: string): CallInput {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }

@@ -59,7 +59,12 @@ export const gatewayReplies: readonly Written[] = [
       parts: [thought, six],
       usage: tokens,
       stop,
-      carried: { 0: { reasoning: 'reasoning', details: [{ index: 0 }, { signature: 'c2lnbmVk' }] } },
+      carried: {
+        0: {
+          reasoning: 'reasoning',
+          details: [{ index: 0, text: 'Low at six, I think.', signature: 'c2lnbmVk' }],
+        },
+      },
     },
   ),
   stream(
@@ -129,7 +134,7 @@ export const gatewayReplies: readonly Written[] = [
   stream('reason-of-calls-without-a-call', [role, ...words('Six.'), finish('tool_calls'), counts()], {
     parts: [six],
     usage: tokens,
-    stop: ['end', 'tool_calls'],
+    failure: ['server', true],
   }),
   stream(
     'a-new-id-in-every-chunk',
