@@ -1,5 +1,5 @@
 // Which of the events that decide nothing a run records: what is left out changes no request, no result and no law.
-import { map } from 'rxjs'
+import { map, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
@@ -9,6 +9,7 @@ import {
   type RunOptions,
   type RuntimeEvent,
   type RuntimeOptions,
+  type Tool,
 } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { recordingParts, type RecordingPart, type RecordingPolicy } from '@tallystick/core/vocabulary'
@@ -20,7 +21,10 @@ const steps = [
   {
     reasoning: 'I had better look.',
     text: 'Looking.',
-    toolCalls: [{ name: 'look', input: { at: 'home' } }],
+    toolCalls: [
+      { name: 'look', input: { at: 'home' } },
+      { name: 'fail', input: {} },
+    ],
     usage,
   },
   { reasoning: 'That was it.', text: 'Done.', usage },
@@ -56,12 +60,19 @@ async function played({ agent: recording, runtime, run: own = {}, limits }: Said
       return 'Nobody.'
     },
   })
-  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model, tools: [look], recording })
-  const handle = createRuntime({ ledger, host: { clock }, recording: runtime, limits }).run(agent, 'Go.', own)
+  const fail: Tool = {
+    ...testTool({ name: 'fail' }),
+    run: () => throwError(() => new Error('No such order', { cause: new TypeError('order is undefined') })),
+  }
+  const reports: unknown[] = []
+  const host = { clock, report: (error: unknown) => void reports.push(error) }
+  const agent = defineAgent({ name: 'agent', instructions: 'Act.', model, tools: [look, fail], recording })
+  const handle = createRuntime({ ledger, host, recording: runtime, limits }).run(agent, 'Go.', own)
   const result = await untilSettled(clock, handle.result)
   const events = await recorded(ledger, handle.id)
   expect(auditAll(events)?.phase).toBe('done')
   expect(checkLaws(events)).toEqual([])
+  expect(reports).toMatchObject([{ message: 'No such order' }])
   return { agent, result, events, requests: model.requests }
 }
 
@@ -72,6 +83,10 @@ function partsIn(events: readonly RuntimeEvent[]): readonly RecordingPart[] {
     toolProgress: ofType(events, 'tool_progress').length > 0,
     reasoning: ofType(events, 'assistant_reasoning_delta').length > 0,
     rawUsage: ofType(events, 'usage_updated').some((event) => event.raw !== undefined),
+    toolErrors: ofType(events, 'tool_result').some(
+      ({ error }) =>
+        error?.includes('recording.spec') && error.includes('Caused by: TypeError: order is undefined'),
+    ),
   }
   return recordingParts.filter((part) => found[part])
 }
@@ -81,6 +96,7 @@ const none: RecordingPolicy = {
   toolProgress: false,
   reasoning: false,
   rawUsage: false,
+  toolErrors: false,
 }
 
 describe('what a run records', () => {
@@ -103,7 +119,7 @@ describe('what a run records', () => {
   })
 
   it('is said by the run over the runtime, and by the runtime over the agent, part by part', async () => {
-    const agent = { toolInputDeltas: false, toolProgress: false, reasoning: false }
+    const agent = { toolInputDeltas: false, toolProgress: false, reasoning: false, toolErrors: false }
     const runtime = { toolProgress: true, reasoning: false, rawUsage: false }
     const run = { recording: { reasoning: true, toolInputDeltas: undefined } }
     const { events } = await played({ agent, runtime, run })
@@ -118,7 +134,7 @@ describe('what a run records', () => {
     expect(partsIn(events)).toEqual([])
     const [message] = ofType(events, 'assistant_message_finished')
     expect(message?.parts[0]).toEqual({ type: 'reasoning', text: 'I had better look.' })
-    expect(requests[1]?.messages[1]).toMatchObject({ parts: [{ type: 'reasoning' }, {}, {}] })
+    expect(requests[1]?.messages[1]).toMatchObject({ parts: [{ type: 'reasoning' }, {}, {}, {}] })
   })
 
   it('has the pieces of replies all the same where a limit counts tokens by them', async () => {

@@ -79,7 +79,7 @@ function failedPolicy(tool: string, error: unknown): CallVerdict {
   const text =
     `Nothing was run: the approval policy of ${tool} failed${cause}, so it is unknown whether this call is allowed. ` +
     'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
-  return { kind: 'refuse', outcome: 'denied', text }
+  return { kind: 'refuse', outcome: 'denied', text, thrown: error }
 }
 
 /**

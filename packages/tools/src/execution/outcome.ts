@@ -12,6 +12,8 @@ export interface Ending {
   readonly content: readonly ResultPart[]
   /** What the model reads in the place of `content`. */
   readonly projected?: readonly ResultPart[]
+  /** The exception behind the ending, unless the tool threw it for the model to read. */
+  readonly thrown?: unknown
 }
 
 /** An ending that is one text. */
@@ -26,15 +28,18 @@ export function endingOf(returned: unknown, effect: ToolEffect): Ending {
   } catch (error) {
     const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
     const why = boundedText(describeError(error), maxErrorCharacters)
-    return textEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`)
+    return {
+      ...textEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`),
+      thrown: error,
+    }
   }
 }
 
-/** What a tool threw, as an ending. Name and message only: a stack helps no model, and names the caller's files. */
+/** What a tool threw, as an ending. The model reads name and message only: a stack helps no model, and names the caller's files. */
 export function failureOf(thrown: unknown): Ending {
   const own = ownWords(thrown)
   if (own) return textEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
-  return textEnding('failed', boundedText(describeError(thrown), maxErrorCharacters))
+  return { ...textEnding('failed', boundedText(describeError(thrown), maxErrorCharacters)), thrown }
 }
 
 /** A call that was stopped on request; `thrown` is what the tool threw at that. */

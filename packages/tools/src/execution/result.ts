@@ -34,25 +34,27 @@ async function checkedEnding(returned: unknown, rules: ResultRules): Promise<End
     checked = output ? await output(returned) : { ok: true, value: returned }
   } catch (error) {
     const why = boundedText(describeError(error), maxIssueCharacters)
-    return unshownEnding(returned, `could not be checked against its output schema (${why})`, effect)
+    const ending = unshownEnding(returned, `could not be checked against its output schema (${why})`, effect)
+    return { ...ending, thrown: error }
   }
   if (!checked.ok)
     return unshownEnding(returned, 'does not fit its output schema', effect, linesOf(checked.issues))
   const ending = endingOf(checked.value, effect)
   if (toModel === undefined || ending.outcome !== 'success') return ending
-  return { ...ending, projected: await projectionOf(checked.value, toModel as (result: unknown) => unknown) }
+  return { ...ending, ...(await projectionOf(checked.value, toModel as (result: unknown) => unknown)) }
 }
 
 async function projectionOf(
   result: unknown,
   toModel: (result: unknown) => unknown,
-): Promise<NonNullable<Ending['projected']>> {
+): Promise<Pick<Ending, 'projected' | 'thrown'>> {
   try {
-    return contentOf(await toModel(result))
+    return { projected: contentOf(await toModel(result)) }
   } catch (error) {
     // The call has succeeded, and its result is on record: only the words for the model failed.
     const why = boundedText(describeError(error), maxIssueCharacters)
-    return [{ type: 'text', text: `The tool has done its work, but its result cannot be shown (${why}).` }]
+    const text = `The tool has done its work, but its result cannot be shown (${why}).`
+    return { projected: [{ type: 'text', text }], thrown: error }
   }
 }
 

@@ -115,6 +115,7 @@ function around<Context>(
     let inner: Subscription | undefined
     let stop: ((gone: Error) => void) | undefined
     let hasRun = false
+    let failure: (ToolSignal & { readonly type: 'tool_ended' }) | undefined
     const onProgress = (data: Json): void => {
       const passed = progress ? progress(data, call) : data
       if (passed !== undefined) subscriber.next({ type: 'tool_progressed', data: passed })
@@ -134,8 +135,9 @@ function around<Context>(
               }
               return
             }
-            const { type: _type, ...ending } = signal
-            resolve(ending)
+            if (signal.type === 'tool_ended') failure = signal
+            const { type: _type, thrown: _thrown, ...ending } = signal as ToolSignal & { thrown?: unknown }
+            resolve(ending as MiddlewareEnding)
           },
           error: reject,
           complete: () => reject(new Error(`The tool ${tool.name} ended without a result`)),
@@ -144,9 +146,13 @@ function around<Context>(
     }
     const work = async (): Promise<MiddlewareEnding> => await run(call, next)
     const end = (ending: MiddlewareEnding): void => {
-      subscriber.next(
-        'externalId' in ending ? { ...ending, type: 'tool_deferred' } : { ...ending, type: 'tool_ended' },
-      )
+      if ('externalId' in ending) subscriber.next({ ...ending, type: 'tool_deferred' })
+      else {
+        // A middleware that changed the result may have hidden what the exception says, too.
+        const isAsThrown = failure && 'thrown' in failure && ending.content === failure.content
+        const thrown = isAsThrown ? { thrown: failure?.thrown } : {}
+        subscriber.next({ ...ending, ...thrown, type: 'tool_ended' })
+      }
       subscriber.complete()
     }
     work().then(end, (thrown: unknown) => end(failed(name, { hasRun, effect: tool.effect }, thrown)))

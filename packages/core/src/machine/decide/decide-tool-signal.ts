@@ -79,19 +79,20 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
     }
     case 'tool_ended': {
       const { attempt, outcome, content, durationMs, projected, shown, child, reused, retryAfterMs } = signal
+      const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
       const retryAt = retryTime(state, call, signal, stamp)
       if (retryAt !== undefined) {
         const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
-        return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs }) }] }
+        return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs, error }) }] }
       }
       const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
       const more = signal.retryable && call.tries ? usedUp(call.tries) : []
       if (more.length === 0)
-        return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused }) }] }
+        return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
       // Each form says it: the model reads the last that there is.
       const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
       const whole = { ...result, content: [...content, ...more] }
-      return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused }) }] }
+      return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused, error }) }] }
     }
   }
 }

@@ -39,12 +39,12 @@ export function recoverToolSignal(
     }
     case 'tool_ended': {
       if (event.type === 'tool_attempt_failed') {
-        const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs } = event
+        const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs, error } = event
         const ended = { type: cause, toolCallId, attempt, outcome, content, durationMs }
-        return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs }) }
+        return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs, error }) }
       }
       if (event.type !== 'tool_result') return undefined
-      const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused } = event
+      const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused, error } = event
       // Only the attempt that is under way counts.
       const attempt = findCall(state, toolCallId)?.attempts ?? 0
       return {
@@ -54,7 +54,7 @@ export function recoverToolSignal(
         outcome,
         content,
         durationMs,
-        ...omitUndefined({ projected, shown, child, reused }),
+        ...omitUndefined({ projected, shown, child, reused, error }),
       }
     }
     case 'call_reconciled': {

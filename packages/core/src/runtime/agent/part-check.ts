@@ -157,6 +157,7 @@ export const someRecording: OptionCheck = fields<RecordingPolicy>({
   toolProgress: maybe(trueOrFalse),
   reasoning: maybe(trueOrFalse),
   rawUsage: maybe(trueOrFalse),
+  toolErrors: maybe(trueOrFalse),
   content: maybe(oneOf(['full', 'digests'])),
 })
 

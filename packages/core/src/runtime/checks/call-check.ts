@@ -1,7 +1,7 @@
 import { isThenable } from '../../vocabulary/options/option.ts'
 import { nearestNames } from '../../vocabulary/options/nearest-name.ts'
 import type { Call, RunState } from '../../machine/state/state.ts'
-import type { Clock } from '../../ports/clock.ts'
+import type { Clock, Host } from '../../ports/clock.ts'
 import type { CallContext, Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
@@ -35,6 +35,8 @@ export interface CheckContext {
   /** What the application gave this run. */
   readonly context: AnyContext
   readonly clock: Clock
+  /** Takes the exceptions of checks and policies; a replay has none. */
+  readonly report?: Host['report']
   /** Names of the tools that the turn offered, where not all of them. */
   readonly offered?: readonly string[]
   /** In a fork: the calls of the other run whose recorded results answer calls, each at its call's place. */
@@ -133,11 +135,14 @@ async function verdictOfAll(
   const { toolCallId, name } = call
   const judge = async (input: JsonObject, verdict: CallVerdict): Promise<CallVerdict> => {
     if (verdict.kind === 'refuse' || approval === undefined) return verdict
-    return await judged(
-      verdict,
-      { ...callContext(call, context), agent: context.state.agent, name, input, effect: tool.effect },
-      approval,
-    )
+    const about = {
+      ...callContext(call, context),
+      agent: context.state.agent,
+      name,
+      input,
+      effect: tool.effect,
+    }
+    return reportThrown(call, await judged(verdict, about, approval), context)
   }
   const own = await judges.own
   if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
@@ -163,19 +168,34 @@ function toolVerdict(call: Call, tool: Tool, context: CheckContext): CallVerdict
   }
   try {
     const answer = tool.check(input, callContext(call, context))
-    return isThenable(answer) ? verdictInTime(answer, context.clock) : requireVerdict(answer)
+    return isThenable(answer)
+      ? verdictInTime(call, answer, context)
+      : reportThrown(call, requireVerdict(answer), context)
   } catch (error) {
-    return failedCheck(error)
+    return reportThrown(call, failedCheck(error), context)
   }
 }
 
-async function verdictInTime(answer: PromiseLike<CallVerdict>, clock: Clock): Promise<CallVerdict> {
+async function verdictInTime(
+  call: Call,
+  answer: PromiseLike<CallVerdict>,
+  context: CheckContext,
+): Promise<CallVerdict> {
   try {
-    const verdict = await answerInTime(() => answer, clock)
-    return verdict === late ? failedCheck(`it did not end within ${CHECK_MS} ms`) : requireVerdict(verdict)
+    const verdict = await answerInTime(() => answer, context.clock)
+    if (verdict === late) return failedCheck(`it did not end within ${CHECK_MS} ms`)
+    return reportThrown(call, requireVerdict(verdict), context)
   } catch (error) {
-    return failedCheck(error)
+    return reportThrown(call, failedCheck(error), context)
   }
+}
+
+/** Tells the host of the exception behind a refusal, which is not recorded: it may hold what a model must not see. */
+function reportThrown(call: Call, verdict: CallVerdict, { report }: CheckContext): CallVerdict {
+  if (verdict.kind !== 'refuse' || !('thrown' in verdict)) return verdict
+  const { thrown, ...refusal } = verdict
+  report?.(thrown, `The check of call ${call.toolCallId} of the tool ${call.name} failed`)
+  return refusal
 }
 
 async function judged(
@@ -191,7 +211,7 @@ async function judged(
 }
 
 function failedCheck(error: unknown, what = 'The check of this call failed, so it was not run'): CallVerdict {
-  return { kind: 'refuse', outcome: 'denied', text: `${what}: ${textOfError(error)}` }
+  return { kind: 'refuse', outcome: 'denied', text: `${what}: ${textOfError(error)}`, thrown: error }
 }
 
 /** Tools and policies may be written without a compiler. */

@@ -120,6 +120,7 @@ function beginCallCheck(effect: EffectOf<'check_calls'>, options: EffectOptions,
     state,
     context,
     clock,
+    report: host.report,
     ...(offered && { offered }),
     ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
   }

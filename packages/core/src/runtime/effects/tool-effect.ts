@@ -12,7 +12,7 @@ import { faultOf } from '../../vocabulary/values/schema.ts'
 import { answerInTime, late } from '../checks/answer-in-time.ts'
 import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { stackOfError, textOfError } from '../../vocabulary/values/error-text.ts'
 import { AttemptTime } from './attempt-time.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import { StopRequest } from './stop-request.ts'
@@ -20,7 +20,7 @@ import { StopRequest } from './stop-request.ts'
 type Post = (signal: Signal) => void
 
 /** What an ending may say beside its outcome and content. */
-type More = Retryable & { readonly projected?: readonly ResultPart[] }
+type More = Retryable & { readonly projected?: readonly ResultPart[]; readonly error?: string }
 
 /** A running tool: the runtime can ask it to stop, and can give it up. */
 export interface RunningTool {
@@ -93,7 +93,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
       if (!this.#reports.follow(answer))
         this.#fail(`The tool broke its contract: its run answered no Observable. ${mayHaveActed}`)
     } catch (error) {
-      this.#fail(`The tool failed: ${textOfError(error)}`, this.#again)
+      this.error(error)
     }
   }
 
@@ -138,12 +138,21 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
       return this.#fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
     }
     const { outcome, content, projected, retryable, retryAfterMs } = signal
+    const error = 'thrown' in signal ? this.#report(signal.thrown) : undefined
     if (this.#timedOut && outcome === 'cancelled') return this.#end('timed_out', content, this.#again)
-    this.#end(outcome, content, omitUndefined({ projected, retryable, retryAfterMs }))
+    this.#end(outcome, content, omitUndefined({ projected, retryable, retryAfterMs, error }))
   }
 
   error(error: unknown): void {
-    this.#fail(`The tool failed: ${textOfError(error)}`, this.#again)
+    if (this.#ended) return
+    this.#fail(`The tool failed: ${textOfError(error)}`, { ...this.#again, error: this.#report(error) })
+  }
+
+  /** Tells the host of an exception of the tool; returns its stack for the record. */
+  #report(thrown: unknown): string {
+    const { name, toolCallId } = this.#call
+    this.#host.report(thrown, `The tool ${name} threw (call ${toolCallId})`)
+    return stackOfError(thrown)
   }
 
   complete(): void {
@@ -155,7 +164,7 @@ class ToolAttempt implements RunningTool, Observer<ToolSignal> {
     return this.#call.retry ? { retryable: true } : {}
   }
 
-  #fail(text: string, more?: Retryable): void {
+  #fail(text: string, more?: More): void {
     this.#end('failed', textContent('failed', text), more)
   }
 
@@ -207,8 +216,9 @@ export async function reconcileCall({ tool, call, context, host }: ToolStart, po
     const found = await answerInTime(() => tool?.reconcile?.(run), host.clock, tool?.timeoutMs)
     if (found !== late && found !== undefined && faultOf(reconciliationSchema, found) === undefined)
       finding = found
-  } catch {
-    // A failed reconcile leaves the call in doubt: the finding stays unknown.
+  } catch (error) {
+    // The call stays in doubt: the finding is unknown.
+    host.report(error, `The tool ${call.name} failed to reconcile call ${toolCallId}`)
   }
   post({ type: 'call_reconciled', toolCallId, finding })
 }

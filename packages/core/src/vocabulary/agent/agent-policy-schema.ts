@@ -53,6 +53,7 @@ export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy
   toolProgress: optional(flag),
   reasoning: optional(flag),
   rawUsage: optional(flag),
+  toolErrors: optional(flag),
   content: optional(wordOf(['full', 'digests'])),
 })
 

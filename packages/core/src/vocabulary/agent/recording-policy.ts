@@ -11,6 +11,8 @@ export interface RecordingPolicy {
   readonly reasoning?: boolean | undefined
   /** The provider's own report of usage (`raw` of `usage_updated`), beside the counts that are made of it. */
   readonly rawUsage?: boolean | undefined
+  /** The stack of an exception that a tool threw (`error` of `tool_result` and `tool_attempt_failed`); its result holds the message. */
+  readonly toolErrors?: boolean | undefined
   /**
    * Whether contents stay once a run has ended (`full`, by default), or only their digests and the facts (`digests`): a run that
    * is under way needs its contents, to be resumed in any process.
@@ -19,5 +21,11 @@ export interface RecordingPolicy {
 }
 
 /** The names of the parts that may be left out. */
-export const recordingParts = ['toolInputDeltas', 'toolProgress', 'reasoning', 'rawUsage'] as const
+export const recordingParts = [
+  'toolInputDeltas',
+  'toolProgress',
+  'reasoning',
+  'rawUsage',
+  'toolErrors',
+] as const
 export type RecordingPart = (typeof recordingParts)[number]

@@ -257,6 +257,7 @@ const toolSchemas = {
     durationMs: amount,
     retryAt: moment,
     retryAfterMs: optional(amount),
+    error: optional(text),
   }),
   tool_result: objectOf<EventBodies['tool_result']>({
     name: text,
@@ -267,6 +268,7 @@ const toolSchemas = {
     durationMs: optional(amount),
     child: optional(childTotals),
     reused: optional(toolCallId),
+    error: optional(text),
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
     toolCallIds: listOf(toolCallId),

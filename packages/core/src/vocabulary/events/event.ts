@@ -230,6 +230,8 @@ export interface EventBodies {
     readonly retryAt: number
     /** How long the tool asked to wait, in milliseconds. */
     readonly retryAfterMs?: number
+    /** The stack of the exception that the tool threw, with its causes; the model does not see it. */
+    readonly error?: string
   }
   /** How a call ended, and what the model will read: the second half of the tally. */
   tool_result: {
@@ -246,6 +248,8 @@ export interface EventBodies {
     readonly child?: ChildTotals
     /** In a fork: the call of the source run whose recorded result was served; nothing ran. */
     readonly reused?: ToolCallId
+    /** The stack of the exception that the tool threw, with its causes; the model does not see it. */
+    readonly error?: string
   }
   /** The results entered the history as one block, in request order. */
   tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }

@@ -1,6 +1,7 @@
 import {
   amount,
   anyOf,
+  anything,
   bothOf,
   count,
   exactly,
@@ -123,6 +124,7 @@ export const toolSignalSchema: Schema<ToolSignal> = variantOf<ToolSignal>({
     outcome,
     content,
     projected: optional(content),
+    thrown: optional(anything),
     retryable: optional(exactly(true)),
     retryAfterMs: optional(amount),
   }),
@@ -136,6 +138,7 @@ export const verdictSchema: Schema<CallVerdict> = anyOf<CallVerdict>(
     kind: exactly('refuse'),
     outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
     text,
+    thrown: optional(anything),
   }),
 )
 

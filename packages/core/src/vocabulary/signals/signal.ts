@@ -102,6 +102,8 @@ export type ToolSignal =
       readonly content: readonly ResultPart[]
       /** What the model reads in the place of `content`. */
       readonly projected?: readonly ResultPart[]
+      /** The exception that made the call fail, for `host.report` and the record; the model does not see it. */
+      readonly thrown?: unknown
     } & Retryable)
 
 /** Whether the same call may succeed later. It is tried again only as its tool's retry policy allows. */
@@ -119,6 +121,8 @@ export type CallVerdict =
       readonly kind: 'refuse'
       readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied' | 'skipped'
       readonly text: string
+      /** The exception of the check or the policy that refused, for `host.report`; it is not recorded. */
+      readonly thrown?: unknown
     }
 
 /** An input that does not fit. `malformed` is present if it was no JSON object; `input` is `{}` then. */
@@ -216,6 +220,8 @@ export type Signal =
       readonly durationMs: number
       readonly child?: ChildTotals
       readonly reused?: ToolCallId
+      /** The stack of the exception that made the call fail, with its causes. */
+      readonly error?: string
     } & Retryable)
   /** Guardrails have checked the input of the event `place`, or the result of the turn `place`. */
   | {

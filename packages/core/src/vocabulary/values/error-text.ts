@@ -28,6 +28,26 @@ function inWords(thrown: unknown, ofError: (error: Error) => string): string {
   }
 }
 
+/** The longest stack that a ledger holds, with those of its causes, in characters. */
+const MAX_STACK_CHARACTERS = 8_000
+const MAX_CAUSES = 8
+
+/** The stack of what was thrown, and of its causes, for the record. Anything can be thrown, also what throws when it is looked at. */
+export function stackOfError(thrown: unknown): string {
+  const stacks: string[] = []
+  try {
+    let error = thrown
+    for (let depth = 0; depth < MAX_CAUSES && error !== undefined; depth++) {
+      const stack = error instanceof Error && typeof error.stack === 'string' ? error.stack : undefined
+      stacks.push(stack ?? namedTextOfError(error))
+      error = typeof error === 'object' && error !== null && 'cause' in error ? error.cause : undefined
+    }
+  } catch {
+    stacks.push('something that cannot be put in words')
+  }
+  return stacks.join('\nCaused by: ').slice(0, MAX_STACK_CHARACTERS)
+}
+
 /** What an object that is no `Error` says; `undefined` where its text says it. */
 function objectText(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null) return undefined

@@ -200,6 +200,11 @@ export const count: Schema<number> = schemaOf(
   () => isWholeFrom(0),
 )
 
+/** Any value; only for what is not recorded. */
+export const anything: Schema<unknown> = schemaOf(
+  () => zod().unknown(),
+  () => () => true,
+)
 /** Any value that JSON can carry. */
 export const json: Schema<Json> = valueWhere(isJson, 'a JSON value')
 /** Any JSON object. */

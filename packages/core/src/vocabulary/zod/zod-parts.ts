@@ -15,4 +15,5 @@ export {
   record,
   string,
   union,
+  unknown,
 } from 'zod'
