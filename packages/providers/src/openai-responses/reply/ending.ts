@@ -1,21 +1,91 @@
 import { isJsonObject } from '@tallystick/core/kit'
-import type { ModelSignal, ProviderState, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
+import type {
+  JsonObject,
+  ModelSignal,
+  ProviderState,
+  ReplyPart,
+  StopReason,
+} from '@tallystick/core/vocabulary'
 import { failureInStream } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { isCallKind, type WireResponse } from '../client/wire.ts'
-import { kindOf, partsOf } from './item.ts'
+import { contentOf, type Item, kindOf, partsOf } from './item.ts'
 import { closeItem, readCall, releaseUnread, type Reply } from './reply.ts'
 import { incompleteReason } from './stop-reason.ts'
 
-/** Items that the terminal event states and nothing before it did, or whose end was never told. */
-function statedItems(reply: Reply, response: WireResponse): ModelSignal[] {
-  return listAt(response, 'output').flatMap((item, index) => {
-    const known = reply.byIndex.get(index)
-    if (known?.closed === true || !isJsonObject(item)) return []
-    // A server that leaves indices out has told of its items all the same.
-    if (known === undefined && reply.items.length > 0 && !reply.byIndex.has(0)) return []
-    return closeItem(reply, index, item)
+/** An item of the terminal event, and the one that streamed, if any did. */
+interface StatedItem {
+  readonly fields: JsonObject
+  known: Item | undefined
+}
+
+/**
+ * Finds the streamed item of each item that the terminal event states. Places say nothing: gateways leave items out of
+ * either. Ids decide, then what the items hold, since some gateways make up new ids; what is left is taken in order, but
+ * for calls, which are two where ids and contents are.
+ */
+function statedItems(reply: Reply, response: WireResponse): readonly StatedItem[] {
+  const stated = listAt(response, 'output')
+    .filter(isJsonObject)
+    .map((fields): StatedItem => ({ fields, known: undefined }))
+  const left = new Set(reply.items)
+  for (const keysOf of [idsOf, contentsOf, typeOf]) {
+    const byKey = new Map<string, Item[]>()
+    for (const item of left) {
+      for (const key of keysOf(item.fields, item)) pushTo(byKey, key, item)
+    }
+    for (const item of stated) {
+      const found = item.known ? undefined : firstLeft(keysOf(item.fields), byKey, left)
+      if (found === undefined) continue
+      item.known = found
+      left.delete(found)
+    }
+  }
+  return stated
+}
+
+function pushTo(byKey: Map<string, Item[]>, key: string, item: Item): void {
+  const items = byKey.get(key)
+  if (items) items.push(item)
+  else byKey.set(key, [item])
+}
+
+function firstLeft(
+  keys: readonly string[],
+  byKey: ReadonlyMap<string, readonly Item[]>,
+  left: ReadonlySet<Item>,
+): Item | undefined {
+  for (const key of keys) {
+    const item = byKey.get(key)?.find((one) => left.has(one))
+    if (item) return item
+  }
+  return undefined
+}
+
+function idsOf(fields: JsonObject): readonly string[] {
+  return ['call_id', 'id'].flatMap((name) => {
+    const id = textAt(fields, name)
+    return id ? [`${textAt(fields, 'type')} ${name} ${id}`] : []
+  })
+}
+
+function contentsOf(fields: JsonObject): readonly string[] {
+  return [contentOf(fields)]
+}
+
+/** A call that ended under another id is another one. */
+function typeOf(fields: JsonObject, item?: Item): readonly string[] {
+  const type = textAt(fields, 'type') ?? ''
+  return item?.closed && isCallKind(type) ? [] : [type]
+}
+
+/** What the terminal event states and nothing before it did, or whose end was never told. */
+function lateItems(reply: Reply, response: WireResponse): ModelSignal[] {
+  let next = Math.max(-1, ...reply.byIndex.keys()) + 1
+  return statedItems(reply, response).flatMap(({ fields, known }) => {
+    if (known?.closed) return []
+    return closeItem(reply, known?.at ?? next++, fields, known)
   })
 }
 
@@ -60,7 +130,7 @@ function stateAfter({ context }: Reply, responseId: string): { readonly provider
 function openEnds(reply: Reply, response: WireResponse): ModelSignal[] {
   return [
     ...releaseUnread(reply),
-    ...statedItems(reply, response),
+    ...lateItems(reply, response),
     ...unendedCalls(reply),
     ...releaseUnread(reply),
   ]
@@ -70,13 +140,11 @@ function openEnds(reply: Reply, response: WireResponse): ModelSignal[] {
 function cutItems(reply: Reply, response: WireResponse): ModelSignal[] {
   if (reply.unread) delete reply.unread.call
   reply.unread = undefined
-  return listAt(response, 'output').flatMap((item, index) => {
-    const known = reply.byIndex.get(index)
-    const type = textAt(item, 'type')
-    if (known?.closed !== false || !isJsonObject(item)) return []
-    if (isCallKind(type) || type !== known.fields['type']) return []
-    return closeItem(reply, index, item)
-  })
+  return statedItems(reply, response).flatMap(({ fields, known }) =>
+    known === undefined || known.closed || isCallKind(textAt(fields, 'type'))
+      ? []
+      : closeItem(reply, known.at, fields, known),
+  )
 }
 
 function completedReason(reply: Reply, parts: readonly ReplyPart[]): StopReason {

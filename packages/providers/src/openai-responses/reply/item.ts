@@ -145,6 +145,12 @@ function approvalInput(fields: JsonObject): JsonObject {
   }
 }
 
+/** What an item holds beside its ids and how far it is: equal where it is told of twice under other ids. */
+export function contentOf(fields: JsonObject): string {
+  const content = restOf(fields, ['id', 'call_id', 'status'])
+  return JSON.stringify(Object.entries(content).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
 /** The item as parts of the reply. None of a call, or of a vendor's item, that never ended: half of it is worth nothing. */
 export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): ReplyPart[] {
   const { fields, at, part } = item

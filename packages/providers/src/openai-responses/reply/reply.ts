@@ -5,7 +5,7 @@ import { contradiction } from '../../openai/client/failure.ts'
 import { textAt } from '../../shared/json/json-reading.ts'
 import type { KeptResponse } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
-import { callOf, type Item, kindOf, type Piece, replaced, shown, statedTexts } from './item.ts'
+import { callOf, contentOf, type Item, kindOf, type Piece, replaced, shown, statedTexts } from './item.ts'
 
 /** One reply while it streams: what has to be remembered between two events. */
 export interface Reply {
@@ -83,13 +83,21 @@ export function inputSignal(reply: Reply, item: Item, text: string): ModelSignal
 }
 
 /** The item as it ended wins over what streamed; words that it does not hold were shown, and are taken back. */
-export function closeItem(reply: Reply, index: number, given: JsonObject | undefined): ModelSignal[] {
+export function closeItem(
+  reply: Reply,
+  index: number,
+  given: JsonObject | undefined,
+  known: Item | undefined = reply.byIndex.get(index),
+): ModelSignal[] {
   if (!isJsonObject(given) || typeof given['type'] !== 'string') {
     throw contradiction(`item ${index} ended without a type`)
   }
-  const known = reply.byIndex.get(index)
   if (known?.closed === true && textAt(known.fields, 'id') === textAt(given, 'id')) return []
   const open = known?.closed === false
+  if (isToldAgain(reply, given, open ? known : undefined)) {
+    if (open) known.closed = true
+    return []
+  }
   const before = open ? [] : releaseUnread(reply)
   const item = open ? known : openItem(reply, index, given)
   item.fields = given
@@ -97,6 +105,20 @@ export function closeItem(reply: Reply, index: number, given: JsonObject | undef
   const kind = kindOf(item)
   if (kind === 'provider') return before
   return [...before, ...(kind === 'call' ? closeCall(reply, item) : restOfTexts(item, reply))]
+}
+
+/** Whether an item ended before, under another index: one of the same ids and the same content is the same item. */
+function isToldAgain(reply: Reply, given: JsonObject, open: Item | undefined): boolean {
+  const id = textAt(given, 'call_id') || textAt(given, 'id')
+  // Words that were shown are a part of the reply, whatever their item is.
+  if (!id || (open !== undefined && open.pieces.size > 0)) return false
+  return reply.items.some(
+    ({ closed, fields }) =>
+      closed &&
+      fields['type'] === given['type'] &&
+      (textAt(fields, 'call_id') || textAt(fields, 'id')) === id &&
+      contentOf(fields) === contentOf(given),
+  )
 }
 
 function closeCall(reply: Reply, item: Item): ModelSignal[] {
