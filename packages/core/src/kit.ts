@@ -18,6 +18,8 @@ export type {
   OutputWriter,
 } from './runtime/output/output-stream.ts'
 export type { RecordedRun } from './runtime/definition/runtime-parts.ts'
+export { ContextOfRecord } from './runtime/definition/run-context.ts'
+export { untilBegun } from './runtime/run/run.ts'
 export type { InputMessage, RunInput } from './runtime/session/run-input.ts'
 export type {
   ApprovalClaims,

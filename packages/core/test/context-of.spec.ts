@@ -51,7 +51,7 @@ describe('contextOf', () => {
     ])
   })
 
-  it('is asked once in a process, however often the run waits there and continues', async () => {
+  it('is asked each time that a process begins to drive the run, so that what it makes is of the day', async () => {
     const [ask, answer] = asks
     const { set, seen, rest, again } = await suspended({ context: 'at first' }, [ask!, ask!, answer!])
     let asked = 0
@@ -63,7 +63,7 @@ describe('contextOf', () => {
     const later = runtime.resume(rest.runId)
     await set.untilSettled(later.approve(next.pendingApprovals[0]!, { by: 'ada' }))
     expect((await set.untilSettled(later.result)).text).toBe('Done.')
-    expect([seen, asked]).toEqual([['made 1', 'made 1'], 1])
+    expect([seen, asked]).toEqual([['made 1', 'made 2'], 2])
   })
 
   it('is not asked where a context is given, or the run was started without one', async () => {

@@ -2,7 +2,16 @@ import { describe, expect, it } from 'vitest'
 import { createRuntime, memoryLedger } from '@tallystick/core'
 import { createServer } from '@tallystick/server'
 import { serve } from '@tallystick/server/node'
-import { answerOf, openOffice, payingAgent, tellingAgent, type OfficeOptions } from './kit/office.ts'
+import { defineAgent } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import {
+  answerOf,
+  openOffice,
+  payingAgent,
+  tellingAgent,
+  type Office,
+  type OfficeOptions,
+} from './kit/office.ts'
 
 const stream = { accept: 'text/event-stream' }
 
@@ -140,13 +149,131 @@ describe('what a caller does', () => {
     expect(await answerOf(refused)).toMatchObject({ status: 429, code: 'too_many_requests' })
     expect(seen).toEqual(['boss', 'ada'])
   })
+})
 
-  it('reaches the context of the runs that it starts', async () => {
-    const principals: unknown[] = []
-    const context: OfficeOptions['context'] = ({ name }) => principals.push(name)
-    const office = await openOffice({ context })
-    await office.start('ada')
-    expect(principals).toEqual(['ada'])
+describe('given a run with the context of the one who started it', () => {
+  /** An agent whose tools pay, once that is approved, and then read the mail of whoever the context names. */
+  function reader(seen: unknown[]) {
+    const called = (name: string) =>
+      testTool({
+        name,
+        ...(name === 'pay' && { effect: 'write' as const, check: () => ({ kind: 'ask' as const }) }),
+        run: ({ context }) => {
+          seen.push(context)
+          return 'done'
+        },
+      })
+    const model = scriptedModel([
+      { toolCalls: [{ name: 'pay', input: {} }] },
+      { toolCalls: [{ name: 'read_mail', input: {} }] },
+      { text: 'Read.' },
+    ])
+    return defineAgent({
+      name: 'reader',
+      instructions: 'Read.',
+      model,
+      tools: [called('pay'), called('read_mail')],
+    })
+  }
+  const askOf = async (office: Office, runId: string) => {
+    const { pendingApprovals } = await answerOf(
+      await office.send(`/runs/${runId}/result?waitMs=20000`, 'ada'),
+    )
+    return (pendingApprovals as readonly { readonly toolCallId: string }[])[0]?.toolCallId
+  }
+
+  it('when another caller decides, then the run continues with the same owner’s', async () => {
+    const seen: unknown[] = []
+    const asked: unknown[] = []
+    const context: OfficeOptions['context'] = async ({ runId, owner, subject }) => {
+      asked.push(runId)
+      return await Promise.resolve(`mail of ${owner} about ${subject}`)
+    }
+    const office = await openOffice({ agents: [reader(seen)], context })
+    const runId = await office.start('ada')
+    const toolCallId = await askOf(office, runId)
+    expect((await office.send(`/runs/${runId}/approve`, 'boss', { toolCallId })).status).toBe(200)
+    expect(await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))).toMatchObject({
+      text: 'Read.',
+    })
+    expect(seen).toEqual(['mail of ada about ada', 'mail of ada about ada'])
+    expect(asked).toEqual([runId, runId])
+  })
+
+  it('when it cannot be had, then the run waits, its caller is told, and the decision counts later', async () => {
+    const seen: unknown[] = []
+    let isDown = false
+    const context = (): string => {
+      if (isDown) throw new Error('no database at 10.0.0.7')
+      return 'had'
+    }
+    const office = await openOffice({ agents: [reader(seen)], context })
+    const runId = await office.start('ada')
+    const toolCallId = await askOf(office, runId)
+    isDown = true
+    const answer = await answerOf(await office.send(`/runs/${runId}/approve`, 'boss', { toolCallId }))
+    expect(answer).toMatchObject({ status: 503, code: 'context_unavailable' })
+    expect(String(answer['detail'])).toContain(`The context of run ${runId} could not be made`)
+    expect(JSON.stringify(answer)).not.toContain('10.0.0.7')
+    expect(office.reported).toMatchObject([{ cause: { message: 'no database at 10.0.0.7' } }])
+    const waiting = (await (await office.send(`/runs/${runId}`)).json()) as object
+    expect(waiting).toMatchObject({ status: 'suspended', pendingApprovals: [{ toolCallId }] })
+    expect(seen).toEqual([])
+    isDown = false
+    expect((await office.send(`/runs/${runId}/resume`, 'boss', {})).status).toBe(202)
+    expect(await answerOf(await office.send(`/runs/${runId}/result?waitMs=20000`))).toMatchObject({
+      text: 'Read.',
+    })
+    expect(seen).toEqual(['had', 'had'])
+  })
+
+  it('when another caller forks it, then the fork runs with the context of that caller', async () => {
+    const seen: unknown[] = []
+    const context: OfficeOptions['context'] = ({ owner }) => owner
+    const office = await openOffice({ agents: [reader(seen)], context })
+    const runId = await office.start('ada')
+    await askOf(office, runId)
+    const forked = await answerOf(await office.send(`/runs/${runId}/fork`, 'boss', { atSeq: 2 }))
+    const [started] = (await answerOf(await office.send(`/runs/${String(forked['runId'])}/events`)))[
+      'events'
+    ] as readonly { readonly owner?: string }[]
+    expect(started?.owner).toBe('boss')
+  })
+})
+
+describe('given a session that two callers begin at the same moment', () => {
+  it('when one of them waits for its place, then no run of the other begins with what it said', async () => {
+    const texts = Array.from({ length: 60 }, () => 'Yes.')
+    const office = await openOffice({ agents: [tellingAgent('office', ...texts)] })
+    const statuses = new Set<number>()
+    for (let round = 0; round < 15; round++) {
+      const sessionId = `s${round}`
+      const start = async (as: string, input: string): Promise<void> => {
+        const body = { agent: 'office', input, sessionId, whenBusy: 'wait' }
+        statuses.add((await office.send('/runs', as, body)).status)
+      }
+      await Promise.all([
+        start('bob', 'Hello.'),
+        start('ada', 'My diagnosis.'),
+        start('bob', 'What was said?'),
+      ])
+      const { runs } = await answerOf(await office.send(`/runs?sessionId=${sessionId}`, 'bob'))
+      for (const { runId } of runs as readonly { readonly runId: string }[]) {
+        await office.send(`/runs/${runId}/result?waitMs=20000`, 'bob')
+        const transcript = await (await office.send(`/runs/${runId}/transcript`, 'bob')).text()
+        expect(transcript).not.toContain('diagnosis')
+      }
+    }
+    expect(statuses).toEqual(new Set([201, 403]))
+  })
+
+  it('when a fork is put into a session of another caller, then it is refused', async () => {
+    const office = await openOffice({ agents: [tellingAgent('office', 'Yes.', 'Yes.')] })
+    await office.start('ada', { sessionId: 's' })
+    const own = await office.start('bob')
+    await office.send(`/runs/${own}/result?waitMs=20000`, 'bob')
+    const answer = await answerOf(await office.send(`/runs/${own}/fork`, 'bob', { atSeq: 2, sessionId: 's' }))
+    expect(answer).toMatchObject({ status: 403, code: 'out_of_scope' })
   })
 })
 

@@ -14,6 +14,8 @@ export interface ForkIdentity {
   readonly runId: RunId
   readonly sessionId?: string
   readonly sessionPlace?: number
+  /** Default: that of the run. */
+  readonly owner?: string
   /** What becomes of its writes. Default: `ask`. */
   readonly writes?: ForkWrites
 }
@@ -44,7 +46,7 @@ export function forkedEvents(
 function movedTo(
   runId: RunId,
   event: RuntimeEvent,
-  started: Pick<EventOf<'run_started'>, 'parent' | 'sessionId' | 'sessionPlace'>,
+  started: Pick<EventOf<'run_started'>, 'parent' | 'sessionId' | 'sessionPlace' | 'owner'>,
 ): RuntimeEvent {
   const renamed = withIds(event as unknown as Json, event.runId, runId) as unknown as RuntimeEvent
   // The inbox of the other run is not that of the fork.
@@ -52,7 +54,7 @@ function movedTo(
   const moved = { ...copied, runId, epoch: 1 } as RuntimeEvent
   if (moved.type === 'run_started') {
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...others } = moved
-    const { idempotencyKey: _key, ...rest } = others
+    const { idempotencyKey: _key, givenLimits: _limits, ...rest } = others
     return { ...rest, ...omitUndefined(started) }
   }
   // Its results are on the record of the run before that one.

@@ -10,10 +10,13 @@ export class TallystickError extends Error {
   }
 }
 
-/** Something passed by the caller cannot work: an agent, an option, a schema, a file path. Code `configuration`. */
+/**
+ * Something passed by the caller cannot work: an agent, an option, a schema, a file path. Code `configuration`, or
+ * `key_used` for an idempotency key that began something else before.
+ */
 export class ConfigurationError extends TallystickError {
-  constructor(message: string, options?: { readonly cause?: unknown }) {
-    super('configuration', message, options)
+  constructor(message: string, options?: { readonly cause?: unknown; readonly code?: 'key_used' }) {
+    super(options?.code ?? 'configuration', message, options)
   }
 }
 

@@ -28,9 +28,11 @@ export class RefusedRequestError extends TallystickError {
 /** The status of a response for each code of an error that a request can cause. Every other code is a fault of the server. */
 const statusOfCode: ReadonlyMap<string, number> = new Map([
   ['configuration', 400],
+  ['key_used', 409],
   ['run_not_found', 404],
   ['ledger_conflict', 409],
   ['ledger_unavailable', 503],
+  ['context_unavailable', 503],
 ])
 
 const titles: Readonly<Record<number, string>> = {
@@ -74,10 +76,15 @@ export function problemOf(error: unknown): Problem {
   const status = statusOf(error)
   const refused = error instanceof RefusedRequestError
   const code = error instanceof TallystickError ? error.code : 'internal'
-  const isShown = refused || (status < 500 && error instanceof TallystickError)
+  const isShown = refused || (error instanceof TallystickError && (status < 500 || isSafe(error)))
   const detail = isShown ? error.message : 'The server reported the cause to its operator. Try again later.'
   const headers = { ...(status === 503 && { 'retry-after': '1' }), ...(refused && error.headers) }
   return { status, code, detail, headers }
+}
+
+/** Its message says what became of the request; the cause, which may name anything, is not part of it. */
+function isSafe({ code }: TallystickError): boolean {
+  return code === 'context_unavailable'
 }
 
 /** The response for an error, as RFC 9457 describes it, with the stable code of the error. */

@@ -1,6 +1,6 @@
 import { RunNotFoundError, type Agent, type RunId } from '@tallystick/core'
 import { omitUndefined, startOf } from '@tallystick/core/kit'
-import type { OutsideCommand } from '@tallystick/core/vocabulary'
+import { digestOf, type OutsideCommand } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
 import { RefusedRequestError, isServerFault, malformed, problemOf, runNotFound } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
@@ -126,7 +126,9 @@ async function taken(scope: A2aScope, { message }: SendParams): Promise<Followed
   if (!message.taskId) {
     requirePermission(principal, 'start')
     if (parts.length === 0) throw malformed('The message has neither a text nor a file.')
-    const order = { agent: agent.name, input: parts, sessionId: message.contextId ?? crypto.randomUUID() }
+    // The same message begins the same conversation, however often it is sent.
+    const sessionId = message.contextId ?? digestOf(['context of message', idempotencyKey ?? null])
+    const order = { agent: agent.name, input: parts, sessionId }
     const { id } = await startRun(served, principal, order, {
       ...startHeaders(scope.request, principal),
       ...omitUndefined({ idempotencyKey }),
@@ -171,7 +173,7 @@ async function command(
   sent: OutsideCommand,
 ): Promise<void> {
   requirePermission(principal, permission)
-  const answer = await served.runtime.send(runId, sent, { context: served.contextOf(principal) })
+  const answer = await served.runtime.send(runId, sent, { context: served.context })
   if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
 }
 

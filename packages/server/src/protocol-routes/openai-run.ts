@@ -126,14 +126,14 @@ async function runAnswered(
 }
 
 async function settle(
-  { runtime, contextOf }: Served,
+  { runtime, context }: Served,
   principal: Principal,
   runId: RunId,
   { toolCallId, content, key }: Extract<Answer, { kind: 'result' }> & { readonly key?: string },
 ): Promise<void> {
   requirePermission(principal, 'settle')
   const command = { type: 'settle', toolCallId, outcome: 'success', content } as const
-  const own = { key: key && `${key}:${toolCallId}`, context: contextOf(principal) }
+  const own = { key: key && `${key}:${toolCallId}`, context }
   const answer = await runtime.send(runId, command, own)
   if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
 }

@@ -16,7 +16,7 @@ export interface NamedDecision {
 
 /** Sends a decision to its run. Throws a problem if the run refuses it. */
 export async function sendDecision(
-  { runtime, contextOf }: Served,
+  { runtime, context }: Served,
   principal: Principal,
   runId: RunId,
   { approvalId, approved, reason, input }: NamedDecision,
@@ -34,6 +34,6 @@ export async function sendDecision(
   const command = approved
     ? ({ type: 'approve', ...named, ...omitUndefined({ input }) } as const)
     : ({ type: 'deny', ...named, reason } as const)
-  const answer = await runtime.send(runId, command, { context: contextOf(principal) })
+  const answer = await runtime.send(runId, command, { context })
   if (!answer.accepted) throw new RefusedRequestError(409, answer.code, answer.message)
 }

@@ -4,7 +4,6 @@ import type { Hono } from 'hono'
 import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import { callerKey } from '../access/caller-key.ts'
-import type { Principal } from '../access/principal.ts'
 import { requireVisible } from '../access/visible-run.ts'
 import { resumeBody } from '../runs/bodies.ts'
 import { commandKinds, commandNames, type CommandName } from '../runs/command-kinds.ts'
@@ -24,7 +23,7 @@ export function addCommands(app: Hono<RequestScope>, served: Served): void {
     const runId = await requireVisible(served.ledger, principal, context.req.param('run'))
     const { takeOver = false } = await readBody(context.req.raw, resumeBody, served.body)
     await requireResumable(served.ledger, runId, takeOver)
-    await resume(served, principal, runId)
+    await resume(served, runId)
     return json({ accepted: true }, 202)
   })
 }
@@ -37,7 +36,7 @@ function addCommand(app: Hono<RequestScope>, served: Served, name: CommandName):
     const sent = await readBody(context.req.raw, commandKinds[name].read, served.body)
     const key = callerKey(principal, context.req.header('idempotency-key'))
     const command = sent({ by: principal.name, newId: () => key ?? crypto.randomUUID() })
-    const own = { key, context: served.contextOf(principal) }
+    const own = { key, context: served.context }
     return acknowledged(await served.runtime.send(runId, command, own))
   })
 }
@@ -66,8 +65,8 @@ function notResumable(code: string, message: string): RefusedRequestError {
 }
 
 /** Resolves when the resume is on record, or the run has stopped. */
-async function resume(served: Served, principal: Principal, runId: RunId): Promise<void> {
+async function resume(served: Served, runId: RunId): Promise<void> {
   const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
-  const run = served.runtime.resume(runId, { context: served.contextOf(principal) })
+  const run = served.runtime.resume(runId, { context: served.context })
   await Promise.race([firstEvent(run, seq, served.stream.report), run.result])
 }

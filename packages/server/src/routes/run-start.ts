@@ -1,8 +1,8 @@
 import type { Agent, Ledger, Run, RunId, RunOptions } from '@tallystick/core'
-import { omitUndefined, startOf, type RunInput } from '@tallystick/core/kit'
-import { canonicalJson, limitNames, type UserPart } from '@tallystick/core/vocabulary'
+import { omitUndefined, startOf, untilBegun, type RunInput } from '@tallystick/core/kit'
+import { limitNames } from '@tallystick/core/vocabulary'
 import type { Hono } from 'hono'
-import { RefusedRequestError, runNotFound } from '../http/problem.ts'
+import { RefusedRequestError } from '../http/problem.ts'
 import { readBody } from '../http/read-body.ts'
 import type { Principal, Scope } from '../access/principal.ts'
 import { includes } from '../access/principal.ts'
@@ -29,11 +29,12 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
     const { atSeq, input, writes, sessionId, reason } = await readBody(context.req.raw, forkBody, served.body)
     const first = await startOf(ledger, source)
     requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
-    await requireOwnSession(ledger, principal, sessionId)
     const edit = input === undefined ? undefined : { input, by: principal.name, ...omitUndefined({ reason }) }
     const run = runtime.fork(source, {
       atSeq,
-      context: served.contextOf(principal),
+      context: served.context,
+      owner: principal.name,
+      mayFollow: requireOwnSession(ledger, principal),
       ...omitUndefined({ edit, writes, sessionId }),
     })
     await firstEvent(run, 0, served.stream.report)
@@ -62,24 +63,19 @@ export async function startRun(
   requireSeen(principal, { agent: agent.name, sessionId, subject })
   requireWithin(agent, body.limits)
   if (from) await requireVisible(ledger, principal, from.runId)
-  await requireOwnSession(ledger, principal, sessionId)
   const run: Run = runtime.run(agent, input, {
-    context: served.contextOf(principal),
+    context: served.context,
+    owner: principal.name,
+    mayFollow: requireOwnSession(ledger, principal),
     ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits }),
     ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
     ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })
-  const first = await firstEvent(run, 0, served.stream.report)
+  await firstEvent(run, 0, served.stream.report)
   if (idempotencyKey !== undefined) {
     // A run that its caller does not see answers it nothing, whatever the key was made of.
     if (!(await isVisible(ledger, principal, run.id))) throw keyUsed()
-    await requireSameOrder(ledger, run.id, body)
-  }
-  // Another caller may have begun the session meanwhile: nothing of it may be answered to this one.
-  const before = first.type === 'run_started' ? first.parent : undefined
-  if (before && !(await isVisible(ledger, principal, before.runId))) {
-    await run.cancel('The session belongs to another caller')
-    throw runNotFound(before.runId)
+    await untilBegun(run)
   }
   return run
 }
@@ -88,37 +84,11 @@ function begun({ basePath }: Served, { id }: Run): Response {
   return json({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
 }
 
-/** What the user says last in an input. */
-function lastUserParts(input: RunInput): readonly UserPart[] {
-  if (typeof input === 'string') return [{ type: 'text', text: input }]
-  const last = input.at(-1)
-  if (last !== undefined && 'parts' in last) return last.parts as readonly UserPart[]
-  return input as readonly UserPart[]
-}
-
-/** Whether two inputs are the same, as JSON carries them. */
-function isSame(one: readonly UserPart[], other: readonly UserPart[]): boolean {
-  return canonicalJson(one) === canonicalJson(other)
-}
-
-/** Refuses a key that began a run with another agent or input: one of the two requests is a mistake. */
-async function requireSameOrder(ledger: Ledger, runId: RunId, { agent, input }: RunOrder): Promise<void> {
-  const given = lastUserParts(input)
-  for await (const event of ledger.read(runId)) {
-    const differs =
-      (event.type === 'run_started' && event.agent !== agent) ||
-      (event.type === 'input_received' && !isSame(event.message.parts, given))
-    if (differs) throw keyUsed(runId)
-    if (event.type === 'input_received') return
-  }
-}
-
-function keyUsed(runId?: RunId): RefusedRequestError {
-  const what = runId === undefined ? 'another run' : `run ${runId}`
+function keyUsed(): RefusedRequestError {
   return new RefusedRequestError(
     409,
     'key_used',
-    `This Idempotency-Key, or this id of a message, began ${what} before, with another agent or input. Give each order a key, and each message an id, of its own.`,
+    'This Idempotency-Key, or this id of a message, began another run before. Give each order a key, and each message an id, of its own.',
   )
 }
 
@@ -140,15 +110,13 @@ function requireSeen(principal: Principal, facts: Parameters<typeof sees>[1]): v
   )
 }
 
-/** A run of a session begins with the history of the session, so its caller has to see the last run. */
-async function requireOwnSession(
-  ledger: Ledger,
-  principal: Principal,
-  sessionId: string | undefined,
-): Promise<void> {
-  if (sessionId === undefined || principal.sees === 'everything') return
-  for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) {
-    if (await isVisible(ledger, principal, runId)) return
+/**
+ * Refuses a caller that does not see the run which its own would follow: the history of the session would be its. Asked for
+ * each place in the session that the run tries to take, since another caller may have taken the one before it meanwhile.
+ */
+export function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
+  return async (before) => {
+    if (await isVisible(ledger, principal, before)) return
     throw new RefusedRequestError(403, 'out_of_scope', 'This session is not yours. Give another sessionId.')
   }
 }

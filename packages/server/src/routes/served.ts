@@ -1,4 +1,5 @@
 import type { Agent, Runtime } from '@tallystick/core'
+import type { ContextOfRecord } from '@tallystick/core/kit'
 import { RefusedRequestError } from '../http/problem.ts'
 import type { BodyLimits } from '../http/read-body.ts'
 import { includes, type Permission, type Principal } from '../access/principal.ts'
@@ -10,8 +11,8 @@ import type { FollowedLedger } from '../stream/shared-reads.ts'
 export interface Served extends FollowedLedger {
   readonly runtime: Runtime
   readonly agents: ReadonlyMap<string, Agent<unknown>>
-  /** What the application passes to the runs that a principal starts or continues. */
-  readonly contextOf: (principal: Principal) => unknown
+  /** Makes what the application passes to a run, of what is on record of it. */
+  readonly context: ContextOfRecord | undefined
   readonly body: BodyLimits
   readonly places: SealedPlaces
   readonly stream: StreamHost

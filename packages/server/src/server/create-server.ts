@@ -1,5 +1,5 @@
 import type { RunResult } from '@tallystick/core'
-import { defaultHost } from '@tallystick/core/kit'
+import { ContextOfRecord, defaultHost } from '@tallystick/core/kit'
 import { Hono } from 'hono'
 import { RefusedRequestError, isServerFault, problemResponse } from '../http/problem.ts'
 import { isRead, requireLoopbackHost, requireNoSecretInUrl, requireOwnOrigin } from '../http/request-guard.ts'
@@ -50,7 +50,7 @@ export function createServer(options: ServerOptions): Server {
     runtime,
     ledger,
     agents: new Map(options.agents.map((agent) => [agent.name, agent])),
-    contextOf: (principal) => options.context?.(principal),
+    context: options.context && new ContextOfRecord(options.context),
     basePath,
     body: {
       maxBodyBytes: options.maxBodyBytes ?? 1_000_000,

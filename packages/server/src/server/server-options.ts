@@ -1,5 +1,5 @@
 import { ConfigurationError, type Agent, type Clock, type Ledger, type Runtime } from '@tallystick/core'
-import { option, requireOptions, type OptionCheck } from '@tallystick/core/kit'
+import { option, requireOptions, type OptionCheck, type RecordedRun } from '@tallystick/core/kit'
 import type { Authorize, Principal } from '../access/principal.ts'
 
 /** What a server serves, and to whom. */
@@ -11,8 +11,12 @@ export interface ServerOptions {
   readonly agents: readonly Agent<unknown>[]
   /** Identifies callers. Without it the server answers only on this machine, and requires `token`. */
   readonly authorize?: Authorize | undefined
-  /** Returns the context of runs that a principal starts or continues. */
-  readonly context?: ((principal: Principal) => unknown) | undefined
+  /**
+   * Makes the context of a run from what is on record of it: `owner` is the name of the principal that started it. It is
+   * asked each time that this process begins to drive the run, whoever decided about it or resumed it. A run whose context
+   * cannot be made stays as it is; its caller gets the code `context_unavailable`. May be async.
+   */
+  readonly context?: ((run: RecordedRun) => unknown) | undefined
   /**
    * Called before each request is served, to limit the rate: `false` refuses the request, a number refuses it for so
    * many seconds.

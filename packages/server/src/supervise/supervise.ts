@@ -6,7 +6,7 @@ import {
   type RunId,
   type Runtime,
 } from '@tallystick/core'
-import { defaultHost, option, requireOptions } from '@tallystick/core/kit'
+import { ContextOfRecord, defaultHost, option, requireOptions, type RecordedRun } from '@tallystick/core/kit'
 import { dueRuns, type DueRun, type Judging } from './due-runs.ts'
 import { FailedRuns } from './failed-runs.ts'
 import { HeldLeases } from './held-leases.ts'
@@ -32,8 +32,8 @@ export interface SuperviseOptions {
   readonly leaseMs?: number | undefined
   /** The most runs to drive at a time; the others wait for the next look. Default: 32. */
   readonly maxRuns?: number | undefined
-  /** Returns the context of a run that is resumed. */
-  readonly context?: ((runId: RunId) => unknown) | undefined
+  /** Makes the context of a run that is resumed, from what is on record of it: as for `createServer`. */
+  readonly context?: ((run: RecordedRun) => unknown) | undefined
   /** Gets errors. Default: the error output of the host. */
   readonly report?: ((error: unknown, what: string) => void) | undefined
   readonly clock?: Clock | undefined
@@ -134,6 +134,7 @@ interface Driving {
 
 function driverOf({ runtime, context }: SuperviseOptions, { report, held, failed }: Driving): Driver {
   const driving = new Set<RunId>()
+  const made = context && new ContextOfRecord(context)
   return {
     driving,
     mayDrive: (run) => !driving.has(run.runId) && failed.mayResume(run),
@@ -141,7 +142,7 @@ function driverOf({ runtime, context }: SuperviseOptions, { report, held, failed
       const { runId } = run
       driving.add(runId)
       try {
-        await runtime.resume(runId, { context: context?.(runId) }).result
+        await runtime.resume(runId, { context: made }).result
         failed.delete(runId)
       } catch (error) {
         // Another process was first.

@@ -53,7 +53,13 @@ export class ChildRuns {
     let begun: Promise<unknown> | undefined
     const begin = async (): Promise<void> => {
       if (await ledger.head(childId)) child.drive({ takeOver: true })
-      else child.start({ prepare: () => childStartCommand(state, call, this.#parts, context) })
+      else {
+        const prepare = async () => ({
+          command: await childStartCommand(state, call, this.#parts, context),
+          context,
+        })
+        child.start({ prepare })
+      }
     }
     return {
       begin: async () => {
@@ -141,14 +147,14 @@ export class ChildRuns {
     const parent = this.#runs.coordinatorOf(runId)
     // A process that has taken the run over since drives it, and reads its inbox.
     if (!parent.isDrivenHere && (await ledger.head(runId))?.epoch !== epoch) return
-    parent.setContext(context)
+    parent.inheritContext(context)
     await parent.resume({ takeOver: false })
     await parent.reported
   }
 
   #held(childId: RunId, context: unknown): RelatedRun {
     const child = this.#runs.coordinatorOf(childId)
-    child.setContext(context)
+    child.inheritContext(context)
     return child
   }
 

@@ -57,6 +57,6 @@ export async function childStartCommand(
     relation: 'child' as const,
     ...omitUndefined({ writes, grant }),
   }
-  const { subject, labels } = state
-  return { ...command, limits, parent, ...omitUndefined({ subject, labels }) }
+  const { subject, owner, labels } = state
+  return { ...command, limits, parent, ...omitUndefined({ subject, owner, labels }) }
 }

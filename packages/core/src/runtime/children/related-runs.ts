@@ -1,6 +1,7 @@
-import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
+import type { ReadyStart } from '../drive/run-loop.ts'
 import type { DrivenRuns } from '../reading/follow-run.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
@@ -12,9 +13,9 @@ export interface RelatedRun {
   readonly result: Promise<RunResult>
   /** Resolves when its end was reported to its own parent. */
   readonly reported: Promise<void>
-  /** Takes what the application gives the run from here on. */
-  setContext(context: unknown): void
-  start(run: { readonly prepare: () => Promise<StartCommand> }): void
+  /** Takes what the application gave a relative, unless it said how this run's own is made. */
+  inheritContext(context: unknown): void
+  start(run: { readonly prepare: () => Promise<ReadyStart> }): void
   drive(options: { readonly takeOver: boolean }): void
   resume(options: { readonly takeOver: boolean }): Promise<RunResult>
   send(command: OutsideCommand): Promise<CommandAcknowledgement>

@@ -94,7 +94,7 @@ export class CommandDelivery {
     if (!(await runs.children.isDescendantOf(childId, runId))) {
       return { accepted: false, ...unknownCall(runId) }
     }
-    child.setContext(context)
+    child.inheritContext(context)
     return await child.send(command)
   }
 }

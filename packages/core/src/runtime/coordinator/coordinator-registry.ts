@@ -15,7 +15,7 @@ import { RunCoordinator } from './run-coordinator.ts'
 const drainGraceMs = 5_000
 
 /** What the application gives a run, and no ledger holds. */
-interface GivenToRun {
+export interface GivenToRun {
   readonly agent?: Agent<unknown> | undefined
   readonly context?: unknown
   readonly model?: Model | undefined

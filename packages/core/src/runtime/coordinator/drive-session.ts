@@ -2,9 +2,9 @@ import { audit } from '../../machine/laws/invariants.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { caughtUp, changesOf } from '../../ports/changes-of.ts'
-import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { RunLoop } from '../drive/run-loop.ts'
+import { RunLoop, type ReadyStart } from '../drive/run-loop.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { isPlaceTaken } from '../session/session.ts'
 import { isOvertaken } from '../commands/sent-commands.ts'
@@ -18,7 +18,7 @@ const patienceMs = { known: 30_000, unknown: 5_000 } as const
 
 /** How a run begins. */
 export interface BegunRun {
-  readonly prepare: () => Promise<StartCommand>
+  readonly prepare: () => Promise<ReadyStart>
   /** Whether the run begins after another one that takes its place in the session. */
   readonly waits?: boolean
   /** What is asked of it in the moment in which it begins. */

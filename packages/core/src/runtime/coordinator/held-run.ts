@@ -45,7 +45,6 @@ export class HeldRun {
       context,
       model,
       hooks,
-      holder: this,
     }
   }
 }

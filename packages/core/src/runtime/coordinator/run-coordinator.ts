@@ -10,12 +10,14 @@ import type { RelatedRun } from '../children/related-runs.ts'
 import { answerTimeoutMs, ledgerSilent, refusedAtEnd, refusedByDrain } from '../commands/closed-refusals.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'
+import { ContextOfRecord } from '../definition/run-context.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { untilStopped, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { removeEndedContent } from './ended-content.ts'
 import { wholeResult, type RunResult } from '../reading/run-result.ts'
 import { StoppedElsewhere } from '../reading/stopped-elsewhere.ts'
+import { requireSameOrder, requireSameRun, type KeyedOrder } from '../session/recorded-options.ts'
 import { unlessSessionBusy } from '../session/session.ts'
 import { CommandDelivery, type Recipient } from './command-delivery.ts'
 import type { Coordinators, DrivenRun } from './coordinators.ts'
@@ -41,6 +43,8 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   readonly #delivery: CommandDelivery
   /** Whether it begins here, and is there once its first event has come. */
   #beginsHere = false
+  /** With what this process began it under an idempotency key. */
+  #order: KeyedOrder | undefined
   /** Resolves when the run is there, where it may be there already. */
   #found: Promise<unknown> | undefined
   #session: DriveSession | undefined
@@ -64,6 +68,11 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
   setContext(context: unknown): void {
     if (context !== undefined) this.#run.context = context
+  }
+
+  /** Takes what the application gave a relative, unless it said how this run's own is made. */
+  inheritContext(context: unknown): void {
+    if (!(this.#run.context instanceof ContextOfRecord)) this.setContext(context)
   }
 
   /** Takes the hooks that the application gives the run from here on. */
@@ -151,26 +160,32 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   }
 
   /**
-   * Starts the run, unless it was begun already, here or in another process: then joins it, and takes it up if no process
-   * drives it any more. `requireSame` refuses another run of the same id.
+   * For a run that this process holds already: what checks that it was begun with this order, which rejects otherwise.
+   * Throws a `ConfigurationError` where this process began it with another; `undefined` where it is not held.
    */
-  startOnce(run: BegunRun, requireSame: () => Promise<void>): void {
-    if (this.#session || this.#stopped) return
+  joined(order: KeyedOrder): Promise<void> | undefined {
+    if (this.#order) requireSameOrder(this.runId, this.#order, order)
+    if (!this.#session && !this.#stopped) return undefined
+    return this.#order ? nothing : requireSameRun(this.#run.parts.ledger, this.runId, order)
+  }
+
+  /**
+   * Starts the run, unless it was begun already in another process: then joins it, and takes it up if no process drives it
+   * any more. The result rejects where it was begun with another order.
+   */
+  startOnce(run: BegunRun, order: KeyedOrder): void {
+    this.#order = order
     const found = Promise.withResolvers<void>()
     this.#found = Promise.race([this.live.nextEvent(), found.promise])
     this.#found.catch(() => {})
-    const result = this.#startedOnce(run, requireSame, found.resolve)
+    const result = this.#startedOnce(run, order, found.resolve)
     result.catch((error: unknown) => {
       if (this.#failure === undefined) void this.#onFailure(error)
     })
     this.#stopped = result
   }
 
-  async #startedOnce(
-    run: BegunRun,
-    requireSame: () => Promise<void>,
-    onFound: () => void,
-  ): Promise<RunResult> {
+  async #startedOnce(run: BegunRun, order: KeyedOrder, onFound: () => void): Promise<RunResult> {
     const { ledger } = this.#run.parts
     let there = await stateOf(ledger, this.runId)
     if (there === undefined) {
@@ -185,7 +200,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
       if (found === undefined) return result
       there = found
     }
-    await requireSame()
+    await requireSameRun(ledger, this.runId, order)
     onFound()
     this.#isDone = there.phase === 'done'
     if (this.#isDone || isSuspended(there)) {

@@ -1,4 +1,5 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { ConfigurationError, TallystickError } from '../../vocabulary/errors.ts'
+import type { RecordedRun } from './runtime-parts.ts'
 import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { anyText } from '../../vocabulary/options/option.ts'
 import { withInstructions } from '../../vocabulary/agent/definition-digest.ts'
@@ -96,4 +97,45 @@ export function requireContext({ runId, withContext }: RunState, context: unknow
   throw new ConfigurationError(
     `Run ${runId} was started with a context of its application, which no ledger holds, and none was given to continue with. Give it again, as the option context of resume, fork or settle, or make it in contextOf of createRuntime.`,
   )
+}
+
+/**
+ * Stands for the context of a run that is made anew each time a process begins to drive it, from what is on record of the
+ * run: so that whoever decides about it, or resumes it, lends it nothing of theirs. Pass it as `context`.
+ */
+export class ContextOfRecord {
+  readonly #make: (run: RecordedRun) => unknown
+
+  constructor(make: (run: RecordedRun) => unknown) {
+    this.#make = make
+  }
+
+  /** Makes the context. Rejects with a `TallystickError` of the code `context_unavailable` where it cannot be had. */
+  async contextFor(run: RecordedRun): Promise<unknown> {
+    try {
+      return await this.#make(run)
+    } catch (cause) {
+      throw new TallystickError(
+        'context_unavailable',
+        `The context of run ${run.runId} could not be made, so the run stays as it is on record. What was sent to it is kept in its inbox, and counts when a process continues the run.`,
+        { cause },
+      )
+    }
+  }
+}
+
+/** What is on record of a run that its context may be made of. */
+export function recordedRun({
+  runId,
+  agent,
+  sessionId,
+  subject,
+  owner,
+  labels,
+  parent,
+}: { readonly [Field in keyof RecordedRun]: RecordedRun[Field] | undefined } & Pick<
+  RecordedRun,
+  'runId' | 'agent'
+>): RecordedRun {
+  return { runId, agent, ...omitUndefined({ sessionId, subject, owner, labels, parent }) }
 }

@@ -29,6 +29,8 @@ export interface RecordedRun {
   readonly sessionId?: string
   /** The person or customer that the run is about. */
   readonly subject?: string
+  /** Who started it. */
+  readonly owner?: string
   readonly labels?: RunLabels
   readonly parent?: ParentRef
 }

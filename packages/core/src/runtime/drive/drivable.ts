@@ -8,10 +8,15 @@ import { definitionInRun } from '../../vocabulary/agent/definition-in-run.ts'
 import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
 import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
 import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
-import { definitionNow, requireContext, rulesIn, type Preparing } from '../definition/run-context.ts'
-import type { RecordedRun } from '../definition/runtime-parts.ts'
+import {
+  ContextOfRecord,
+  definitionNow,
+  recordedRun,
+  requireContext,
+  rulesIn,
+  type Preparing,
+} from '../definition/run-context.ts'
 import { sourcedDefinitions } from '../definition/sourced-tools.ts'
 import type { Drive } from './drive.ts'
 
@@ -43,28 +48,27 @@ export function drivingRules(agent: Agent<unknown>, { context }: Drive, parts: T
 }
 
 /**
- * What a run that is taken up is driven with: the context that was given, or the one that the runtime makes of the
- * record, where the run was started with one. It is kept for what follows in this process.
+ * What a run that is taken up is driven with: the context that was given, or one that is made of the record, each time
+ * anew: by what was given in its place, or by the runtime, where the run was started with one.
  */
 export async function withFoundContext(state: RunState, drive: Drive): Promise<Drive> {
   const { contextOf } = drive.parts
+  if (drive.context instanceof ContextOfRecord) {
+    return { ...drive, context: await drive.context.contextFor(recordedRun(state)) }
+  }
   if (contextOf === undefined || !state.withContext || drive.context !== undefined) return drive
-  const context = await madeContext(state, contextOf)
-  drive.holder.context = context
-  return { ...drive, context }
+  return { ...drive, context: await madeContext(state, contextOf) }
 }
 
 async function madeContext(
   state: RunState,
   contextOf: NonNullable<Drive['parts']['contextOf']>,
 ): Promise<unknown> {
-  const { runId, agent, sessionId, subject, labels, parent } = state
-  const run: RecordedRun = { runId, agent, ...omitUndefined({ sessionId, subject, labels, parent }) }
   try {
-    return await contextOf(run)
+    return await contextOf(recordedRun(state))
   } catch (error) {
     throw new ConfigurationError(
-      `The contextOf of this runtime made no context for run ${runId}: ${sentenceOfError(error)} Nothing was written; correct it and resume the run, or give the context to resume.`,
+      `The contextOf of this runtime made no context for run ${state.runId}: ${sentenceOfError(error)} Nothing was written; correct it and resume the run, or give the context to resume.`,
       { cause: error },
     )
   }

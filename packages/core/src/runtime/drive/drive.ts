@@ -14,10 +14,8 @@ export interface Drive {
   readonly sent: SentCommands
   /** Publishes every event once it is appended. */
   readonly live: LiveEvents
-  /** What the application gave this run. */
+  /** What the application gave this run, or what makes it. */
   readonly context: unknown
-  /** Keeps the context for what this process does with the run from here on. */
-  readonly holder: { context: unknown }
   /** The model that the run is given, where this process was handed it. */
   readonly model: Model | undefined
   /** Those of the runtime and of the run. */

@@ -24,6 +24,12 @@ import { callHooks } from './run-hooks.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
 import { raiseEpoch, requireLast, requireOwnEpoch } from './writer-epoch.ts'
 
+/** A run that may begin, with the context that it begins with. */
+export interface ReadyStart {
+  readonly command: StartCommand
+  readonly context: unknown
+}
+
 type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
 
 /** So often the promises of a process get their turn before a check counts as one that waits for something. */
@@ -82,7 +88,8 @@ export class RunLoop {
    * Starts a run that does not exist yet, and drives it; what is asked with its start is decided with it. Returns the
    * state in which it stops.
    */
-  start(command: StartCommand, asked?: OutsideCommand): Promise<RunState> {
+  start({ command, context }: ReadyStart, asked?: OutsideCommand): Promise<RunState> {
+    this.#drive = { ...this.#drive, context }
     this.isWriter = true
     this.#inbox.startsEmpty()
     this.#mailbox.post({ message: command })

@@ -6,6 +6,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { Fact, ForkWrites, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
 import { editFacts, type ForkEdit } from './fork-edit.ts'
@@ -31,6 +32,10 @@ export interface ForkOptions {
   readonly writes?: ForkWrites | undefined
   /** The conversation that the fork belongs to; if not given, the fork belongs to none. */
   readonly sessionId?: string | undefined
+  /** As for `run`: who forks, in place of the owner of the source run. */
+  readonly owner?: string | undefined
+  /** As for `run`. */
+  readonly mayFollow?: ((runId: RunId) => void | Promise<void>) | undefined
 }
 
 /**
@@ -40,7 +45,17 @@ export interface ForkOptions {
 export async function forkOf(
   ledger: Ledger,
   { source, runId }: { readonly source: string; readonly runId: RunId },
-  { atSeq, edit = {}, sessionId, writes = 'ask', context }: ForkOptions & { readonly context?: unknown },
+  {
+    atSeq,
+    edit = {},
+    sessionId,
+    writes = 'ask',
+    owner,
+    mayFollow,
+    context,
+  }: ForkOptions & {
+    readonly context?: unknown
+  },
 ): Promise<readonly RuntimeEvent[]> {
   const from = parseRunId(source)
   if (from === undefined || (await ledger.head(from)) === undefined) throw new RunNotFoundError(source)
@@ -49,10 +64,12 @@ export async function forkOf(
   const before = requireForkable(auditAll(shared), source, atSeq)
   requireContext(before, context)
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  if (last) await mayFollow?.(last.runId)
   const events = [
     ...forkedEvents(shared, {
       runId,
       writes,
+      ...omitUndefined({ owner }),
       ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
     }),
   ]

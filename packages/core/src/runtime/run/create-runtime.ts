@@ -41,11 +41,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireResumeOptions('resume', own)
       const coordinator = coordinators.coordinatorFor(runId, own)
       coordinator.drive({ takeOver: true })
-      return runs.handle<Output>(coordinator, own.agent)
+      return runs.handle<Output>({ coordinator }, own.agent)
     },
     fork<Output>(source: string, own: InContext<ForkOptions>) {
       requireForkOptions(own)
-      return runs.handle<Output>(runs.fork(source, own))
+      return runs.handle<Output>({ coordinator: runs.fork(source, own) })
     },
     async send(runId, command, own = {}) {
       requireTextId('send', runId)

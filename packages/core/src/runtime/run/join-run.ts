@@ -12,6 +12,7 @@ import { isOvertaken } from '../commands/sent-commands.ts'
 import { stateOf } from '../reading/load-state.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import { lastOf } from '../session/session.ts'
+import type { PastOptions } from '../session/session-past.ts'
 
 /** What the last run of a session is given. */
 export interface JoiningInput {
@@ -19,6 +20,8 @@ export interface JoiningInput {
   /** What a retry of the sender names the input by. */
   readonly inputId?: string | undefined
   readonly quietMs?: number | undefined
+  /** Refuses a run of the session that the sender may not join. */
+  readonly mayFollow?: PastOptions['mayFollow']
   /** Begins the next run of the session with the input: the run that was joined has ended without showing it. */
   readonly beginNext: () => void
 }
@@ -43,10 +46,12 @@ export async function joinedRun(
   input: JoiningInput,
 ): Promise<RunCoordinator | undefined> {
   const { ledger } = waiting
-  const { inputId, quietMs } = input
+  const { inputId, quietMs, mayFollow } = input
   const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
+  if (before) await mayFollow?.(before.state.runId)
   if (before?.shown) return followRun(coordinators, before.state, quietMs)
   const last = await lastOf(ledger, sessionId)
+  if (last) await mayFollow?.(last.runId)
   const state = last && (await stateOf(ledger, last.runId))
   if (state === undefined || state.phase === 'done') return undefined
   const own = inputId ?? coordinators.coordinatorOf(state.runId).newInputId()

@@ -101,37 +101,51 @@ export function malformed(command: string, { path, what }: OptionFault): Command
 class HandleViews<Output> extends RunViews {
   readonly #coordinator: RunCoordinator
   readonly #agent: Agent<Output> | undefined
+  readonly #same: Promise<void> | undefined
   readonly #shown: ShownApprovals
 
-  constructor(
-    coordinator: RunCoordinator,
-    agent: Agent<Output> | undefined,
-    source: EventSource,
-    shown: ShownApprovals,
-  ) {
+  constructor({ coordinator, agent, same }: HeldBy<Output>, source: EventSource, shown: ShownApprovals) {
     super(source, 0, shown)
     this.#coordinator = coordinator
     this.#agent = agent
+    this.#same = same
+    same?.catch(() => {})
     this.#shown = shown
   }
 
   result(): Promise<RunResult<Output>> {
     // What a run of this agent answers, its schema has made.
-    const result = this.#coordinator.result as Promise<RunResult<Output>>
+    const stopped = this.#coordinator.result as Promise<RunResult<Output>>
+    const result = this.#same ? this.#same.then(() => stopped) : stopped
     this.#shown.resultOf(result)
     const agent = this.#agent
-    return agent === undefined ? result : result.then((stopped) => requireRunOf(agent, stopped))
+    return agent === undefined ? result : result.then((ended) => requireRunOf(agent, ended))
   }
 }
 
+const begun = new WeakMap<object, () => Promise<unknown>>()
+
+/**
+ * Resolves when the run of a handle is on record, as its caller asked for it: rejects where the idempotency key began
+ * something else, which the events of that run do not tell.
+ */
+export async function untilBegun(run: Pick<Run, 'id'>): Promise<void> {
+  await begun.get(run)?.()
+}
+
+/** What a handle is of. */
+interface HeldBy<Output> {
+  readonly coordinator: RunCoordinator
+  readonly agent: Agent<Output> | undefined
+  /** Rejects where the run is not the one that the caller asked for. */
+  readonly same: Promise<void> | undefined
+}
+
 /** A handle of the run that a coordinator holds. */
-export function runOf<Output>(
-  coordinator: RunCoordinator,
-  agent: Agent<Output> | undefined,
-  source: EventSource,
-): Run<Output> {
+export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Output> {
+  const { coordinator } = held
   const shown = new ShownApprovals()
-  const views = new HandleViews(coordinator, agent, source, shown)
+  const views = new HandleViews(held, source, shown)
   const iterate = (): ReturnType<Run[typeof Symbol.asyncIterator]> =>
     iterateEvents(views.events$, coordinator.result, 0)
   const handle: Omit<Run<Output>, keyof LateFields> = {
@@ -176,7 +190,9 @@ export function runOf<Output>(
     },
     cancel: (reason) => coordinator.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
   }
-  return withLateFields(handle, views) as Run<Output>
+  const run = withLateFields(handle, views) as Run<Output>
+  begun.set(run, () => held.same ?? coordinator.created)
+  return run
 }
 
 function sendInput(

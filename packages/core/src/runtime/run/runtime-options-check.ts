@@ -126,7 +126,9 @@ const ownOptions = {
   tags: maybe(someTags),
   metadata: maybe(someMetadata),
   subject: maybe(filledText),
+  owner: maybe(filledText),
   quietMs: maybe(milliseconds),
+  mayFollow: maybe(anyFunction),
   context: maybe(anyValue),
 } as const
 
@@ -230,6 +232,8 @@ const forkOptions = fields<InContext<ForkOptions>>(
     agent: maybe(definedAgent),
     sessionId: maybe(filledText),
     writes: maybe(oneOf(forkWrites)),
+    owner: maybe(filledText),
+    mayFollow: maybe(anyFunction),
     context: maybe(anyValue),
   },
   { input: 'edit.input', results: 'edit.results' },

@@ -2,11 +2,15 @@ import type { StartCommand } from '../../vocabulary/events/command.ts'
 import { runIdOfKey } from '../../vocabulary/values/key-run-id.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { Agent } from '../agent/agent.ts'
 import { hookListOf } from '../agent/hooks.ts'
-import { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
+import { CoordinatorRegistry, type GivenToRun } from '../coordinator/coordinator-registry.ts'
+import type { BegunRun } from '../coordinator/drive-session.ts'
 import { HandleSource } from '../coordinator/handle-source.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
+import type { ReadyStart } from '../drive/run-loop.ts'
+import { ContextOfRecord, recordedRun } from '../definition/run-context.ts'
 import { KnownModels } from '../definition/known-models.ts'
 import { agentRegistry } from '../definition/registered-agents.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
@@ -16,13 +20,20 @@ import { interruptedRuns, type InterruptedOptions } from '../reading/listed-runs
 import { requireRemovable } from '../coordinator/ended-content.ts'
 import { givenInput, withGiven, type RunInput } from '../session/run-input.ts'
 import { pastOf } from '../session/session-past.ts'
-import { givenIn, requireSameRun, withDefaults } from '../session/recorded-options.ts'
+import { givenIn, withDefaults, type KeyedOrder } from '../session/recorded-options.ts'
 import { startCommand } from '../session/start-command.ts'
 import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
 import { checkedHost } from './checked-host.ts'
 import { runIdMaker } from '../session/run-ids.ts'
 import { runOf, type Run } from './run.ts'
 import type { InContext, RunOptions, RuntimeOptions } from './runtime.ts'
+
+/** A run that was asked for, as this process holds it. */
+export interface StartedRun {
+  readonly coordinator: RunCoordinator
+  /** For a run that was there: rejects where another order began it under the key. */
+  readonly same?: Promise<void>
+}
 
 /** The runs of a runtime: starts, forks and finds them, and makes their handles. */
 export class RuntimeRuns {
@@ -74,31 +85,64 @@ export class RuntimeRuns {
     input: RunInput,
     options: InContext<RunOptions>,
     inputId?: string,
-  ): RunCoordinator {
+  ): StartedRun {
     const { agents, newId, ledger, defaults } = this.#parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
     const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
-    const coordinator = this.coordinators.coordinatorFor(runId, { context, model, hooks })
     const given = givenIn(register(agent), withDefaults(options, defaults), agents)
     requireRemovable(register(agent), given.recording, ledger)
-    const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context }
     const { message, before } = givenInput(input)
-    const command = deepFreeze(startCommand(coordinator.runId, register(agent), message, own))
-    const { sessionId, from, edit, quietMs } = options
-    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs }))
-    const prepare = async (): Promise<StartCommand> => ({
-      ...command,
-      ...withGiven(await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past), before),
-      ...omitUndefined({ subject, receipt: inputId }),
-    })
+    const commandIn = (made: unknown): StartCommand => {
+      const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context: made }
+      return deepFreeze(startCommand(runId, register(agent), message, own))
+    }
+    // A context that is made of the record comes later, when it is known what that will say.
+    const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
+    const { sessionId, from, edit, quietMs, mayFollow } = options
+    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs, mayFollow }))
+    const prepare = async (): Promise<ReadyStart> => {
+      const { subject: inherited, ...found } = withGiven(
+        await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past),
+        before,
+      )
+      const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
+      if (command) return { command: { ...command, ...about }, context }
+      const record = recordedRun({ runId, agent: agent.name, ...given, ...about, sessionId })
+      const made = await (context as ContextOfRecord).contextFor(record)
+      return { command: { ...commandIn(made), ...about }, context: made }
+    }
     const begun = { prepare, waits: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
-    if (idempotencyKey === undefined) {
-      coordinator.live.beginsHere()
-      coordinator.start(begun)
-    } else coordinator.startOnce(begun, () => requireSameRun(ledger, runId, { agent: agent.name, message }))
-    if (signal) cancelWith(signal, coordinator)
+    const started = { context, model, hooks }
+    const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
+    const order = { agent: agent.name, message, history, sessionId, subject, ...given }
+    const run =
+      idempotencyKey === undefined
+        ? { coordinator: this.#begin(runId, begun, started) }
+        : this.#beginOnce(runId, begun, { ...started, order })
+    if (signal) cancelWith(signal, run.coordinator)
+    return run
+  }
+
+  #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunCoordinator {
+    const coordinator = this.coordinators.coordinatorFor(runId, given)
+    coordinator.live.beginsHere()
+    coordinator.start(begun)
     return coordinator
+  }
+
+  /** A run that is held here already keeps what it was given: a caller with another order must not lend it anything. */
+  #beginOnce(
+    runId: RunId,
+    begun: BegunRun,
+    { order, ...given }: GivenToRun & { readonly order: KeyedOrder },
+  ): StartedRun {
+    const held = this.coordinators.coordinatorOf(runId)
+    const same = held.joined(order)
+    if (same) return { coordinator: held, same }
+    const coordinator = this.coordinators.coordinatorFor(runId, given)
+    coordinator.startOnce(begun, order)
+    return { coordinator }
   }
 
   /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
@@ -125,7 +169,7 @@ export class RuntimeRuns {
     return interruptedRuns(this.waiting, options)
   }
 
-  handle<Output>(coordinator: RunCoordinator, agent?: Agent<Output>): Run<Output> {
-    return runOf(coordinator, agent, new HandleSource(coordinator, this.coordinators, this.#parts))
+  handle<Output>({ coordinator, same }: StartedRun, agent?: Agent<Output>): Run<Output> {
+    return runOf({ coordinator, agent, same }, new HandleSource(coordinator, this.coordinators, this.#parts))
   }
 }

@@ -35,11 +35,11 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
       }
       for (;;) {
         const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
-        const joining = { message, inputId, quietMs: given.quietMs, beginNext }
+        const joining = { message, inputId, quietMs: given.quietMs, mayFollow: given.mayFollow, beginNext }
         const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
-        if (joined) return runs.handle<Output>(joined)
-        const coordinator = runs.start(agent, input, { ...options, sessionId: id }, inputId)
-        if (await coordinator.hasBegun()) return runs.handle<Output>(coordinator)
+        if (joined) return runs.handle<Output>({ coordinator: joined })
+        const started = runs.start(agent, input, { ...options, sessionId: id }, inputId)
+        if (await started.coordinator.hasBegun()) return runs.handle<Output>(started)
       }
     },
   }

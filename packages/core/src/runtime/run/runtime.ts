@@ -101,7 +101,8 @@ export interface RunOptions extends PastOptions, LabelOptions {
   readonly deadline?: Date | number | undefined
   /**
    * Starts the run once. Another start with the same key, in any process on the same ledger, returns that run, and
-   * continues it if no process drives it. The agent and the input have to be the same.
+   * continues it if no process drives it. The agent, the input, the session, the subject, the owner and the given limits
+   * have to be the same.
    */
   readonly idempotencyKey?: string | undefined
   /**
@@ -110,6 +111,11 @@ export interface RunOptions extends PastOptions, LabelOptions {
    * it. Runs of the session, branches, forks and child runs have the same subject, unless given another.
    */
   readonly subject?: string | undefined
+  /**
+   * Who starts the run, by the name that the application knows its callers by. It is on record, so that whatever process
+   * drives the run makes the context of the one who started it, not of one who decides about it. Child runs have the same.
+   */
+  readonly owner?: string | undefined
 }
 
 /** Options with the context of the run, of any type. */

@@ -1,8 +1,8 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { GivenModel, RunGiven } from '../../vocabulary/agent/run-given.ts'
-import type { UserMessage } from '../../vocabulary/model/content.ts'
+import type { Message, UserMessage } from '../../vocabulary/model/content.ts'
 import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
-import { canonicalJson } from '../../vocabulary/values/json.ts'
+import { isSameJson } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { Ledger } from '../../ports/ledger.ts'
@@ -18,6 +18,7 @@ import {
 import { recordedPolicy } from '../agent/part-check.ts'
 import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RunDefaults } from '../definition/runtime-parts.ts'
+import type { GivenLimits, Limits } from '../../vocabulary/limits/limits.ts'
 import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
 import { agentsInRun, type AgentRegistry } from '../definition/registered-agents.ts'
 
@@ -32,6 +33,8 @@ export interface RecordedOptions extends LabelOptions {
   readonly conversationId?: string | undefined
   readonly idempotencyKey?: string | undefined
   readonly deadline?: Date | number | undefined
+  readonly limits?: GivenLimits | undefined
+  readonly owner?: string | undefined
 }
 
 /** The options of a run over those of its runtime: each setting wins alone. */
@@ -54,7 +57,7 @@ export function givenIn(
   { priceOf }: Pick<AgentRegistry, 'priceOf'>,
 ): RunGiven {
   const { model, modelSettings, toolChoice, parallelToolCalls, recording } = options
-  const { idempotencyKey, deadline } = options
+  const { idempotencyKey, deadline, limits, owner } = options
   if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
   return omitUndefined({
     givenModel: model && givenModel(model, priceOf),
@@ -66,6 +69,8 @@ export function givenIn(
     labels: recordedLabels(options),
     deadlineAt: deadline === undefined ? undefined : Number(deadline),
     idempotencyKey,
+    givenLimits: idempotencyKey === undefined ? undefined : givenLimitsOf(limits),
+    owner,
   })
 }
 
@@ -113,22 +118,65 @@ function requireTool({ name: agent, tools, toolSource, toolsInTurn }: Agent<unkn
   )
 }
 
-/** Refuses a run that an idempotency key has begun with another agent or another input: one of the two is a mistake. */
-export async function requireSameRun(
-  ledger: Ledger,
-  runId: RunId,
-  { agent, message }: { readonly agent: string; readonly message: UserMessage },
-): Promise<void> {
+/** The limits that a start gives itself; `undefined` for none. */
+function givenLimitsOf(limits: GivenLimits = {}): Limits | undefined {
+  const given: Limits = omitUndefined({ ...limits })
+  return Object.keys(given).length === 0 ? undefined : given
+}
+
+/** What a retry under the same idempotency key has to say again. */
+export interface KeyedOrder {
+  readonly agent: string
+  readonly message: UserMessage
+  /** What was said before the run; `undefined` where that is of its session, or another run's. */
+  readonly history?: readonly Message[] | undefined
+  readonly sessionId?: string | undefined
+  /** That of its session, if it names none. */
+  readonly subject?: string | undefined
+  readonly owner?: string | undefined
+  readonly givenLimits?: Limits | undefined
+}
+
+/** Throws for two orders of one idempotency key that differ: one of the two is a mistake. */
+export function requireSameOrder(runId: RunId, before: KeyedOrder, order: KeyedOrder): void {
+  const differs = otherPart(before, order)
+  if (differs === undefined) return
+  throw new ConfigurationError(
+    `The idempotencyKey of this run was used before, for run ${runId} with ${differs}. Nothing was started. Use a new key for a new run; for a retry, give the same agent, input, session, subject, owner and limits.`,
+    { code: 'key_used' },
+  )
+}
+
+function otherPart(before: KeyedOrder, order: KeyedOrder): string | undefined {
+  if (before.agent !== order.agent) return 'another agent'
+  if (!isSameJson(before.message, order.message)) return 'another input'
+  const histories = [before.history, order.history]
+  if (histories.every((history) => history !== undefined) && !isSameJson(histories, histories.toReversed()))
+    return 'another input'
+  if (before.sessionId !== order.sessionId) return 'another session'
+  if (order.subject !== undefined && before.subject !== order.subject) return 'another subject'
+  if (before.owner !== order.owner) return 'another owner'
+  return isSameJson(before.givenLimits ?? {}, order.givenLimits ?? {}) ? undefined : 'other limits'
+}
+
+/** Refuses a run that is on record under the key with another order. Of removed content only what is left is compared. */
+export async function requireSameRun(ledger: Ledger, runId: RunId, order: KeyedOrder): Promise<void> {
+  let before: KeyedOrder | undefined
+  // Before the input come the start, the past, and its edits.
   for await (const event of ledger.read(runId, { toSeq: 4 })) {
-    if (event.removed) return
-    const isOther =
-      (event.type === 'run_started' && event.agent !== agent) ||
-      (event.type === 'input_received' &&
-        event.delivery === 'start' &&
-        canonicalJson(event.message) !== canonicalJson(message))
-    if (!isOther) continue
-    throw new ConfigurationError(
-      `The idempotencyKey of this run was used before, for run ${runId} with another ${event.type === 'run_started' ? 'agent' : 'input'}. Nothing was started. Use a new key for a new run; for a retry, give the same agent and input.`,
-    )
+    if (event.type === 'run_started') {
+      const { agent, sessionId, subject, parent } = event
+      // A redaction keeps none of the rest.
+      const { owner = order.owner, givenLimits } = event.removed ? order : event
+      const history = parent === undefined ? [] : undefined
+      before = { message: order.message, history, agent, sessionId, subject, owner, givenLimits }
+    } else if (before && event.type === 'history_carried') {
+      const history = event.removed || before.history === undefined ? undefined : event.messages
+      before = { ...before, history }
+    } else if (before && event.type === 'input_received') {
+      if (!event.removed) before = { ...before, message: event.message }
+      break
+    }
   }
+  if (before) requireSameOrder(runId, before, order)
 }

@@ -7,7 +7,7 @@ import type { Ledger, RunRecord } from '../../ports/ledger.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { HistoryEdit } from '../../vocabulary/events/event.ts'
-import { parseRunId } from '../../vocabulary/values/ids.ts'
+import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { busySession, newHead } from '../reading/busy-run.ts'
 import { untilEnded, type Waiting } from '../reading/follow-run.ts'
@@ -45,6 +45,12 @@ export interface PastOptions {
   readonly from?: { readonly runId: string; readonly atSeq?: number | undefined } | undefined
   /** Changes of past messages that the run sees. */
   readonly edit?: PastEdits | undefined
+  /**
+   * Called with the run that this one would follow in its session, at each attempt to take the place behind it: what it
+   * throws, or rejects with, refuses the start. Only one run takes a place, so what it was asked about is what the run
+   * begins with. Not called for the first run of a session.
+   */
+  readonly mayFollow?: ((runId: RunId) => void | Promise<void>) | undefined
 }
 
 /** The fields of a start command about the past. */
@@ -62,8 +68,9 @@ export interface PastSource extends Waiting {
 /** Returns what a run begins with, as the ledger has it. If the options say so, waits for the run before it. */
 export async function pastOf(past: PastSource, options: PastOptions): Promise<Past> {
   const { ledger } = past
-  const { sessionId, from, edit } = options
+  const { sessionId, from, edit, mayFollow } = options
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  if (last) await mayFollow?.(last.runId)
   const before = last && (await endedRun(last, past, options))
   const source = from ? await branchPoint(ledger, from) : before
   const isOfSession = sessionId !== undefined && source?.sessionId === sessionId

@@ -1,5 +1,6 @@
 import { omitUndefined } from '../values/omit-undefined.ts'
 import type { JsonObject } from '../values/json.ts'
+import type { Limits } from '../limits/limits.ts'
 import type { ModelSettings } from '../model/model-settings.ts'
 import type { ToolChoice } from '../model/tool-definition.ts'
 import type { ProviderState } from '../model/provider-state.ts'
@@ -37,12 +38,16 @@ export interface RunGiven {
   readonly deadlineAt?: number
   /** The key that its id is derived from, so that the same key starts no second run. */
   readonly idempotencyKey?: string
+  /** The limits that a start with such a key gave itself: a retry gives the same. */
+  readonly givenLimits?: Limits
+  /** Who started it, by the name that the application knows its callers by. A context is made for this one. */
+  readonly owner?: string
 }
 
 /** These fields alone, of what has more. */
 export function givenOf(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
   const { givenModel, modelSettings, toolChoice, parallelToolCalls, recording } = run
-  const { labels, deadlineAt, idempotencyKey, providerState } = run
+  const { labels, deadlineAt, idempotencyKey, givenLimits, owner, providerState } = run
   return omitUndefined({
     givenModel,
     modelSettings,
@@ -53,5 +58,7 @@ export function givenOf(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name
     labels,
     deadlineAt,
     idempotencyKey,
+    givenLimits,
+    owner,
   })
 }

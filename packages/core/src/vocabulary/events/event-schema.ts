@@ -107,6 +107,8 @@ const runSchemas = {
     labels: optional(runLabels),
     deadlineAt: optional(moment),
     idempotencyKey: optional(text),
+    givenLimits: optional(limits),
+    owner: optional(text),
     agent: text,
     definition: agentDefinition,
     limits,

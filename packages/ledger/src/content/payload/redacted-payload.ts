@@ -104,6 +104,7 @@ const runMasks = {
       'sessionPlace',
       'parent',
       'subject',
+      'owner',
       'toolChoice',
       'parallelToolCalls',
       'recording',
