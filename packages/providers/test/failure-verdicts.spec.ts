@@ -167,7 +167,7 @@ it('failures of a stream name the request, where it is known', () => {
   for (const requestId of [undefined, 'req_1']) {
     const made = [
       failures.truncatedReply(requestId),
-      failures.silentReply(50, requestId),
+      failures.overlongReply('silent', 50, requestId),
       failures.notAStream('text/html', requestId),
     ]
     expect(made.map((failure) => failure.toFailure())).toMatchObject([

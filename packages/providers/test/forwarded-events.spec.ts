@@ -5,7 +5,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { commonFailures } from '../src/shared/failure/wire-failures.ts'
 import type { Connection } from '../src/shared/stream/connection.ts'
 import { type ForwardedCall, forwardEvents } from '../src/shared/stream/forward-events.ts'
-import { watchSilence } from '../src/shared/stream/silence-watch.ts'
+import { type Overlong, SilenceWatch, type Timeouts } from '../src/shared/stream/silence-watch.ts'
 import type { StreamEnding } from '../src/shared/stream/stream-tail.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 
@@ -14,6 +14,7 @@ const common = commonFailures({
 })
 const failures: ForwardedCall<string>['failures'] = {
   ...common,
+  failureInStream: (error) => common.failed({ class: 'server', retryable: true }, String(error)),
   providerErrorOf: (error) => (error instanceof ProviderError ? error : common.thrownFailure(error)),
 }
 const broken = (code: string) => Object.assign(new Error('broken'), { code })
@@ -74,7 +75,8 @@ function callOf(attempts: readonly Attempt[], mayFallBack: (failure: ProviderErr
     const error = vi.spyOn(subscriber, 'error')
     errorCount = () => error.mock.calls.length
     return forwardEvents<string>({
-      ...{ context: { clock }, subscriber, failures, responseTimeoutMs: 500, idleTimeoutMs: 100 },
+      ...{ context: { clock }, subscriber, failures },
+      timeouts: { responseTimeoutMs: 500, idleTimeoutMs: 100, contentTimeoutMs: 250, totalTimeoutMs: 2000 },
       connect: connectTo(attempts[0]!),
       fallbackRequest: (failure) => {
         const attempt = mayFallBack(failure) ? attempts[next++] : undefined
@@ -195,6 +197,39 @@ describe('the events of an answer', () => {
     expect([tooLate.endings, tooLate.isClosed()]).toEqual([['timeout'], [true]])
   })
 
+  it('are given up when nothing of the reply came for long, whatever keeps the connection alive', async () => {
+    const ticks = Array.from({ length: 8 }, () => Promise.withResolvers<void>())
+    const [word, ...pings] = ticks
+    const steps = [word!.promise, 'a', ...pings.flatMap(({ promise }) => [promise, 'nothing'])]
+    const call = callOf([{ steps, wholeAt: [] }])
+    for (const tick of ticks.slice(0, 3)) {
+      call.clock.advance(80)
+      tick.resolve()
+      await settle()
+    }
+    call.clock.advance(80)
+    await settle()
+    expect([call.signals, call.endings]).toEqual([['a'], []])
+    ticks[3]!.resolve()
+    await settle()
+    call.clock.advance(10)
+    expect([call.endings, call.isClosed()]).toEqual([['broken', 'timeout'], [true]])
+  })
+
+  it('are given up when the reply takes longer than any may', async () => {
+    const ticks = Array.from({ length: 26 }, () => Promise.withResolvers<void>())
+    const call = callOf([{ steps: ticks.flatMap(({ promise }) => [promise, 'a']) }])
+    for (const tick of ticks) {
+      expect(call.endings).toEqual([])
+      call.clock.advance(80)
+      tick.resolve()
+      await settle()
+      if (call.endings.length > 0) break
+    }
+    expect(call.clock.now()).toBeGreaterThanOrEqual(2000)
+    expect([call.endings, call.isClosed()]).toEqual([['broken', 'timeout'], [true]])
+  })
+
   it('are whole at a silence that comes after the last word', async () => {
     const call = callOf([{ steps: ['a', forever], wholeAt: ['broken'] }])
     await settle()
@@ -274,38 +309,85 @@ describe('another request in place of one that failed', () => {
 })
 
 describe('a watch for silence', () => {
-  const watched = (limitMs: number) => {
+  const limits = { responseTimeoutMs: 100, idleTimeoutMs: 50, contentTimeoutMs: 120, totalTimeoutMs: 1000 }
+  const watched = (timeouts: Timeouts = limits) => {
     const clock = new ManualClock()
-    const onSilence = vi.fn<(limitMs: number) => void>()
-    return { clock, onSilence, watch: watchSilence(clock, limitMs, onSilence) }
+    const onOver = vi.fn<(what: Overlong, limitMs: number) => void>()
+    return { clock, onOver, watch: new SilenceWatch(clock, timeouts, onOver) }
   }
 
-  it('goes off once, when the limit has passed since the last sign of life', () => {
-    const { clock, onSilence, watch } = watched(100)
+  it('goes off once, when the limit has passed since the last sign of life, with one timer', () => {
+    const { clock, onOver, watch } = watched()
     clock.advance(60)
     watch.signOfLife()
     clock.advance(99)
-    expect(onSilence).not.toHaveBeenCalled()
+    expect([onOver.mock.calls, clock.waiting]).toEqual([[], 1])
     clock.advance(1)
-    expect(onSilence.mock.calls).toEqual([[100]])
-    clock.advance(1000)
-    expect(onSilence).toHaveBeenCalledTimes(1)
-    expect(clock.waiting).toBe(0)
+    expect(onOver.mock.calls).toEqual([['silent', 100]])
+    clock.advance(2000)
+    expect([onOver.mock.calls.length, clock.waiting]).toEqual([1, 0])
   })
 
-  it('begins anew with another limit, but not after it went off or stopped', () => {
-    const { clock, onSilence, watch } = watched(100)
+  it('allows less once the answer has begun, and counts what it says', () => {
+    const { clock, onOver, watch } = watched()
     clock.advance(90)
-    watch.allow(50)
+    watch.begun()
+    for (let passed = 0; passed < 110; passed += 10) {
+      clock.advance(10)
+      watch.signOfLife()
+    }
+    watch.content()
     clock.advance(49)
-    expect(onSilence).not.toHaveBeenCalled()
-    clock.advance(1)
-    watch.allow(10)
-    expect([onSilence.mock.calls, clock.waiting]).toEqual([[[50]], 0])
-    const stopped = watched(100)
+    watch.signOfLife()
+    clock.advance(49)
+    watch.signOfLife()
+    expect(onOver.mock.calls).toEqual([])
+    clock.advance(22)
+    expect(onOver.mock.calls).toEqual([['empty', 120]])
+    const silent = watched()
+    silent.watch.begun()
+    silent.clock.advance(50)
+    expect(silent.onOver.mock.calls).toEqual([['silent', 50]])
+  })
+
+  it('bounds the whole call, over all of its requests', () => {
+    const { clock, onOver, watch } = watched()
+    for (let passed = 0; passed < 990; passed += 90) {
+      clock.advance(90)
+      watch.sent()
+    }
+    expect(onOver.mock.calls).toEqual([])
+    clock.advance(10)
+    expect(onOver.mock.calls).toEqual([['endless', 1000]])
+  })
+
+  it('begins no more after it went off or stopped', () => {
+    const { clock, onOver, watch } = watched()
+    clock.advance(100)
+    watch.begun()
+    watch.sent()
+    expect([onOver.mock.calls.length, clock.waiting]).toEqual([1, 0])
+    const stopped = watched()
     stopped.watch.stop()
     stopped.watch.stop()
-    stopped.watch.allow(10)
+    stopped.watch.begun()
     expect(stopped.clock.waiting).toBe(0)
+  })
+
+  it.each<readonly [string, number]>([
+    ['silent', 120_000],
+    ['empty', 600_000],
+    ['endless', 3_600_000],
+  ])('notices what is %s after %i ms where no option says more', (what, limitMs) => {
+    const { clock, onOver, watch } = watched({})
+    watch.begun()
+    for (let passed = 0; passed < limitMs - 60_000; passed += 60_000) {
+      clock.advance(60_000)
+      if (what !== 'silent') watch.signOfLife()
+      if (what === 'endless') watch.content()
+    }
+    expect(onOver.mock.calls).toEqual([])
+    clock.advance(60_000)
+    expect(onOver.mock.calls).toEqual([[what, limitMs]])
   })
 })

@@ -305,7 +305,7 @@ describe('a failure of Ollama', () => {
     const { error } = fold([{ model: 'm' }, { done: true }])
     expect(String(error)).toContain('No line of the stream holds a message')
     expect(fold([{ message: 'text', done: true }]).error).toMatchObject({ class: 'protocol' })
-    expect(fold([{ message: {}, done: true }]).error).toBeUndefined()
+    expect(fold([{ message: {}, done: true, done_reason: 'stop' }]).error).toBeUndefined()
   })
 
   it('reads of an endless page only its beginning, and leaves the rest', async () => {

@@ -146,9 +146,8 @@ describe('the end', () => {
     ['stop', [calls(call('f'))], 'tool_use'],
     ['length', [], 'max_tokens'],
     ['length', [calls(call('f'))], 'max_tokens'],
-    ['load', [], 'other'],
-    ['unload', [], 'other'],
-    ['weary', [], 'other'],
+    ['load', [calls(call('f'))], 'other'],
+    ['weary', [calls(call('f'))], 'other'],
   ])('%s after %j is %s, and the word itself is kept', (raw, before, stopReason) => {
     expect(finished(fold([...before, done(raw)]).signals)).toMatchObject({ stopReason, rawStopReason: raw })
   })

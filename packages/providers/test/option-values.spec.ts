@@ -37,10 +37,12 @@ const oneOf = (...taken: readonly string[]): Values => ({ taken, refused: ['', '
 
 const servers = [
   ...['openai', 'azure', 'deepseek', 'groq', 'llamacpp', 'lmstudio'],
-  ...['mistral', 'ollama', 'openrouter', 'vllm', 'xai'],
+  ...['gemini', 'mistral', 'moonshot', 'ollama', 'openrouter', 'sglang', 'vllm', 'xai', 'zai'],
 ]
 
 const common = {
+  contentTimeoutMs: wait,
+  totalTimeoutMs: wait,
   headers: texts,
   idleTimeoutMs: wait,
   maxOutputTokens: whole,

@@ -45,8 +45,7 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
                 context,
                 subscriber,
                 failures,
-                responseTimeoutMs: options.responseTimeoutMs,
-                idleTimeoutMs: options.idleTimeoutMs,
+                timeouts: options,
                 connect: (connection) =>
                   openStream(
                     { model, provider, options, learnt, secrets, warn, request, context },

@@ -73,8 +73,7 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
                   context,
                   subscriber,
                   failures,
-                  responseTimeoutMs: options.responseTimeoutMs,
-                  idleTimeoutMs: options.idleTimeoutMs,
+                  timeouts: options,
                   connect: async (connection) => {
                     const { body, names, betas } = render(request, { now: context.clock.now(), warn })
                     const packer = options.client === undefined ? new DeltaPacker(deltaShape) : undefined
@@ -114,7 +113,11 @@ function callOptions(
     connection.facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
     connection.facts.contentType = headers.get('content-type') ?? undefined
     const observed = observedResponse(response, {
-      onBytes: () => connection.watch.signOfLife(),
+      onBytes(bytes) {
+        connection.watch.signOfLife()
+        connection.tail.saw(bytes)
+      },
+      onEnd: () => connection.tail.ended(),
       // A client of the user's own may have middleware, which is to see what the vendor sent.
       ...(packer && { changed: (bytes) => packer.pack(bytes) }),
     })

@@ -49,8 +49,7 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
                 context,
                 subscriber,
                 failures,
-                responseTimeoutMs: options.responseTimeoutMs,
-                idleTimeoutMs: options.idleTimeoutMs,
+                timeouts: options,
                 connect: async (connection) => {
                   const { body, names } = render(request, { warn })
                   connection.observed = true

@@ -48,8 +48,7 @@ export function startCall(call: Call): () => void {
     context,
     subscriber,
     failures,
-    responseTimeoutMs: options.responseTimeoutMs,
-    idleTimeoutMs: options.idleTimeoutMs,
+    timeouts: options,
     connect: connectWith(prepare),
     fallbackRequest: (failure) => {
       const next = sent && fallbackRequest(failure, sent.body)

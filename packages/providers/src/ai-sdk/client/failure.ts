@@ -60,6 +60,8 @@ const filterWords = /content filtering policy/i
 export const failures: WireFailures = {
   ...commonFailures({
     who: 'the provider',
+    // The connection is the provider's own, so that only the call can be given up.
+    closed: 'the call was given up',
     advice: {
       authentication: 'Give the provider of the AI SDK a valid key.',
       permission: 'The account may not do this: check its permissions and its credit.',
@@ -68,11 +70,8 @@ export const failures: WireFailures = {
     },
   }),
   providerErrorOf,
-  // The connection is the provider's own, so that only the call can be given up.
-  silentReply(limitMs) {
-    const what = `Nothing came from the provider for ${limitMs} ms, and the call was given up`
-    return failures.failed(retryable('timeout'), what)
-  },
+  // The bytes are seen by the provider alone.
+  failureInStream: (error) => providerErrorOf(error, { now: 0 }),
 }
 const { failed, thrownFailure } = failures
 

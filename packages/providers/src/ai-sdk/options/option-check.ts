@@ -5,16 +5,19 @@ import type { AiSdkModel } from '../client/ai-sdk-model.ts'
 import type { AiSdkOptions } from './options.ts'
 
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option
-const { headers, idleTimeoutMs, maxOutputTokens, onWarning, responseTimeoutMs } = commonChecks
+const { contentTimeoutMs, headers, idleTimeoutMs, maxOutputTokens, onWarning } = commonChecks
+const { responseTimeoutMs, totalTimeoutMs } = commonChecks
 
 /** What `fromAiSdk()` takes beside the model. */
 const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   {
     headers,
+    contentTimeoutMs,
     idleTimeoutMs,
     maxOutputTokens,
     onWarning,
     responseTimeoutMs,
+    totalTimeoutMs,
     provider: maybe(filledText),
     settings: maybe(anyObject),
     providerOptions: maybe(anyObject),

@@ -1,8 +1,9 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { AiSdkWarning } from './warning.ts'
+import type { Timeouts } from '../../shared/stream/silence-watch.ts'
 
 /** Options of `fromAiSdk()`, all optional. */
-export interface AiSdkOptions {
+export interface AiSdkOptions extends Timeouts {
   /**
    * The name of the service in the ledger and in prices. Default: the beginning of the AI SDK's name, `anthropic` of
    * `anthropic.messages`. State that a provider needs back goes to the same service only.
@@ -28,8 +29,4 @@ export interface AiSdkOptions {
   readonly answerInInstructions?: boolean | undefined
   /** Gets the parts of a request that the provider could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: AiSdkWarning) => void) | undefined
-  /** The longest wait for the beginning of an answer, in milliseconds. Default: 5 minutes. */
-  readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds. Default: 2 minutes. */
-  readonly idleTimeoutMs?: number | undefined
 }

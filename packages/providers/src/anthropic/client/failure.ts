@@ -1,6 +1,5 @@
 import { ProviderError } from '@tallystick/core'
 import { isJsonObject, getOwn } from '@tallystick/core/kit'
-import { type JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ApiError,
   clientFailure,
@@ -57,6 +56,7 @@ export const failures: WireFailures = {
     },
   }),
   providerErrorOf,
+  failureInStream,
 }
 const { failed } = failures
 
@@ -71,8 +71,9 @@ export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderEr
 const keyWords = /authentication method|credential|apiKey|profile/i
 
 /** An `error` event of the stream: a type and a message, on an answer that began with status 200. */
-export function failureInStream(error: JsonObject): ProviderError {
-  const words = textAt(error, 'message') ?? ''
+export function failureInStream(error: unknown): ProviderError {
+  const words =
+    typeof error === 'string' ? error : (textAt(error, 'message') ?? textAt(error, 'detail') ?? '')
   const type = textAt(error, 'type')
   const verdict = verdictOf({ type, words, status: undefined, code: undefined })
   return failed(verdict, brokenOff(type, words))

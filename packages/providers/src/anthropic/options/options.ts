@@ -1,6 +1,7 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warning } from '../../shared/options/warning.ts'
 import type { AnthropicClient, AnthropicClientOptions } from '../client/client.ts'
+import type { Timeouts } from '../../shared/stream/silence-watch.ts'
 
 /** Something in a request that this wire cannot express. The request is sent without it. */
 export interface AnthropicWarning extends Warning {
@@ -38,7 +39,7 @@ export interface AnthropicMcpServer {
 }
 
 /** Options of `anthropic()`, all optional. */
-export interface AnthropicOptions extends AnthropicClientOptions {
+export interface AnthropicOptions extends AnthropicClientOptions, Timeouts {
   /** A client of your own (another cloud, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
   readonly client?: AnthropicClient | undefined
   /** The most output tokens of one reply, thinking included, unless the request says. Default: 32 000. */
@@ -82,11 +83,4 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly extraBody?: JsonObject | undefined
   /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: AnthropicWarning) => void) | undefined
-  /**
-   * The longest wait for the beginning of an answer, in milliseconds. Default: 5 minutes, after which Node's own fetch
-   * gives up, too.
-   */
-  readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds, which keep-alives interrupt. Default: 2 minutes. */
-  readonly idleTimeoutMs?: number | undefined
 }

@@ -1,6 +1,6 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import { ProviderError } from '@tallystick/core'
-import { failureText, quoted } from '../../shared/failure/failure-text.ts'
+import { failureText, named, quoted } from '../../shared/failure/failure-text.ts'
 import { type HeaderReader, retryAfterMs } from '../../shared/failure/retry-after.ts'
 import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
 import { commonFailures, type WireFailures } from '../../shared/failure/wire-failures.ts'
@@ -33,6 +33,7 @@ export const failures: WireFailures = {
     },
   }),
   providerErrorOf,
+  failureInStream,
 }
 const { failed, thrownFailure, truncatedReply } = failures
 
@@ -111,6 +112,11 @@ export function notLines(contentType: string): ProviderError {
 /** The reply came to its end, and no line of it held a message. */
 export function wordlessReply(): ProviderError {
   return failed(final('protocol'), 'No line of the stream holds a message, so it is no reply of a chat')
+}
+
+/** The server ended a reply that it did not begin, as it does when it has only loaded the model, or unloaded it. */
+export function unwrittenReply(reason: string | undefined): ProviderError {
+  return failed(retryable('server'), `The reply ended before the model wrote anything${named(reason)}`)
 }
 
 /** Returns the error for a line that cannot be read. It does not quote the line. */

@@ -2,6 +2,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warning } from '../../shared/options/warning.ts'
 import type { OllamaClientOptions } from '../client/client.ts'
 import type { WireThinking } from '../client/wire.ts'
+import type { Timeouts } from '../../shared/stream/silence-watch.ts'
 
 /** Something in a request that this wire cannot express. The request is sent without it. */
 export interface OllamaWarning extends Warning {
@@ -15,7 +16,7 @@ export interface OllamaWarning extends Warning {
 }
 
 /** Options of `ollama()`, all optional. */
-export interface OllamaOptions extends OllamaClientOptions {
+export interface OllamaOptions extends OllamaClientOptions, Timeouts {
   /**
    * The context window to ask for, in tokens: prompt and reply together. Default 16 384. The server's own default is
    * small and depends on the memory of the machine; a prompt that does not fit fails here as `context_overflow`, while
@@ -40,11 +41,4 @@ export interface OllamaOptions extends OllamaClientOptions {
   readonly extraBody?: JsonObject | undefined
   /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: OllamaWarning) => void) | undefined
-  /**
-   * The longest wait for the beginning of an answer, in milliseconds, including the loading of the model. Default: 5
-   * minutes, after which Node's own fetch gives up, too.
-   */
-  readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds. Default: 2 minutes. */
-  readonly idleTimeoutMs?: number | undefined
 }

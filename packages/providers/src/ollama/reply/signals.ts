@@ -3,7 +3,7 @@ import type { JsonObject, ModelSignal, ReplyPart, RequestedCall } from '@tallyst
 import { countAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
-import { cutPrompt, wordlessReply } from '../client/failure.ts'
+import { cutPrompt, unwrittenReply, wordlessReply } from '../client/failure.ts'
 import type { WireLine, WireRequest } from '../client/wire.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
 import { stopReasonOf } from './stop-reason.ts'
@@ -123,6 +123,7 @@ function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
   }
   if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokensOf(body))
   const raw = textAt(line, 'done_reason')
+  if (parts.length === 0 && raw !== 'stop' && raw !== 'length') throw unwrittenReply(raw)
   const tokens =
     promptTokens === undefined || replyTokens === undefined ? undefined : promptTokens + replyTokens
   const hadCalls = parts.some((part) => part.type === 'tool_call')

@@ -104,7 +104,8 @@ export function otherTexts(chunk: WireChunk): (text: string) => WireChunk {
  */
 function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (!isJsonObject(chunk)) return []
-  if (chunk.error) throw failureInStream(chunk.error)
+  const told = errorIn(chunk)
+  if (told) throw failureInStream(told)
   const signals = start(reply, chunk)
   const choices = ownChoices(reply, chunk)
   for (const choice of choices) signals.push(...readChoice(reply, choice))
@@ -113,6 +114,13 @@ function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage') ?? objectAt(choices.at(-1), 'usage')
   if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
   return signals
+}
+
+/** What went wrong, where the chunk says so: in its own field, or as all that the chunk is. */
+function errorIn(chunk: WireChunk): unknown {
+  if (chunk.error) return chunk.error
+  const words = ['message', 'detail'].some((name) => textAt(chunk, name))
+  return chunk.choices === undefined && words ? chunk : undefined
 }
 
 function ownChoices(reply: Reply, chunk: WireChunk): readonly JsonObject[] {
@@ -195,7 +203,8 @@ function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
   const reason = textAt(choice, 'finish_reason')
   if (reason) reply.rawStopReason = reason
   if (reason !== undefined && isBroken(reason)) {
-    reply.failure = failureInStream({ code: reason, message: 'the server gave the reply up' })
+    const told = isJsonObject(choice) ? choice['error'] : undefined
+    reply.failure = failureInStream(told || { code: reason, message: 'the server gave the reply up' })
   }
   return signals
 }

@@ -33,6 +33,7 @@ export const failures: WireFailures = {
     },
   }),
   providerErrorOf,
+  failureInStream,
 }
 const { failed } = failures
 

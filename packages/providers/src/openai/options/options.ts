@@ -1,5 +1,6 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAIClientOptions } from '../client/client.ts'
+import type { Timeouts } from '../../shared/stream/silence-watch.ts'
 
 /** Something in a request that this wire, or this server, cannot express. The request is sent without it. */
 export interface OpenAIWarning {
@@ -26,7 +27,7 @@ export interface OpenAICustomTool {
 }
 
 /** Options of both wires of OpenAI, all optional. */
-export interface OpenAICommonOptions extends OpenAIClientOptions {
+export interface OpenAICommonOptions extends OpenAIClientOptions, Timeouts {
   /** The name of the service in the ledger and in prices. Default: `openai`. */
   readonly provider?: string | undefined
   /** The most output tokens of one reply, reasoning included. The request may ask for less. */
@@ -49,11 +50,4 @@ export interface OpenAICommonOptions extends OpenAIClientOptions {
   readonly extraBody?: JsonObject | undefined
   /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: OpenAIWarning) => void) | undefined
-  /**
-   * The longest wait for the beginning of an answer, in milliseconds. Default: 5 minutes, after which Node's own fetch
-   * gives up, too.
-   */
-  readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds, which keep-alives interrupt. Default: 2 minutes. */
-  readonly idleTimeoutMs?: number | undefined
 }

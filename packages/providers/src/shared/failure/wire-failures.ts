@@ -1,6 +1,7 @@
 import { ProviderError } from '@tallystick/core'
 import { type FailureClass, type ModelFailure } from '@tallystick/core/vocabulary'
 import { failureText, named } from './failure-text.ts'
+import type { Overlong } from '../stream/silence-watch.ts'
 import { networkFailure } from './network-failure.ts'
 import { final, retryable, type Verdict } from './verdict.ts'
 
@@ -26,8 +27,17 @@ const commonAdvice: Omit<Advice, 'authentication' | 'permission' | 'not_found'> 
 export interface WireWords {
   /** Who answers, as within a sentence: `Anthropic`, `the service`. */
   readonly who: string
+  /** What is done with a call that takes too long. */
+  readonly closed?: string
   /** What to do about a failure, where that is the wire's own. */
   readonly advice: Partial<Advice> & Pick<Advice, 'authentication' | 'permission' | 'not_found'>
+}
+
+/** How a call took too long. */
+const overlong: { readonly [what in Overlong]: (who: string, limitMs: number) => string } = {
+  silent: (who, limitMs) => `Nothing came from ${who} for ${limitMs} ms`,
+  empty: (who, limitMs) => `Nothing of the reply came from ${who} for ${limitMs} ms (contentTimeoutMs)`,
+  endless: (_, limitMs) => `The reply had not ended after ${limitMs} ms (totalTimeoutMs)`,
 }
 
 /** What is known of a failed call beside its class. */
@@ -44,6 +54,8 @@ export interface FailureFacts {
 export interface WireFailures extends CommonFailures {
   /** Returns the failure for whatever the client, `fetch` or the stream threw. It holds no payload and no key. */
   readonly providerErrorOf: (error: unknown, facts: FailureFacts) => ProviderError
+  /** Returns the failure that an answer of status 200 tells of. */
+  readonly failureInStream: (error: unknown) => ProviderError
 }
 
 /** The failures that every wire reports alike. */
@@ -54,14 +66,18 @@ export interface CommonFailures {
   readonly thrownFailure: (error: unknown, known?: KnownFacts) => ProviderError
   /** The stream ended, and nothing proved the reply whole. */
   readonly truncatedReply: (requestId?: string) => ProviderError
-  /** Nothing came for longer than is allowed. */
-  readonly silentReply: (limitMs: number, requestId?: string) => ProviderError
+  /** The call took longer than is allowed. */
+  readonly overlongReply: (what: Overlong, limitMs: number, requestId?: string) => ProviderError
   /** The answer is no event stream, whatever it is. */
   readonly notAStream: (contentType: string, requestId?: string) => ProviderError
 }
 
 /** The failures that a wire reports in these words. */
-export function commonFailures({ who, advice: own }: WireWords): CommonFailures {
+export function commonFailures({
+  who,
+  advice: own,
+  closed = 'the connection was closed',
+}: WireWords): CommonFailures {
   const advice: Advice = { ...commonAdvice, ...own }
   const failed: CommonFailures['failed'] = (verdict, what, known) =>
     new ProviderError({ ...verdict, message: `${what}. ${advice[verdict.class]}`, ...known })
@@ -80,9 +96,10 @@ export function commonFailures({ who, advice: own }: WireWords): CommonFailures 
     },
     truncatedReply: (requestId) =>
       failed(retryable('truncated'), 'The stream ended before the reply did', knownId(requestId)),
-    silentReply(limitMs, requestId) {
-      const what = `Nothing came from ${who} for ${limitMs} ms, and the connection was closed`
-      return failed(retryable('timeout'), what, knownId(requestId))
+    overlongReply(what, limitMs, requestId) {
+      // A reply without an end would have none the next time.
+      const verdict = what === 'endless' ? final('timeout') : retryable('timeout')
+      return failed(verdict, `${overlong[what](who, limitMs)}, and ${closed}`, knownId(requestId))
     },
     notAStream(contentType, requestId) {
       const what = `The answer is of type ${failureText(contentType)}, not an event stream`

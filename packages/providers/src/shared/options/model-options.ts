@@ -8,6 +8,7 @@ export const commonChecks: {
   readonly [
     name in
       | 'baseURL'
+      | 'contentTimeoutMs'
       | 'extraBody'
       | 'fetch'
       | 'headers'
@@ -15,9 +16,11 @@ export const commonChecks: {
       | 'maxOutputTokens'
       | 'onWarning'
       | 'responseTimeoutMs'
+      | 'totalTimeoutMs'
   ]: OptionalCheck
 } = {
   baseURL: maybe(filledText),
+  contentTimeoutMs: maybe(milliseconds),
   extraBody: maybe(anyObject),
   fetch: maybe(anyFunction),
   headers: maybe(recordOf(anyText)),
@@ -25,6 +28,7 @@ export const commonChecks: {
   maxOutputTokens: maybe(numberFrom(1, { whole: true })),
   onWarning: maybe(anyFunction),
   responseTimeoutMs: maybe(milliseconds),
+  totalTimeoutMs: maybe(milliseconds),
 }
 
 /** A key, or a function that gets one. */

@@ -6,11 +6,6 @@ import { StreamTail } from './stream-tail.ts'
 export const longestTimerMs: number = 2 ** 31 - 1
 /** How long the rest of a finished answer may take to come, so that its connection can be used again. */
 export const drainMs = 1000
-/** The longest wait for an answer to begin, in milliseconds, where the options name none: 5 minutes. */
-export const responseTimeoutDefaultMs = 300_000
-/** The longest silence while a reply streams, in milliseconds, where the options name none: 2 minutes. */
-export const idleTimeoutDefaultMs = 120_000
-
 /** The connection of one attempt, and what is known of its answer. */
 export interface Connection {
   /** Aborting closes the connection. */

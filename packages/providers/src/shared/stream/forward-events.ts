@@ -1,16 +1,11 @@
 import type { ProviderError } from '@tallystick/core'
 import type { Cancel, ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { Subscriber } from 'rxjs'
-import type { WireFailures } from '../failure/wire-failures.ts'
-import {
-  type Connection,
-  drainMs,
-  idleTimeoutDefaultMs,
-  newConnection,
-  responseTimeoutDefaultMs,
-} from './connection.ts'
+import { type WireFailures, withRequestId } from '../failure/wire-failures.ts'
+import { isJsonObject } from '@tallystick/core/kit'
+import { type Connection, drainMs, newConnection } from './connection.ts'
 import type { ReplyReader } from './reply-reader.ts'
-import { watchSilence } from './silence-watch.ts'
+import { SilenceWatch, type Timeouts } from './silence-watch.ts'
 
 /** A request that was sent: the events of its answer, and their reader. */
 export interface Opened<Event> {
@@ -25,10 +20,7 @@ export type Connect<Event> = (connection: Connection) => Promise<Opened<Event> |
 export interface ForwardedCall<Event> {
   readonly context: ModelContext
   readonly subscriber: Subscriber<ModelSignal>
-  /** The longest wait for an answer to begin, in milliseconds. */
-  readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds. */
-  readonly idleTimeoutMs?: number | undefined
+  readonly timeouts?: Timeouts | undefined
   readonly failures: WireFailures
   readonly connect: Connect<Event>
   /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
@@ -51,10 +43,10 @@ interface Progress<Event> {
  * Returns how to stop: that closes the connection, unless the answer is whole, so that the connection may be used again.
  */
 export function forwardEvents<Event>(call: ForwardedCall<Event>): () => void {
-  const { context, subscriber, failures } = call
-  const watch = watchSilence(context.clock, responseTimeoutOf(call), (limitMs) => {
+  const { context, subscriber, failures, timeouts = {} } = call
+  const watch = new SilenceWatch(context.clock, timeouts, (what, limitMs) => {
     if (completed(call, progress, 'broken')) return
-    subscriber.error(failures.silentReply(limitMs, progress.connection.facts.requestId))
+    subscriber.error(failures.overlongReply(what, limitMs, progress.connection.facts.requestId))
   })
   const progress: Progress<Event> = { connection: newConnection(watch), ...nothingYet }
   void forward(call, progress)
@@ -100,14 +92,14 @@ async function attempt<Event>(
     const { abort, watch } = progress.connection
     abort.abort()
     Object.assign(progress, { connection: newConnection(watch), ...nothingYet })
-    watch.allow(responseTimeoutOf(call))
+    watch.sent()
     return next
   }
 }
 
 /** Sends the request and reads its answer to the end, or until the subscriber has left. */
 async function follow<Event>(
-  { context, subscriber, idleTimeoutMs = idleTimeoutDefaultMs }: ForwardedCall<Event>,
+  { context, subscriber }: ForwardedCall<Event>,
   progress: Progress<Event>,
   connect: Connect<Event>,
 ): Promise<void> {
@@ -118,14 +110,15 @@ async function follow<Event>(
     if (opened === undefined) return
     const { events, reader } = opened
     progress.reader = reader
-    connection.watch.allow(idleTimeoutMs)
+    connection.watch.begun()
     for await (const event of events) {
+      if (!progress.receivedAny) connection.tail.begun()
       progress.receivedAny = true
       if (!connection.observed) connection.watch.signOfLife()
       // What follows the end is only waited for: a connection that is read to its end can be used again.
       if (progress.finished) continue
       if (subscriber.closed) return
-      show(progress, reader.read(event), subscriber)
+      if (show(progress, reader.read(event), subscriber) || isOfReply(event)) connection.watch.content()
       if (reader.failure !== undefined) throw reader.failure
       if (!reader.finished || subscriber.closed) continue
       progress.finished = true
@@ -141,11 +134,22 @@ function show<Event>(
   progress: Progress<Event>,
   signals: Iterable<ModelSignal>,
   subscriber: Subscriber<ModelSignal>,
-): void {
+): boolean {
+  let any = false
   for (const signal of signals) {
+    any = true
     progress.shown = true
     subscriber.next(signal)
   }
+  return any
+}
+
+/** Events that say nothing but that the connection is alive, and deltas, which count by what they show. */
+const signsOfLife = /^(ping|keepalive|response\.(queued|in_progress))$|[._-]delta$/
+
+/** Whether an event without a signal is a step of the reply: a block that begins or ends, a search of the vendor's. */
+function isOfReply(event: unknown): boolean {
+  return isJsonObject(event) && typeof event['type'] === 'string' && !signsOfLife.test(event['type'])
 }
 
 function failureOf<Event>(
@@ -160,32 +164,31 @@ function failureOf<Event>(
 
 /** Ends the reply if it was whole already: some wires prove it before their last word. */
 function completed<Event>(
-  { subscriber }: ForwardedCall<Event>,
+  call: ForwardedCall<Event>,
   progress: Progress<Event>,
   ending: 'clean' | 'broken',
 ): boolean {
-  const last = progress.reader?.end?.(progress.connection.tail.terminated ? 'terminated' : ending)
-  if (last === undefined) return false
-  show(progress, last, subscriber)
-  subscriber.complete()
+  const { subscriber } = call
+  try {
+    const last = progress.reader?.end?.(progress.connection.tail.terminated ? 'terminated' : ending)
+    if (last === undefined) return false
+    show(progress, last, subscriber)
+    subscriber.complete()
+  } catch (error) {
+    subscriber.error(failureOf(error, call, progress))
+  }
   return true
 }
 
 function endedEarly<Event>(
   { failures }: ForwardedCall<Event>,
-  { receivedAny, connection: { facts } }: Progress<Event>,
+  { receivedAny, connection: { facts, tail } }: Progress<Event>,
 ): ProviderError {
   const { contentType, requestId } = facts
+  const told = tail.error
+  if (told !== undefined) return withRequestId(failures.failureInStream(told), requestId)
   const isOther = contentType !== undefined && !contentType.includes('text/event-stream')
   return !receivedAny && isOther
     ? failures.notAStream(contentType, requestId)
     : failures.truncatedReply(requestId)
-}
-
-function responseTimeoutOf({
-  responseTimeoutMs,
-}: {
-  readonly responseTimeoutMs?: number | undefined
-}): number {
-  return responseTimeoutMs ?? responseTimeoutDefaultMs
 }
