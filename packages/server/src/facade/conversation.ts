@@ -4,6 +4,7 @@ import {
   parseToolCallId,
   type AssistantPart,
   type JsonObject,
+  type Outcome,
   type ResultPart,
   type ToolCallId,
   type ToolResult,
@@ -13,7 +14,13 @@ import { malformed } from '../http/problem.ts'
 
 /** An answer to a run that waits: the result of a call, or a decision about it. */
 export type Answer =
-  | { readonly kind: 'result'; readonly toolCallId: ToolCallId; readonly content: readonly ResultPart[] }
+  | {
+      readonly kind: 'result'
+      readonly toolCallId: ToolCallId
+      readonly content: readonly ResultPart[]
+      /** As its run recorded it; a client says none. */
+      readonly outcome?: Outcome
+    }
   | {
       readonly kind: 'decision'
       readonly approvalId: string
@@ -74,10 +81,10 @@ export function conversationOf(items: readonly ConversationItem[]): RunInput {
       addToReply(messages, last, { type: 'tool_call', toolCallId, providerCallId: toolCallId, name, input })
     }
     if (each.kind === 'result') {
-      const { toolCallId, content } = each
+      const { toolCallId, content, outcome = 'success' } = each
       const name = names.get(toolCallId)
       if (name === undefined) throw malformed(`The result of ${toolCallId} comes before its call.`)
-      addResult(messages, last, { toolCallId, name, outcome: 'success', content })
+      addResult(messages, last, { toolCallId, name, outcome, content })
     }
   }
   return messages

@@ -1,9 +1,9 @@
-import type { Agent, RunOptions } from '@tallystick/core'
+import type { Agent, Ledger, RunOptions } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { runIdOfCall, type JsonObject, type RunId } from '@tallystick/core/vocabulary'
 import { RefusedRequestError, malformed } from '../http/problem.ts'
 import type { Principal } from '../access/principal.ts'
-import { requireVisible, startOfRoot } from '../access/visible-run.ts'
+import { isVisible, requireVisible, startOfRoot } from '../access/visible-run.ts'
 import { stateAt } from '../runs/run-view.ts'
 import { questionOf } from '../protocols/approval-id.ts'
 import type { FollowedRun } from '../protocols/protocol-stream.ts'
@@ -68,9 +68,60 @@ async function begun(served: Served, principal: Principal, order: FacadeOrder): 
   })
   const from = previous === undefined ? undefined : { runId: previous }
   const metadata = order.metadata ?? undefined
-  const body = { agent, input: conversationOf(items), ...omitUndefined({ sessionId, from, metadata }) }
+  const input = conversationOf(await onRecord(served, principal, items))
+  const body = { agent, input, ...omitUndefined({ sessionId, from, metadata }) }
   const { id } = await startRun(served, principal, { ...body, ...options }, order)
   return { runId: id, after: 0 }
+}
+
+/**
+ * The items of a conversation with what its calls asked for, and how they ended, as their runs recorded it: the model takes
+ * a call and its result for facts, and what a client says of them may be invented. Refuses calls of no run that it sees.
+ */
+async function onRecord(
+  { ledger }: Served,
+  principal: Principal,
+  items: readonly ConversationItem[],
+): Promise<readonly ConversationItem[]> {
+  const recorded: ConversationItem[] = []
+  for (const item of items) {
+    if (item.kind !== 'call' && item.kind !== 'result') {
+      recorded.push(item)
+      continue
+    }
+    const { toolCallId } = item
+    const runId = runIdOfCall(toolCallId)
+    if (runId === undefined || !(await isVisible(ledger, principal, runId))) unknownCall(toolCallId)
+    recorded.push((await recordedItem(ledger, runId, item)) ?? unknownCall(toolCallId))
+  }
+  return recorded
+}
+
+async function recordedItem(
+  ledger: Ledger,
+  runId: RunId,
+  { kind, toolCallId }: Extract<ConversationItem, { kind: 'call' | 'result' }>,
+): Promise<ConversationItem | undefined> {
+  for await (const event of ledger.find({
+    runId,
+    toolCallId,
+    types: ['tool_request_ready', 'tool_result'],
+  })) {
+    if (kind === 'call' && event.type === 'tool_request_ready') {
+      return { kind, toolCallId, name: event.name, input: event.input }
+    }
+    if (kind === 'result' && event.type === 'tool_result') {
+      const { outcome, content, projected, shown } = event
+      return { kind, toolCallId, outcome, content: shown ?? projected ?? content }
+    }
+  }
+  return undefined
+}
+
+function unknownCall(toolCallId: string): never {
+  throw malformed(
+    `No run that you see has recorded ${toolCallId.slice(0, 80)} so. Calls and their results are taken from the runs of this server: send those that it gave you, or leave them out.`,
+  )
 }
 
 async function requireEnded(served: Served, principal: Principal, runId: RunId): Promise<void> {

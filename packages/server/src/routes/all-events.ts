@@ -8,7 +8,7 @@ import type { PlacedList, SealedPlaces } from '../access/sealed-places.ts'
 import { isVisible } from '../access/visible-run.ts'
 import { followedStream } from '../stream/followed-stream.ts'
 import { frameText, streamHeaders } from '../stream/sse-frame.ts'
-import { json, maxPage, numberParameter, type RequestScope, type Served } from './served.ts'
+import { json, maxPage, maxPageLength, numberParameter, type RequestScope, type Served } from './served.ts'
 
 /** How many events that its reader does not see a stream passes before it moves the place of the reader. */
 const maxUnplaced = 1_000
@@ -109,10 +109,16 @@ async function eventPage(
 ): Promise<{ readonly events: readonly TailedEvent[]; readonly after?: TailCursor }> {
   const events: TailedEvent[] = []
   let looked = 0
+  let length = 0
   let unseen: TailCursor | undefined
   for await (const tailed of ledger.tail(after)) {
     const isShown = await isSeen(tailed.event.runId)
-    if (isShown) events.push({ ...tailed, event: shownEvent(tailed.event) })
+    if (isShown) {
+      const shown = { ...tailed, event: shownEvent(tailed.event) }
+      length += JSON.stringify(shown).length
+      if (events.length > 0 && length > maxPageLength) break
+      events.push(shown)
+    }
     unseen = isShown ? undefined : tailed.cursor
     if (events.length >= limit || ++looked >= 5_000) break
   }

@@ -5,7 +5,7 @@ import { RefusedRequestError, runNotFound } from '../http/problem.ts'
 import { requireVisible } from '../access/visible-run.ts'
 import { followedStream } from '../stream/followed-stream.ts'
 import { frameText, streamHeaders } from '../stream/sse-frame.ts'
-import { json, maxPage, numberParameter, type RequestScope, type Served } from './served.ts'
+import { json, maxPage, maxPageLength, numberParameter, type RequestScope, type Served } from './served.ts'
 
 /** Adds the events of a run: as a stream that follows it, or as a page of those that are recorded. */
 export function addEvents(app: Hono<RequestScope>, served: Served): void {
@@ -58,8 +58,12 @@ async function eventPage(
   limit: number,
 ): Promise<{ readonly events: readonly RuntimeEvent[]; readonly after: number }> {
   const events: RuntimeEvent[] = []
+  let length = 0
   for await (const event of ledger.read(runId, { fromSeq: after + 1, toSeq: after + limit })) {
-    events.push(shownEvent(event))
+    const shown = shownEvent(event)
+    length += JSON.stringify(shown).length
+    if (events.length > 0 && length > maxPageLength) break
+    events.push(shown)
   }
   return { events, after: events.at(-1)?.seq ?? after }
 }

@@ -28,6 +28,9 @@ export interface RequestScope {
 /** The largest page of a list. */
 export const maxPage = 200
 
+/** The longest page of events, in characters of JSON; an event that is longer is a page of its own. */
+export const maxPageLength = 1_000_000
+
 /** Refuses what the principal may not do. */
 export function requirePermission({ may }: Principal, permission: Permission): void {
   if (may === undefined || may.includes(permission)) return
