@@ -3,7 +3,7 @@ import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { openai, openaiChat, type OpenAIWarning } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
 import { failureInStream, requestIdIn } from '../src/openai/client/failure.ts'
-import { refusedSampling, samplingFields } from '../src/openai/request/sampling.ts'
+import { refusedField, samplingFields } from '../src/openai/request/sampling.ts'
 import { allQuirks } from '../src/openai-chat/options/quirks.ts'
 import { cutsReply, isBroken, stopReasonOf } from '../src/openai-chat/reply/stop-reason.ts'
 import { chatCallIds } from '../src/openai-chat/request/call-ids.ts'
@@ -182,12 +182,12 @@ describe('how a model is to write', () => {
   it.each(words('temperature top_p stop seed random_seed'))('is refused for %s, by its name', (field) => {
     const body = { temperature: 1, top_p: 1, stop: [], seed: 1, random_seed: 1 }
     for (const why of ['Unsupported', 'is not supported', 'The model does not support']) {
-      expect(refusedSampling(refusal(`${why}: '${field}'`), body)).toBe(field)
+      expect(refusedField(refusal(`${why}: '${field}'`), body)).toBe(field)
     }
-    expect(refusedSampling(refusal(`Unsupported: '${field}'`), {})).toBeUndefined()
-    expect(refusedSampling(refusal(`Unsupported: ${field}`), body)).toBeUndefined()
-    expect(refusedSampling(refusal(`Out of bounds: '${field}'`), body)).toBeUndefined()
-    expect(refusedSampling(refusal(`Unsupported: '${field}'`, 'server'), body)).toBeUndefined()
+    expect(refusedField(refusal(`Unsupported: '${field}'`), {})).toBeUndefined()
+    expect(refusedField(refusal(`Unsupported: ${field}`), body)).toBeUndefined()
+    expect(refusedField(refusal(`Out of bounds: '${field}'`), body)).toBeUndefined()
+    expect(refusedField(refusal(`Unsupported: '${field}'`, 'server'), body)).toBeUndefined()
   })
 })
 

@@ -3,7 +3,7 @@ import type { JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { replyReader } from '../src/openai-responses/reply/signals.ts'
 import { citationsIn, sourcesIn, sourcesOf } from '../src/openai/reply/citations.ts'
-import { refusedSampling } from '../src/openai/request/sampling.ts'
+import { refusedField } from '../src/openai/request/sampling.ts'
 import { fitSchema } from '../src/openai/request/strict-schema.ts'
 import { textShown } from './kit/collect.ts'
 import { foldChat, foldResponse, tools } from './kit/openai-fold.ts'
@@ -80,19 +80,19 @@ describe('a field that the server refuses', () => {
 
   it('is found where the request was invalid, says so, and has the field', () => {
     const body = { model: 'm', temperature: 1 }
-    expect(refusedSampling(failure({}), body)).toBe('temperature')
-    expect(refusedSampling(failure({}), { model: 'm', seed: 1 })).toBeUndefined()
-    expect(refusedSampling(failure({ class: 'overloaded' }), body)).toBeUndefined()
-    expect(refusedSampling(failure({ message: "'temperature' is above 2." }), body)).toBeUndefined()
-    expect(refusedSampling(failure({ message: 'temperature is unsupported.' }), body)).toBeUndefined()
+    expect(refusedField(failure({}), body)).toBe('temperature')
+    expect(refusedField(failure({}), { model: 'm', seed: 1 })).toBeUndefined()
+    expect(refusedField(failure({ class: 'overloaded' }), body)).toBeUndefined()
+    expect(refusedField(failure({ message: "'temperature' is above 2." }), body)).toBeUndefined()
+    expect(refusedField(failure({ message: 'temperature is unsupported.' }), body)).toBeUndefined()
     const both = failure({ message: "'top_p' and 'temperature' are not supported." })
-    expect(refusedSampling(both, { ...body, top_p: 1 })).toBe('temperature')
+    expect(refusedField(both, { ...body, top_p: 1 })).toBe('temperature')
     const effort = failure({ message: "'reasoning.effort' and 'temperature' are unsupported." })
-    expect(refusedSampling(effort, { ...body, reasoning: {} })).toBe('reasoning.effort')
-    expect(refusedSampling(effort, body)).toBe('temperature')
+    expect(refusedField(effort, { ...body, reasoning: {} })).toBe('reasoning.effort')
+    expect(refusedField(effort, body)).toBe('temperature')
     for (const field of ['top_p', 'stop', 'seed', 'random_seed']) {
       const message = `The model does not support '${field}'.`
-      expect(refusedSampling(failure({ message }), { ...body, [field]: 1 })).toBe(field)
+      expect(refusedField(failure({ message }), { ...body, [field]: 1 })).toBe(field)
     }
   })
 })

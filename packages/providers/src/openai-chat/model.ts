@@ -4,7 +4,7 @@ import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient } from '../openai/client/client.ts'
 import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
-import { refusedSampling } from '../openai/request/sampling.ts'
+import { refusedField } from '../openai/request/sampling.ts'
 import { lateClient } from '../shared/client/late-client.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
@@ -73,7 +73,7 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
                   return { body, reader: replyReader(read) }
                 }
                 const fallbackRequest = (failure: ProviderError, body: object): Attempt | undefined => {
-                  const field = refusedSampling(failure, body)
+                  const field = refusedField(failure, body)
                   if (field === undefined || refused.includes(field)) return undefined
                   refused = [...refused, field]
                   return prepare()

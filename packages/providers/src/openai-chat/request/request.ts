@@ -68,7 +68,7 @@ function renderRequest(
       instructions.trim() === '' ? history : [{ role: quirks.systemRole, content: instructions }, ...history],
     stream: true,
     ...(quirks.streamUsage && { stream_options: { include_usage: true } }),
-    ...toolFields(request, names, settings),
+    ...toolFields(request, names, settings, refused),
     ...(answer.format && { response_format: answer.format }),
     ...(Number.isFinite(maxTokens) && { [quirks.maxTokensField]: maxTokens }),
     ...optionFields(settings),

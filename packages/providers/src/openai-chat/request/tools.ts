@@ -1,11 +1,17 @@
 import type { ModelRequest } from '@tallystick/core'
 import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
+import { takenChoice } from '../../openai/request/sampling.ts'
 import { offeredChoice, type OfferedChoice, offeredTool } from '../../openai/request/offered-tool.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RenderSettings } from './request-settings.ts'
 
 /** The tools, and whether they may be called. Without tools these servers take no word about them. */
-export function toolFields(request: ModelRequest, names: ToolNames, settings: RenderSettings): object {
+export function toolFields(
+  request: ModelRequest,
+  names: ToolNames,
+  settings: RenderSettings,
+  refused: readonly string[],
+): object {
   const { quirks, warn } = settings
   const { tools, toolChoice, parallelToolCalls } = request
   if (tools.length === 0) return {}
@@ -20,7 +26,9 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
     warn({ what: 'parallel_tool_calls', message })
   }
   const choice =
-    quirks.toolChoice === 'none' ? undefined : wireChoice(offeredChoice(toolChoice, names, settings))
+    quirks.toolChoice === 'none'
+      ? undefined
+      : takenChoice(wireChoice(offeredChoice(toolChoice, names, settings)), refused, warn)
   return {
     tools: tools.map((tool) => wireTool(tool, names, settings)),
     ...(choice !== undefined && { tool_choice: choice }),

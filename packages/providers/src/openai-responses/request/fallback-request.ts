@@ -1,6 +1,6 @@
 import type { ProviderError } from '@tallystick/core'
 import { codeOf } from '../../openai/client/failure.ts'
-import { refusedSampling } from '../../openai/request/sampling.ts'
+import { refusedField } from '../../openai/request/sampling.ts'
 import type { ProviderState } from '@tallystick/core/vocabulary'
 import type { WireRequest } from '../client/wire.ts'
 import type { FallbackChanges } from './request-settings.ts'
@@ -59,7 +59,7 @@ function noEncryption({ failure, body, changes }: Refused): Fallback | undefined
 
 function noSetting({ failure, body, changes }: Refused): Fallback | undefined {
   const before = changes.refused ?? []
-  const field = refusedSampling(failure, body)
+  const field = refusedField(failure, body)
   if (field === undefined || before.includes(field)) return undefined
   const without = { refused: [...before, field] }
   return { now: without, forGood: without }

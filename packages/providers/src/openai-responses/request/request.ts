@@ -73,7 +73,7 @@ function renderRequest(
   const answer = answerFields(request, settings.warn)
   const { text, tools } = {
     text: textField(answer.format, settings),
-    tools: toolFields(request, binding.names, settings),
+    tools: toolFields(request, binding.names, settings, changes.refused ?? []),
   }
   const body: WireRequest = {
     model: settings.modelId,

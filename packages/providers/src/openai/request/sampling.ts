@@ -58,12 +58,38 @@ function warnOf(warn: (warning: OpenAIWarning) => void, message: string): void {
 const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed', 'reasoning_effort']
 
 /**
- * The field of a body for which a request was refused, where that is one of how the model is to write: reasoning models
- * take none of them. A value out of bounds is no such refusal.
+ * What a model takes none of, of the fields of a body, where a request was refused for it: how the model is to write, which
+ * reasoning models do not let themselves be told, or a choice of tools, which models that think do not. The latter by its
+ * kind, since a model may take another one. A value out of bounds is no such refusal.
  */
-export function refusedSampling(failure: ProviderError, body: object): string | undefined {
+export function refusedField(failure: ProviderError, body: object): string | undefined {
   if (failure.class !== 'invalid_request') return undefined
+  const choice = 'tool_choice' in body ? refusableChoice(body.tool_choice) : undefined
+  if (choice !== undefined && choiceWords.test(failure.message)) return choice
   if (!/unsupported|not supported|does not support/i.test(failure.message)) return undefined
   if ('reasoning' in body && failure.message.includes(`'${effortName}'`)) return effortName
   return samplingNames.find((field) => field in body && failure.message.includes(`'${field}'`))
+}
+
+/** What DeepSeek, Moonshot, Alibaba and others say of a choice that their thinking models do not take. */
+const choiceWords =
+  /tool.?choice\b.*(incompatible|not support|unsupported|not allowed|not available|only (auto|none))|(not support|unsupported|incompatible)\b.*tool.?choice/is
+
+/** A choice of tools, unless the model is known to refuse its kind: then the model is free, as its vendor advises. */
+export function takenChoice<Choice>(
+  choice: Choice,
+  refused: readonly string[],
+  warn: (warning: OpenAIWarning) => void,
+): Choice | undefined {
+  const known = refusableChoice(choice)
+  if (known === undefined || !refused.includes(known)) return choice
+  const message = 'The model takes no such choice of tools, so it was free to call any or none.'
+  warn({ what: 'tool_choice', message })
+  return undefined
+}
+
+/** How a refused choice of tools is remembered; `undefined` for one that leaves the model free. */
+export function refusableChoice(wireChoice: unknown): string | undefined {
+  if (wireChoice === 'auto' || wireChoice === undefined) return undefined
+  return `tool_choice ${typeof wireChoice === 'string' ? wireChoice : 'named'}`
 }
