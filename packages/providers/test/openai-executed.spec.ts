@@ -69,8 +69,6 @@ describe('a call that OpenAI ran itself', () => {
   })
 
   it.each([
-    ['waits for the caller', { type: 'shell_call', id: 'sh_1', environment: { type: 'local' }, ...done }],
-    ['searches tools at the caller', { type: 'tool_search_call', id: 'ts_1', execution: 'client', ...done }],
     ['is of an unknown kind', { type: 'telepathy_call', id: 'tp_1', ...done }],
     ['is no call', { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }],
   ])('does not count that %s', (_, item) => {

@@ -138,7 +138,7 @@ describe('a stream of responses', () => {
 
   it('ends with its failure, whatever comes after it', () => {
     const reader = replyReader({
-      ...{ provider: 'openai', approvalTool: 'mcp_approval' },
+      ...{ provider: 'openai', approvalTool: 'mcp_approval', nativeTools: {}, hasProviderTools: false },
       toolName: (name) => name,
       customField: () => 'sql',
       cleaned: (_, input) => input,

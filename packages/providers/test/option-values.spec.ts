@@ -120,6 +120,10 @@ const options: Readonly<Record<string, Readonly<Record<string, Values>>>> = {
     include: { taken: [[], ['x']], refused: ['x', [''], [1]] },
     providerTools: anyObjects,
     approvalTool: filled,
+    nativeTools: {
+      taken: [{}, { shell: 'run' }, { apply_patch: 'patch', shell: undefined }],
+      refused: ['x', null, { shell: '' }, { shell: 1 }, { bash: 'run' }],
+    },
     chain: flag,
     conversation: filled,
   },

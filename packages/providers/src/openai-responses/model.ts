@@ -86,7 +86,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
 /** What decides where a call goes, and how the model is to work. */
 const pinnedNames = [
   ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),
-  ...(['strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
+  ...(['nativeTools', 'strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
 ]
 
 function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
@@ -103,6 +103,7 @@ function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
     toolFields: options.toolFields ?? {},
     providerTools: options.providerTools ?? [],
     approvalTool: options.approvalTool ?? 'mcp_approval',
+    nativeTools: { ...options.nativeTools },
     promptCacheKey: options.promptCacheKey,
     include: options.include,
     serviceTier: options.serviceTier,

@@ -45,6 +45,8 @@ export function foldResponse(events: readonly object[], given: Partial<ReplyCont
       cleaned: (_, input) => input,
       ...tools,
       approvalTool: 'mcp_approval',
+      nativeTools: {},
+      hasProviderTools: false,
       kept: () => undefined,
       providerState: () => undefined,
       ...given,

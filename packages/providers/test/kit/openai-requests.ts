@@ -26,6 +26,7 @@ export const responsesSettings: RenderSettings = {
   state: 'none',
   providerTools: [],
   approvalTool: 'mcp_approval',
+  nativeTools: {},
 }
 export const chatSettings: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }
 

@@ -89,8 +89,25 @@ export function opaqueOf(provider: string, data: ProviderState): Opaque {
 }
 
 /** The kinds of output items that the caller has to act on, and that come here as calls. */
-export const callKinds = ['function_call', 'custom_tool_call', 'mcp_approval_request'] as const
+export const callKinds = [
+  'function_call',
+  'custom_tool_call',
+  'mcp_approval_request',
+  'shell_call',
+  'apply_patch_call',
+] as const
 export type CallKind = (typeof callKinds)[number]
+
+/** Tools that models of the vendor were trained on, and that the application runs. */
+export type NativeKind = 'shell' | 'apply_patch'
+
+/** The native tool that an item calls, unless the vendor runs it in a container of its own. */
+export function nativeKindOf(item: JsonObject): NativeKind | undefined {
+  if (item['type'] === 'apply_patch_call') return 'apply_patch'
+  const environment = item['environment']
+  const isHosted = isJsonObject(environment) && environment['type'] !== 'local'
+  return item['type'] === 'shell_call' && !isHosted ? 'shell' : undefined
+}
 
 /** Whether an item of this type is a call. */
 export function isCallKind(type: string | undefined): type is CallKind {

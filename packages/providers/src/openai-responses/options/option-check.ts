@@ -19,6 +19,12 @@ const openaiOptions = fields<OpenAIOptions>(
     include: maybe(listOf(filledText)),
     providerTools: maybe(objects),
     approvalTool: maybe(filledText),
+    nativeTools: maybe(
+      fields<NonNullable<OpenAIOptions['nativeTools']>>({
+        shell: maybe(filledText),
+        apply_patch: maybe(filledText),
+      }),
+    ),
     chain: maybe(trueOrFalse),
     conversation: maybe(filledText),
   },

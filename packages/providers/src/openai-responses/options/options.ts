@@ -28,6 +28,14 @@ export interface OpenAIOptions extends OpenAICommonOptions {
    */
   readonly providerTools?: readonly JsonObject[] | undefined
   /**
+   * Tools of yours, by their names, that are offered as tools which OpenAI trained its models on. `shell` gets `commands`,
+   * `timeout_ms` and `max_output_length`, and may answer `{ stdout, stderr, exitCode }`; `apply_patch` gets `type`
+   * (`create_file`, `update_file`, `delete_file`), `path` and `diff`.
+   */
+  readonly nativeTools?:
+    | { readonly shell?: string | undefined; readonly apply_patch?: string | undefined }
+    | undefined
+  /**
    * The tool that represents OpenAI's question whether it may call an MCP server: the question arrives as a call of
    * this tool with `server`, `tool` and `input`, and a successful result approves. Default: `mcp_approval`.
    */

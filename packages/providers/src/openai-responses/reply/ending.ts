@@ -6,9 +6,10 @@ import type {
   ReplyPart,
   StopReason,
 } from '@tallystick/core/vocabulary'
-import { failureInStream } from '../../openai/client/failure.ts'
+import { failureInStream, unrunCall } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { listAt, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { awaitsCaller } from '../request/rendered-message.ts'
 import { isCallKind, type WireResponse } from '../client/wire.ts'
 import { contentOf, type Item, kindOf, partsOf } from './item.ts'
 import { closeItem, readCall, releaseUnread, type Reply } from './reply.ts'
@@ -92,7 +93,7 @@ function lateItems(reply: Reply, response: WireResponse): ModelSignal[] {
 /** Closes the calls whose input is whole, for a server that never ends its items. */
 function unendedCalls(reply: Reply): ModelSignal[] {
   return reply.items.flatMap((item) => {
-    if (item.closed || kindOf(item) !== 'call' || !item.inputWhole) return []
+    if (item.closed || kindOf(item, reply.context) !== 'call' || !item.inputWhole) return []
     item.closed = true
     return readCall(reply, item)
   })
@@ -102,6 +103,11 @@ function unendedCalls(reply: Reply): ModelSignal[] {
 export function finish(reply: Reply, response: WireResponse, completed: boolean): readonly ModelSignal[] {
   const late = completed ? openEnds(reply, response) : cutItems(reply, response)
   const { responseId, context, kept, items } = reply
+  const waiting = completed ? items.find(waitsForCaller(reply)) : undefined
+  if (waiting !== undefined) {
+    reply.failure = unrunCall(textAt(waiting.fields, 'type') ?? '')
+    return [...late, ...usageOf(reply, response)]
+  }
   const parts: readonly ReplyPart[] = items
     .flatMap((item) => partsOf(item, context, kept))
     .sort((a, b) => a.part - b.part)
@@ -119,6 +125,17 @@ export function finish(reply: Reply, response: WireResponse, completed: boolean)
       ...(responseId !== undefined && { providerMessageId: responseId, ...stateAfter(reply, responseId) }),
     },
   ]
+}
+
+/** Finds an item that somebody has to act on, where nobody does. */
+function waitsForCaller({ items, context }: Reply): (item: Item) => boolean {
+  const answered = new Set(
+    items
+      .filter(({ fields }) => fields['type'] === 'shell_call_output')
+      .map(({ fields }) => fields['call_id']),
+  )
+  return (item) =>
+    kindOf(item, context) === 'provider' && awaitsCaller(item.fields) && !answered.has(item.fields['call_id'])
 }
 
 function stateAfter({ context }: Reply, responseId: string): { readonly providerState?: ProviderState } {

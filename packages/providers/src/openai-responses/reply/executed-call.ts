@@ -4,7 +4,7 @@ import { readCallInput } from '../../shared/reply/call-input.ts'
 import { objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { awaitsCaller } from '../request/rendered-message.ts'
 
-/** Items of tools that the vendor runs itself, some of them only where the caller does not. */
+/** Items of tools that the vendor runs itself, some of them only where the caller does not; the last ones are xAI's. */
 const kinds = new Set([
   'web_search_call',
   'file_search_call',
@@ -13,6 +13,12 @@ const kinds = new Set([
   'mcp_call',
   'tool_search_call',
   'shell_call',
+  'x_search_call',
+  'code_execution_call',
+  'view_image_call',
+  'view_x_video_call',
+  'collections_search_call',
+  'custom_tool_call',
 ])
 /** Fields of an item that say nothing of what was asked. */
 const aside = [
@@ -56,7 +62,7 @@ export function executedCall(item: JsonObject): ProviderExecuted | undefined {
 
 /** What was asked: as text, as an action, or in fields beside the others. */
 function inputOf(item: JsonObject): JsonObject {
-  const text = item['arguments']
+  const text = item['arguments'] ?? item['input']
   if (typeof text === 'string') {
     const { input, malformed } = readCallInput(text)
     return malformed === undefined ? input : { text }

@@ -10,8 +10,15 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../shared/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
-import { listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
-import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type ProviderState } from '../client/wire.ts'
+import { listAt, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
+import {
+  type CallKind,
+  isCallKind,
+  type KeptResponse,
+  nativeKindOf,
+  opaqueOf,
+  type ProviderState,
+} from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { executedCall } from './executed-call.ts'
 
@@ -43,10 +50,21 @@ export interface Item {
 }
 
 /** Returns the kind of an item, by the way it is shown. */
-export function kindOf(item: Item): 'message' | 'reasoning' | 'call' | 'provider' {
-  const type = textAt(item.fields, 'type')
+export function kindOf(
+  { fields }: Item,
+  { nativeTools, hasProviderTools, knows }: ReplyContext,
+): 'message' | 'reasoning' | 'call' | 'provider' {
+  const type = textAt(fields, 'type')
   if (type === 'message' || type === 'reasoning') return type
-  return isCallKind(type) ? 'call' : 'provider'
+  if (!isCallKind(type)) return 'provider'
+  if (type === 'shell_call' || type === 'apply_patch_call') {
+    const native = nativeKindOf(fields)
+    return native !== undefined && nativeTools[native] !== undefined ? 'call' : 'provider'
+  }
+  // xAI shows what its own tools do as calls of custom tools that nobody offered.
+  const name = textAt(fields, 'name') ?? ''
+  const isProviders = type === 'custom_tool_call' && hasProviderTools && name !== '' && !knows(name)
+  return isProviders ? 'provider' : 'call'
 }
 
 /** The signal that shows more of a piece. */
@@ -120,12 +138,25 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
       providerState: { item: rest, field },
     }
   },
+  shell_call: (item, { nativeTools }) => nativeCall(item, nativeTools.shell, objectAt(item.fields, 'action')),
+  apply_patch_call: (item, { nativeTools }) =>
+    nativeCall(item, nativeTools.apply_patch, objectAt(item.fields, 'operation')),
   mcp_approval_request: ({ fields }, { approvalTool }) => ({
     providerCallId: textAt(fields, 'id') ?? '',
     name: approvalTool,
     input: approvalInput(fields),
     providerState: { item: fields },
   }),
+}
+
+/** A call of a tool that the vendor gave the form of: the item goes back as it came. */
+function nativeCall(
+  { fields }: Item,
+  name = '',
+  asked: JsonObject = {},
+): Omit<RequestedCall, 'type'> & { providerState: ProviderState } {
+  const input = restOf(asked, [])
+  return { providerCallId: textAt(fields, 'call_id') ?? '', name, input, providerState: { item: fields } }
 }
 
 function textOfInput(stated: Json | undefined): string {
@@ -161,7 +192,7 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
       at,
       ...(kept && { kept }),
     })
-  switch (kindOf(item)) {
+  switch (kindOf(item, context)) {
     case 'message': {
       const rest = restOf(fields, ['content'])
       return [...item.pieces].sort(byPlace).map(([index, piece]) => ({

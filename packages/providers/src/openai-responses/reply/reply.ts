@@ -102,7 +102,7 @@ export function closeItem(
   const item = open ? known : openItem(reply, index, given)
   item.fields = given
   item.closed = true
-  const kind = kindOf(item)
+  const kind = kindOf(item, reply.context)
   if (kind === 'provider') return before
   return [...before, ...(kind === 'call' ? closeCall(reply, item) : restOfTexts(item, reply))]
 }

@@ -140,7 +140,7 @@ function openPiece(
 ): ModelSignal[] {
   const item = reply.byIndex.get(index)
   const type = textAt(part, 'type')
-  if (item === undefined || kindOf(item) !== 'message' || item.pieces.has(place)) return []
+  if (item === undefined || kindOf(item, reply.context) !== 'message' || item.pieces.has(place)) return []
   if (type !== 'output_text' && type !== 'refusal') return []
   const piece = addPiece(reply, item, place, type)
   return shown(piece, textAt(part, type === 'refusal' ? 'refusal' : 'text') ?? '')
@@ -166,7 +166,7 @@ function moreReasoning(reply: Reply, index: number, event: WireEvent): ModelSign
 
 function moreInput(reply: Reply, index: number, { delta }: WireEvent, type: string): ModelSignal[] {
   const item = itemAt(reply, index, type)
-  if (kindOf(item) !== 'call' || typeof delta !== 'string' || delta === '') return []
+  if (kindOf(item, reply.context) !== 'call' || typeof delta !== 'string' || delta === '') return []
   const first = item.inputText === ''
   item.inputText += delta
   const custom = textAt(item.fields, 'type') === 'custom_tool_call'

@@ -1,5 +1,6 @@
-import { digestOf, type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
-import { objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { digestOf, type Json, type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
+import { itemsOf, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { readCallInput } from '../../shared/reply/call-input.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { KeptResponse } from '../client/wire.ts'
 import type { Placeholder, RenderedMessage } from './rendered-message.ts'
@@ -90,7 +91,9 @@ function bound(
 
 function asked(item: JsonObject, { kind }: Placeholder, id: string, name: string): JsonObject {
   // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
-  return kind === 'mcp_approval_request' ? item : { ...item, call_id: id, name }
+  if (kind === 'mcp_approval_request') return item
+  const isNative = kind === 'shell_call' || kind === 'apply_patch_call'
+  return isNative ? { ...item, call_id: id } : { ...item, call_id: id, name }
 }
 
 function answer(
@@ -109,12 +112,52 @@ function answer(
         ...(placeholder.approved !== true && reason && { reason }),
       }
     }
+    case 'shell_call':
+      return {
+        ...{ type: 'shell_call_output', call_id: id },
+        output: [shellOutput(item['output'], placeholder.approved === true)],
+        ...(call.maxOutput !== undefined && { max_output_length: call.maxOutput }),
+        ...(call.caller !== undefined && { caller: call.caller }),
+      }
+    case 'apply_patch_call':
+      return {
+        ...{ type: 'apply_patch_call_output', call_id: id },
+        status: placeholder.approved === true ? 'completed' : 'failed',
+        output: wordsOf(item['output']),
+        ...(call.caller !== undefined && { caller: call.caller }),
+      }
     case 'custom_tool_call':
       return { ...item, type: 'custom_tool_call_output', call_id: id }
     case 'function_call':
     case undefined:
       return { ...item, call_id: id, ...(call?.caller !== undefined && { caller: call.caller }) }
   }
+}
+
+/** What a tool answered to commands: the streams and the exit code, where it says them as an object, or else only words. */
+function shellOutput(output: Json | undefined, isSuccess: boolean): JsonObject {
+  const words = wordsOf(output)
+  const said = parsedObject(words)
+  const [stdout, stderr, code] = [textAt(said, 'stdout'), textAt(said, 'stderr'), numberAt(said, 'exitCode')]
+  const isTold = stdout !== undefined || stderr !== undefined
+  const exit_code = code ?? (isSuccess ? 0 : 1)
+  return {
+    stdout: isTold ? (stdout ?? '') : isSuccess ? words : '',
+    stderr: isTold ? (stderr ?? '') : isSuccess ? '' : words,
+    outcome: said?.['timedOut'] === true ? { type: 'timeout' } : { type: 'exit', exit_code },
+  }
+}
+
+function wordsOf(output: Json | undefined): string {
+  if (typeof output === 'string') return output
+  return itemsOf(output)
+    .map((piece) => textAt(piece, 'text') ?? '(This wire carries no picture or file here.)')
+    .join('\n\n')
+}
+
+function parsedObject(text: string): JsonObject | undefined {
+  const { input, malformed } = readCallInput(text)
+  return malformed ? undefined : input
 }
 
 /** A digest of the history up to each place: what a service that keeps conversations had seen by then. */

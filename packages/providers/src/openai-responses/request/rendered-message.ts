@@ -1,4 +1,3 @@
-import { isJsonObject } from '@tallystick/core/kit'
 import { type Message } from '@tallystick/core'
 import {
   type AssistantMessage,
@@ -8,11 +7,18 @@ import {
   type JsonObject,
   type ToolCallPart,
 } from '@tallystick/core/vocabulary'
-import { textAt } from '../../shared/json/json-reading.ts'
+import { numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { inObject } from '../../shared/reply/call-input.ts'
 import { isIdentifier } from '../../shared/request/identifier.ts'
-import { api, type CallKind, type KeptResponse, type ProviderState, providerStateOf } from '../client/wire.ts'
+import {
+  api,
+  type CallKind,
+  type KeptResponse,
+  nativeKindOf,
+  type ProviderState,
+  providerStateOf,
+} from '../client/wire.ts'
 import { resultItem, userItem } from './input-items.ts'
 
 /** An item whose id, name or kind only the whole request decides. */
@@ -27,6 +33,8 @@ export interface Placeholder {
   readonly kind?: CallKind
   /** Of a call from within a program that the vendor runs: who called. The answer has to say so too. */
   readonly caller?: Json
+  /** Of a call of the shell: how many characters of its output the model asked for. */
+  readonly maxOutput?: number
   /** Of a result: whether the call went well, for a call that is a question. */
   readonly approved?: boolean
 }
@@ -171,7 +179,9 @@ function genuineItem(restored: RestoredPart): JsonObject | undefined {
       // A server that shows reasoning has ids of its own kind.
       return { summary: [], ...withoutNulls(isPlainReasoning(item) ? item : fittingId(item)) }
     case 'tool_call':
-      return isQuestion(providerState) ? item : { ...fittingId(item), ...callBody({ ...restored, part }) }
+      return isQuestion(providerState) || nativeKindOf(item)
+        ? item
+        : { ...fittingId(item), ...callBody({ ...restored, part }) }
     case 'provider':
       return item
   }
@@ -247,11 +257,16 @@ function callPlaceholder(
 ): Omit<Placeholder, 'at'> {
   const { toolCallId, name, providerCallId } = part
   const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'
+  const native = genuine && providerState && nativeKindOf(providerState.item)
   const kind = isQuestion(providerState)
     ? 'mcp_approval_request'
-    : custom
-      ? 'custom_tool_call'
-      : 'function_call'
+    : native
+      ? (`${native}_call` as const)
+      : custom
+        ? 'custom_tool_call'
+        : 'function_call'
+  const maxOutput =
+    native === 'shell' ? numberAt(objectAt(providerState?.item, 'action'), 'max_output_length') : undefined
   const caller = genuine ? providerState?.item['caller'] : undefined
   return {
     role: 'call',
@@ -259,7 +274,8 @@ function callPlaceholder(
     name,
     kind,
     ...(own && { ownId: providerCallId }),
-    ...(caller !== undefined && { caller }),
+    ...(caller !== undefined && caller !== null && { caller }),
+    ...(maxOutput !== undefined && { maxOutput }),
   }
 }
 
@@ -289,10 +305,7 @@ function withoutNulls(item: JsonObject): JsonObject {
 export function awaitsCaller(item: JsonObject): boolean {
   const type = textAt(item, 'type')
   if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'
-  if (type === 'shell_call') {
-    return isJsonObject(item['environment']) && textAt(item['environment'], 'type') === 'local'
-  }
-  return type === 'computer_call' || type === 'local_shell_call' || type === 'apply_patch_call'
+  return type === 'computer_call' || type === 'local_shell_call' || nativeKindOf(item) !== undefined
 }
 
 /** Reasoning has to be followed by what it led to: a reply that was cut after it loses it too. */

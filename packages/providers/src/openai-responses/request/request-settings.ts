@@ -1,5 +1,6 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+import type { NativeKind } from '../client/wire.ts'
 import type { Warn } from '../../shared/options/warning.ts'
 
 /** The settings of a request that come from the options of the model. */
@@ -19,6 +20,7 @@ export interface RequestSettings {
   readonly toolFields: Readonly<Record<string, JsonObject>>
   readonly providerTools: readonly JsonObject[]
   readonly approvalTool: string
+  readonly nativeTools: { readonly [kind in NativeKind]?: string | undefined }
   readonly promptCacheKey?: string | undefined
   readonly extraBody?: JsonObject | undefined
 }

@@ -92,6 +92,8 @@ function renderRequest(
     context: {
       ...callContext(request, binding.names, settings),
       approvalTool: settings.approvalTool,
+      nativeTools: settings.nativeTools,
+      hasProviderTools: hasProviderTools(settings),
       kept,
       providerState: (id) => providerStateOf(id, body),
     },
@@ -157,6 +159,10 @@ function stateOf(
     message: `The conversation ${state.conversation} does not hold this history, so the request carried all of it.`,
   })
   return { store: false }
+}
+
+function hasProviderTools({ providerTools, extraBody }: RenderSettings): boolean {
+  return providerTools.length > 0 || extraBody?.['tools'] !== undefined
 }
 
 /** Where the past is kept: as the request says, else as the model is set to. */

@@ -10,7 +10,7 @@ import {
 } from '../../shared/failure/client-failure.ts'
 import { named, quoted } from '../../shared/failure/failure-text.ts'
 import { type HeaderReader, retryAfterMs } from '../../shared/failure/retry-after.ts'
-import { retryable } from '../../shared/failure/verdict.ts'
+import { final, retryable } from '../../shared/failure/verdict.ts'
 import {
   commonFailures,
   type FailureFacts,
@@ -133,6 +133,12 @@ function brokenOff({ code, type, words }: Answer): string {
 /** The stream is two streams, or says two things of the same. */
 export function contradiction(what: string): ProviderError {
   return failed(retryable('protocol'), `The stream contradicts itself: ${what}`)
+}
+
+/** The model called a tool in the vendor's own form, which the application has to run. */
+export function unrunCall(type: string): ProviderError {
+  const what = `The reply holds a ${type}, which the application has to run, and nativeTools names no tool for it`
+  return failed(final('invalid_request'), what)
 }
 
 /** The model stopped for tools, and the server passed no call on: some leave out what they cannot read. */
