@@ -1,7 +1,15 @@
-import { dereference, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import {
+  dereference,
+  format,
+  type OutputUnit,
+  type Schema,
+  type SchemaDraft,
+  Validator,
+} from '@cfworker/json-schema'
 import { ConfigurationError } from '@tallystick/core'
 import { option } from '@tallystick/core/kit'
 import { type Json, type JsonObject } from '@tallystick/core/vocabulary'
+import { boundedTest } from './bounded-test.ts'
 import type { InputIssue, Parse } from './input-issue.ts'
 
 /** Keywords whose error only says that something below is wrong; the errors below say what. */
@@ -28,8 +36,11 @@ export function jsonSchemaParse(toolName: string, jsonSchema: JsonObject): Parse
   // The validator writes into the schema that it is given.
   const schema: Schema = structuredClone(jsonSchema)
   assertSound(toolName, schema)
+  const namesPatterns = boundPatterns(toolName, schema)
   const validator = new Validator(schema, draftOf(jsonSchema), false)
   return (input) => {
+    const long = namesPatterns ? longNameIn(input) : undefined
+    if (long !== undefined) return { ok: false, issues: [long] }
     const { valid, errors } = validator.validate(input)
     return valid ? { ok: true, value: input } : { ok: false, issues: issuesOf(errors) }
   }
@@ -67,6 +78,74 @@ function assertSound(toolName: string, schema: Schema): void {
   }
 }
 
+/** What the name of a format begins with that stands for a pattern; the pattern follows. */
+const patternFormat = 'pattern: '
+
+/**
+ * Has patterns tried in time that grows with the text alone: a regular expression of JavaScript may need longer than any
+ * process lives for thirty characters, which a model writes. The validator tries `pattern` with such a one, so each
+ * becomes a format, of which it calls a function. Throws for those that cannot be tried so. Returns whether the schema has
+ * patterns for names of properties, which the validator tries itself.
+ */
+function boundPatterns(toolName: string, schema: Schema): boolean {
+  let namesPatterns = false
+  for (const part of Object.values(dereference(schema))) {
+    if (typeof part === 'boolean') continue
+    const { pattern, patternProperties = {} } = part
+    for (const source of Object.keys(patternProperties)) {
+      namesPatterns = true
+      if (!isQuickPattern(source)) throw endlessPattern(toolName, source)
+    }
+    if (typeof pattern !== 'string') continue
+    const name = `${patternFormat}${pattern}`
+    if (!Object.hasOwn(format, name)) format[name] = testOf(toolName, pattern)
+    delete part.pattern
+    part.allOf = [...(part.allOf ?? []), { format: name }]
+  }
+  return namesPatterns
+}
+
+function testOf(toolName: string, source: string): (text: string) => boolean {
+  const test = boundedTest(source)
+  if (test === undefined) throw endlessPattern(toolName, source)
+  return test
+}
+
+function endlessPattern(toolName: string, source: string): ConfigurationError {
+  return new ConfigurationError(
+    `The JSON Schema of the tool ${toolName} has the pattern "${source}", and to try it on what a model wrote could take longer than any process lives: it looks ahead or behind, refers back, repeats more than 1,000 times, or, for names of properties, repeats in several places. Write it without that, or give a Standard Schema with a check of your own.`,
+  )
+}
+
+/**
+ * Whether JavaScript tries a pattern in time that grows with the square of a text at most: nothing in it repeats but single
+ * characters, and in one place. Classes and escapes count as single characters.
+ */
+function isQuickPattern(source: string): boolean {
+  const bare = source.replaceAll(/\\(?:u\{[^}]*\}|[pP]\{[^}]*\}|.)/gu, 'x').replaceAll(/\[[^\]]*\]/gu, 'x')
+  if (/\)[*+?{]|\(\?[=!<]/.test(bare) || /\\[1-9k]/.test(source)) return false
+  return (
+    bare
+      .replaceAll('(?', '(')
+      .replaceAll(/\{\d+\}/g, '')
+      .split(/[*+?{]\??/).length <= 2
+  )
+}
+
+/** The longest name of a property that a pattern is tried on. */
+const maxName = 1_000
+
+function longNameIn(value: Json, path: readonly string[] = []): InputIssue | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, field] of Object.entries(value)) {
+    if (name.length > maxName)
+      return { path, message: `has the name of a property that is longer than ${maxName} characters` }
+    const below = longNameIn(field, [...path, name])
+    if (below) return below
+  }
+  return undefined
+}
+
 function isPattern(source: string): boolean {
   try {
     return RegExp(source, 'u') instanceof RegExp
@@ -98,7 +177,10 @@ function pathOf(instanceLocation: string, error: string): readonly string[] {
 
 /** The validator calls the value "Instance"; the line that this lands in names the value already. */
 function plain(error: string): string {
-  return error.replace(/^Instance /, '').replace(/\.$/, '')
+  return error
+    .replace(`format "${patternFormat}`, 'pattern "')
+    .replace(/^Instance /, '')
+    .replace(/\.$/, '')
 }
 
 /** `#/items/0/a~1b` → `items`, `0`, `a/b`. */

@@ -1,8 +1,10 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
+import { boundedTest } from '../../input/bounded-test.ts'
 import type { InputIssue } from '../../input/input-issue.ts'
 import { type ReadSchema, readSchema } from '../../input/schema.ts'
 import { maxPathCharacters } from '../files/names/asked-path.ts'
 import type { FoundProgram } from './found-program.ts'
+import type { OpenArguments } from './shell-options.ts'
 
 /** What a model asks for. */
 export interface ShellInput extends JsonObject {
@@ -59,8 +61,7 @@ function faultsOfArguments(
 /** Whether a program may be run with these arguments. A function that throws has not allowed them. */
 function isAllowed({ args: allowed }: FoundProgram, args: readonly string[]): boolean {
   if (allowed === undefined) return true
-  if (typeof allowed !== 'function')
-    return allowed.some((start) => start.every((arg, index) => args[index] === arg))
+  if (typeof allowed !== 'function') return allowed.some((rule) => isWithin(rule, args))
   try {
     const answer: unknown = allowed([...args])
     return answer === true
@@ -69,9 +70,26 @@ function isAllowed({ args: allowed }: FoundProgram, args: readonly string[]): bo
   }
 }
 
+function isWithin(rule: readonly string[] | OpenArguments, args: readonly string[]): boolean {
+  const { first, more } = 'first' in rule ? rule : { first: rule, more: undefined }
+  if (!first.every((arg, index) => args[index] === arg)) return false
+  const others = args.slice(first.length)
+  return more === true || others.every((arg) => more !== undefined && wholeTest(more)?.(arg) === true)
+}
+
+/** Tries all of an argument: a pattern without anchors would let one pass that only holds what is meant. */
+export function wholeTest({ source, ignoreCase }: RegExp): ((arg: string) => boolean) | undefined {
+  return boundedTest(`^(?:${source})$`, { ignoresCase: ignoreCase })
+}
+
+function ruleText(rule: readonly string[] | OpenArguments): string {
+  if (!('first' in rule)) return rule.join(' ')
+  return [...rule.first, rule.more === true ? '…' : `[${rule.more.source} …]`].join(' ')
+}
+
 function rulesText({ name, args }: FoundProgram): string {
   if (args === undefined || typeof args === 'function') return ''
-  const shown = args.slice(0, maxShownRules).map((start) => [name, ...start, '…'].join(' '))
+  const shown = args.slice(0, maxShownRules).map((rule) => `${name} ${ruleText(rule)}`)
   return shown.join(', ') + (args.length > maxShownRules ? ' and others' : '')
 }
 

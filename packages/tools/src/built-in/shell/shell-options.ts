@@ -1,13 +1,27 @@
 import { option, type OptionCheck } from '@tallystick/core/kit'
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
+import { wholeTest } from './shell-input.ts'
 import type { Timers } from '../timers.ts'
 
 /**
- * The arguments that a program may be called with: lists with which the arguments must begin, as in `[['status'],
- * ['log', '-n']]`, or a function that returns true for allowed arguments.
+ * The arguments that a program may be called with: lists of exactly these, as in `[['status'], ['log', '--oneline']]`; or a
+ * function that returns true for allowed arguments. What may follow others is named: `{ first: ['log', '--oneline'], more:
+ * /-\\d{1,3}/ }`.
  */
-export type AllowedArguments = readonly (readonly string[])[] | ((args: readonly string[]) => boolean)
+export type AllowedArguments =
+  | readonly (readonly string[] | OpenArguments)[]
+  | ((args: readonly string[]) => boolean)
+
+/** Arguments that any number of others may follow. */
+export interface OpenArguments {
+  readonly first: readonly string[]
+  /**
+   * What each further argument has to match from its beginning to its end; `true` for anything, options of the program
+   * included, of which one may write to a file or run a program.
+   */
+  readonly more: RegExp | true
+}
 
 /** One program that a model may run. */
 export interface ShellProgram {
@@ -56,10 +70,20 @@ function isEnvironment(value: unknown): boolean {
   )
 }
 
+const open = fields<OpenArguments>({
+  first: listOf(anyText),
+  more: valueThat(
+    'true for anything, or a RegExp without lookaround, references back and repeats over 1,000',
+    (value) => value === true || (value instanceof RegExp && wholeTest(value) !== undefined),
+  ),
+})
+const allowedList: OptionCheck = (value, path) =>
+  Array.isArray(value) ? listOf(anyText)(value, path) : open(value, path)
+
 const program = fields<ShellProgram>(
   {
     path: maybe(filledText),
-    args: maybe(functionOr(listOf(listOf(anyText)))),
+    args: maybe(functionOr(listOf(allowedList))),
     read: maybe(trueOrFalse),
     about: maybe(filledText),
   },

@@ -18,7 +18,7 @@ import { type Bounds, type Ended, runProgram } from './run-program.ts'
 import { inputSchema, programsText, type ShellInput } from './shell-input.ts'
 import { type ShellOptions, shellOptions } from './shell-options.ts'
 
-export type { AllowedArguments, ShellOptions, ShellProgram } from './shell-options.ts'
+export type { AllowedArguments, OpenArguments, ShellOptions, ShellProgram } from './shell-options.ts'
 
 /**
  * A tool that runs one of the named programs, and returns `{ exitCode, stdout, stderr, signal?, note? }` as JSON;

@@ -158,7 +158,14 @@ describe('a program', () => {
 
 describe('what a call may ask for', () => {
   const programs = {
-    echo: { args: [['status'], ['log', '-n']], about: 'Says things.' },
+    echo: {
+      args: [
+        ['status'],
+        { first: ['log', '-n'], more: /\d{1,3}|[\w-]+/i },
+        { first: ['all'], more: true as const },
+      ],
+      about: 'Says things.',
+    },
     printf: { args: (args: readonly string[]) => args.every((arg) => !arg.startsWith('-')) },
     env: {
       args: () => {
@@ -172,13 +179,23 @@ describe('what a call may ask for', () => {
     (await callTool(tool, { program, ...(args && { args: [...args] }) })).outcome
 
   it('are the arguments that are allowed, and nothing is asked or run for others', async () => {
-    for (const args of [['status'], ['status', '--short'], ['log', '-n', '5']])
+    for (const args of [['status'], ['log', '-n'], ['log', '-n', '5', 'Ab'], ['all', '--output=x']])
       expect([args, await outcomeOf('echo', args)]).toEqual([args, 'success'])
-    for (const args of [[], ['push'], ['log'], ['log', '--all'], ['Status'], ['-c', 'status']])
+    for (const args of [
+      [],
+      ['push'],
+      ['status', '--short'],
+      ['log', '-n', '5', '--output=x'],
+      ['log', '-n', '5\n'],
+      ['log'],
+      ['log', '--all'],
+      ['Status'],
+      ['-c', 'status'],
+    ])
       expect([args, await outcomeOf('echo', args)]).toEqual([args, 'invalid_input'])
     expect(await callTool(tool, { program: 'echo', args: ['push'] })).toMatchObject({
       asksApproval: false,
-      text: 'The input does not fit the schema of shell. Nothing was run. Correct it and call the tool again:\n- args: only these are allowed: echo status …, echo log -n …',
+      text: 'The input does not fit the schema of shell. Nothing was run. Correct it and call the tool again:\n- args: only these are allowed: echo status, echo log -n [\\d{1,3}|[\\w-]+ …], echo all …',
     })
     expect([await outcomeOf('printf', ['a']), await outcomeOf('printf', ['a', '-v'])]).toEqual([
       'success',
@@ -201,9 +218,17 @@ describe('what a call may ask for', () => {
     )
   })
 
+  it('are not named by a pattern that could be tried for ever', () => {
+    for (const more of [/(?=a)b/, /(a)\1/]) {
+      expect(() => shell({ root, programs: { echo: { args: [{ first: [], more }] } } })).toThrow(
+        /RegExp without/,
+      )
+    }
+  })
+
   it('is in the description', () => {
     expect(tool.description).toMatch(
-      /\nThe programs are:\n- echo: Says things\. \(only echo status …, echo log -n …\)\n- printf\n- env\n- true$/,
+      /\nThe programs are:\n- echo: Says things\. \(only echo status, echo log -n \[\\d\{1,3\}\|\[\\w-\]\+ …\], echo all …\)\n- printf\n- env\n- true$/,
     )
     expect(shell({ root, programs: { true: {} }, about: ' For the build. ' }).description).toMatch(
       /^For the build\. Runs a program/,
