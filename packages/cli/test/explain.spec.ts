@@ -1,3 +1,5 @@
+import { defineAgent } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
@@ -27,6 +29,23 @@ describe('explain', () => {
         { index: 2 },
       ],
     })
+  })
+
+  it('names what the options of an adapter add to a request, as show --request does', async () => {
+    await using shop = await openShop()
+    const additions = [
+      { option: 'extraBody', field: 'instructions', replaces: true, digest: 'd1' },
+      { option: 'headers', field: 'x-token' },
+    ] as const
+    const model = { ...scriptedModel([{ text: 'Hello.' }]), additions }
+    const { runId } = await shop.start(defineAgent({ name: 'greeter', instructions: 'Greet.', model }))
+    const explained = await tallystickHere('explain', shop.ledgerPath, runId, '1')
+    expect(explained.stdout).toMatch(/^replaced +instructions \(option extraBody, SHA-256 d1\)$/m)
+    expect(explained.stdout).toMatch(/^added +the header x-token \(option headers, a credential\)$/m)
+    const shown = await tallystickHere('show', shop.ledgerPath, runId, '--request', '--at', '3')
+    expect(shown.stdout).toContain("The adapter's options replace instructions (option extraBody")
+    const forPrograms = await tallystickHere('show', shop.ledgerPath, runId, '--json')
+    expect(json(forPrograms.stdout)).toMatchObject({ request: { additions } })
   })
 
   it('is a 2 for a turn that the run did not have, or that is no number', async () => {

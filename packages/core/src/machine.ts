@@ -33,6 +33,7 @@ export { changedInputText } from './machine/prompt/changed-input.ts'
 export { summaryDigest, summaryInstructions } from './machine/prompt/compaction.ts'
 export {
   callsInParallel,
+  additionsOf,
   modelRequest,
   requestDigest,
   settingsOf,

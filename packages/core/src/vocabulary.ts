@@ -31,7 +31,13 @@ export {
 } from './vocabulary/agent/recording-policy.ts'
 export { type NextTurn, type OutputPolicy, nextTurns } from './vocabulary/agent/output-policy.ts'
 export type { ProviderState } from './vocabulary/model/provider-state.ts'
-export type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
+export type {
+  AgentPolicy,
+  PinnedModel,
+  RequestAddition,
+  ToolOrigin,
+  ToolPolicy,
+} from './vocabulary/agent/agent-policy.ts'
 export type { AnyContext } from './vocabulary/agent/any-context.ts'
 export type { GivenModel, RunGiven, RunLabels } from './vocabulary/agent/run-given.ts'
 export { runIdOfKey } from './vocabulary/values/key-run-id.ts'

@@ -1,3 +1,4 @@
+import { auditAll } from '@tallystick/core/machine'
 import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
@@ -54,6 +55,11 @@ async function resumedBy(
 describe('code that changed while a run waited', () => {
   const changes: readonly (readonly [string, Partial<AgentOptions>, string])[] = [
     ['the conversation that a service keeps', { model: keeping('conv_2') }, 'policy.models'],
+    [
+      'what its adapter adds to requests',
+      { model: { ...keeping('conv_1'), additions: [{ option: 'extraBody', field: 'seed', digest: 'd' }] } },
+      'policy.models',
+    ],
     ['its limits', { limits: { maxTurns: 3 } }, 'policy.limits'],
     ['how failed calls are tried again', { retry: { maxAttempts: 9 } }, 'policy.retry'],
     ['how long a call may take', { timeouts: { idleMs: 9 } }, 'policy.timeouts'],
@@ -79,5 +85,30 @@ describe('code that changed while a run waited', () => {
     const { failure, events } = await resumedBy(agent, 'continue')
     expect(failure).toBeUndefined()
     expect(ofType(events, 'run_resumed')[0]?.definition?.digest).toBe(agent.definition.digest)
+  })
+})
+
+describe('what the options of a model add to its requests', () => {
+  const additions = [{ option: 'extraBody', field: 'instructions', replaces: true, digest: 'd1' }] as const
+  const adding = (): Model => ({ ...scriptedModel(steps), additions })
+
+  it.each<
+    [string, (agent: Agent) => Parameters<ReturnType<typeof createRuntime>['run']>[2], Partial<AgentOptions>]
+  >([
+    ['the agent', () => ({}), { model: adding(), tools: [paying('read')] }],
+    ['the run', () => ({ model: adding() }), {}],
+  ])('given a model of %s, when it is called, then every call names it', async (_whose, options, change) => {
+    const [ledger, clock] = [memoryLedger(), manualClock()]
+    const agent = agentOf({ ...change, approval: () => 'run' })
+    const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Pay.', options(agent))
+    const { runId } = await untilSettled(clock, run.result)
+    const events = await recorded(ledger, runId)
+    expect(ofType(events, 'model_call_started').map((call) => call.additions)).toContainEqual(additions)
+    expect(ofType(events, 'model_call_started').every((call) => call.additions !== undefined)).toBe(true)
+    const forged = events.map((event) =>
+      event.type === 'model_call_started' ? { ...event, additions: [] } : event,
+    )
+    expect(auditAll(events)?.runId).toBe(runId)
+    expect(() => auditAll(forged)).toThrow(expect.objectContaining({ law: 7 }))
   })
 })

@@ -95,6 +95,8 @@ it('leaves of each event its facts, and no text of its content', () => {
         "model.provider",
         "model.api",
         "model.modelId",
+        "additions[].option",
+        "additions[].field",
       ],
       "context_compacted": [
         "price.source",
@@ -132,6 +134,8 @@ it('leaves of each event its facts, and no text of its content', () => {
         "model.provider",
         "model.api",
         "model.modelId",
+        "additions[].option",
+        "additions[].field",
         "change.tools[]",
       ],
       "model_stream_failed": [
@@ -285,6 +289,8 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "assistant_message_finished.written",
         "assistant_message_finished.providerState",
         "assistant_message_finished.refusal",
+        "tool_attempt_failed.error",
+        "tool_result.error",
       ],
       "left": [
         "run_started.toolChoice",

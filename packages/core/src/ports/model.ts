@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs'
+import type { RequestAddition } from '../vocabulary/agent/agent-policy.ts'
 import type { ModelRef } from '../vocabulary/model/content.ts'
 import type { JsonObject } from '../vocabulary/values/json.ts'
 import type { MaxWebSearches } from '../vocabulary/billing/price.ts'
@@ -28,6 +29,12 @@ export interface Model extends ModelRef {
    * that a resume with other options is detected: no keys, no headers.
    */
   readonly pinnedOptions?: JsonObject
+  /**
+   * The fields of its requests that its options add or replace, beyond what a `ModelRequest` says. Every call records
+   * them, and a resume with others is detected. They hold for all calls: the body that is sent is a function of the
+   * recorded request, the options and these. No values: a digest of each.
+   */
+  readonly additions?: readonly RequestAddition[]
   /**
    * The most web searches that the provider runs within one call that allows tools, as the adapter's settings limit
    * them. Absent if the provider runs none, or bills none. With a price for them (`webSearchUsd`), every grant

@@ -1,6 +1,7 @@
 import { type ModelRequest, type RunState } from '@tallystick/core'
 import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
 import {
+  additionsOf,
   callsInParallel,
   currentModel,
   modelRequest,
@@ -8,7 +9,7 @@ import {
   transcript,
   writingSettings,
 } from '@tallystick/core/machine'
-import { type EventOf, type ModelRef } from '@tallystick/core/vocabulary'
+import { type EventOf, type ModelRef, type RequestAddition } from '@tallystick/core/vocabulary'
 
 /** The request that a model got, or would get, in a state of a run. */
 export interface RebuiltRequest {
@@ -20,6 +21,8 @@ export interface RebuiltRequest {
    * agent's `prepareTurn` are not in it, and calls without a result have placeholders.
    */
   readonly requestDigest?: string
+  /** What options of the model's adapter add to the request, or replace in it. Values are not on record. */
+  readonly additions?: readonly RequestAddition[]
 }
 
 const runState = option.valueThat(
@@ -32,7 +35,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
   requireOptions('rebuiltRequest', runState, state, 'the state')
   if (state.phase === 'streaming') {
     const { model, requestDigest } = state.attempt
-    return { model, requestDigest, request: modelRequest(state) }
+    return { model, requestDigest, request: modelRequest(state), ...addedTo(state, model) }
   }
   const { instructions, tools, output } = state.definition
   const { model, toolChoice, maxOutputTokens } = callToCome(state)
@@ -51,7 +54,12 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
         providerState: state.providerState,
       }),
     },
+    ...addedTo(state, model),
   }
+}
+
+function addedTo({ definition }: RunState, model: ModelRef): Pick<RebuiltRequest, 'additions'> {
+  return omitUndefined({ additions: additionsOf(definition, model) })
 }
 
 type CallOptions = Pick<EventOf<'model_call_started'>, 'model' | 'toolChoice' | 'maxOutputTokens'>

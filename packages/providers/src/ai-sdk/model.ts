@@ -1,6 +1,7 @@
 import type { Model, ModelRequest } from '@tallystick/core'
 import type { ModelContext } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
+import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, type Warn, warnOnce } from '../shared/options/warning.ts'
 import { schemaInWords } from '../shared/request/answer-instructions.ts'
 import { warnOfNames } from '../shared/request/tool-names.ts'
@@ -18,14 +19,22 @@ import { isOfAnswerSchema } from './reply/wire-warning.ts'
 import type { Reader } from './request/history.ts'
 import { callOf } from './request/request.ts'
 
+/** What decides how the model is to work, and what else is sent. The AI SDK's model keeps its own settings to itself. */
+const recorded: RecordedOptions<AiSdkOptions> = {
+  pinned: ['maxOutputTokens', 'answerInInstructions'],
+  added: { settings: 'settings', providerOptions: 'providerOptions' },
+  written: [],
+}
+
 /**
  * Returns a model that calls any language model of the AI SDK (`anthropic('…')`, `google('…')` and others, of interface
  * version 3 or 4). The AI SDK's provider calls the vendor; the parts of the history carry what it needs back. Retries,
  * tool loop and telemetry of the AI SDK are not used. Throws `ConfigurationError` for a model of another version, and
  * for options that cannot work.
  */
-export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
-  checkOptions(model, options)
+export function fromAiSdk(model: AiSdkModel, given: AiSdkOptions = {}): Model {
+  checkOptions(model, given)
+  const options = ownOptions('fromAiSdk', given)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
   const report = warnOnce(options.onWarning)
@@ -35,6 +44,7 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
     provider,
     api,
     modelId,
+    ...recordedOptions(options, recorded),
     stream: (request, context) =>
       secrets.struckFrom(
         collectWarnings(

@@ -2,7 +2,7 @@ import type { Model } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
 import { lateClient } from '../shared/client/late-client.ts'
-import { pinnedOptions } from '../shared/options/pinned-options.ts'
+import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
@@ -21,11 +21,18 @@ import { webSearchesOf } from './options/web-searches.ts'
 import { replyReader } from './reply/signals.ts'
 import { requestRenderer } from './request/request.ts'
 
-/** What decides how the model is to work. */
-const pinnedNames = [
-  ...(['maxOutputTokens', 'thinking', 'effort', 'promptCache', 'citations', 'strictTools'] as const),
-  ...(['eagerToolInputs', 'contextEdits', 'betas'] as const),
-]
+/** What decides how the model is to work, and what else is sent. */
+const recorded: RecordedOptions<AnthropicOptions> = {
+  pinned: [
+    ...(['maxOutputTokens', 'thinking', 'effort', 'promptCache', 'citations', 'strictTools'] as const),
+    ...(['eagerToolInputs', 'contextEdits', 'betas'] as const),
+  ],
+  added: { mcpServers: 'mcp_servers' },
+  written: [
+    ...(['system', 'tools', 'tool_choice', 'max_tokens', 'thinking', 'output_config', 'container'] as const),
+    ...(['mcp_servers', 'context_management', 'stop_sequences', 'temperature', 'top_p'] as const),
+  ],
+}
 
 /**
  * A model of Anthropic, over its Messages API and its official SDK. Nothing is sent, and no key looked for, before
@@ -33,8 +40,9 @@ const pinnedNames = [
  *
  * Throws `ConfigurationError` for options that cannot work.
  */
-export function anthropic(modelId: string, options: AnthropicOptions = {}): Model {
-  checkOptions(modelId, options)
+export function anthropic(modelId: string, given: AnthropicOptions = {}): Model {
+  checkOptions(modelId, given)
+  const options = ownOptions('anthropic', given)
   if (options.client === undefined) sdk.require('anthropic')
   const render = requestRenderer({
     modelId,
@@ -60,7 +68,7 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
     provider,
     api,
     modelId,
-    ...pinnedOptions(options, pinnedNames),
+    ...recordedOptions(options, recorded),
     ...webSearchesOf(options),
     stream: (request, context) =>
       secrets.struckFrom(

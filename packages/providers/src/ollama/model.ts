@@ -1,6 +1,6 @@
 import type { Model } from '@tallystick/core'
 import { Observable } from 'rxjs'
-import { pinnedOptions } from '../shared/options/pinned-options.ts'
+import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { forwardEvents } from '../shared/stream/forward-events.ts'
@@ -12,8 +12,12 @@ import type { OllamaOptions } from './options/options.ts'
 import { replyReader } from './reply/signals.ts'
 import { requestRenderer } from './request/request.ts'
 
-/** What decides how the model is to work. */
-const pinnedNames = ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters'] as const
+/** What decides how the model is to work, and what else is sent. */
+const recorded: RecordedOptions<OllamaOptions> = {
+  pinned: ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters'],
+  added: { keepAlive: 'keep_alive' },
+  written: ['messages', 'tools', 'think', 'format', 'options', 'keep_alive', 'truncate', 'shift'],
+}
 
 /**
  * A model on an Ollama server, over `/api/chat` and the official client. Nothing is sent before `stream` is subscribed
@@ -21,8 +25,9 @@ const pinnedNames = ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters
  *
  * Throws `ConfigurationError` for options that cannot work.
  */
-export function ollama(modelId: string, options: OllamaOptions = {}): Model {
-  checkOptions(modelId, options)
+export function ollama(modelId: string, given: OllamaOptions = {}): Model {
+  checkOptions(modelId, given)
+  const options = ownOptions('ollama', given)
   const render = requestRenderer({
     modelId,
     contextTokens: options.contextTokens ?? 16_384,
@@ -38,7 +43,7 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
     provider,
     api,
     modelId,
-    ...pinnedOptions(options, pinnedNames),
+    ...recordedOptions(options, recorded),
     stream: (request, context) =>
       secrets.struckFrom(
         collectWarnings(

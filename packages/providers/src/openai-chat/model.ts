@@ -6,7 +6,7 @@ import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { refusedField } from '../openai/request/sampling.ts'
 import { lateClient } from '../shared/client/late-client.ts'
-import { pinnedOptions } from '../shared/options/pinned-options.ts'
+import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { deltaShape } from './client/delta-record.ts'
@@ -17,11 +17,26 @@ import { allQuirks } from './options/quirks.ts'
 import { replyReader } from './reply/signals.ts'
 import { requestRenderer } from './request/request.ts'
 
-/** What decides how the model is to work. */
-const pinnedNames = [
-  ...(['server', 'quirks', 'reasoningEffort', 'verbosity', 'strictTools', 'customTools'] as const),
-  ...(['maxOutputTokens', 'serviceTier'] as const),
-]
+/** What decides how the model is to work, and what else is sent. */
+const recorded: RecordedOptions<OpenAIChatOptions> = {
+  pinned: [
+    ...(['server', 'quirks', 'reasoningEffort', 'verbosity', 'strictTools', 'customTools'] as const),
+    ...(['maxOutputTokens', 'serviceTier'] as const),
+  ],
+  added: { promptCacheKey: 'prompt_cache_key', metadata: 'metadata' },
+  written: [
+    ...([
+      'messages',
+      'tools',
+      'tool_choice',
+      'parallel_tool_calls',
+      'response_format',
+      'stream_options',
+    ] as const),
+    ...(['max_tokens', 'max_completion_tokens', 'reasoning_effort', 'verbosity', 'service_tier'] as const),
+    ...(['temperature', 'top_p', 'stop', 'seed', 'prompt_cache_key', 'metadata'] as const),
+  ],
+}
 
 /**
  * A model of OpenAI, or of any server that speaks as it does, over Chat Completions and the official SDK. Nothing is
@@ -29,8 +44,9 @@ const pinnedNames = [
  *
  * Throws `ConfigurationError` for options that cannot work.
  */
-export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Model {
-  checkOptions(modelId, options)
+export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Model {
+  checkOptions(modelId, given)
+  const options = ownOptions('openaiChat', given)
   if (options.client === undefined) sdk.require('openaiChat')
   const { server = 'openai' } = options
   const provider = options.provider ?? server
@@ -59,7 +75,7 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
     provider,
     api,
     modelId,
-    ...pinnedOptions(options, pinnedNames),
+    ...recordedOptions(options, recorded),
     stream: (request, context) =>
       secrets.struckFrom(
         collectWarnings(report, (warn) =>

@@ -7,7 +7,7 @@ import { deltaShape } from '../openai/client/delta-record.ts'
 import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { lateClient } from '../shared/client/late-client.ts'
-import { pinnedOptions } from '../shared/options/pinned-options.ts'
+import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { api } from './client/wire.ts'
@@ -25,8 +25,9 @@ import { requestRenderer } from './request/request.ts'
  *
  * Throws `ConfigurationError` for options that cannot work.
  */
-export function openai(modelId: string, options: OpenAIOptions = {}): Model {
-  checkOptions(modelId, options)
+export function openai(modelId: string, given: OpenAIOptions = {}): Model {
+  checkOptions(modelId, given)
+  const options = ownOptions('openai', given)
   if (options.client === undefined) sdk.require('openai')
   const settings = settingsOf(modelId, options)
   const render = requestRenderer(settings)
@@ -41,7 +42,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
     api,
     modelId,
     keepsState: true,
-    ...pinnedOptions(options, pinnedNames),
+    ...recordedOptions(options, recorded),
     ...webSearchesOf(options),
     stream: (request, context) =>
       secrets.struckFrom(
@@ -83,11 +84,19 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
   }
 }
 
-/** What decides where a call goes, and how the model is to work. */
-const pinnedNames = [
-  ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),
-  ...(['nativeTools', 'strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
-]
+/** What decides where a call goes, how the model is to work, and what else is sent. */
+const recorded: RecordedOptions<OpenAIOptions> = {
+  pinned: [
+    ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),
+    ...(['nativeTools', 'strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
+  ],
+  added: { promptCacheKey: 'prompt_cache_key', metadata: 'metadata' },
+  written: [
+    ...(['instructions', 'input', 'tools', 'tool_choice', 'parallel_tool_calls', 'text'] as const),
+    ...(['reasoning', 'include', 'max_output_tokens', 'store', 'previous_response_id'] as const),
+    ...(['conversation', 'service_tier', 'temperature', 'top_p', 'prompt_cache_key', 'metadata'] as const),
+  ],
+}
 
 function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
   const { chain, conversation } = options

@@ -89,6 +89,7 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
     model: attempt.model,
     requestDigest: started.requestDigest,
     toolChoice: started.toolChoice,
+    ...omitUndefined({ additions: started.additions }),
     attempts,
     items: items.map((item) => ({
       ...item,

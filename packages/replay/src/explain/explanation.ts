@@ -1,5 +1,5 @@
 import type { Message, RunId, Usage } from '@tallystick/core'
-import type { FailureClass, ModelRef, ToolChoice } from '@tallystick/core/vocabulary'
+import type { FailureClass, ModelRef, RequestAddition, ToolChoice } from '@tallystick/core/vocabulary'
 
 /** A message, and the events that made it. */
 export interface MessageOrigin {
@@ -53,6 +53,8 @@ export interface Explanation {
   readonly model: ModelRef
   readonly requestDigest: string
   readonly toolChoice: ToolChoice
+  /** What options of the model's adapter add to the request, or replace in it. Values are not on record. */
+  readonly additions?: readonly RequestAddition[]
   readonly attempts: readonly ExplainedAttempt[]
   /** In the order in which a model is given them. */
   readonly items: readonly ExplainedItem[]

@@ -15,6 +15,7 @@ import { findRun } from '../../lookup/find-run.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { eventsOf } from '../../runs/read-run.ts'
 import { contentText, oneLine } from '../../view/text/content-text.ts'
+import { additionText } from '../../view/run/run-facts.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { usageText } from '../../view/text/run-ending.ts'
 import { table } from '../../view/text/table.ts'
@@ -89,11 +90,13 @@ function shownCalls({ items }: Explanation, stories: CallStories): readonly Call
 function asText(explanation: Explanation, stories: CallStories, paint: Paint): string {
   const { runId, turn, agent, model, requestDigest, toolChoice, attempts, items, leftOut, tokens } =
     explanation
+  const { additions = [] } = explanation
   const billed = tokens.billed === undefined ? '' : `, ${tokens.billed} billed`
   const facts = [
     ['run', runId],
     ['turn', `${turn}, agent ${agent}, model ${model.modelId}`],
     ['request', `${requestDigest}, tool choice ${toolChoice.type}`],
+    ...additions.map((addition) => [addition.replaces ? 'replaced' : 'added', additionText(addition)]),
     ...attempts.map((attempt) => ['attempt', attemptText(attempt)]),
     ['input', `about ${tokens.estimated} tokens${billed}`],
   ]

@@ -14,7 +14,7 @@ import { storyTypes, StoryBuilder, type RunStory } from '../../runs/run-story.ts
 import { ownWaits, waitsOf } from '../../runs/waits.ts'
 import { openCallsOf } from '../../view/run/open-call.ts'
 import type { Paint } from '../../terminal/paint.ts'
-import { factsText, tallyIn, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
+import { additionText, factsText, tallyIn, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
 import { runStatusView } from '../../runs/run-status.ts'
 import { storyText } from '../../view/run/story-text.ts'
 import { timeText } from '../../view/text/time-text.ts'
@@ -270,11 +270,15 @@ function recordedMessages(state: RunState): readonly Message[] {
 
 /** The very request, as JSON, under a line that says whether it was sent. */
 function requestText(state: RunState, paint: Paint): string {
-  const { model, request, requestDigest } = rebuiltRequest(state)
+  const { model, request, requestDigest, additions = [] } = rebuiltRequest(state)
   const which = `${model.provider} ${model.modelId}`
   const head =
     requestDigest === undefined
       ? `No model call is under way at this event. One to ${which} would carry this, unless the agent's prepareTurn says otherwise:`
       : `Sent to ${which}, digest ${requestDigest}:`
-  return `${paint('bold', head)}\n${JSON.stringify(request, undefined, 2)}\n`
+  const more = additions.map(
+    (addition) =>
+      `The adapter's options ${addition.replaces ? 'replace' : 'add'} ${additionText(addition)}. Its value is not shown here.`,
+  )
+  return `${[paint('bold', head), ...more].join('\n')}\n${JSON.stringify(request, undefined, 2)}\n`
 }

@@ -1,6 +1,11 @@
 import { type RunId } from '@tallystick/core'
 import { runTimes, type Tally } from '@tallystick/core/machine'
-import { canonicalJson, type InboxEntry, type RunLabels } from '@tallystick/core/vocabulary'
+import {
+  canonicalJson,
+  type InboxEntry,
+  type RequestAddition,
+  type RunLabels,
+} from '@tallystick/core/vocabulary'
 import type { FoldedRun, RunOutline } from '@tallystick/ledger'
 import type { Waits } from '../../runs/waits.ts'
 import { durationText } from '../text/duration-text.ts'
@@ -124,4 +129,10 @@ function commandText(command: InboxEntry['command']): string {
   const call = 'toolCallId' in command ? ` ${command.toolCallId}` : ''
   const by = 'by' in command && command.by !== undefined ? ` by ${command.by}` : ''
   return `${command.type}${call}${by}`
+}
+
+/** Names a field that an adapter's option sets in the request, and the digest of its value. */
+export function additionText({ option, field, digest }: RequestAddition): string {
+  const where = option === 'headers' ? `the header ${field}` : field
+  return `${where} (option ${option}, ${digest === undefined ? 'a credential' : `SHA-256 ${digest}`})`
 }

@@ -11,7 +11,7 @@ import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { isRecorded } from '../limits/recorded-parts.ts'
 import { writtenParts, writtenText } from '../messages/reply-parts.ts'
-import { requestDigest } from '../prompt/model-request.ts'
+import { additionsOf, requestDigest } from '../prompt/model-request.ts'
 import { withSpent } from '../state/totals.ts'
 import { findCall, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
@@ -55,6 +55,7 @@ export function auditAll(events: Iterable<RuntimeEvent>, before?: RunState): Run
 
 /** Law 7: the model saw what the ledger says. */
 function requireSameRequest(state: RunState, event: EventOf<'model_call_started'>): void {
+  requireSameAdditions(state, event)
   const rebuilt = requestDigest(state, event)
   if (rebuilt === event.requestDigest) return
   throw new LawBrokenError(
@@ -62,6 +63,16 @@ function requireSameRequest(state: RunState, event: EventOf<'model_call_started'
     event.seq,
     `the request that the ledger rebuilds has the digest ${rebuilt}, the one that was sent ${event.requestDigest}`,
   )
+}
+
+/** Law 7: what the adapter adds to the request is what the definition pins. */
+function requireSameAdditions(
+  { definition }: RunState,
+  { seq, model, additions = [] }: EventOf<'model_call_started' | 'compaction_started'>,
+): void {
+  const pinned = additionsOf(definition, model) ?? []
+  if (pinned === additions || canonicalJson(pinned) === canonicalJson(additions)) return
+  throw new LawBrokenError(7, seq, 'what it adds to the request is not what the definition of its model says')
 }
 
 /** Law 9: every model call starts within what is left, the finalizing one too, which may not ask for tools. */
@@ -127,6 +138,7 @@ function requireHonestSummary(state: RunState, event: EventOf<'compaction_starte
   const { compacting: _before, ...rest } = state
   const { usage, costUsd } = event.interrupted ?? {}
   requireGrant(usage ? { ...rest, totals: withSpent(state.totals, usage, costUsd) } : rest, event)
+  requireSameAdditions(state, event)
   const rebuilt = summaryDigest(state, event)
   if (rebuilt === event.requestDigest) return
   throw new LawBrokenError(7, event.seq, `the summary that the ledger rebuilds has the digest ${rebuilt}`)

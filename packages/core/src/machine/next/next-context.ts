@@ -5,6 +5,8 @@ import { anyText } from '../../vocabulary/options/option.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
 import type { Action } from '../state/action.ts'
 import { compactedFact, leftOutText, summaryDigest, summaryTokens, taskAmong } from '../prompt/compaction.ts'
+import { additionsOf } from '../prompt/model-request.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { messagesOf } from '../messages/history.ts'
 import { workDeadline } from '../limits/deadlines.ts'
 import { grantModelCall, isLimitFinding } from '../limits/model-call-limit-check.ts'
@@ -164,7 +166,15 @@ function summaryCall(
   const { outputTokens: maxOutputTokens = MAX_SUMMARY_TOKENS } = grant
   const call = { model: summarizer.model, replacedMessages, maxOutputTokens }
   const requestDigest = summaryDigest(state, call)
-  return { type: 'compaction_started', turn: state.turn, ...call, requestDigest, grant }
+  const additions = additionsOf(state.definition, call.model)
+  return {
+    type: 'compaction_started',
+    turn: state.turn,
+    ...call,
+    requestDigest,
+    grant,
+    ...omitUndefined({ additions }),
+  }
 }
 
 /** Where the older messages end: never between a message and the results that it asked for. */

@@ -6,7 +6,7 @@ import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { onLimitOf } from '../limits/deadlines.ts'
 import { grantModelCall, isLimitFinding, type PlannedCall } from '../limits/model-call-limit-check.ts'
 import type { LimitFinding } from '../limits/limit-finding.ts'
-import { modelsOf, namesModel, requestDigest, settingsOf } from '../prompt/model-request.ts'
+import { additionsOf, modelsOf, namesModel, requestDigest, settingsOf } from '../prompt/model-request.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
 import { currentModel, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import { offeredTools, tokensOfChange } from '../messages/sourced-tools.ts'
@@ -61,6 +61,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
     ...options,
     finalizing,
     grant,
+    ...omitUndefined({ additions: additionsOf(state.definition, model) }),
   }
 }
 

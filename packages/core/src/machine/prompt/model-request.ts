@@ -1,4 +1,5 @@
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { RequestAddition } from '../../vocabulary/agent/agent-policy.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
@@ -78,6 +79,14 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     ...(sourced !== undefined && { sourced }),
     ...(state.providerState && { providerState: { ...state.providerState } }),
   })
+}
+
+/** What the options of a model's adapter add to its requests, as the definition pins it. */
+export function additionsOf(
+  { policy }: AgentDefinition,
+  model: ModelRef,
+): readonly RequestAddition[] | undefined {
+  return policy?.models?.find((pinned) => sameModel(pinned.model, model))?.additions
 }
 
 /** The models that an agent names: its own, then its fallbacks, in order. */

@@ -51,12 +51,20 @@ function toolPolicyOf({ name, effect, recovery, ...rest }: Tool): ToolPolicy {
 }
 
 function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefined {
-  const pinned = models.flatMap(({ provider, api, modelId, pinnedOptions = {} }) =>
-    Object.keys(pinnedOptions).length > 0
-      ? [{ model: { provider, api, modelId }, options: pinnedOptions }]
-      : [],
-  )
+  const pinned = models.flatMap((model): readonly PinnedModel[] => {
+    const { provider, api, modelId } = model
+    const settings = adapterSettings(model)
+    return Object.keys(settings).length > 0 ? [{ model: { provider, api, modelId }, ...settings }] : []
+  })
   return pinned.length > 0 ? pinned : undefined
+}
+
+/** What the ledger pins of a model's adapter. */
+export function adapterSettings({ pinnedOptions = {}, additions = [] }: Model): Omit<PinnedModel, 'model'> {
+  return {
+    ...(Object.keys(pinnedOptions).length > 0 && { options: pinnedOptions }),
+    ...(additions.length > 0 && { additions }),
+  }
 }
 
 function filled<T extends object>(options: T | undefined): Given<T> | undefined {

@@ -15,6 +15,7 @@ import {
   type GivenToolChoice,
   type LabelOptions,
 } from '../definition/given-labels.ts'
+import { adapterSettings } from '../definition/agent-policy-of.ts'
 import { recordedPolicy } from '../agent/part-check.ts'
 import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RunDefaults } from '../definition/runtime-parts.ts'
@@ -96,16 +97,14 @@ function givenState(
   return omitUndefined({ previousResponseId, conversationId })
 }
 
-function givenModel(
-  { provider, api, modelId, maxWebSearches = 0, pinnedOptions = {} }: Model,
-  priceOf: AgentRegistry['priceOf'],
-): GivenModel {
+function givenModel(given: Model, priceOf: AgentRegistry['priceOf']): GivenModel {
+  const { provider, api, modelId, maxWebSearches = 0 } = given
   const model = { provider, api, modelId }
   return {
     model,
     ...omitUndefined({ price: priceOf(model) }),
     ...(maxWebSearches !== 0 && { maxWebSearches }),
-    ...(Object.keys(pinnedOptions).length > 0 && { options: pinnedOptions }),
+    ...adapterSettings(given),
   }
 }
 

@@ -246,6 +246,7 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       ...attempt,
       model,
       requestDigest: 'b2'.repeat(32),
+      additions: [{ option: 'extraBody', field: 'instructions', replaces: true, digest: 'd4'.repeat(32) }],
       toolChoice: { type: 'auto' },
       finalizing: false,
       grant: { turns: 1, inputTokens: 40, outputTokens: 1024, costUsd: 0.02 },

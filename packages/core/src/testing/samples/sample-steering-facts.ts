@@ -36,6 +36,7 @@ export function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> 
       model,
       replacedMessages: 3,
       requestDigest: 'c3'.repeat(32),
+      additions: [{ option: 'headers', field: 'x-api-key' }],
       maxOutputTokens: 500,
       grant: { turns: 0, inputTokens: 300, outputTokens: 500, costUsd: 0.01 },
       interrupted: { usage, costUsd: 0.001 },

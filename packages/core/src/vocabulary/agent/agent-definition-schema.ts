@@ -22,7 +22,7 @@ import type {
 import { price, maxWebSearches } from '../billing/billing-schema.ts'
 import { modelRef } from '../model/content-schema.ts'
 import { guardedThings } from '../signals/event-parts.ts'
-import { agentPolicy } from './agent-policy-schema.ts'
+import { agentPolicy, requestAddition } from './agent-policy-schema.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { refusalPolicy } from '../model/refusal-schema.ts'
 import type { GivenModel } from './run-given.ts'
@@ -44,6 +44,7 @@ const pricedModel = {
 export const givenModel: Schema<GivenModel> = objectOf<GivenModel>({
   ...pricedModel,
   options: optional(jsonObject),
+  additions: optional(listOf(requestAddition)),
 })
 
 /** An agent as a ledger records it. */

@@ -10,7 +10,7 @@ import {
   text,
   wordOf,
 } from '../values/schema.ts'
-import type { AgentPolicy, PinnedModel, ToolOrigin, ToolPolicy } from './agent-policy.ts'
+import type { AgentPolicy, PinnedModel, RequestAddition, ToolOrigin, ToolPolicy } from './agent-policy.ts'
 import { modelRef } from '../model/content-schema.ts'
 import { nextTurns, type OutputPolicy } from './output-policy.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
@@ -62,6 +62,14 @@ const outputPolicy = objectOf<OutputPolicy>({
   nextTurn: optional(wordOf(nextTurns)),
 })
 
+/** Checks a field that an adapter's option sets. */
+export const requestAddition: Schema<RequestAddition> = objectOf<RequestAddition>({
+  option: text,
+  field: text,
+  replaces: optional(exactly(true)),
+  digest: optional(text),
+})
+
 /** Checks how an agent's runs are driven. */
 export const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
   limits,
@@ -71,7 +79,15 @@ export const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
   tools: optional(listOf(tool)),
   maxResultChars: optional(amount),
   approval: optional(exactly(true)),
-  models: optional(listOf(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
+  models: optional(
+    listOf(
+      objectOf<PinnedModel>({
+        model: modelRef,
+        options: optional(jsonObject),
+        additions: optional(listOf(requestAddition)),
+      }),
+    ),
+  ),
   recording: optional(recordingPolicy),
   outputStream: optional(outputPolicy),
 })

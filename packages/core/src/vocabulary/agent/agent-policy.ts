@@ -31,11 +31,27 @@ export interface ToolPolicy {
   readonly origin?: ToolOrigin
 }
 
-/** The settings of a model's adapter. */
+/**
+ * A field of the wire's request that an option of the adapter sets, beside what the ledger shows of the request. Its
+ * value is not on record, unless the adapter was told to keep it among its options.
+ */
+export interface RequestAddition {
+  /** The adapter's option, such as `extraBody`. */
+  readonly option: string
+  /** The field as the wire names it, such as `instructions` or `tools.pay.defer_loading`; of a header, its name. */
+  readonly field: string
+  /** Present if the adapter otherwise writes this field from the request, so that what the ledger shows of it is not sent. */
+  readonly replaces?: true
+  /** SHA-256 over the canonical JSON of the value, in hex, credentials left out. Absent if the value is a credential. */
+  readonly digest?: string
+}
+
+/** The settings of a model's adapter; at least one of the two. */
 export interface PinnedModel {
   readonly model: ModelRef
   /** The adapter's settings: its server, the conversation that a service keeps, how the model works; no keys. */
-  readonly options: JsonObject
+  readonly options?: JsonObject
+  readonly additions?: readonly RequestAddition[]
 }
 
 /**

@@ -35,7 +35,9 @@ function policyInRun(
   const isCalled = (ref: ModelRef): boolean =>
     !sameModel(ref, given.model) && (!sameModel(ref, model) || kept.some((other) => sameModel(other, ref)))
   const pinned = [
-    ...(given.options ? [{ model: given.model, options: given.options }] : []),
+    ...((given.options ?? given.additions)
+      ? [{ model: given.model, ...omitUndefined({ options: given.options, additions: given.additions }) }]
+      : []),
     ...models.filter((each) => isCalled(each.model)),
   ]
   return { ...policy, ...(pinned.length > 0 && { models: pinned }) }

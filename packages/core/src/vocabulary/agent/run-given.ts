@@ -6,6 +6,7 @@ import type { ToolChoice } from '../model/tool-definition.ts'
 import type { ProviderState } from '../model/provider-state.ts'
 import type { RecordingPolicy } from './recording-policy.ts'
 import type { FallbackModel } from './agent-definition.ts'
+import type { RequestAddition } from './agent-policy.ts'
 
 /** Labels that an application gives a run, for traces, lists and exports. Models do not see them. */
 export interface RunLabels {
@@ -19,6 +20,7 @@ export interface RunLabels {
 /** The model of a run, which replaces that of each of its agents, with the settings of its adapter. */
 export interface GivenModel extends FallbackModel {
   readonly options?: JsonObject
+  readonly additions?: readonly RequestAddition[]
 }
 
 /** The options of a run that apply to every active agent, as its first event records them. */

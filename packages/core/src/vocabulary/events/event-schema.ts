@@ -44,7 +44,7 @@ import type { RunLabels } from '../agent/run-given.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
 import { providerState } from '../model/provider-state.ts'
 import { refusal } from '../model/refusal-schema.ts'
-import { recordingPolicy } from '../agent/agent-policy-schema.ts'
+import { recordingPolicy, requestAddition } from '../agent/agent-policy-schema.ts'
 import { toolEffects } from '../model/tool-definition.ts'
 import { agentDefinition, givenModel } from '../agent/agent-definition-schema.ts'
 import {
@@ -164,6 +164,7 @@ const modelSchemas = {
     grant,
     maxOutputTokens: optional(amount),
     change: optional(shownChange),
+    additions: optional(listOf(requestAddition)),
   }),
   assistant_started: objectOf<EventBodies['assistant_started']>({
     attempt: ordinal,
@@ -283,6 +284,7 @@ const steeringSchemas = {
     replacedMessages: count,
     requestDigest: text,
     maxOutputTokens: optional(amount),
+    additions: optional(listOf(requestAddition)),
     grant,
     interrupted: optional(spending),
   }),

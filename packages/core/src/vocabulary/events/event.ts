@@ -1,4 +1,5 @@
 import type { AgentDefinition } from '../agent/agent-definition.ts'
+import type { RequestAddition } from '../agent/agent-policy.ts'
 import type {
   AssistantPart,
   Message,
@@ -104,6 +105,8 @@ export interface EventBodies {
     readonly maxOutputTokens?: number
     /** What this turn showed the model instead of the agent's definition and the history. */
     readonly change?: ShownChange
+    /** What options of the adapter add to the request, or replace in it. Values are not on record. */
+    readonly additions?: readonly RequestAddition[]
   }
   /** The model began to answer. */
   assistant_started: {
@@ -261,6 +264,8 @@ export interface EventBodies {
     /** What the call may use. */
     readonly grant: Grant
     readonly maxOutputTokens?: number
+    /** As of a `model_call_started`. */
+    readonly additions?: readonly RequestAddition[]
     /** What a call for the same summary, that a stopped process left without its answer, is taken to have used. */
     readonly interrupted?: Spending
   }

@@ -8,6 +8,7 @@ import {
   type EventType,
   type GivenModel,
   type ModelRefusal,
+  type RequestAddition,
   type RunLabels,
   type ShownPiece,
 } from '@tallystick/core/vocabulary'
@@ -24,8 +25,15 @@ import {
 } from './redacted-message.ts'
 
 /** What its adapter is set to may say something. */
-function redactedGivenModel({ options: _options, ...model }: GivenModel): GivenModel {
-  return model
+function redactedGivenModel({ options: _options, additions, ...model }: GivenModel): GivenModel {
+  return { ...model, ...redactedAdditions(additions) }
+}
+
+/** The names of what an adapter adds to requests stay. */
+function redactedAdditions(additions: readonly RequestAddition[] | undefined): {
+  readonly additions?: readonly RequestAddition[]
+} {
+  return additions ? { additions: additions.map(({ digest: _digest, ...names }) => names) } : {}
 }
 
 /** Ids stay, as that of the session does. */
@@ -165,6 +173,7 @@ const modelMasks = {
       'maxOutputTokens',
     )(event),
     requestDigest: removedText,
+    ...redactedAdditions(event.additions),
     ...(change && {
       change: {
         ...omitUndefined({ instructions: textWhere(change.instructions), tools: change.tools }),
@@ -293,6 +302,7 @@ const steeringMasks = {
       'interrupted',
     )(event),
     requestDigest: removedText,
+    ...redactedAdditions(event.additions),
   }),
   context_compacted: ({ summary, failure, ...event }) => ({
     ...only<'context_compacted'>(

@@ -6,7 +6,7 @@ import type { AiSdkOptions } from './options.ts'
 
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option
 const { contentTimeoutMs, headers, idleTimeoutMs, maxOutputTokens, onWarning } = commonChecks
-const { responseTimeoutMs, totalTimeoutMs } = commonChecks
+const { recordAdditions, responseTimeoutMs, totalTimeoutMs } = commonChecks
 
 /** What `fromAiSdk()` takes beside the model. */
 const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
@@ -16,6 +16,7 @@ const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
     idleTimeoutMs,
     maxOutputTokens,
     onWarning,
+    recordAdditions,
     responseTimeoutMs,
     totalTimeoutMs,
     provider: maybe(filledText),

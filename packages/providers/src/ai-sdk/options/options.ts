@@ -15,6 +15,11 @@ export interface AiSdkOptions extends Timeouts {
   readonly settings?: JsonObject | undefined
   /** The option of that name of the AI SDK: options by the name of the provider. */
   readonly providerOptions?: JsonObject | undefined
+  /**
+   * Keeps the values of `settings` and `providerOptions` in the ledger. Default: `false`, which records a digest of each,
+   * since a value may be secret.
+   */
+  readonly recordAdditions?: boolean | undefined
   /** Headers added to every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /**

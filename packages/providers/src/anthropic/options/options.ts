@@ -81,6 +81,11 @@ export interface AnthropicOptions extends AnthropicClientOptions, Timeouts {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Fields of the request's body that no option covers. They replace those of options. */
   readonly extraBody?: JsonObject | undefined
+  /**
+   * Keeps the values of `extraBody`, `toolFields` and `providerTools` in the ledger. Default: `false`, which records the names of
+   * their fields and a digest of each value, since a value may be secret.
+   */
+  readonly recordAdditions?: boolean | undefined
   /** Gets the parts of a request that the wire could not express, each once for a model. Must not throw. */
   readonly onWarning?: ((warning: AnthropicWarning) => void) | undefined
 }

@@ -1,7 +1,17 @@
 import { option, type OptionalCheck, type OptionCheck, requireOptions } from '@tallystick/core/kit'
 
-const { anyFunction, anyObject, anyText, filledText, listOf, maybe, milliseconds, numberFrom, recordOf } =
-  option
+const {
+  anyFunction,
+  anyObject,
+  anyText,
+  filledText,
+  listOf,
+  maybe,
+  milliseconds,
+  numberFrom,
+  recordOf,
+  trueOrFalse,
+} = option
 
 /** Checks of options that mean the same to every adapter. */
 export const commonChecks: {
@@ -15,6 +25,7 @@ export const commonChecks: {
       | 'idleTimeoutMs'
       | 'maxOutputTokens'
       | 'onWarning'
+      | 'recordAdditions'
       | 'responseTimeoutMs'
       | 'totalTimeoutMs'
   ]: OptionalCheck
@@ -27,6 +38,7 @@ export const commonChecks: {
   idleTimeoutMs: maybe(milliseconds),
   maxOutputTokens: maybe(numberFrom(1, { whole: true })),
   onWarning: maybe(anyFunction),
+  recordAdditions: maybe(trueOrFalse),
   responseTimeoutMs: maybe(milliseconds),
   totalTimeoutMs: maybe(milliseconds),
 }

@@ -11,7 +11,8 @@ import { struckOut } from './struck-keys.ts'
 /** Characters of a secret that tell too much where a text was cut within it. */
 const cutLengthMin = 4
 /** Names of options, fields and parameters that hold a secret. */
-const secretName = /authorization|api[-_]?key|subscription[-_]?key|token|secret|password|cookie|credential/i
+export const secretName: RegExp =
+  /authorization|api[-_]?key|subscription[-_]?key|token|secret|password|cookie|credential/i
 /** Headers that every call carries, and that say nothing of its sender. */
 const openHeader =
   /^(?:accept|content-|user-agent|host|connection|x-stainless-|anthropic-(?:version|beta|dangerous)|openai-beta)/i
