@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { deltaShape } from '../src/openai/client/delta-record.ts'
 import { observedResponse } from '../src/shared/stream/observed-response.ts'
-import { DeltaPacker } from '../src/shared/stream/packed-deltas.ts'
 
 /** A response whose body stays open after its pieces. */
 function openResponse(...pieces: readonly Uint8Array[]): Response {
@@ -37,13 +35,4 @@ describe('an observed response', () => {
     expect(await response.text()).toBe('whole')
     expect(endings).toBe(1)
   })
-})
-
-it('leaves the bytes of a body as they are where they are a Buffer, whose slices share them', () => {
-  const said = 'data: {"a":1}\n\ndata: {"b":2}\n\n'
-  const piece = Buffer.from(said)
-  const packed = Buffer.from(new DeltaPacker(deltaShape).pack(piece)).toString()
-  expect(packed).not.toBe(said)
-  expect(packed).toContain('[0,{"a":1},')
-  expect(piece.toString()).toBe(said)
 })

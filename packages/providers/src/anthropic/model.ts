@@ -8,9 +8,7 @@ import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
 import { forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
-import { DeltaPacker } from '../shared/stream/packed-deltas.ts'
 import { type AnthropicCallOptions, type AnthropicMiddleware, officialClient } from './client/client.ts'
-import { deltaShape } from './client/delta-record.ts'
 import { failures, providerErrorOf } from './client/failure.ts'
 import { sdk } from './client/sdk.ts'
 import { api, provider, type WireThinking } from './client/wire.ts'
@@ -84,11 +82,7 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
                   timeouts: options,
                   connect: async (connection) => {
                     const { body, names, betas } = render(request, { now: context.clock.now(), warn })
-                    const packer = options.client === undefined ? new DeltaPacker(deltaShape) : undefined
-                    const asked = client.messages.create(
-                      body,
-                      callOptions(options, betas, connection, packer),
-                    )
+                    const asked = client.messages.create(body, callOptions(options, betas, connection))
                     return { events: await asked, reader: replyReader(names) }
                   },
                 }),
@@ -112,7 +106,6 @@ function callOptions(
   options: AnthropicOptions,
   betas: readonly string[],
   connection: Connection,
-  packer: DeltaPacker | undefined,
 ): AnthropicCallOptions {
   const observe: AnthropicMiddleware = async (request, next) => {
     const response = await next(request)
@@ -126,8 +119,6 @@ function callOptions(
         connection.tail.saw(bytes)
       },
       onEnd: () => connection.tail.ended(),
-      // A client of the user's own may have middleware, which is to see what the vendor sent.
-      ...(packer && { changed: (bytes) => packer.pack(bytes) }),
     })
     connection.observed = observed !== response
     return observed

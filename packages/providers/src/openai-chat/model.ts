@@ -9,7 +9,6 @@ import { lateClient } from '../shared/client/late-client.ts'
 import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/options/pinned-options.ts'
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
-import { deltaShape } from './client/delta-record.ts'
 import { api } from './client/wire.ts'
 import { checkOptions } from './options/option-check.ts'
 import type { OpenAIChatOptions } from './options/options.ts'
@@ -95,7 +94,6 @@ export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Mode
                   return prepare()
                 }
                 return startCall({
-                  deltaShape,
                   maker: 'openaiChat',
                   client,
                   options,

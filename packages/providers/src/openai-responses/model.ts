@@ -3,7 +3,6 @@ import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient } from '../openai/client/client.ts'
-import { deltaShape } from '../openai/client/delta-record.ts'
 import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { lateClient } from '../shared/client/late-client.ts'
@@ -67,7 +66,6 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
                   return prepare()
                 }
                 return startCall({
-                  deltaShape,
                   maker: 'openai',
                   client,
                   options,

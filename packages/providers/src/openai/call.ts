@@ -4,7 +4,6 @@ import type { Subscriber } from 'rxjs'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
 import { type Connect, forwardEvents } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
-import { DeltaPacker, type DeltaShape } from '../shared/stream/packed-deltas.ts'
 import type { ReplyReader } from '../shared/stream/reply-reader.ts'
 import type { OpenAICreate } from './client/client.ts'
 import { failures, requestIdIn } from './client/failure.ts'
@@ -22,8 +21,6 @@ export interface Call {
   /** The function that made the model. */
   readonly maker: string
   readonly create: OpenAICreate
-  /** What the records of its deltas look like. */
-  readonly deltaShape: DeltaShape
   /** The client itself, whose log settings the stream keeps to. */
   readonly client: object
   readonly options: OpenAICommonOptions
@@ -76,14 +73,12 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   connection.facts.requestId = requestIdIn(response.headers)
   connection.facts.contentType = response.headers.get('content-type') ?? undefined
   const { tail } = connection
-  const packer = new DeltaPacker(call.deltaShape)
   const observed = observedResponse(response, {
     onBytes(bytes) {
       connection.watch.signOfLife()
       tail.saw(bytes)
     },
     onEnd: () => tail.ended(),
-    changed: (bytes) => packer.pack(bytes),
   })
   connection.observed = observed !== response
   return Stream.fromSSEResponse(observed, connection.abort, call.client as StreamClient)

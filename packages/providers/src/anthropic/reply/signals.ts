@@ -1,7 +1,6 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import { ProviderError } from '@tallystick/core'
 import {
-  type Json,
   type JsonObject,
   type ModelRefusal,
   type ModelSignal,
@@ -67,19 +66,7 @@ export function startReply(names: ToolNames): Reply {
 
 /** The reply as the call reads it. Only the terminal event ends it. */
 export function replyReader(names: ToolNames): ReplyReader {
-  return new RememberingReader(startReply(names), readEvent, otherTexts)
-}
-
-/** Gives the event of a delta other texts, in the place of the last that its delta says. */
-export function otherTexts(event: WireEvent): (text: string) => WireEvent {
-  const delta = isJsonObject(event) ? event.delta : undefined
-  if (!isJsonObject(delta)) return () => event
-  const fields: { [field: string]: Json } = delta
-  const field = Object.keys(fields).at(-1) ?? ''
-  return (text) => {
-    fields[field] = text
-    return event
-  }
+  return new RememberingReader(startReply(names), readEvent)
 }
 
 /**

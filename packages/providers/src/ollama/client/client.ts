@@ -29,14 +29,11 @@ export interface OllamaCall {
 const maxRefusalLength = 64 * 1024
 
 /**
- * Asks the official client for a stream, and returns its lines, those that came together as one list. When the last line was read, the rest of the answer is
- * read too, so that its connection can be used again. Each call has a client of its own, since a client knows no signal
+ * Asks the official client for a stream, and returns its lines. When the last line was read, the rest of the answer is read
+ * too, so that its connection can be used again. Each call has a client of its own, since a client knows no signal
  * and can be stopped neither before the answer begins nor without stopping every other call.
  */
-export async function openChat(
-  body: WireRequest,
-  call: OllamaCall,
-): Promise<AsyncIterable<readonly WireLine[]>> {
+export async function openChat(body: WireRequest, call: OllamaCall): Promise<AsyncIterable<WireLine>> {
   const { Ollama } = await sdk.load('ollama')
   call.signal.throwIfAborted()
   let answer: LineBody | undefined
@@ -53,24 +50,24 @@ export async function openChat(
     if (/html/i.test(contentType)) throw notLines(contentType)
     if (response.body === null) return response
     answer = lineBody(response.body, call.onBytes)
-    return new Response(answer.tokens, response)
+    return new Response(answer.lines, response)
   }
   const client = new Ollama({
     ...(host !== undefined && { host }),
     fetch,
     headers: { ...(apiKey !== undefined && { Authorization: `Bearer ${apiKey}` }), ...headers },
   })
-  const steps: unknown = await client.chat({ ...body } as never)
+  const lines: unknown = await client.chat({ ...body } as never)
   if (answer === undefined) throw failures.truncatedReply()
-  return linesOf(steps as AsyncIterable<unknown>, answer)
+  return drainedAfter(lines as AsyncIterable<WireLine>, answer)
 }
 
-/** The lines that each token of the client stands for. Throws what ends the reply. */
-async function* linesOf(
-  steps: AsyncIterable<unknown>,
-  { take, drain }: LineBody,
-): AsyncGenerator<readonly WireLine[], void> {
-  for await (const _ of steps) yield take()
+/** The lines, and then the rest of their connection. Throws what ends the reply. */
+async function* drainedAfter(
+  lines: AsyncIterable<WireLine>,
+  { drain }: LineBody,
+): AsyncGenerator<WireLine, void> {
+  yield* lines
   await drain().catch(() => {})
 }
 

@@ -32,7 +32,7 @@ export function startReply(names: ToolNames, body: WireRequest): Reply {
 }
 
 /** The reply as the call reads it. Only the last line ends it. */
-export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<readonly WireLine[]> {
+export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<WireLine> {
   return new RememberingReader(startReply(names, body), readLine)
 }
 

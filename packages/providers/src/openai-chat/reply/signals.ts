@@ -84,18 +84,8 @@ function startReply(context: ReplyContext): Reply {
  */
 export function replyReader(context: ReplyContext): ReplyReader {
   const reply = startReply(context)
-  const reader = new RememberingReader<Reply, WireChunk>(reply, readChunk, otherTexts)
+  const reader = new RememberingReader<Reply, WireChunk>(reply, readChunk)
   return Object.assign(reader, { end: (ending: StreamEnding) => finish(reply, ending) })
-}
-
-/** Gives a chunk other words, where it is one of words alone. */
-export function otherTexts(chunk: WireChunk): (text: string) => WireChunk {
-  const choice = isJsonObject(chunk) ? itemsOf(chunk.choices)[0] : undefined
-  const fields: { [field: string]: Json } = objectAt(choice, 'delta') ?? {}
-  return (text) => {
-    fields['content'] = text
-    return chunk
-  }
 }
 
 /**

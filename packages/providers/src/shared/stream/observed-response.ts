@@ -10,18 +10,13 @@ interface Observation {
   readonly onBytes: (bytes: Uint8Array) => void
   /** Called at the end of the body, and not where the reader cancels it. */
   readonly onEnd?: () => void
-  /** Returns what the reader gets in the place of a piece; it says the same. */
-  readonly changed?: (bytes: Uint8Array) => Uint8Array
 }
 
 /**
  * The same response with every piece of its body reported as it passes. SDKs swallow a wire's keep-alive records; the
  * bytes are the only sign of life that all of them leave.
  */
-export function observedResponse(
-  response: Response,
-  { onBytes, onEnd = () => {}, changed = (bytes) => bytes }: Observation,
-): Response {
+export function observedResponse(response: Response, { onBytes, onEnd = () => {} }: Observation): Response {
   if (!response.ok || typeof response.body?.getReader !== 'function') return response
   const reader = response.body.getReader()
   let cancelled = false
@@ -36,7 +31,7 @@ export function observedResponse(
         return controller.close()
       }
       onBytes(value)
-      controller.enqueue(changed(value))
+      controller.enqueue(value)
     },
     cancel(reason) {
       cancelled = true

@@ -1,6 +1,5 @@
 import type { ProviderError } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { type PackedDelta, packMark } from './packed-deltas.ts'
 import type { StreamEnding } from './stream-tail.ts'
 
 /** Reads the events of one reply. */
@@ -19,9 +18,6 @@ export interface ReplyReader<Event = unknown> {
   readonly failure?: ProviderError | undefined
 }
 
-/** Gives the event of a delta other texts. Only the reader holds the event, so it may be changed for that. */
-type OtherTexts<Event> = (event: Event) => (text: string) => Event
-
 /** What a reader asks of what it remembers of a reply. */
 interface ReadReply {
   readonly finished?: boolean
@@ -35,39 +31,24 @@ interface ReadReply {
 export class RememberingReader<Reply extends ReadReply, Event = unknown> implements ReplyReader<Event> {
   readonly #reply: Reply
   readonly #read: (reply: Reply, event: Event) => Iterable<ModelSignal>
-  readonly #otherTexts: OtherTexts<Event> | undefined
 
-  /** `otherTexts` is there for a wire whose packs have texts in the place of events. */
-  constructor(
-    reply: Reply,
-    read: (reply: Reply, event: Event) => Iterable<ModelSignal>,
-    otherTexts?: OtherTexts<Event>,
-  ) {
+  constructor(reply: Reply, read: (reply: Reply, event: Event) => Iterable<ModelSignal>) {
     this.#reply = reply
     this.#read = read
-    this.#otherTexts = otherTexts
   }
 
-  /**
-   * Reads one event of the client, or several that it gave at once: those of a pack, or those that a server itself sent as
-   * one list.
-   */
-  read(given: Event | readonly PackedDelta<Event>[]): Iterable<ModelSignal> {
+  /** Reads one event, or several that a server sent as one list. */
+  read(given: Event | readonly Event[]): Iterable<ModelSignal> {
     return Array.isArray(given)
-      ? this.#readEach(given as readonly PackedDelta<Event>[])
+      ? this.#readEach(given as readonly Event[])
       : this.#read(this.#reply, given as Event)
   }
 
   /** What the events before a faulty one say counts. */
-  *#readEach(packed: readonly PackedDelta<Event>[]): Generator<ModelSignal, void> {
-    const isPack = packed[0] === packMark
-    let withText: ((text: string) => Event) | undefined
-    for (let place = isPack ? 1 : 0; place < packed.length; place++) {
+  *#readEach(events: readonly Event[]): Generator<ModelSignal, void> {
+    for (const event of events) {
       if (this.finished || this.failure !== undefined) return
-      const each = packed[place] as PackedDelta<Event>
-      const event = typeof each === 'string' && withText ? withText(each) : (each as Event)
-      if (isPack && typeof each !== 'string') withText = this.#otherTexts?.(event)
-      for (const signal of this.#read(this.#reply, event)) yield signal
+      yield* this.#read(this.#reply, event)
     }
   }
 
