@@ -59,7 +59,6 @@ describe('options', () => {
     ['run', { from: { runId, atSeq: -1 } }, 'from.atSeq is -1'],
     ['run', { from: {} }, 'from.runId is missing'],
     ['run', { edit: { of: runId, edits: {} } }, 'edit.edits is an object'],
-    ['run', { inputId: 'i' }, 'inputId is no option'],
     ['session', { whenBusy: 'never' }, "session(…).run: whenBusy is 'never'"],
     ['session', { inputId: '' }, 'inputId is an empty text'],
     ['session', { sessionId: 's' }, 'sessionId is no option'],

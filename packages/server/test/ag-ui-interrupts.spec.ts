@@ -1,7 +1,7 @@
 import type { RunState } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
-import { agUiTable } from '../src/protocols/ag-ui-events.ts'
+import { agUiTable } from '../src/ag-ui/map.ts'
 import { approvalIdOf } from '../src/protocols/approval-id.ts'
 
 const runId = sampleRunId(1)
@@ -9,10 +9,9 @@ const runId = sampleRunId(1)
 /** The interrupts by which a client of AG-UI learns what a run waits for. */
 function interruptsOf(waits: object): unknown {
   const state = { runId } as unknown as RunState
-  const [ended] = agUiTable({ threadId: 't1' }).run_waits({
-    ...{ type: 'run_waits', state },
-    waits: { approvals: [], deferred: [], ...waits },
-  })
+  const table = agUiTable({ threadId: 't1' })
+  const [ended] =
+    table.run_waits?.({ type: 'run_waits', state, waits: { approvals: [], deferred: [], ...waits } }) ?? []
   expect(ended).toMatchObject({ type: 'RUN_FINISHED', threadId: 't1', runId, outcome: { type: 'interrupt' } })
   return (ended as { outcome: { interrupts: unknown } } | undefined)?.outcome.interrupts
 }

@@ -1,27 +1,9 @@
-import { AbstractChat, DefaultChatTransport, type ChatState, type ChatStatus, type UIMessage } from 'ai'
+import { DefaultChatTransport, type UIMessage } from 'ai'
 import { describe, expect, it } from 'vitest'
 import { defineAgent } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/core/testing'
 import { answerOf, openOffice, payingAgent, tellingAgent, type Office } from './kit/office.ts'
-
-/** What a chat of a page keeps. */
-class PlainState implements ChatState<UIMessage> {
-  status: ChatStatus = 'ready'
-  error: Error | undefined
-  messages: UIMessage[]
-  constructor(messages: UIMessage[] = []) {
-    this.messages = messages
-  }
-  pushMessage = (message: UIMessage): void => void this.messages.push(structuredClone(message))
-  popMessage = (): void => void this.messages.pop()
-  replaceMessage = (index: number, message: UIMessage): void => {
-    this.messages[index] = structuredClone(message)
-  }
-  snapshot = <T>(value: T): T => structuredClone(value)
-}
-
-/** A chat as `useChat` keeps it, with the transport that it uses by default. */
-class PageChat extends AbstractChat<UIMessage> {}
+import { PageChat, textIn } from './kit/page-chat.ts'
 
 function chatOf(
   office: Office,
@@ -33,11 +15,8 @@ function chatOf(
     api: `${office.listening.url}/chat/${agent}`,
     headers: { authorization: `Bearer ${as}` },
   })
-  return new PageChat({ id, transport, state: new PlainState(messages) })
+  return new PageChat(id, transport, messages)
 }
-
-const textIn = (message: UIMessage | undefined): string =>
-  (message?.parts ?? []).flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('|')
 
 describe('a chat of the AI SDK', () => {
   it('gets answers, one run a message, in one session', async () => {

@@ -23,7 +23,7 @@ const failing = { fail: 'overloaded', retryAfterMs: 1 } as const
 
 describe('the moves of a run', () => {
   it('take back what an attempt has shown, and nothing where it has shown nothing', async () => {
-    const first = ['run_started', 'step_started', 'part_started', 'part_added', 'part_ended']
+    const first = ['run_started', 'input_taken', 'step_started', 'part_started', 'part_added', 'part_ended']
     const call = [
       'call_started',
       'call_input_added',

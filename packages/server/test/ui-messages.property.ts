@@ -2,12 +2,14 @@ import { readUIMessageStream, uiMessageChunkSchema, type UIMessage, type UIMessa
 import * as fc from 'fast-check'
 import { from } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '@tallystick/core'
+import { memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { auditAll } from '@tallystick/core/machine'
 import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { toUiMessages, type UiMessageChunk } from '@tallystick/server'
-import { uiMessageTable } from '../src/protocols/ui-message-chunks.ts'
+import { UiMessages, uiMessageTable } from '../src/ai-sdk/map.ts'
+import { outOf, RunMoves } from '../src/protocols/run-moves.ts'
+import { RunReader } from '../src/protocols/run-reader.ts'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { splitStreams } from './kit/split-streams.ts'
 
@@ -61,6 +63,23 @@ function lastText(message: UIMessage | undefined): string {
   return last.map((part) => (part.type === 'text' ? part.text : '')).join('')
 }
 
+/** The events of a run up to the first that belongs to the answer to a later message. */
+function firstAnswerOf(run: readonly RuntimeEvent[]): readonly RuntimeEvent[] {
+  const moves = new RunMoves()
+  const end = run.findIndex((event) => {
+    moves.next(event)
+    return moves.answer > 1
+  })
+  return end < 0 ? run : run.slice(0, end)
+}
+
+/** What the stream of one answer of a run sends. */
+function answerChunks(run: readonly RuntimeEvent[], answer: number): readonly UiMessageChunk[] {
+  const place = answer === 1 ? { after: 0 } : { answer }
+  const reader = new RunReader(memoryLedger(), place, uiMessageTable)
+  return run.flatMap((event) => (reader.isOver ? [] : reader.read(event)))
+}
+
 describe('a run as a message of the AI SDK', () => {
   it('is taken by its reader at every event, and shows the answer', async () => {
     await fc.assert(
@@ -85,11 +104,34 @@ describe('a run as a message of the AI SDK', () => {
       fc
         .asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
           const { events, others } = await playProgram(program)
-          for (const run of [events, ...others]) {
+          for (const run of [events, ...others].map(firstAnswerOf)) {
             const [before, after] = splitStreams(() => uiMessageTable, run, 1 + (cut % (run.length - 1)))
             const both = await readBy(after, structuredClone(await readBy(before)))
             const [all] = splitStreams(() => uiMessageTable, run, run.length)
             expect(shownBy(both)).toEqual(shownBy(await readBy(all)))
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns },
+    )
+  })
+
+  it('is in a page that is loaded anew what its streams have shown, an answer a message', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, async (program) => {
+          const { events, others } = await playProgram(program)
+          for (const run of [events, ...others]) {
+            const [moves, writer] = [new RunMoves(), new UiMessages()]
+            for (const event of run) for (const move of moves.next(event)) outOf(writer.table, move)
+            const answers = writer.messages.filter(({ role }) => role === 'assistant')
+            for (let answer = 1; answer <= moves.answer; answer++) {
+              const streamed = await readBy(answerChunks(run, answer))
+              const kept = answers.find(({ id }) => id === streamed?.id)
+              expect(JSON.parse(JSON.stringify(kept?.parts ?? []))).toEqual(
+                JSON.parse(JSON.stringify(streamed?.parts ?? [])),
+              )
+            }
           }
         })
         .beforeEach(newTask),

@@ -22,7 +22,7 @@ export function crossOriginHeaders(
       'access-control-allow-headers',
       'authorization, content-type, idempotency-key, last-event-id, traceparent',
     ],
-    ['access-control-expose-headers', 'location, retry-after'],
+    ['access-control-expose-headers', 'location, retry-after, tallystick-run'],
     ['access-control-max-age', '600'],
   ]
 }

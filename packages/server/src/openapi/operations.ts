@@ -3,8 +3,9 @@ import type * as z from 'zod'
 import { a2aCall } from '../a2a/a2a-request.ts'
 import { chatRequest } from '../facade/chat-request.ts'
 import { responseRequest } from '../facade/response-request.ts'
-import { runAgentInput } from '../protocols/ag-ui.ts'
-import { chatBody } from '../protocols/ui-messages.ts'
+import { runAgentInput } from '../ag-ui/schema.ts'
+import { chatBody } from '../ai-sdk/schema.ts'
+import { stopBody } from '../conversation/routes.ts'
 import { forkBody, resumeBody, startBody } from '../runs/bodies.ts'
 import { commandKinds, commandNames, type CommandName } from '../runs/command-kinds.ts'
 
@@ -42,6 +43,11 @@ export const parameters = {
   agent: ['query', 'string', 'Runs that this agent had.'],
   sessionId: ['query', 'string', 'Runs of this session.'],
   before: ['query', 'string', 'What the page before gave as `before`, or a run that the caller sees.'],
+  version: [
+    'query',
+    'string',
+    'The `version` that the caller has, or nothing: waits until there is more, for the time of a heartbeat.',
+  ],
   after: ['query', 'string', 'What the page before gave as `after`.'],
   'Last-Event-ID': ['header', 'string', 'The `id:` of the last frame that the reader has.'],
   'Idempotency-Key': ['header', 'string', 'Under which the request takes effect once.'],
@@ -49,6 +55,17 @@ export const parameters = {
 } as const
 export type ParameterName = keyof typeof parameters
 
+const conversation = {
+  parameters: ['version', 'before', 'limit'],
+  answers: { 200: 'The page.', 204: 'There is no more than that version.' },
+  fields: ['messages'],
+} as const satisfies Partial<Operation>
+const stop = {
+  summary: 'Stops the run whose answer a page shows.',
+  body: { name: 'Stop', schema: stopBody, example: {} },
+  answers: { 200: 'Whether a run was stopped.' },
+  fields: ['accepted'],
+} as const satisfies Partial<Operation>
 const call = { toolCallId: 'call_0190a0d204d472fd99e77861fc19641d_1_1_0' }
 const commands: Readonly<Record<CommandName, readonly [summary: string, example: JsonObject]>> = {
   approve: ['Approves a call that waits for a person.', call],
@@ -182,6 +199,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: 'The UI message stream of the run.', 204: 'No run is under way.' },
     stream: 'always',
   },
+  'GET /chat/:agent/:chat': {
+    operationId: 'readChat',
+    summary: 'The messages of a chat, as the AI SDK keeps them: the newest, or those before a place.',
+    ...conversation,
+  },
+  'POST /chat/:agent/:chat/stop': { operationId: 'stopChat', ...stop },
   'POST /ag-ui/:agent': {
     operationId: 'runAgent',
     summary: 'A run for a client of AG-UI.',
@@ -198,6 +221,12 @@ export const operations: Readonly<Record<string, Operation>> = {
     answers: { 200: 'The AG-UI events of the run.' },
     stream: 'always',
   },
+  'GET /ag-ui/:agent/:chat': {
+    operationId: 'readThread',
+    summary: 'The messages of a thread, as clients of AG-UI keep them: the newest, or those before a place.',
+    ...conversation,
+  },
+  'POST /ag-ui/:agent/:chat/stop': { operationId: 'stopThread', ...stop },
   'GET /a2a/:agent/.well-known/agent-card.json': {
     operationId: 'readAgentCard',
     summary: 'The card of an agent, for clients of A2A.',

@@ -188,7 +188,7 @@ async function requireTask({ served, principal, agent, call }: A2aScope, id?: st
 /** The task as the ledger has it now. */
 async function taskNow({ served }: A2aScope, runId: RunId): Promise<A2aTask> {
   const view = new TaskView()
-  const reader = new RunReader<A2aUpdate>(served.ledger, 0, a2aTable(view))
+  const reader = new RunReader<A2aUpdate>(served.ledger, { after: 0 }, a2aTable(view))
   for await (const event of served.ledger.read(runId)) reader.read(event)
   await reader.endAtWait()
   return view.task

@@ -11,12 +11,12 @@ import { RunReader } from './run-reader.ts'
  */
 export async function protocolAnswer<Out>(
   { ledger, reads }: FollowedLedger,
-  { runId, after }: FollowedRun,
+  run: FollowedRun,
   table: MoveTable<Out>,
   { clock, heartbeatMs, stopping, signal }: StreamHost & { readonly signal: AbortSignal },
 ): Promise<Out | undefined> {
-  const reader = new RunReader(ledger, after, table)
-  const changes = changesOf(reads.forReader(), runId, { after: 0 })
+  const reader = new RunReader(ledger, run, table)
+  const changes = changesOf(reads.forReader(), run.runId, { after: 0 })
   const end = (): void => void changes.return()
   // Asked again now and then: what the run waits for can be recorded by another one.
   const look = (): void => {

@@ -3,12 +3,13 @@ import { changesOf } from '@tallystick/core/kit'
 import { followedStream, type StreamHost } from '../stream/followed-stream.ts'
 import type { FollowedLedger } from '../stream/shared-reads.ts'
 import type { MoveTable } from './run-moves.ts'
-import { RunReader } from './run-reader.ts'
+import { RunReader, type RunPlace } from './run-reader.ts'
 
-/** A run, and the event after which it is followed: 0 for all of it. */
-export interface FollowedRun {
+/** A run, and the place in it from which it is followed. */
+export type FollowedRun = RunPlace & {
   readonly runId: RunId
-  readonly after: number
+  /** The run that is followed instead, if this one ends before its place comes. */
+  readonly next?: Promise<FollowedRun | undefined>
 }
 
 /** How a protocol puts a run into a stream of server-sent events. */
@@ -20,25 +21,59 @@ export interface RunProtocol<Out> {
   readonly ending: string
 }
 
-/** A stream of a run until it ends, or waits for a command. */
+/** A stream of a run until it ends, waits for a command, or answers a message that is not of this stream. */
 export function protocolStream<Out>(
-  { ledger, reads }: FollowedLedger,
-  { runId, after }: FollowedRun,
+  served: FollowedLedger,
+  run: FollowedRun,
   protocol: RunProtocol<Out>,
   host: StreamHost,
 ): ReadableStream<Uint8Array> {
-  const reader = new RunReader(ledger, after, protocol.newTable())
-  const textOf = (outs: readonly Out[]): string => outs.map(protocol.textOf).join('')
-  return followedStream<RuntimeEvent>(
+  const reader = new RunReader(served.ledger, run, protocol.newTable())
+  const textOf = (outs: readonly Out[]): string =>
+    outs.map(protocol.textOf).join('') + (reader.isOver && isLast() ? protocol.ending : '')
+  const isLast = (): boolean => reader.hasBegun || reader.isWaiting || run.next === undefined
+  const stream = followedStream<RuntimeEvent>(
     {
-      changes: changesOf(reads.forReader(), runId, { after: 0 }),
-      textOf: (event) => textOf(reader.read(event)) + (event.type === 'run_finished' ? protocol.ending : ''),
-      isLast: ({ type }) => type === 'run_finished',
+      changes: changesOf(served.reads.forReader(), run.runId, { after: 0 }),
+      textOf: (event) => textOf(reader.read(event)),
+      isLast: () => reader.isOver,
       endAtWait: async () => {
         const last = await reader.endAtWait()
-        return last && textOf(last) + protocol.ending
+        return last && textOf(last)
       },
     },
     host,
+  )
+  if (run.next === undefined) return stream
+  const { next } = run
+  return continued(stream, async () => {
+    if (!reader.isOver || isLast()) return undefined
+    const following = await next.catch(() => undefined)
+    return following && protocolStream(served, following, protocol, host)
+  })
+}
+
+/** A stream, and the one that follows it. */
+function continued(
+  first: ReadableStream<Uint8Array>,
+  then: () => Promise<ReadableStream<Uint8Array> | undefined>,
+): ReadableStream<Uint8Array> {
+  let reader = first.getReader()
+  let isSecond = false
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        for (;;) {
+          const { done, value } = await reader.read()
+          if (!done) return controller.enqueue(value)
+          const second = isSecond ? undefined : await then()
+          if (second === undefined) return controller.close()
+          isSecond = true
+          reader = second.getReader()
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
   )
 }

@@ -9,6 +9,7 @@ import type {
   LimitName,
   Outcome,
   ResultPart,
+  UserPart,
 } from '@tallystick/core/vocabulary'
 
 /** What a run does, in the terms of a chat. Every protocol is made from these moves, so that all show the same text. */
@@ -21,6 +22,23 @@ export type RunMove =
       readonly parentRunId?: string
       /** Milliseconds since 1970 UTC. */
       readonly at: number
+    }
+  /**
+   * The model is shown a message of the user: the first of the run, or one that came meanwhile. What follows answers it:
+   * `answer` counts the answers of the run from 1, and messages that are shown together have one.
+   */
+  | {
+      readonly type: 'input_taken'
+      readonly messageId: string
+      readonly parts: readonly UserPart[]
+      readonly answer: number
+    }
+  /** A message of the user came, and the run ended without showing it. */
+  | {
+      readonly type: 'input_dropped'
+      readonly messageId: string
+      readonly parts: readonly UserPart[]
+      readonly why?: string
     }
   | { readonly type: 'step_started' }
   /** A part of the reply begins, and has to end before another one begins. */
@@ -70,7 +88,11 @@ export type RunMove =
     }
   | { readonly type: 'step_ended' }
   /** A stream begins that continues the run after another one. */
-  | { readonly type: 'run_reopened'; readonly state: RunState }
+  | { readonly type: 'run_reopened'; readonly state: RunState; readonly answer: number }
+  /** A stream ends, since what follows answers a later message. */
+  | { readonly type: 'answer_ended'; readonly state: RunState; readonly answer: number }
+  /** A stream ends, since the run waits for a command before it shows the message that the stream is about. */
+  | { readonly type: 'message_waits'; readonly state: RunState; readonly waits: RunWaits }
   /** A stream ends, since the run waits for a command. */
   | { readonly type: 'run_waits'; readonly state: RunState; readonly waits: RunWaits }
   | {
@@ -96,12 +118,16 @@ export interface RunWaits {
 /** The move of a type. */
 export type MoveOf<T extends RunMove['type']> = Extract<RunMove, { readonly type: T }>
 
-/** Maps each move to a protocol. */
-export type MoveTable<Out> = { readonly [T in RunMove['type']]: (move: MoveOf<T>) => readonly Out[] }
+/**
+ * Maps moves to a protocol; a move that it does not have adds nothing. Where it has `answer_ended`, each answer of a run is
+ * a message of its own, and a stream ends with the answer that it is about.
+ */
+export type MoveTable<Out> = { readonly [T in RunMove['type']]?: (move: MoveOf<T>) => readonly Out[] }
 
 /** Maps a move to a protocol. */
 export function outOf<Out>(table: MoveTable<Out>, move: RunMove): readonly Out[] {
-  return (table[move.type] as (given: RunMove) => readonly Out[])(move)
+  const map = table[move.type] as ((given: RunMove) => readonly Out[]) | undefined
+  return map?.call(table, move) ?? []
 }
 
 /** Moves of the step that stay valid if its text is replaced. */
@@ -127,18 +153,47 @@ export class RunMoves {
   #isInStep = false
   #parts = 0
   #started = new Set<string>()
+  #answer = 1
+  /** Whether the model was called since the last message of the user: then the next one has an answer of its own. */
+  #hasAnswered = false
 
   /** The state after the last event. */
   get state(): RunState | undefined {
     return this.#state
   }
 
+  /** Which answer of the run the last event belongs to, from 1. */
+  get answer(): number {
+    return this.#answer
+  }
+
   /** Returns the moves of the next event. */
   next(event: RuntimeEvent): readonly RunMove[] {
+    const waiting = this.#state?.pendingInputs ?? []
     const state = evolve(this.#state, event)
     this.#state = state
     this.#shown = nextShownText(this.#shown, { event, state })
-    return [...this.#movesBefore(event), ...this.#textMoves(event), ...this.#movesOf(event)]
+    return [
+      ...this.#movesBefore(event),
+      ...this.#textMoves(event),
+      ...this.#movesOf(event),
+      ...this.#inputMoves(event, waiting),
+    ]
+  }
+
+  #inputMoves(event: RuntimeEvent, waiting: RunState['pendingInputs']): readonly RunMove[] {
+    if (event.type === 'input_received' && event.delivery === 'start') {
+      const messageId = event.receipt ?? firstMessageId(event.runId)
+      return [{ type: 'input_taken', messageId, parts: event.message.parts, answer: 1 }]
+    }
+    if (event.type !== 'input_settled') return []
+    const { receipt: messageId, why } = event
+    const { parts } = waiting.find(({ inputId }) => inputId === messageId)?.message ?? { parts: [] }
+    if (!event.delivered) return [{ type: 'input_dropped', messageId, parts, ...omitUndefined({ why }) }]
+    const ended = this.#endStep()
+    if (this.#hasAnswered) this.#answer++
+    this.#hasAnswered = false
+    return [...ended, { type: 'input_taken', messageId, parts, answer: this.#answer }]
   }
 
   /**
@@ -148,9 +203,10 @@ export class RunMoves {
    */
   reopen(): readonly RunMove[] {
     this.#open = undefined
-    if (this.#state === undefined) return []
+    const state = this.#state
+    if (state === undefined) return []
     const isUnseen = this.#isInStep && !this.#hasContent
-    return [{ type: 'run_reopened', state: this.#state }, ...(isUnseen ? this.#beginStep() : [])]
+    return [{ type: 'run_reopened', state, answer: this.#answer }, ...(isUnseen ? this.#beginStep() : [])]
   }
 
   /** Whether the run waits for a command after the events so far. */
@@ -253,6 +309,7 @@ export class RunMoves {
 
   #beginStep(): readonly RunMove[] {
     this.#isInStep = true
+    this.#hasAnswered = true
     return [{ type: 'step_started' }]
   }
 
@@ -287,6 +344,21 @@ function callMoves(event: RuntimeEvent): readonly RunMove[] {
   if (event.type !== 'tool_result') return []
   const { toolCallId, name, outcome, content } = event
   return [{ type: 'call_ended', toolCallId, name, outcome, content }]
+}
+
+/** The id of the message that a run began with, where its sender gave none. */
+export function firstMessageId(runId: string): string {
+  return `${runId}.input`
+}
+
+/** The id of an answer of a run, as a message: the first has that of the run. */
+export function answerIdOf(runId: string, answer: number): string {
+  return answer === 1 ? runId : `${runId}:${answer}`
+}
+
+/** The run of an answer, by the id of the message. */
+export function runOfAnswer(messageId: string): string {
+  return messageId.replace(/:\d{1,9}$/, '')
 }
 
 /** The text of a result. */

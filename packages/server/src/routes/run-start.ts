@@ -46,6 +46,8 @@ export function addStarts(app: Hono<RequestScope>, served: Served): void {
 export interface RunOrder
   extends Omit<StartBody, 'input'>, Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> {
   readonly input: RunInput
+  /** The id of the message that the run answers. */
+  readonly messageId?: string
 }
 
 /** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
@@ -67,7 +69,7 @@ export async function startRun(
     context: served.context,
     owner: principal.name,
     mayFollow: requireOwnSession(ledger, principal),
-    ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits }),
+    ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits, inputId: body.messageId }),
     ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
     ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
   })

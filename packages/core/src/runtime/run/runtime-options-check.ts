@@ -127,6 +127,7 @@ const ownOptions = {
   metadata: maybe(someMetadata),
   subject: maybe(filledText),
   owner: maybe(filledText),
+  inputId: maybe(filledText),
   quietMs: maybe(milliseconds),
   mayFollow: maybe(anyFunction),
   context: maybe(anyValue),
@@ -162,7 +163,7 @@ const runOptions = fields<InContext<RunOptions>>(
 )
 
 const sessionRunOptions = fields<InContext<SessionRunOptions>>(
-  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])), inputId: maybe(filledText) },
+  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])) },
   runNames,
 )
 

@@ -80,12 +80,7 @@ export class RuntimeRuns {
     this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
   }
 
-  start(
-    agent: Agent<unknown>,
-    input: RunInput,
-    options: InContext<RunOptions>,
-    inputId?: string,
-  ): StartedRun {
+  start(agent: Agent<unknown>, input: RunInput, options: InContext<RunOptions>): StartedRun {
     const { agents, newId, ledger, defaults } = this.#parts
     const { register } = agents
     const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
@@ -99,7 +94,7 @@ export class RuntimeRuns {
     }
     // A context that is made of the record comes later, when it is known what that will say.
     const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
-    const { sessionId, from, edit, quietMs, mayFollow } = options
+    const { sessionId, from, edit, quietMs, mayFollow, inputId } = options
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs, mayFollow }))
     const prepare = async (): Promise<ReadyStart> => {
       const { subject: inherited, ...found } = withGiven(
@@ -146,9 +141,9 @@ export class RuntimeRuns {
   }
 
   /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
-  startLater(...[agent, input, options, inputId]: Parameters<RuntimeRuns['start']>): void {
+  startLater(...[agent, input, options]: Parameters<RuntimeRuns['start']>): void {
     try {
-      this.start(agent, input, { ...options, whenBusy: 'wait' }, inputId)
+      this.start(agent, input, { ...options, whenBusy: 'wait' })
     } catch (error) {
       this.#parts.host.report(error, `The next run of session ${options.sessionId} could not begin`)
     }

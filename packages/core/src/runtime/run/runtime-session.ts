@@ -23,7 +23,7 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
       ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
     ) {
       requireSessionRunOptions(given)
-      const { whenBusy = 'conflict', inputId, ...options } = given
+      const { whenBusy = 'conflict', ...options } = given
       runs.coordinators.requireOpen()
       if (whenBusy !== 'join')
         return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
@@ -34,11 +34,12 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
         )
       }
       for (;;) {
-        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
-        const joining = { message, inputId, quietMs: given.quietMs, mayFollow: given.mayFollow, beginNext }
+        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
+        const { inputId, quietMs, mayFollow } = given
+        const joining = { message, inputId, quietMs, mayFollow, beginNext }
         const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
         if (joined) return runs.handle<Output>({ coordinator: joined })
-        const started = runs.start(agent, input, { ...options, sessionId: id }, inputId)
+        const started = runs.start(agent, input, { ...options, sessionId: id })
         if (await started.coordinator.hasBegun()) return runs.handle<Output>(started)
       }
     },

@@ -106,6 +106,12 @@ export interface RunOptions extends PastOptions, LabelOptions {
    */
   readonly idempotencyKey?: string | undefined
   /**
+   * An id of the input, such as that of the chat message: `input_received` has it as its `receipt`. A session joins a run
+   * with it: it is unique in the session then, a retry with the same id sends no second input and returns the run that took
+   * the first, and it is generated if not given.
+   */
+  readonly inputId?: string | undefined
+  /**
    * Whom the run is about, such as a customer, by a name that reveals nothing about them: the ledger stores it in the
    * clear. A ledger with keys encrypts what is said in the run for this subject, so that destroying the key erases
    * it. Runs of the session, branches, forks and child runs have the same subject, unless given another.
@@ -164,11 +170,6 @@ export interface SessionRunOptions extends Omit<
    * input was sent by then, the run's inbox keeps it, `busy.inputId` of the error names it, and `resume` reads it.
    */
   readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
-  /**
-   * With `join`, an id of the input that is unique in the session, such as the id of the chat message. A retry with
-   * the same id sends no second input and returns the run that took the first. Generated if not given.
-   */
-  readonly inputId?: string | undefined
 }
 
 /** A conversation of a runtime. */

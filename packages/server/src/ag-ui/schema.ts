@@ -1,8 +1,9 @@
 import * as z from 'zod'
-import type { JsonObject, UserPart } from '@tallystick/core/vocabulary'
+import { digestOf, type JsonObject, type UserPart } from '@tallystick/core/vocabulary'
+import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { RefusedRequestError } from '../http/problem.ts'
-import { agUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './ag-ui-events.ts'
-import type { RunProtocol } from './protocol-stream.ts'
+import { agUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './map.ts'
+import type { RunProtocol } from '../protocols/protocol-stream.ts'
 
 /** AG-UI 1.0 over server-sent events. */
 export function agUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {
@@ -26,6 +27,8 @@ export interface RunAgentInput {
   readonly runId: string
   readonly messages: readonly AgUiMessage[]
   readonly resume?: readonly ResumeEntry[] | undefined
+  /** What becomes of the message if a run is under way: the model reads it at its next turn (`steer`), or after its answer. */
+  readonly forwardedProps?: { readonly whenBusy?: BusyDelivery | undefined } | undefined
 }
 
 const id = z.string().regex(/\S/, 'is empty').max(200)
@@ -44,7 +47,19 @@ export const runAgentInput: z.ZodType<RunAgentInput> = z.looseObject({
       }),
     )
     .optional(),
+  // Whatever else a client forwards is not read.
+  forwardedProps: z
+    .preprocess(
+      (given) => (typeof given === 'object' && given !== null ? given : {}),
+      z.looseObject({ whenBusy: z.enum(busyDeliveries).optional() }),
+    )
+    .optional(),
 })
+
+/** Returns the key under which a run of the client takes effect once. */
+export function runKeyOf({ threadId, runId }: RunAgentInput): string {
+  return `ag-ui:${digestOf(['run of AG-UI', threadId, runId])}`
+}
 
 /** Returns what the user says in the last message. */
 export function userInput(messages: readonly AgUiMessage[]): readonly UserPart[] {

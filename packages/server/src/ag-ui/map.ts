@@ -1,7 +1,11 @@
-import { omitUndefined } from '@tallystick/core/kit'
-import type { RunState } from '@tallystick/core'
-import { resultText, type MoveOf, type MoveTable, type RunWaits } from './run-moves.ts'
-import { approvalIdOf } from './approval-id.ts'
+import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
+import type { RunState, RuntimeEvent } from '@tallystick/core'
+import type { UserPart } from '@tallystick/core/vocabulary'
+import type { Observable } from 'rxjs'
+import { approvalIdOf } from '../protocols/approval-id.ts'
+import { mappedEvents } from '../protocols/mapped-events.ts'
+import { requireEvents } from '../protocols/require-events.ts'
+import { resultText, type MoveOf, type MoveTable, type RunWaits } from '../protocols/run-moves.ts'
 
 /** An event of AG-UI 1.0. */
 export type AgUiEvent = { readonly type: string; readonly [field: string]: unknown }
@@ -21,7 +25,10 @@ export interface AgUiNames {
 
 /** Maps each move of a run to AG-UI. A snapshot of the other messages removes text that was taken back. */
 export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
-  const table = new AgUiTable(names)
+  return tableOf(new AgUiTable(names))
+}
+
+function tableOf(table: AgUiTable): MoveTable<AgUiEvent> {
   return {
     run_started: (move) => [table.start(move)],
     step_started: () => table.beginStep(),
@@ -32,15 +39,14 @@ export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
     call_input_added: ({ toolCallId, text }) => table.addInput(toolCallId, text),
     call_requested: (move) => table.requestCall(move),
     step_withdrawn: () => table.withdraw(),
-    approval_requested: () => [],
-    approval_decided: () => [],
     call_progressed: ({ toolCallId, data }) => [
       { type: 'CUSTOM', name: 'tool_progress', value: { toolCallId, data } },
     ],
     call_ended: (move) => table.endCall(move),
-    step_ended: () => [],
     run_reopened: ({ state }) => table.reopen(state),
     run_waits: (move) => table.wait(move),
+    answer_ended: ({ state }) => table.endAnswer(state),
+    message_waits: (move) => [...table.reopen(move.state), ...table.wait(move)],
     run_finished: (move) => table.finish(move),
   }
 }
@@ -48,7 +54,8 @@ export function agUiTable(names: AgUiNames = {}): MoveTable<AgUiEvent> {
 class AgUiTable {
   readonly #names: AgUiNames
   #threadId: string
-  readonly #messages: AgUiMessage[]
+  /** The messages that the client has by now. */
+  readonly messages: AgUiMessage[]
   /** How many messages there were when the step began. */
   #before = 0
   #text = ''
@@ -58,8 +65,8 @@ class AgUiTable {
   constructor(names: AgUiNames) {
     this.#names = names
     this.#threadId = names.threadId ?? ''
-    this.#messages = [...(names.messages ?? [])]
-    this.#before = this.#messages.length
+    this.messages = [...(names.messages ?? [])]
+    this.#before = this.messages.length
   }
 
   start({ runId, sessionId, parentRunId }: MoveOf<'run_started'>): AgUiEvent {
@@ -78,13 +85,19 @@ class AgUiTable {
   }
 
   /** Ends it with what the run waits for. */
-  wait({ state, waits }: MoveOf<'run_waits'>): readonly AgUiEvent[] {
+  wait({ state, waits }: MoveOf<'run_waits' | 'message_waits'>): readonly AgUiEvent[] {
     const outcome = { type: 'interrupt', interrupts: interruptsOf(waits) }
     return [...this.#endOpenCalls(), { type: 'RUN_FINISHED', ...this.#named(state.runId), outcome }]
   }
 
+  /** Ends it with the answer: the run goes on with a later message, in the stream of that. */
+  endAnswer({ runId }: RunState): readonly AgUiEvent[] {
+    const finished = { type: 'RUN_FINISHED', ...this.#named(runId), outcome: { type: 'success' } }
+    return [...this.#endOpenCalls(), { ...finished, result: { runId } }]
+  }
+
   beginStep(): readonly AgUiEvent[] {
-    this.#before = this.#messages.length
+    this.#before = this.messages.length
     return []
   }
 
@@ -106,7 +119,7 @@ class AgUiTable {
 
   endPart({ kind, partId: messageId }: MoveOf<'part_ended'>): readonly AgUiEvent[] {
     const role = kind === 'text' ? 'assistant' : 'reasoning'
-    this.#messages.push({ id: messageId, role, content: this.#text })
+    this.messages.push({ id: messageId, role, content: this.#text })
     if (kind === 'text') return [{ type: 'TEXT_MESSAGE_END', messageId }]
     return [
       { type: 'REASONING_MESSAGE_END', messageId },
@@ -130,7 +143,7 @@ class AgUiTable {
     const open = this.#open.get(toolCallId)
     const text = JSON.stringify(input)
     const call = { id: toolCallId, type: 'function', function: { name, arguments: text } }
-    this.#messages.push({ id: toolCallId, role: 'assistant', toolCalls: [call] })
+    this.messages.push({ id: toolCallId, role: 'assistant', toolCalls: [call] })
     // A stream before this one may have shown the beginning of the call, and ended it.
     const started = open ? [] : this.startCall(toolCallId, name)
     this.#open.delete(toolCallId)
@@ -140,14 +153,14 @@ class AgUiTable {
 
   withdraw(): readonly AgUiEvent[] {
     const ends = this.#endOpenCalls()
-    this.#messages.length = this.#before
-    return [...ends, { type: 'MESSAGES_SNAPSHOT', messages: [...this.#messages] }]
+    this.messages.length = this.#before
+    return [...ends, { type: 'MESSAGES_SNAPSHOT', messages: [...this.messages] }]
   }
 
   endCall({ toolCallId, content: parts }: MoveOf<'call_ended'>): readonly AgUiEvent[] {
     const content = resultText(parts)
     const id = `${toolCallId}.result`
-    this.#messages.push({ id, role: 'tool', toolCallId, content })
+    this.messages.push({ id, role: 'tool', toolCallId, content })
     return [{ type: 'TOOL_CALL_RESULT', messageId: id, toolCallId, content, role: 'tool' }]
   }
 
@@ -174,7 +187,7 @@ class AgUiTable {
   }
 }
 
-function interruptsOf(waits: RunWaits): readonly object[] {
+export function interruptsOf(waits: RunWaits): readonly object[] {
   const approvals = waits.approvals.map((approval) => ({
     id: approvalIdOf(approval),
     reason: 'tool_approval',
@@ -195,4 +208,55 @@ function interruptsOf(waits: RunWaits): readonly object[] {
   }))
   const limit = waits.limit ? [{ id: waits.limit, reason: 'limit_reached' }] : []
   return [...approvals, ...deferred, ...limit]
+}
+
+const { anyObject, anyText, fields, listOf, maybe } = option
+
+const agUiNames = fields<AgUiNames>({
+  threadId: maybe(anyText),
+  runId: maybe(anyText),
+  messages: maybe(listOf(anyObject)),
+})
+
+/** Maps the events of a run, from its first, to events of AG-UI. */
+export function toAgUi(events$: Observable<RuntimeEvent>, names: AgUiNames = {}): Observable<AgUiEvent> {
+  requireEvents('toAgUi', events$)
+  requireOptions('toAgUi', agUiNames, names)
+  return mappedEvents(events$, () => agUiTable(names))
+}
+
+/** Puts the messages of a run together, from its moves. */
+export class AgUiMessages {
+  readonly messages: AgUiMessage[]
+  readonly table: MoveTable<unknown>
+
+  constructor() {
+    const writer = new AgUiTable({})
+    this.messages = writer.messages
+    this.table = {
+      ...tableOf(writer),
+      input_taken: ({ messageId, parts }) => this.addInput(messageId, parts),
+      input_dropped: ({ messageId, parts }) => this.addInput(messageId, parts),
+    }
+  }
+
+  /** Adds a message of the user. */
+  addInput(id: string, parts: readonly UserPart[]): readonly never[] {
+    this.messages.push({ id, role: 'user', content: contentOf(parts) })
+    return []
+  }
+}
+
+function contentOf(parts: readonly UserPart[]): unknown {
+  const [first] = parts
+  if (parts.length === 1 && first?.type === 'text') return first.text
+  return parts.map((part) => {
+    if (part.type === 'text') return part
+    const { mediaType, url, data } = part
+    const source =
+      url === undefined
+        ? { type: 'data', value: data ?? '', mimeType: mediaType }
+        : { type: 'url', value: url, mimeType: mediaType }
+    return { type: part.type === 'image' ? 'image' : 'document', source }
+  })
 }

@@ -1,9 +1,10 @@
 import * as z from 'zod'
 import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
+import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import { streamHeaders } from '../stream/sse-frame.ts'
-import type { RunProtocol } from './protocol-stream.ts'
-import { uiMessageTable, type UiMessageChunk } from './ui-message-chunks.ts'
+import type { RunProtocol } from '../protocols/protocol-stream.ts'
+import { uiMessageTable, type UiMessageChunk } from './map.ts'
 
 /** The AI SDK's UI message stream, version 1. */
 export const uiMessageProtocol: RunProtocol<UiMessageChunk> = {
@@ -19,7 +20,7 @@ export const uiMessageHeaders: Readonly<Record<string, string>> = {
 }
 
 /** A message of the chat, as far as a server reads it. */
-interface UiMessage {
+export interface SentMessage {
   readonly id: string
   readonly role: string
   readonly parts: readonly UiPart[]
@@ -42,10 +43,12 @@ interface UiPart {
 export interface ChatBody {
   /** The id of the chat: the session of its runs. */
   readonly id: string
-  readonly messages: readonly UiMessage[]
+  readonly messages: readonly SentMessage[]
   readonly trigger?: 'submit-message' | 'regenerate-message' | undefined
-  /** The message that is written again, or replaced. Its id was sent before. */
+  /** The message that is written again, or replaced, or that decides about a call. Its id was sent before. */
   readonly messageId?: string | null | undefined
+  /** What becomes of the message if a run is under way: the model reads it at its next turn (`steer`), or after its answer. */
+  readonly whenBusy?: BusyDelivery | undefined
 }
 
 const part: z.ZodType<UiPart> = z.looseObject({
@@ -63,9 +66,12 @@ const part: z.ZodType<UiPart> = z.looseObject({
 /** Checks such a body. A client may send further fields of its own. */
 export const chatBody: z.ZodType<ChatBody> = z.looseObject({
   id: z.string().regex(/\S/, 'is empty').max(200),
-  messages: z.array(z.looseObject({ id: z.string(), role: z.string(), parts: z.array(part) })).min(1),
+  messages: z
+    .array(z.looseObject({ id: z.string().max(200), role: z.string(), parts: z.array(part) }))
+    .min(1),
   trigger: z.enum(['submit-message', 'regenerate-message']).optional(),
   messageId: z.string().nullish(),
+  whenBusy: z.enum(busyDeliveries).optional(),
 })
 
 /**
@@ -79,7 +85,7 @@ export function messageKeyOf({ id, messages, trigger, messageId }: ChatBody): st
 }
 
 /** Returns what a user says in a message of the chat. */
-export function inputOf({ parts }: UiMessage): readonly UserPart[] {
+export function inputOf({ parts }: SentMessage): readonly UserPart[] {
   const input = parts.flatMap((each): readonly UserPart[] => {
     if (each.type === 'text' && each.text) return [{ type: 'text', text: each.text }]
     return each.type === 'file' ? [fileOf(each)] : []
@@ -114,7 +120,7 @@ export interface ChatDecision {
 }
 
 /** Returns the decisions in a message of the chat that the run has not answered yet. */
-export function decisionsOf({ parts }: UiMessage): readonly ChatDecision[] {
+export function decisionsOf({ parts }: SentMessage): readonly ChatDecision[] {
   return parts.flatMap(({ state, approval }) =>
     state === 'approval-responded' && approval?.approved !== undefined
       ? [{ approvalId: approval.id, approved: approval.approved, reason: approval.reason ?? 'Denied.' }]

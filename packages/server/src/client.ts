@@ -1,0 +1,232 @@
+// For web pages: chats of the AI SDK over a server of runs.
+import {
+  DefaultChatTransport,
+  type HttpChatTransportInitOptions,
+  type UIMessage,
+  type UIMessageChunk,
+} from 'ai'
+import { stopRun } from './client/stop-run.ts'
+
+/** Options of the transport: those of the AI SDK's own, whose `api` is `/chat/AGENT`. */
+export interface RunChatOptions<Message extends UIMessage> extends HttpChatTransportInitOptions<Message> {
+  readonly api: string
+  /**
+   * What becomes of a message that is sent while a run is under way, or waits for a person: `steer` (the default) has the model
+   * read it at its next turn, `queue` after its answer.
+   */
+  readonly whenBusy?: 'steer' | 'queue'
+}
+
+/** A page of a chat, oldest message first. */
+export interface ChatPage<Message extends UIMessage> {
+  readonly messages: Message[]
+  /** How the last run stands, if the page is the newest: with `under_way`, `resumeStream` follows its answer. */
+  readonly status?: 'under_way' | 'suspended' | 'interrupted' | 'unknown' | 'done'
+  readonly version?: string
+  /** What asks for the messages before these; absent on the first page of the chat. */
+  readonly before?: string
+}
+
+type SendOptions<Message extends UIMessage> = Parameters<DefaultChatTransport<Message>['sendMessages']>[0]
+type ReconnectOptions = Parameters<DefaultChatTransport<UIMessage>['reconnectToStream']>[0]
+type Chunks = ReadableStream<UIMessageChunk>
+
+/** How long a watch waits after a failed request, in milliseconds. */
+const retryMs = 2_000
+
+/**
+ * Connects `useChat` with a server of runs. `stop()` of the chat cancels the run, by its id; a connection that is lost does not,
+ * and `resumeStream` takes the run up again.
+ *
+ * ```ts
+ * const transport = new RunChatTransport({ api: '/chat/cashier' })
+ * const { messages, sendMessage, stop, setMessages, resumeStream } = useChat({ id, transport })
+ * useEffect(() => transport.watch(id, ({ messages, status }) => {
+ *   setMessages(messages)
+ *   if (status === 'under_way') void resumeStream()
+ * }), [])
+ * ```
+ */
+export class RunChatTransport<Message extends UIMessage = UIMessage> extends DefaultChatTransport<Message> {
+  readonly #whenBusy: RunChatOptions<Message>['whenBusy']
+  /** The streams that are read now, and who waits until none is. */
+  readonly #reading = new Set<object>()
+  #onIdle: (() => void)[] = []
+  #reconnects = 0
+
+  constructor({ whenBusy, ...options }: RunChatOptions<Message>) {
+    super(options)
+    this.#whenBusy = whenBusy
+  }
+
+  override async sendMessages(options: SendOptions<Message>): Promise<Chunks> {
+    const own = new AbortController()
+    const body = { ...(this.#whenBusy && { whenBusy: this.#whenBusy }), ...options.body }
+    const opening = super.sendMessages({ ...options, body, abortSignal: own.signal })
+    const read = {
+      chatId: options.chatId,
+      opening,
+      own,
+      signal: options.abortSignal,
+      isStop: async () => true,
+    }
+    return (await this.#read(read)) as Chunks
+  }
+
+  override async reconnectToStream(options: ReconnectOptions): Promise<Chunks | null> {
+    const own = new AbortController()
+    const number = ++this.#reconnects
+    const opening = super.reconnectToStream({ ...options, abortSignal: own.signal })
+    // A chat also gives up a reconnect when it begins another one: the run goes on.
+    const isStop = async (): Promise<boolean> => {
+      await new Promise((resolve) => setTimeout(resolve))
+      return number === this.#reconnects
+    }
+    return await this.#read({ chatId: options.chatId, opening, own, signal: options.abortSignal, isStop })
+  }
+
+  /** Returns the newest messages of a chat, the user's included, or those before a place. A chat that has not begun has none. */
+  async messages(chatId: string, { before }: { readonly before?: string } = {}): Promise<ChatPage<Message>> {
+    const response = await this.#request(
+      `/${encodeURIComponent(chatId)}${before === undefined ? '' : `?before=${before}`}`,
+    )
+    return (await response.json()) as ChatPage<Message>
+  }
+
+  /**
+   * Calls back with the newest messages of a chat: at once if it has any, and whenever it has more that this page did not stream
+   * itself, such as a decision or a message in another tab. Returns the function that ends it.
+   */
+  watch(chatId: string, onChange: (page: ChatPage<Message>) => void): () => void {
+    const ended = new AbortController()
+    void this.#watch(chatId, onChange, ended.signal)
+    return () => ended.abort()
+  }
+
+  async #watch(
+    chatId: string,
+    onChange: (page: ChatPage<Message>) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (let version = ''; !signal.aborted;) {
+      await this.#idle()
+      try {
+        const response = await this.#request(`/${encodeURIComponent(chatId)}?version=${version}`, { signal })
+        if (response.status === 204) continue
+        const page = (await response.json()) as ChatPage<Message>
+        // What this page began to stream meanwhile would be older in the answer.
+        if (this.#reading.size > 0 || signal.aborted) continue
+        version = page.version ?? ''
+        onChange(page)
+      } catch {
+        if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, retryMs))
+      }
+    }
+  }
+
+  /** Resolves when this page reads no stream. */
+  async #idle(): Promise<void> {
+    if (this.#reading.size > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+  }
+
+  #end(reading: object): void {
+    this.#reading.delete(reading)
+    if (this.#reading.size > 0) return
+    for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  async #read({ chatId, opening, own, signal, isStop }: Reading): Promise<Chunks | null> {
+    const reading = {}
+    this.#reading.add(reading)
+    let runId: string | undefined
+    const stop = async (): Promise<void> => {
+      this.#end(reading)
+      // A run that is on record can be stopped by its id: a request that was sent may begin one later.
+      const stream = (await isStop()) ? await opening.catch(() => null) : null
+      if (stream !== null)
+        await stopRun((init) => this.#request(`/${encodeURIComponent(chatId)}/stop`, init), runId)
+      own.abort()
+    }
+    signal?.addEventListener('abort', () => void stop(), { once: true })
+    try {
+      const stream = await Promise.race([opening, untilAborted(signal)])
+      if (stream === null) this.#end(reading)
+      return (
+        stream &&
+        watched(stream, {
+          onChunk: (chunk) => {
+            if (chunk.type === 'start') runId = Object(chunk.messageMetadata).runId ?? runId
+          },
+          onEnd: () => this.#end(reading),
+        })
+      )
+    } catch (error) {
+      this.#end(reading)
+      throw error
+    }
+  }
+
+  async #request(path: string, init: RequestInit = {}): Promise<Response> {
+    const [headers, credentials] = [new Headers(await valueOf(this.headers)), await valueOf(this.credentials)]
+    if (init.body !== undefined) headers.set('content-type', 'application/json')
+    const response = await (this.fetch ?? globalThis.fetch)(`${this.api}${path}`, {
+      ...init,
+      headers,
+      ...(credentials && { credentials }),
+    })
+    if (!response.ok) throw new Error(await response.text())
+    return response
+  }
+}
+
+/** The value of an option that may be a function, or a promise. */
+async function valueOf<Value>(
+  given: Value | PromiseLike<Value> | (() => Value | PromiseLike<Value>),
+): Promise<Value> {
+  return await (typeof given === 'function' ? (given as () => Value | PromiseLike<Value>)() : given)
+}
+
+interface Reading {
+  readonly chatId: string
+  readonly opening: Promise<Chunks | null>
+  readonly own: AbortController
+  readonly signal: AbortSignal | undefined
+  /** Whether the abort of the signal is meant to stop the run. */
+  readonly isStop: () => Promise<boolean>
+}
+
+/** Rejects as `fetch` does when a signal is aborted. */
+function untilAborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = (): void => reject(new DOMException('The chat was stopped.', 'AbortError'))
+    if (signal?.aborted) abort()
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** The same stream, and what it brings is told. */
+function watched(
+  stream: Chunks,
+  { onChunk, onEnd }: { readonly onChunk: (chunk: UIMessageChunk) => void; readonly onEnd: () => void },
+): Chunks {
+  const reader = stream.getReader()
+  return new ReadableStream<UIMessageChunk>({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (!done) {
+          onChunk(value)
+          return controller.enqueue(value)
+        }
+        controller.close()
+      } catch (error) {
+        controller.error(error)
+      }
+      onEnd()
+    },
+    async cancel(reason) {
+      onEnd()
+      await reader.cancel(reason)
+    },
+  })
+}

@@ -1,0 +1,199 @@
+import type { Ledger, RunId, RunState } from '@tallystick/core'
+import { startOf } from '@tallystick/core/kit'
+import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
+import type { Principal } from '../access/principal.ts'
+import { isVisible, lastRunOf, requireVisible } from '../access/visible-run.ts'
+import { malformed } from '../http/problem.ts'
+import { RunMoves, outOf, type MoveTable } from '../protocols/run-moves.ts'
+import { statusOf, type RunStatus } from '../runs/run-view.ts'
+
+/** A run of a conversation, as far as the runs after it continue it. */
+interface Stretch {
+  readonly runId: RunId
+  /** Its last event that counts; without it, all do. */
+  readonly toSeq?: number
+}
+
+/**
+ * The runs that a conversation consists of now, the newest first: each run names the one that it continues, and up to which
+ * event. What a person took back, by an edit of an earlier message, is in none of them. Ends before a run that the principal
+ * does not see.
+ */
+export async function* stretchesOf(
+  ledger: Ledger,
+  principal: Principal,
+  newest: Stretch | undefined,
+): AsyncGenerator<Stretch> {
+  for (let here: Stretch | undefined = newest; here !== undefined;) {
+    if (!(await isVisible(ledger, principal, here.runId))) return
+    yield here
+    here = await stretchBefore(ledger, here.runId)
+  }
+}
+
+/** A fork holds the events of its source, and continues what that continues. */
+async function stretchBefore(ledger: Ledger, runId: RunId): Promise<Stretch | undefined> {
+  const parent = (await startOf(ledger, runId))?.parent
+  if (parent === undefined || parent.relation === 'child') return undefined
+  if (parent.relation === 'fork') return await stretchBefore(ledger, parent.runId)
+  return { runId: parent.runId, toSeq: parent.seq }
+}
+
+/** Returns the last run of a session, if the principal sees it: the run of another caller is as good as none. */
+export async function lastVisibleRun(
+  ledger: Ledger,
+  principal: Principal,
+  sessionId: string,
+): Promise<RunId | undefined> {
+  const runId = await lastRunOf(ledger, sessionId)
+  return runId !== undefined && (await isVisible(ledger, principal, runId)) ? runId : undefined
+}
+
+/** Puts the messages of one run together, in the form of a protocol. */
+export interface MessageWriter<Message> {
+  readonly messages: readonly Message[]
+  readonly table: MoveTable<unknown>
+  /** Adds a message of the user that the model was not shown yet. */
+  addInput(id: string, parts: readonly UserPart[], metadata: object): void
+}
+
+/** A page of a conversation, oldest message first. */
+export interface ConversationPage<Message> {
+  readonly messages: readonly Message[]
+  /** How the last run stands; none without a run. */
+  readonly status?: RunStatus
+  /** What the conversation is now: `?version=` with it waits until there is more. Absent on older pages. */
+  readonly version?: string
+  /** `?before=` with it asks for the messages before these. Absent on the first page of the conversation. */
+  readonly before?: string
+}
+
+/** What a page of a conversation is asked by. */
+export interface PageQuery {
+  readonly sessionId: string
+  readonly limit: number
+  readonly before?: string | undefined
+}
+
+/** Returns the newest messages of a conversation, or those before a place. No run is cut, so a page can hold more than `limit`. */
+export async function conversationPage<Message extends { readonly id: string }>(
+  ledger: Ledger,
+  principal: Principal,
+  { sessionId, limit, before }: PageQuery,
+  newWriter: () => MessageWriter<Message>,
+): Promise<{ readonly page: ConversationPage<Message>; readonly state?: RunState }> {
+  const newest =
+    before === undefined ? await newestStretch(ledger, principal, sessionId) : readPlace(before, 'before')
+  if (before !== undefined && newest) await requireVisible(ledger, principal, newest.runId)
+  const known = new Set<string>()
+  let messages: readonly Message[] = []
+  let last: RunState | undefined
+  for await (const stretch of stretchesOf(ledger, principal, newest)) {
+    if (messages.length >= limit) return { page: await pageAt(stretch), ...(last && { state: last }) }
+    const read = await readStretch(ledger, stretch, newWriter())
+    last ??= read.state
+    // A message that one run ended without showing began the next one.
+    messages = [...read.messages.filter(({ id }) => !known.has(id)), ...messages]
+    for (const { id } of read.messages) known.add(id)
+  }
+  return { page: await pageAt(undefined), ...(last && { state: last }) }
+
+  async function pageAt(rest: Stretch | undefined): Promise<ConversationPage<Message>> {
+    const isNewest = before === undefined && last !== undefined
+    return {
+      messages,
+      ...(isNewest && { status: await statusOf(ledger, last!), version: `${last!.runId}.${last!.seq}` }),
+      ...(rest && { before: `${rest.runId}.${rest.toSeq ?? ''}` }),
+    }
+  }
+}
+
+async function newestStretch(
+  ledger: Ledger,
+  principal: Principal,
+  sessionId: string,
+): Promise<Stretch | undefined> {
+  const runId = await lastVisibleRun(ledger, principal, sessionId)
+  return runId && { runId }
+}
+
+/** Reads a place in a conversation as a page gives it. */
+function readPlace(text: string, name: 'before' | 'version'): Stretch {
+  const [, run = '', seq = ''] = /^([\da-f-]{36})\.(\d{0,15})$/.exec(text) ?? []
+  const runId = parseRunId(run)
+  if (runId === undefined) throw malformed(`${name} has to be the ${name} of a page of this conversation.`)
+  return seq === '' ? { runId } : { runId, toSeq: Number(seq) }
+}
+
+async function readStretch<Message>(
+  ledger: Ledger,
+  { runId, toSeq }: Stretch,
+  writer: MessageWriter<Message>,
+): Promise<{ readonly messages: readonly Message[]; readonly state: RunState | undefined }> {
+  const moves = new RunMoves()
+  for await (const event of ledger.read(runId, { toSeq })) {
+    for (const move of moves.next(event)) outOf(writer.table, move)
+  }
+  if (toSeq === undefined) {
+    for (const { inputId, message } of moves.state?.pendingInputs ?? []) {
+      writer.addInput(inputId, message.parts, { runId, isWaiting: true })
+    }
+  }
+  return { messages: writer.messages, state: moves.state }
+}
+
+/** Where the model was shown a message of the user. */
+export interface MessagePlace {
+  readonly runId: RunId
+  /** The event before which it was not shown; absent if it was not shown at all. */
+  readonly seq?: number
+}
+
+/** Returns where a message of the user is in the newest runs of a conversation, by default in all; `undefined` if it is in none. */
+export async function findMessage(
+  ledger: Ledger,
+  principal: Principal,
+  sessionId: string,
+  messageId: string,
+  maxRuns: number = Infinity,
+): Promise<MessagePlace | undefined> {
+  const newest = await newestStretch(ledger, principal, sessionId)
+  let runs = 0
+  for await (const stretch of stretchesOf(ledger, principal, newest)) {
+    const place = await messageIn(ledger, stretch, messageId)
+    if (place) return place
+    if (++runs >= maxRuns) return undefined
+  }
+  return undefined
+}
+
+async function messageIn(
+  ledger: Ledger,
+  { runId, toSeq }: Stretch,
+  messageId: string,
+): Promise<MessagePlace | undefined> {
+  const moves = new RunMoves()
+  for await (const event of ledger.read(runId, { toSeq })) {
+    for (const move of moves.next(event)) {
+      if (move.type === 'input_taken' && move.messageId === messageId) return { runId, seq: event.seq }
+      if (move.type === 'input_dropped' && move.messageId === messageId) return { runId }
+    }
+  }
+  return moves.state?.pendingInputs.some(({ inputId }) => inputId === messageId) ? { runId } : undefined
+}
+
+/** Whether a conversation has more than a version of it: another run, or another event that is no part of a text. */
+export async function hasMore(
+  ledger: Ledger,
+  principal: Principal,
+  sessionId: string,
+  version: string,
+): Promise<boolean> {
+  const known = version === '' ? undefined : readPlace(version, 'version')
+  const runId = await lastVisibleRun(ledger, principal, sessionId)
+  if (runId === undefined || runId !== known?.runId) return runId !== undefined
+  for await (const { type } of ledger.read(runId, { fromSeq: (known.toSeq ?? 0) + 1 })) {
+    if (eventTraits[type].retention === 'facts') return true
+  }
+  return false
+}

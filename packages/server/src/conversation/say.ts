@@ -1,0 +1,265 @@
+import { LedgerConflictError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { caughtUp, changesOf } from '@tallystick/core/kit'
+import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
+import type { Principal } from '../access/principal.ts'
+import type { StartHeaders } from '../access/start-headers.ts'
+import { isVisible, lastRunOf } from '../access/visible-run.ts'
+import { RefusedRequestError } from '../http/problem.ts'
+import type { FollowedRun } from '../protocols/protocol-stream.ts'
+import { RunMoves } from '../protocols/run-moves.ts'
+import { startRun, type RunOrder } from '../routes/run-start.ts'
+import { requirePermission, type Served } from '../routes/served.ts'
+import { stateAt } from '../runs/run-view.ts'
+import { findMessage, lastVisibleRun } from './history.ts'
+
+/** What becomes of a message that is sent while a run is under way: the model reads it at its next turn, or after its answer. */
+export const busyDeliveries = ['steer', 'queue'] as const
+export type BusyDelivery = (typeof busyDeliveries)[number]
+
+/** A message of a person in a conversation. */
+export interface Said {
+  readonly agent: string
+  /** The conversation. */
+  readonly sessionId: string
+  readonly messageId: string
+  readonly parts: readonly UserPart[]
+  readonly whenBusy?: BusyDelivery | undefined
+  /** Whether the message takes the place of the one with its id, and of all that came after that. */
+  readonly isRewritten: boolean
+}
+
+/**
+ * Takes a message of a person into a conversation, and returns where the answer to it is. It starts a run; joins the one that
+ * is under way, or waits for a person; or, where it replaces an earlier message, starts a branch of the conversation there.
+ * A message with an id that is on record is not taken again.
+ */
+export async function say(
+  served: Served,
+  principal: Principal,
+  said: Said,
+  headers: StartHeaders,
+): Promise<FollowedRun> {
+  requirePermission(principal, 'start')
+  const order = orderOf(said)
+  if (said.isRewritten) {
+    const branched = await branch(served, principal, { said, order, headers })
+    if (branched) return branched
+  }
+  for (let attempt = 1; ; attempt++) {
+    const joined = await join(served, principal, said)
+    if (joined) return joined
+    // Runs that always begin and end meanwhile: this one waits for its turn.
+    const whenBusy =
+      attempt < 10 && !(await isBeingCancelled(served.ledger, said.sessionId)) ? 'conflict' : 'wait'
+    try {
+      return await start(served, principal, { ...order, whenBusy }, headers)
+    } catch (error) {
+      if (!isBusy(error) || whenBusy === 'wait') throw error
+    }
+  }
+}
+
+/** The order to start a run with a message. */
+interface MessageOrder extends Pick<RunOrder, 'agent' | 'from' | 'whenBusy'> {
+  readonly sessionId: string
+  readonly messageId: string
+  readonly input: readonly UserPart[]
+}
+
+function orderOf({ agent, sessionId, messageId, parts }: Said): MessageOrder {
+  return { agent, sessionId, messageId, input: parts }
+}
+
+/** Whether another run of the conversation was faster. */
+function isBusy(error: unknown): boolean {
+  return error instanceof LedgerConflictError && (error.kind === 'session' || error.kind === 'unique')
+}
+
+async function start(
+  served: Served,
+  principal: Principal,
+  order: MessageOrder,
+  headers: StartHeaders,
+): Promise<FollowedRun> {
+  const before = order.from === undefined ? await unsaidBefore(served, principal, order) : []
+  const message: UserMessage = { role: 'user', parts: order.input }
+  const input = before.length === 0 ? order.input : [...before, message]
+  const { id } = await startRun(served, principal, { ...order, input }, headers)
+  return { runId: id, after: 0 }
+}
+
+/** What the last run has ended without showing, because it was cancelled, say: it is said before the next message. */
+async function unsaidBefore(
+  served: Served,
+  principal: Principal,
+  { sessionId, messageId, whenBusy }: MessageOrder,
+): Promise<readonly UserMessage[]> {
+  const runId = await lastVisibleRun(served.ledger, principal, sessionId)
+  if (runId === undefined) return []
+  if (whenBusy === 'wait') await untilDone(served, runId)
+  const unshown = await unshownInputs(served.ledger, runId)
+  return unshown.flatMap((each) => (each.messageId === messageId ? [] : [each.message]))
+}
+
+/** Waits until a run has ended, while a process drives it. */
+async function untilDone({ ledger, reads, stream }: Served, runId: RunId): Promise<void> {
+  if ((await ledger.isDriven?.(runId)) === false) return
+  await lastOfRun({ reads, stream }, runId, ({ type }) => type === 'run_finished')
+}
+
+/** Follows a run until an event is found, and returns that; `undefined` if the server stops first. */
+async function lastOfRun(
+  { reads, stream: { stopping } }: Pick<Served, 'reads' | 'stream'>,
+  runId: RunId,
+  isLast: (event: RuntimeEvent) => boolean,
+): Promise<RuntimeEvent | undefined> {
+  const changes = changesOf(reads.forReader(), runId, { after: 0 })
+  const end = (): void => void changes.return()
+  stopping.addEventListener('abort', end)
+  try {
+    for await (const event of changes) if (event !== caughtUp && isLast(event)) return event
+    return undefined
+  } finally {
+    stopping.removeEventListener('abort', end)
+    await changes.return()
+  }
+}
+
+interface Unshown {
+  readonly messageId: string
+  readonly message: UserMessage
+}
+
+/** The messages that a run has ended without showing to its model. */
+async function unshownInputs(ledger: Ledger, runId: RunId): Promise<readonly Unshown[]> {
+  const moves = new RunMoves()
+  const unshown: Unshown[] = []
+  for await (const event of ledger.read(runId)) {
+    for (const move of moves.next(event)) {
+      if (move.type === 'input_dropped') {
+        unshown.push({ messageId: move.messageId, message: { role: 'user', parts: move.parts } })
+      }
+    }
+  }
+  return unshown
+}
+
+async function isBeingCancelled(ledger: Ledger, sessionId: string): Promise<boolean> {
+  const runId = await lastRunOf(ledger, sessionId)
+  return runId !== undefined && (await stateAt(ledger, runId)).cancel !== undefined
+}
+
+/** Gives the message to the last run if that has not ended; also returns the run if it has the message already. */
+async function join(served: Served, principal: Principal, said: Said): Promise<FollowedRun | undefined> {
+  const { ledger, runtime, context } = served
+  const { sessionId, messageId, parts, whenBusy = 'steer' } = said
+  const runId = await lastRunOf(ledger, sessionId)
+  // `startRun` refuses a session of another caller.
+  if (runId === undefined || !(await isVisible(ledger, principal, runId))) return undefined
+  const state = await stateAt(ledger, runId)
+  const here = await receivedIn(ledger, runId, messageId)
+  if (here !== undefined && !said.isRewritten) {
+    requireSameMessage(here.parts, parts, messageId, runId)
+    if (here.isFirst) return { runId, after: 0 }
+    if (here.isDropped) return undefined
+    return { runId, message: messageId, next: nextRun(served, principal, said, runId) }
+  }
+  if (state.phase === 'done' || state.cancel !== undefined) return undefined
+  requirePermission(principal, whenBusy)
+  const message: UserMessage = { role: 'user', parts }
+  const command = { type: whenBusy, message, receipt: messageId } as const
+  const answer = await runtime.send(runId, command, { context })
+  if (!answer.accepted) return undefined
+  return { runId, message: messageId, next: nextRun(served, principal, said, runId) }
+}
+
+interface Received {
+  readonly parts: readonly UserPart[]
+  readonly isFirst: boolean
+  readonly isDropped: boolean
+}
+
+async function receivedIn(ledger: Ledger, runId: RunId, messageId: string): Promise<Received | undefined> {
+  let received: Received | undefined
+  for await (const event of ledger.read(runId)) {
+    if (event.type === 'input_received' && event.receipt === messageId) {
+      received = { parts: event.message.parts, isFirst: event.delivery === 'start', isDropped: false }
+    }
+    if (event.type === 'input_settled' && event.receipt === messageId && !event.delivered && received) {
+      received = { ...received, isDropped: true }
+    }
+  }
+  return received
+}
+
+function requireSameMessage(
+  before: readonly UserPart[],
+  now: readonly UserPart[],
+  messageId: string,
+  runId: RunId,
+): void {
+  if (canonicalJson(before) === canonicalJson(now)) return
+  throw new RefusedRequestError(
+    409,
+    'key_used',
+    `Run ${runId} has a message with the id ${messageId.slice(0, 80)} and other words. Give each message an id of its own, or name the message as messageId to rewrite it.`,
+  )
+}
+
+/**
+ * Begins the next run of the conversation if a run ends without showing a message that joined it, and returns that run; several
+ * such messages begin one. `undefined` if the run shows the message, or was cancelled: then the next message carries it.
+ */
+async function nextRun(
+  served: Served,
+  principal: Principal,
+  said: Said,
+  runId: RunId,
+): Promise<FollowedRun | undefined> {
+  const { ledger, stream } = served
+  const { sessionId, messageId } = said
+  try {
+    const isShown = (event: RuntimeEvent): boolean =>
+      event.type === 'input_settled' && event.receipt === messageId && event.delivered
+    const last = await lastOfRun(served, runId, (event) => event.type === 'run_finished' || isShown(event))
+    if (last?.type !== 'run_finished' || last.reason === 'cancelled') return undefined
+    const unshown = (await unshownInputs(ledger, runId)).at(-1)
+    // Another message may have begun the next run meanwhile: it carries this one.
+    if (unshown === undefined || (await lastRunOf(ledger, sessionId)) !== runId) return undefined
+    const order = { ...orderOf(said), messageId: unshown.messageId, input: unshown.message.parts }
+    return await start(served, principal, order, { idempotencyKey: `next:${runId}` })
+  } catch (error) {
+    if (!isBusy(error))
+      stream.report(error, `A message that run ${runId} did not show could not begin the next run`)
+    return undefined
+  }
+}
+
+interface Rewriting {
+  readonly said: Said
+  readonly order: MessageOrder
+  readonly headers: StartHeaders
+}
+
+/**
+ * Starts the run that answers a message anew, with the history before that message. The run that is under way answers what the
+ * person took back, so it is cancelled. `undefined` if the message is not on record.
+ */
+async function branch(
+  served: Served,
+  principal: Principal,
+  { said: { sessionId, messageId }, order, headers }: Rewriting,
+): Promise<FollowedRun | undefined> {
+  const { ledger, runtime, context } = served
+  const place = await findMessage(ledger, principal, sessionId, messageId)
+  if (place === undefined) return undefined
+  const runId = await lastRunOf(ledger, sessionId)
+  const state = runId && (await stateAt(ledger, runId))
+  if (state && state.phase !== 'done' && state.cancel === undefined) {
+    requirePermission(principal, 'cancel')
+    const reason = 'An earlier message was written anew'
+    await runtime.send(state.runId, { type: 'cancel', by: principal.name, reason }, { context })
+  }
+  const from = { runId: place.runId, ...(place.seq !== undefined && { atSeq: place.seq - 1 }) }
+  return await start(served, principal, { ...order, from, whenBusy: 'wait' }, headers)
+}
