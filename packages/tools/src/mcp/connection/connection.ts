@@ -4,6 +4,7 @@ import { withoutAnySecrets } from '../listing/result-content.ts'
 import { toolChanges } from '../listing/tool-changes.ts'
 import { isHttpServer } from '../options/server-options.ts'
 import { cleanText } from '../text/clean-text.ts'
+import { askedQuestions } from './asked-questions.ts'
 import { type CallDeadline, callDeadline, standStill } from './call-deadline.ts'
 import { type ConnectionEvents, listedClient } from './listed-client.ts'
 import type { OpenedClient } from './open-client.ts'
@@ -145,13 +146,18 @@ async function ready(held: Held, signal: AbortSignal): Promise<OpenedClient> {
   return held.opened
 }
 
+/** How often a user is asked within one call. */
+const maxElicitations = 10
+
 /** One attempt to connect. */
 async function open(held: Held): Promise<void> {
   const { server, shared, closing, deadlines } = held
   const startMs = server.options.startMs ?? defaultStartMs
   const time = callDeadline(shared.timers, startMs, startMs)
   deadlines.add(time)
+  const limits = { elicit: maxElicitations, sample: shared.sampling.maxPerCall }
   const events: ConnectionEvents = {
+    questions: askedQuestions(deadlines, limits),
     onTools: (from, tools) => {
       if (from === held.opened) take(held, tools)
     },

@@ -5,7 +5,7 @@ import type { NamedServer, SharedParts } from './shared-parts.ts'
 import { noTimeoutMs } from './waiting.ts'
 
 /** What a connected client reports. */
-export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion'> {
+export interface ConnectionEvents extends Pick<ClientEvents, 'onQuestion' | 'questions'> {
   readonly onTools: (from: OpenedClient, tools: readonly Tool[]) => void
   readonly onLost: (from: OpenedClient) => void
 }

@@ -1,6 +1,7 @@
 import type { Client, ClientOptions } from '@modelcontextprotocol/client'
 import type { client } from '../options/client-library.ts'
 import type { McpQuestion } from '../options/hooks.ts'
+import { type AskedQuestions, shownQuestion } from './asked-questions.ts'
 import { rootUri } from '../options/server-options.ts'
 import { negotiation } from './open-client.ts'
 import type { NamedServer, SharedParts } from './shared-parts.ts'
@@ -9,6 +10,8 @@ import type { NamedServer, SharedParts } from './shared-parts.ts'
 export interface ClientEvents {
   /** The server's list of tools has changed, and this is all of it now; or it could not be read. */
   readonly onTools: (error: Error | null, tools: readonly client.Tool[] | null) => void
+  /** What the server asks goes through these. */
+  readonly questions: AskedQuestions
   /** A hook begins to answer a question of the server. Returns what is called when it has answered. */
   readonly onQuestion: () => () => void
 }
@@ -24,7 +27,7 @@ const trustingValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
 /** Makes the client of a server, with the hooks that the user gave, and no other. */
 export function newClient(
   { name, options }: NamedServer,
-  { sdk, hooks }: Pick<SharedParts, 'sdk' | 'hooks'>,
+  { sdk, hooks, sampling }: Pick<SharedParts, 'sdk' | 'hooks' | 'sampling'>,
   events: ClientEvents,
   era?: 'legacy',
 ): Client {
@@ -44,13 +47,18 @@ export function newClient(
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- a client is no event target
   made.onerror = () => {}
   const asked = <Request, Answer>(
+    kind: 'elicit' | 'sample',
     hook: (request: Request, question: McpQuestion) => Answer | Promise<Answer>,
     request: Request,
     signal: AbortSignal,
-  ): Promise<Answer> => answered(() => hook(request, Object.freeze({ server: name, signal })), events)
+  ): Promise<Answer> =>
+    events.questions.inTurn(kind, signal, () => {
+      const shown = shownQuestion(request)
+      return answered(() => hook(shown, Object.freeze({ server: name, signal })), events)
+    })
   if (elicit) {
     made.setRequestHandler('elicitation/create', (request, { mcpReq }) =>
-      asked<client.ElicitRequestParams, client.ElicitResult>(elicit, request.params, mcpReq.signal),
+      asked<client.ElicitRequestParams, client.ElicitResult>('elicit', elicit, request.params, mcpReq.signal),
     )
   }
   if (roots) {
@@ -59,8 +67,9 @@ export function newClient(
   if (sample) {
     made.setRequestHandler('sampling/createMessage', (request, { mcpReq }) =>
       asked<client.CreateMessageRequestParams, client.CreateMessageResult>(
+        'sample',
         sample,
-        request.params,
+        { ...request.params, maxTokens: Math.min(request.params.maxTokens, sampling.maxTokens) },
         mcpReq.signal,
       ),
     )

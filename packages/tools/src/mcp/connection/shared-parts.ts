@@ -1,7 +1,7 @@
 import type { client } from '../options/client-library.ts'
 import type { Timers } from '../../built-in/timers.ts'
 import type { ToolChanges } from '../listing/tool-changes.ts'
-import type { McpHooks } from '../options/hooks.ts'
+import type { McpHooks, SamplingLimits } from '../options/hooks.ts'
 import type { LearnedSecrets } from '../options/known-secrets-of.ts'
 import type { McpServer } from '../options/server-options.ts'
 import type { Environment } from '../options/child-environment.ts'
@@ -28,6 +28,7 @@ export interface Backoff {
 export interface SharedParts {
   readonly sdk: typeof client
   readonly hooks: McpHooks
+  readonly sampling: SamplingLimits
   readonly traceparent: TraceparentOf | undefined
   readonly timers: Timers
   readonly random: () => number

@@ -35,6 +35,7 @@ export async function mcpTools(options: McpOptions): Promise<McpManager> {
     sdk,
     guard,
     hooks: { elicit: options.elicit, sample: options.sample },
+    sampling: { maxPerCall: 3, maxTokens: 4_096, ...omitUndefined({ ...options.sampleLimits }) },
     traceparent: options.traceparent,
     timers: options.timers ?? hostTimers,
     random: options.random ?? Math.random,

@@ -2,13 +2,17 @@ import type { Clock } from '@tallystick/core'
 import { option, requireOptions, type Host } from '@tallystick/core/kit'
 import type { TraceparentOf } from '../../execution/traceparent.ts'
 import type { Environment } from './child-environment.ts'
-import type { McpHooks } from './hooks.ts'
+import type { McpHooks, SamplingLimits } from './hooks.ts'
 import { type McpServer, mcpServer } from './server-options.ts'
 
 /** The servers, and what they all share. */
 export interface McpOptions extends McpHooks {
   /** The servers by their names, which are part of the names of their tools. */
   readonly servers: Readonly<Record<string, McpServer>>
+  /** How much of a model a server may use within one call: `maxPerCall` answers (3) of `maxTokens` tokens each (4,096). */
+  readonly sampleLimits?:
+    | { readonly [Name in keyof SamplingLimits]?: SamplingLimits[Name] | undefined }
+    | undefined
   /**
    * Digests of known tools, by the tools' names, as `pins` of a manager gives them: a tool with another digest needs an
    * approval. Default: what each server lists first.
@@ -54,6 +58,12 @@ const managerOptions = fields<McpOptions>(
     random: maybe(anyFunction),
     elicit: maybe(anyFunction),
     sample: maybe(anyFunction),
+    sampleLimits: maybe(
+      fields<NonNullable<McpOptions['sampleLimits']>>({
+        maxPerCall: maybe(numberFrom(0, { whole: true })),
+        maxTokens: maybe(numberFrom(1, { whole: true })),
+      }),
+    ),
   },
   {
     mcpServers: 'servers',

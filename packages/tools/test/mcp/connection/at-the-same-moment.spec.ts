@@ -27,7 +27,14 @@ function prepared(
 ): { readonly connection: McpConnection; readonly processes: readonly number[] } {
   const processes: number[] = []
   const shared: SharedParts = {
-    ...{ sdk, hooks: {}, traceparent: undefined, timers: manualClock(), random: () => 0 },
+    ...{
+      sdk,
+      hooks: {},
+      sampling: { maxPerCall: 1, maxTokens: 1 },
+      traceparent: undefined,
+      timers: manualClock(),
+      random: () => 0,
+    },
     guard: { add: (pid) => void processes.push(pid), remove: () => {}, close: async () => {} },
     ...{ environment: process.env, backoff: { baseMs: 1, capMs: 1, maxAttempts: 0 }, onChange: () => {} },
     ...more,

@@ -1,0 +1,111 @@
+import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
+import { textOf } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
+import { describe, expect, it } from 'vitest'
+import { connect } from './connected.ts'
+import { ownServer } from './servers/real-servers.ts'
+
+type Hooks = Pick<McpOptions, 'elicit' | 'sample' | 'sampleLimits'>
+
+async function asking(hooks: Hooks): Promise<McpManager> {
+  return await connect({ odd: ownServer('asking-server.ts') }, hooks)
+}
+
+async function answersTo(
+  manager: McpManager,
+  ask: readonly JsonObject[],
+): Promise<readonly Record<string, unknown>[]> {
+  return JSON.parse(textOf(await manager.call('odd', 'work', { ask }))) as Record<string, unknown>[]
+}
+
+const sampling = (maxTokens = 100) => ({
+  method: 'sampling/createMessage',
+  params: {
+    maxTokens,
+    messages: [{ role: 'user', content: { type: 'text', text: '\u001b[2JSay\u202e yes.' } }],
+  },
+})
+const eliciting = (params: JsonObject) => ({
+  method: 'elicitation/create',
+  params: { message: 'Well?', requestedSchema: { type: 'object', properties: {} }, ...params },
+})
+const reply = { model: 'm', role: 'assistant' as const, content: { type: 'text' as const, text: 'Yes.' } }
+
+describe('given a server that asks for answers of a model, when it asks for many within a call', () => {
+  it('then it gets as many as it may, one at a time, with no more tokens than it may', async () => {
+    let [asked, live, most] = [0, 0, 0]
+    const given: unknown[] = []
+    const sample: Hooks['sample'] = async ({ maxTokens, messages }) => {
+      given.push([maxTokens, messages[0]?.content])
+      asked++
+      most = Math.max(most, ++live)
+      await new Promise(setImmediate)
+      live--
+      return reply
+    }
+    const manager = await asking({ sample })
+    const many = Array.from({ length: 60 }, () => sampling(100_000))
+    const answers = await answersTo(manager, many)
+    expect([asked, most]).toEqual([3, 1])
+    expect(answers.filter((answer) => 'content' in answer)).toHaveLength(3)
+    expect(given[0]).toEqual([4_096, { type: 'text', text: 'Say yes.' }])
+    // Another call may ask again.
+    await answersTo(manager, [sampling()])
+    expect(asked).toBe(4)
+    const strict = await asking({ sample, sampleLimits: { maxPerCall: 1, maxTokens: 10 } })
+    await answersTo(strict, many)
+    expect([asked, given.at(-1)]).toMatchObject([5, [10, {}]])
+  })
+})
+
+describe('given a server that asks its user, when it asks', () => {
+  it('then its words come without what a terminal obeys, ten times within a call at most', async () => {
+    const shown: unknown[] = []
+    const manager = await asking({
+      elicit: (request) => {
+        shown.push(request)
+        return { action: 'decline' }
+      },
+    })
+    const properties = {
+      name: { type: 'string', title: 'Your\u001b[31m name\u0007', description: 'a\u202eb' },
+    }
+    const odd = eliciting({
+      message: '\u001b[2JYour\u200e bank?\u0000',
+      requestedSchema: { type: 'object', properties },
+    })
+    await answersTo(
+      manager,
+      Array.from({ length: 30 }, () => odd),
+    )
+    expect(shown).toHaveLength(10)
+    expect(JSON.stringify(shown[0])).not.toMatch(/\\u001b|\\u0007|\\u0000|\u202e/)
+    expect(shown[0]).toMatchObject({ requestedSchema: { properties: { name: { title: 'Your name' } } } })
+  })
+
+  it('then an address that is no web page, or that hides its host, reaches nobody', async () => {
+    const shown: unknown[] = []
+    const manager = await asking({
+      elicit: (request) => {
+        shown.push('url' in request && request.url)
+        return { action: 'accept' }
+      },
+    })
+    const at = (url: string) => ({
+      method: 'elicitation/create',
+      params: { mode: 'url', elicitationId: 'e', message: 'Open.', url },
+    })
+    const refused = [
+      'file:///etc/passwd',
+      'javascript:alert(1)',
+      'data:text/html,x',
+      'https://bank.example@evil.example',
+      'x',
+    ]
+    const answers = await answersTo(manager, refused.map(at))
+    expect(shown).toEqual([])
+    expect(answers.every((answer) => 'code' in answer)).toBe(true)
+    await answersTo(manager, [at('https://shop.example/pay')])
+    expect(shown).toEqual(['https://shop.example/pay'])
+  })
+})
