@@ -41,15 +41,15 @@ for await (const event of run) {
 }
 const rest = await run.result
 assert.equal(rest.status, 'suspended')
-assert.equal(rest.cost, 0.016)
+assert.equal(rest.costUsd, 0.016)
 assert.equal(model.requests.length, 2)
 
 // Any process may do this, any time later: the run is in the ledger, and no process has to keep it alive.
-const acknowledgement = await run.raiseLimit('maxCostUsd', 0.05, 'ada')
+const acknowledgement = await run.raiseLimit('maxCostUsd', 0.05, { by: 'ada' })
 assert.deepEqual(acknowledgement, { accepted: true })
 // What was read already is not read again.
 for await (const { type, seq } of run.after(rest.seq)) console.log(`${seq} ${type}`)
 const result = await run.result
 assert.equal(result.reason, 'answered')
-assert.equal(result.cost, 0.024)
-console.log(`${result.text} It cost ${result.cost} dollars.`)
+assert.equal(result.costUsd, 0.024)
+console.log(`${result.text} It cost ${result.costUsd} dollars.`)

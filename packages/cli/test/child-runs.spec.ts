@@ -88,7 +88,7 @@ describe.concurrent('a call of a child run', () => {
         detail: null,
         output: 'All paid.',
       },
-      ...{ cost: null, turns: 2, toolCalls: 1, children: { runs: 1, turns: 2, toolCalls: 1 } },
+      ...{ costUsd: null, turns: 2, toolCalls: 1, children: { runs: 1, turns: 2, toolCalls: 1 } },
       ...{ pendingApprovals: [], deferredCalls: [], usage: { inputTokens: 40, outputTokens: 4 } },
     })
   })

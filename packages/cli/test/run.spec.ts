@@ -103,7 +103,7 @@ describe('run', () => {
     expect(events.map(({ seq }) => seq)).toEqual(events.map((_, place) => place + 1))
     expect(events.at(-1)).toMatchObject({ type: 'run_finished' })
     const { runId } = events[0]!
-    expect(result).toMatchObject({ runId, status: 'done', reason: 'answered', text: 'Told: Hi.', cost: 2 })
+    expect(result).toMatchObject({ runId, status: 'done', reason: 'answered', text: 'Told: Hi.', costUsd: 2 })
     const exported = await tallystickHere('export', shop.ledgerPath)
     expect(events).toEqual(objects(exported.stdout))
   })
@@ -139,7 +139,7 @@ describe('run', () => {
     expect(resumed).toMatchObject({ code: 0, stdout: 'Seen.\n' })
     const priced = ['--limit', 'maxCostUsd=0.5', '--limit', 'onLimit=stop']
     const dear = await tallystickHere('run', shop.ledgerPath, 'host', 'Hi.', ...priced, '--json', ...hosts)
-    expect(objects(dear.stdout).at(-1)).toMatchObject({ status: 'done', cost: 2 })
+    expect(objects(dear.stdout).at(-1)).toMatchObject({ status: 'done', costUsd: 2 })
   })
 
   it('seals what is said for whose data it is, where there is a keyring', async () => {

@@ -81,7 +81,7 @@ describe('a run that waits for something other than an approval', () => {
   it('is settled with what went wrong, and says where that was asked for before', async () => {
     const path = join(folder, 'failed.db')
     const { runId, deferredCalls } = await drive(exporter(), path)
-    const words = ['settle', path, 'latest', 'job-7', '--failed', 'The disk is full.']
+    const words = ['settle', path, 'latest', 'job-7', '--failed', 'The disk is full.', '--by', 'ops']
     expect(await tallystickHere(...words)).toEqual({
       code: 0,
       stdout: `tallystick resume ${path} ${runId}\n`,
@@ -97,6 +97,7 @@ describe('a run that waits for something other than an approval', () => {
       command: {
         ...{ type: 'settle', toolCallId: deferredCalls[0]!.toolCallId, outcome: 'failed' },
         content: [{ type: 'text', text: 'The disk is full.' }],
+        by: 'ops',
       },
     })
     expect((await tallystickHere(...words)).stderr).toContain(

@@ -227,11 +227,11 @@ describe('limits', () => {
     })
     const run = start()
     await settle(run.result)
-    expect(await settle(run.raiseLimit('maxTurns', 1, 'ada'))).toMatchObject({
+    expect(await settle(run.raiseLimit('maxTurns', 1, { by: 'ada' }))).toMatchObject({
       accepted: false,
       code: 'not_raised',
     })
-    expect(await settle(run.raiseLimit('maxTurns', 2, 'ada'))).toEqual({ accepted: true })
+    expect(await settle(run.raiseLimit('maxTurns', 2, { by: 'ada' }))).toEqual({ accepted: true })
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
   })
 

@@ -35,8 +35,8 @@ describe('what a call is billed for', () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const prices = { 'scripted-1': { ...price, webSearchUsd: 0.01 } }
     const run = createRuntime({ ledger, agents: [agent], prices, host: { clock } }).run(agent, 'Go.')
-    const { cost, usage: billed } = await untilSettled(clock, run.result)
-    expect(cost).toBeCloseTo(0.005 + 0.0025 + 0.03, 9)
+    const { costUsd, usage: billed } = await untilSettled(clock, run.result)
+    expect(costUsd).toBeCloseTo(0.005 + 0.0025 + 0.03, 9)
     expect(billed).toEqual(usage)
     expect(ofType(await recorded(ledger, run.id), 'usage_updated')[0]).toMatchObject({
       price: { webSearchUsd: 0.01 },

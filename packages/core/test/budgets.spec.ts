@@ -114,7 +114,7 @@ describe('a token budget', () => {
       text: 'Well',
       usage: { inputTokens: 7, outputTokens: 2 },
     })
-    expect(result.cost).toBeCloseTo(0.000027, 12)
+    expect(result.costUsd).toBeCloseTo(0.000027, 12)
   })
 })
 
@@ -143,7 +143,7 @@ describe('a cost budget', () => {
     const estimate = events.findLast((event) => event.type === 'usage_updated')
     expect(estimate).toMatchObject({ turn: 2, estimated: ['inputTokens', 'outputTokens'] })
     expect(result.reason).toBe('answered')
-    expect(result.cost).toBeGreaterThan(0.005)
+    expect(result.costUsd).toBeGreaterThan(0.005)
     // 0.016 dollars are left; the input costs 0.0013 of them, and that of the finalizing call, which has 256 of output.
     expect(model.requests[1]?.maxOutputTokens).toBeLessThan(1_000)
     expect(model.requests[1]?.maxOutputTokens).toBeGreaterThan(900)

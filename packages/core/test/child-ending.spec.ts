@@ -55,7 +55,7 @@ describe('the result of a call whose work a child run does', () => {
   })
 
   it('counts what the child run cost, where that is known', () => {
-    expect(childStopOf(ended('answered', { cost: 0 }))).toMatchObject({ totals: { costUsd: 0 } })
+    expect(childStopOf(ended('answered', { costUsd: 0 }))).toMatchObject({ totals: { costUsd: 0 } })
     expect(childStopOf(ended('answered'))).not.toHaveProperty('totals.costUsd')
   })
 

@@ -171,7 +171,7 @@ describe('the grant of a child run', () => {
       model: billing([{ toolCalls: Array.from({ length: 40 }, () => ask) }, { text: 'Done.' }], 'cheap', 60),
       ...{ tools: [agentTool(worker)], limits: { maxCostUsd: 0.008, maxRepeats: 99 } },
     })
-    expect(result.cost).toBeLessThanOrEqual(0.008)
+    expect(result.costUsd).toBeLessThanOrEqual(0.008)
     const outcomes = ofType(events, 'tool_result').map(({ outcome }) => outcome)
     expect(outcomes).toHaveLength(40)
     expect(result.children.turns).toBe(0)

@@ -203,7 +203,7 @@ describe('an approval below', () => {
     const [started] = ofType(await first.eventsOf(run), 'tool_started')
     const granted = started?.grant?.turns ?? 0
     expect(granted).toBeLessThan(6)
-    expect(await first.untilSettled(below.raiseLimit('maxTurns', granted + 1, 'ada'))).toMatchObject({
+    expect(await first.untilSettled(below.raiseLimit('maxTurns', granted + 1, { by: 'ada' }))).toMatchObject({
       ...{ accepted: false, code: 'not_raised' },
       message: expect.stringContaining(`has granted it ${granted} of maxTurns`) as string,
     })

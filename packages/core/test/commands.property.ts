@@ -91,7 +91,7 @@ function send(
     case 'cancel':
       return run.cancel()
     case 'raise':
-      return run.raiseLimit('maxTurns', 50, 'ada')
+      return run.raiseLimit('maxTurns', 50, { by: 'ada' })
     case 'nonsense':
       return run.approve(toolCallId, { by: 7 as never })
     case 'resume':

@@ -37,7 +37,7 @@ describe('a decision about a call', () => {
     ['approve', toolCallId, { ...by, inputDigest: '' }, 'inputDigest is an empty text'],
     ['approve', toolCallId, { ...by, via: '' }, 'via is an empty text'],
     ['approve', toolCallId, { ...by, input: 'x' }, 'input is a text'],
-    ['approve', toolCallId, { ...by, reason: 'x' }, 'reason is no option'],
+    ['approve', toolCallId, { ...by, reason: 7 }, 'reason is 7'],
     ['deny', toolCallId, by, 'reason is missing'],
     ['deny', toolCallId, { reason: 'no' }, 'by is missing'],
     ['deny', toolCallId, { ...by, reason: 'no', input: {} }, 'input is no option'],
@@ -49,16 +49,15 @@ describe('a decision about a call', () => {
 
 describe('a limit that is raised', () => {
   it('is a limit, to a number, by a person', () => {
-    expect(raiseFault('maxTurns', 0, 'ada')).toBeUndefined()
-    expect(raiseFault('maxCostUsd', 2.5, 'ada')).toBeUndefined()
-    expect(raiseFault('maxDurationMs', 2.5, 'ada')).toBeUndefined()
-    expect(raiseFault('maxTurns', 2.5, 'ada')).toMatchObject({ path: 'maxTurns' })
-    expect(raiseFault('maxTurns', 5, { by: 'ada' })?.what).toBe(
-      "is an object; expected the name of who raises it, such as raiseLimit('maxTurns', 40, 'ada')",
-    )
-    expect(raiseFault('sky', 1, 'ada')).toMatchObject({ path: 'the limit' })
-    expect(raiseFault('maxTurns', -1, 'ada')).toMatchObject({ path: 'maxTurns' })
-    expect(raiseFault('maxTurns', 1, '')).toMatchObject({ path: 'by' })
+    expect(raiseFault('maxTurns', 0, by)).toBeUndefined()
+    expect(raiseFault('maxCostUsd', 2.5, by)).toBeUndefined()
+    expect(raiseFault('maxDurationMs', 2.5, by)).toBeUndefined()
+    expect(raiseFault('maxTurns', 2.5, by)).toMatchObject({ path: 'maxTurns' })
+    expect(raiseFault('maxTurns', 5, 'ada')?.what).toBe('is a text; expected an object')
+    expect(raiseFault('maxTurns', 5, { ...by, reason: 'It is nearly done.' })).toBeUndefined()
+    expect(raiseFault('sky', 1, by)).toMatchObject({ path: 'the limit' })
+    expect(raiseFault('maxTurns', -1, by)).toMatchObject({ path: 'maxTurns' })
+    expect(raiseFault('maxTurns', 1, { by: '' })).toMatchObject({ path: 'the decision.by' })
     expect(raiseFault('sky', -1, '')).toMatchObject({ path: 'the limit' })
     expect(raiseFault('maxTurns', '5', '')).toMatchObject({ path: 'maxTurns' })
   })

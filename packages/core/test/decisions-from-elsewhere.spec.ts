@@ -113,7 +113,7 @@ describe('two equal commands from a second process', () => {
           ? theirs.cancel('enough')
           : verb === 'approve'
             ? theirs.approve(pay, { by: 'bob' })
-            : theirs.raiseLimit('maxTurns', 9, 'bob')
+            : theirs.raiseLimit('maxTurns', 9, { by: 'bob' })
       const acknowledgements = await one.untilSettled(Promise.all([send(), send()]))
       expect(acknowledgements.map(({ accepted }) => accepted)).toEqual([true, false])
       end()

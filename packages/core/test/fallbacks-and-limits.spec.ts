@@ -160,7 +160,7 @@ describe('a runtime', () => {
       turns: 1,
       limit: 'maxTurns',
     })
-    void run.raiseLimit('maxTurns', 2, 'ada')
+    void run.raiseLimit('maxTurns', 2, { by: 'ada' })
     const ended = await untilSettled(clock, run.result)
     expect(ended).toMatchObject({ reason: 'answered', text: 'Done.', turns: 2 })
     expect(ended).not.toHaveProperty('limit')

@@ -20,8 +20,8 @@ it('a price without a rate is recorded without it', async () => {
   const agent = defineAgent({ name: 'a', instructions: '', model })
   const [ledger, clock] = [memoryLedger(), manualClock()]
   const run = createRuntime({ ledger, prices, host: { clock, random: none } }).run(agent, 'Go.')
-  const { cost } = await untilSettled(clock, run.result)
-  expect(cost).toBeCloseTo(0.3 * 6 + 10 * 30e-6)
+  const { costUsd } = await untilSettled(clock, run.result)
+  expect(costUsd).toBeCloseTo(0.3 * 6 + 10 * 30e-6)
   const [started] = await recorded(ledger, run.id)
   const price = started?.type === 'run_started' ? started.definition.price : undefined
   expect(Object.keys(price ?? {}).toSorted()).toEqual(['inputUsd', 'longInput', 'outputUsd'])

@@ -45,7 +45,7 @@ describe('a grant', () => {
       ...{ model: billing(steps), tools: [counting()], limits: { maxCostUsd: 0.01 } },
     })
     expect(result.reason).toBe('cost_limit')
-    expect(result.cost).toBeLessThanOrEqual(0.01)
+    expect(result.costUsd).toBeLessThanOrEqual(0.01)
   })
 
   it('holds every attempt of the finalizing call, on every model that takes over', async () => {
@@ -68,7 +68,7 @@ describe('a grant', () => {
       ),
       ...{ fallbacks: [billing([{ text: 'Dear.' }], 'dear')], limits: { maxCostUsd: 0.01 } },
     })
-    expect(result.cost ?? 0).toBeLessThanOrEqual(0.01)
+    expect(result.costUsd ?? 0).toBeLessThanOrEqual(0.01)
     expect(ofType(events, 'model_call_started').some(({ model }) => model.modelId === 'dear')).toBe(false)
     expect(result.reason).toBe('cost_limit')
   })
@@ -79,7 +79,7 @@ describe('a grant', () => {
       ...{ model: billing([{ text: 'Cheap.' }]), fallbacks: [dear], limits: { maxCostUsd: 0.01 } },
       prepareTurn: () => ({ model: { provider: 'scripted', api: 'script', modelId: 'dear' } }),
     })
-    expect(result.cost ?? 0).toBeLessThanOrEqual(0.01)
+    expect(result.costUsd ?? 0).toBeLessThanOrEqual(0.01)
     expect(ofType(events, 'model_call_started').map(({ model }) => model.modelId)).not.toContain('dear')
   })
 
@@ -159,7 +159,7 @@ describe('what a provider reports', () => {
       limits: { maxCostUsd: 1_000 },
     })
     expect(result).toMatchObject({ status: 'done', reason: 'answered' })
-    expect(Number.isFinite(result.cost)).toBe(true)
+    expect(Number.isFinite(result.costUsd)).toBe(true)
   })
 
   it('is not believed where it says that text cost nothing', async () => {
@@ -180,6 +180,6 @@ describe('what a provider reports', () => {
     expect(result.reason).toBe('answered')
     expect(ofType(events, 'usage_updated').filter(({ estimated }) => estimated)).toHaveLength(3)
     // Three times some 570 tokens of output at 10 dollars a million.
-    expect(result.cost).toBeGreaterThan(0.015)
+    expect(result.costUsd).toBeGreaterThan(0.015)
   })
 })

@@ -70,6 +70,6 @@ describe('a model whose name is that of something which every object has', () =>
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], prices: {}, host: { clock } })
     const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
     expect(result).toMatchObject({ status: 'done', reason: 'answered' })
-    expect(result.cost).toBeUndefined()
+    expect(result.costUsd).toBeUndefined()
   })
 })

@@ -130,7 +130,7 @@ describe('what a run costs', () => {
   it('is known where the function knows the price, and unknown where it does not', async () => {
     const known = runtimeOf(() => ({ inputUsd: 3, outputUsd: 15 }))
     const result = await untilSettled(known.clock, known.runtime.run(known.agent, 'Go.').result)
-    expect(result.cost).toBeCloseTo(3.00015)
+    expect(result.costUsd).toBeCloseTo(3.00015)
     const unknown = runtimeOf(() => undefined)
     expect(
       await untilSettled(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result),
@@ -206,7 +206,7 @@ describe('what a run costs', () => {
     const { runId } = await untilSettled(clock, runtime.run(agent, 'Go.').result)
     const other = defineAgent({ name: 'a', instructions: 'Be short.', model })
     const fork = runtime.fork(runId, { atSeq: 2, agent: other })
-    expect((await untilSettled(clock, fork.result)).cost).toBeCloseTo(3.00015)
+    expect((await untilSettled(clock, fork.result)).costUsd).toBeCloseTo(3.00015)
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(['', 'Be short.'])
   })
 

@@ -110,7 +110,7 @@ describe('a command to a run that is done', () => {
         run.deny('call_1', { by: 'ada', reason: 'no' }),
         run.steer('And?'),
         run.queue('And?'),
-        run.raiseLimit('maxTurns', 99, 'ada'),
+        run.raiseLimit('maxTurns', 99, { by: 'ada' }),
         run.cancel(),
         // Another process, which has yet to find out.
         runtime.resume(run.id).cancel(),

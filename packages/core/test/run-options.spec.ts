@@ -20,7 +20,7 @@ const takers = {
   run: (options: object) => requireRunOptions(options),
   session: (options: object) => requireSessionRunOptions(options),
   fork: (options: object) => requireForkOptions({ atSeq: 1, ...options }),
-  resume: (options: object) => requireResumeOptions('resume', options),
+  resume: (options: object) => requireResumeOptions(options),
   interrupted: (options: object) => requireInterruptedOptions(options),
   runtime: (options: object) => requireRuntimeOptions({ ledger, ...options }),
 }
@@ -125,7 +125,7 @@ describe('a handle of a run', () => {
     while (slow.runs.length === 0) await Promise.resolve()
     await set.untilSettled(run.steer('Hurry.'))
     await set.untilSettled(run.queue('Then rest.'))
-    await set.untilSettled(run.raiseLimit('maxTurns', 90, 'ada'))
+    await set.untilSettled(run.raiseLimit('maxTurns', 90, { by: 'ada' }))
     await set.untilSettled(run.cancel())
     expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
     const message = (text: string): object => ({ role: 'user', parts: [{ type: 'text', text }] })

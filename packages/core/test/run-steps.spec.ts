@@ -34,7 +34,7 @@ it('a run tells its turns: agent, model, attempts, calls, usage, cost, time and 
   ])
   expect(steps.some((step) => 'failure' in step)).toBe(false)
   const cost = steps.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0)
-  expect(cost).toBeCloseTo(result.cost ?? -1, 12)
+  expect(cost).toBeCloseTo(result.costUsd ?? -1, 12)
   const events = await recorded(ledger, run.id)
   const [first] = steps
   expect(first?.startedAt).toBe(events.find(({ type }) => type === 'model_call_started')?.at)

@@ -41,7 +41,7 @@ describe('web searches of a provider', () => {
       expect(costUsd).toBeCloseTo((inputTokens + 10 * outputTokens) / 1e6 + 3 * usd, 9)
     }
     // Settled at what was searched, not at what was granted.
-    expect(result.cost).toBeCloseTo((2 * (50 + 10 * 5)) / 1e6 + 3 * usd, 9)
+    expect(result.costUsd).toBeCloseTo((2 * (50 + 10 * 5)) / 1e6 + 3 * usd, 9)
   })
 
   it.each([
@@ -67,7 +67,7 @@ describe('web searches of a provider', () => {
       ...{ model, tools: [counting()], limits: { maxCostUsd, maxRepeats: 99 } },
     })
     expect(result).toMatchObject({ reason: 'cost_limit', text: 'Closed.' })
-    expect(result.cost).toBeLessThanOrEqual(maxCostUsd)
+    expect(result.costUsd).toBeLessThanOrEqual(maxCostUsd)
     expect(modelCalls(events)).toBe(calls)
   })
 
@@ -91,7 +91,7 @@ describe('web searches of a provider', () => {
     const { result, events } = await search([searched(9, { text: 'Done.' })], {
       ...{ maxWebSearches: 'unbounded', limits: { maxTotalTokens: 100_000 } },
     })
-    expect(result.cost).toBeCloseTo((50 + 10 * 5) / 1e6 + 9 * usd, 9)
+    expect(result.costUsd).toBeCloseTo((50 + 10 * 5) / 1e6 + 9 * usd, 9)
     expect(grantsOf(events)[0]?.grant).not.toHaveProperty('costUsd')
   })
 
@@ -99,7 +99,7 @@ describe('web searches of a provider', () => {
     const { result, events } = await search([searched(30), { text: 'More.' }], {
       limits: { maxCostUsd: 0.1 },
     })
-    expect(result.cost).toBeCloseTo((50 + 10 * 5) / 1e6 + 30 * usd, 9)
+    expect(result.costUsd).toBeCloseTo((50 + 10 * 5) / 1e6 + 30 * usd, 9)
     expect(result.reason).toBe('cost_limit')
     expect(modelCalls(events)).toBe(1)
   })
@@ -116,7 +116,7 @@ describe('web searches of a provider', () => {
     expect(ofType(events, 'usage_updated').find(({ estimated }) => estimated)).toMatchObject({
       ...{ usage: { webSearches: 4 }, estimated: ['webSearches'] },
     })
-    expect(result.cost).toBeCloseTo((2 * (50 + 10 * 5)) / 1e6 + 4 * usd, 9)
+    expect(result.costUsd).toBeCloseTo((2 * (50 + 10 * 5)) / 1e6 + 4 * usd, 9)
   })
 
   it('count as reported where a reply was cut off and no limit counts money', async () => {

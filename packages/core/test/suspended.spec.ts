@@ -37,7 +37,7 @@ describe('a run that rests at a limit while a guardrail looks', () => {
     expect(last && isSuspended(last)).toBe(true)
     expect((await listed(set)).map(({ runId }) => runId)).toEqual([run.id])
     const resumed = another(set)
-    await resumed.untilSettled(resumed.runtime.resume(run.id).raiseLimit('maxTurns', 5, 'ada'))
+    await resumed.untilSettled(resumed.runtime.resume(run.id).raiseLimit('maxTurns', 5, { by: 'ada' }))
     const events = await set.eventsOf(run)
     expect(typesOf(events)).toContain('guardrails_checked')
     expect(events.find(({ type }) => type === 'run_resumed')).toMatchObject({ why: 'command' })
@@ -101,7 +101,7 @@ describe('a run that waits for an approval and at a limit', () => {
     expect(late).toMatchObject({ accepted: false, code: 'approval_expired' })
     const rest = { status: 'suspended', limit: 'maxDurationMs', pendingApprovals: [] }
     expect(await set.untilSettled(run.result)).toMatchObject(rest)
-    await set.untilSettled(run.raiseLimit('maxDurationMs', 1_000, 'ada'))
+    await set.untilSettled(run.raiseLimit('maxDurationMs', 1_000, { by: 'ada' }))
     expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Not paid.' })
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'approval_decided')).toMatchObject([{ approved: false, by: 'expiry' }])

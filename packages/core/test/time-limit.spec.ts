@@ -120,7 +120,7 @@ describe('a limit that is raised while the finalizing call is unfinished', () =>
     const run = set.start()
     let raised: Promise<unknown> | undefined
     run.events$.subscribe(({ type }) => {
-      if (type === 'model_stream_failed') raised = run.raiseLimit('maxTurns', 9, 'ada')
+      if (type === 'model_stream_failed') raised = run.raiseLimit('maxTurns', 9, { by: 'ada' })
     })
     const result = await set.untilSettled(run.result)
     expect(await raised).toEqual({ accepted: true })
@@ -142,7 +142,7 @@ describe('a limit that is raised while the finalizing call is unfinished', () =>
     const run = set.start()
     run.events$.subscribe((event) => {
       if (event.type === 'assistant_started' && event.turn === 2) {
-        void run.raiseLimit('maxTurns', 9, 'ada').then(finish)
+        void run.raiseLimit('maxTurns', 9, { by: 'ada' }).then(finish)
       }
     })
     expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'That is it.' })

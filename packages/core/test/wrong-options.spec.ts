@@ -182,7 +182,9 @@ describe('commands', () => {
     expect(await why(handle.approve('c', { by: '' }))).toMatch('approve: by is an empty text')
     expect(await why(handle.approve('c', { by: 'm', inputs: {} } as never))).toMatch('Did you mean input?')
     expect(await why(handle.deny(undefined as never, { by: 'm', reason: '' }))).toMatch('the tool call id')
-    expect(await why(handle.raiseLimit('maxTurn' as never, 3, 'm'))).toMatch("Did you mean 'maxTurns'?")
+    expect(await why(handle.raiseLimit('maxTurn' as never, 3, { by: 'm' }))).toMatch(
+      "Did you mean 'maxTurns'?",
+    )
     const more = handle as unknown as Record<'steer' | 'queue', (...given: unknown[]) => Promise<object>>
     expect(await why(more.steer('x', 5))).toBe(
       'steer: what follows the input is 5; expected nothing: it takes no options. Nothing was sent.',

@@ -291,6 +291,8 @@ it('leaves those fields that an event seldom has, but for what an application sa
         "assistant_message_finished.refusal",
         "tool_attempt_failed.error",
         "tool_result.error",
+        "tool_result.settled",
+        "limit_raised.reason",
       ],
       "left": [
         "run_started.toolChoice",

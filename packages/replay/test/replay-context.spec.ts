@@ -166,7 +166,7 @@ it('a run that stopped only once its limit was raised replays without its contex
   })
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', { context })
   expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'maxTurns' })
-  await untilSettled(clock, run.raiseLimit('maxTurns', 9, 'ada'))
+  await untilSettled(clock, run.raiseLimit('maxTurns', 9, { by: 'ada' }))
   expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'stopped' })
   expect((await replayRun(ledger, run.id, () => agent as Agent)).divergence).toBeUndefined()
 })

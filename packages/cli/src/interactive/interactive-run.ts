@@ -147,7 +147,7 @@ function chooserFor(
 /** A result for programs: missing values are null. */
 function resultData(result: RunResult, ledger: string): object {
   const { runId, agent, status, reason = null, detail = null, text, output = null } = result
-  const { turns, toolCalls, children, usage, cost = null, pendingApprovals, deferredCalls, seq } = result
+  const { turns, toolCalls, children, usage, costUsd = null, pendingApprovals, deferredCalls, seq } = result
   return {
     runId,
     agent,
@@ -160,7 +160,7 @@ function resultData(result: RunResult, ledger: string): object {
     toolCalls,
     children,
     usage,
-    cost,
+    costUsd,
     seq,
     ledger: shownLedger(ledger),
     pendingApprovals,

@@ -126,7 +126,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     })
     const run = stage.runtime([agent]).run(agent, 'Go far.')
     await stage.settled(run.result)
-    await stage.settled(run.raiseLimit('maxTurns', 5, 'ada'))
+    await stage.settled(run.raiseLimit('maxTurns', 5, { by: 'ada' }))
     await stage.settled(run.result)
   },
   (stage) =>

@@ -14,6 +14,7 @@ export interface ApproveOptions {
   readonly call: string
   readonly by?: string
   readonly input?: JsonObject
+  readonly reason?: string
 }
 
 /** How the help lists it. */
@@ -26,15 +27,24 @@ export const listed: VerbHelp = {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onCall(verb, listed.summary)
     .option('--input <json>', 'run the call with this input instead', jsonObject)
+    .option('--reason <text>', 'why, for the record')
     .action(
-      async (ledger: string, run: string, call: string, options: { by?: string; input?: JsonObject }) => {
+      async (
+        ledger: string,
+        run: string,
+        call: string,
+        options: Omit<ApproveOptions, 'ledger' | 'run' | 'call'>,
+      ) => {
         done(await approve(context, { ledger, run, call, ...options }))
       },
     )
 }
 
 /** `approve`: leaves an approval in the run's inbox, for the process that drives the run. */
-export function approve(context: CommandContext, { input, ...decision }: ApproveOptions): Promise<ExitCode> {
+export function approve(
+  context: CommandContext,
+  { input, reason, ...decision }: ApproveOptions,
+): Promise<ExitCode> {
   return decideCall(context, {
     ...decision,
     command: (toolCallId, by) => ({
@@ -43,6 +53,7 @@ export function approve(context: CommandContext, { input, ...decision }: Approve
       by,
       via: 'command',
       ...(input !== undefined && { input }),
+      ...(reason !== undefined && { reason }),
     }),
   })
 }

@@ -17,6 +17,7 @@ export interface RaiseOptions {
   readonly limit: string
   readonly max: number
   readonly by?: string
+  readonly reason?: string
 }
 
 /** How the help lists it. */
@@ -32,7 +33,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .argument('<limit>', 'name of the limit, such as maxTurns')
     .argument('<max>', 'the new maximum', positiveNumber)
     .option('--by <name>', 'who raises it (default: the name of your account)', filledText)
-    .action(async (ledger: string, ...rest: [string, string, number, { by?: string }]) => {
+    .option('--reason <text>', 'why, for the record')
+    .action(async (ledger: string, ...rest: [string, string, number, { by?: string; reason?: string }]) => {
       const [run, limit, max, options] = rest
       done(await raise(context, { ledger, run, limit, max, ...options }))
     })
@@ -40,7 +42,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 
 /** `raise`: leaves a higher limit in the run's inbox. `resume` continues a run that is suspended at it. */
 export function raise(context: CommandContext, options: RaiseOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, limit, max, by = accountName() } = options
+  const { ledger: ledgerPath, run, limit, max, by = accountName(), reason } = options
   if (!isLimit(limit)) {
     throw new CommandError('usage', `There is no limit ${limit}. Use one of: ${limitNames.join(', ')}.`)
   }
@@ -61,7 +63,8 @@ export function raise(context: CommandContext, options: RaiseOptions): Promise<E
         `Run ${runId} ${now}, so ${max} would not raise it. ${present === undefined ? 'What is not set needs no raise.' : 'Give more.'}`,
       )
     }
-    const command = { type: 'raise_limit' as const, limit, max, by }
+    const why = reason === undefined ? {} : { reason }
+    const command = { type: 'raise_limit' as const, limit, max, by, ...why }
     const added = await putCommand(ledger, runId, command)
     await acknowledge(context, { ledger, ledgerPath, runId, command, added })
     return exitCodes.ok

@@ -5,11 +5,12 @@ import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { findCall } from '../../lookup/find-call.ts'
 import { findRun } from '../../lookup/find-run.ts'
-import { acknowledge, putCommand } from '../../interactive/inbox.ts'
+import { accountName, acknowledge, putCommand } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { waitsOf } from '../../runs/waits.ts'
 import type { Command } from 'commander'
 import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { filledText } from '../../command/parse-args.ts'
 
 /** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the id outside. */
 export interface SettleOptions {
@@ -18,6 +19,8 @@ export interface SettleOptions {
   readonly call: string
   readonly result?: string
   readonly failed?: string
+  readonly by?: string
+  readonly reason?: string
 }
 
 /** How the help lists it. */
@@ -33,8 +36,15 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .argument('<call>', 'id of the tool call, an unambiguous end of it, or its external id')
     .option('--result <text>', 'the result, if the call succeeded')
     .option('--failed <text>', 'the error, if the call failed')
+    .option('--by <name>', 'who settles it (default: the name of your account)', filledText)
+    .option('--reason <text>', 'why, for the record')
     .action(
-      async (ledger: string, run: string, call: string, options: { result?: string; failed?: string }) => {
+      async (
+        ledger: string,
+        run: string,
+        call: string,
+        options: Omit<SettleOptions, 'ledger' | 'run' | 'call'>,
+      ) => {
         done(await settle(context, { ledger, run, call, ...options }))
       },
     )
@@ -44,7 +54,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
  * `settle`: leaves the result of a call that an outside system carries out in the inbox of the run that waits for it.
  */
 export function settle(context: CommandContext, options: SettleOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, call: given, result, failed } = options
+  const { ledger: ledgerPath, run, call: given, result, failed, by = accountName(), reason } = options
   const { programName } = context
   const text = result ?? failed
   if (text === undefined || (result !== undefined && failed !== undefined)) {
@@ -65,6 +75,8 @@ export function settle(context: CommandContext, options: SettleOptions): Promise
       toolCallId: call.toolCallId,
       outcome: failed === undefined ? ('success' as const) : ('failed' as const),
       content: [{ type: 'text' as const, text }],
+      by,
+      ...(reason !== undefined && { reason }),
     }
     const added = await putCommand(ledger, runId, command)
     await acknowledge(context, { ledger, ledgerPath, runId, command, added })

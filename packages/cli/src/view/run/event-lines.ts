@@ -113,7 +113,8 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
   },
   limit_reached: ({ limit, max, policy }, { note }) =>
     note(`the limit ${limit} of ${max} is reached: ${policy}`),
-  limit_raised: ({ by, limit, max }, { note }) => note(`${by} raised the limit ${limit} to ${max}`),
+  limit_raised: ({ by, limit, max, reason }, { note }) =>
+    note(`${by} raised the limit ${limit} to ${max}${reason === undefined ? '' : `: ${reason}`}`),
   cancel_requested: ({ by, reason }, { note }) => note(`cancelled${byText(by)}${why(reason)}`),
 }
 

@@ -16,8 +16,8 @@ type DecisionCommand = OutsideCommandOf<'approve' | 'deny'>
 export function decideApproval(state: RunState, command: OutsideCommandOf<'approve'>, at: number): Decision {
   const waiting = awaitingCall(state, command, at)
   if ('refused' in waiting) return waiting
-  const { by, input } = command
-  const fact = { ...decisionFact(state, waiting, command), approved: true }
+  const { by, input, reason } = command
+  const fact = { ...decisionFact(state, waiting, command), approved: true, ...omitUndefined({ reason }) }
   // The same input is no other one.
   if (input === undefined || digestOf(input) === digestOf(waiting.call.input)) return { facts: [fact] }
   return { facts: [{ ...fact, input, note: changedInputText(by, waiting.call.input, input) }] }

@@ -44,7 +44,8 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     decide: decideApproval,
     recover(event) {
       if (event.type !== 'approval_decided') return undefined
-      return { type: 'approve', ...recordedDecision(event), ...omitUndefined({ input: event.input }) }
+      const { input, reason } = event
+      return { type: 'approve', ...recordedDecision(event), ...omitUndefined({ input, reason }) }
     },
     isRecordedBy: recordsDecision,
     usualRefusal: 'not_awaiting_approval',
@@ -62,9 +63,9 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     decide: decideSettle,
     recover(event) {
       if (event.type !== 'tool_result') return undefined
-      const { toolCallId, outcome, content, child } = event
+      const { toolCallId, outcome, content, child, settled } = event
       if (outcome !== 'success' && outcome !== 'failed') return undefined
-      return { type: 'settle', toolCallId, outcome, content, ...omitUndefined({ child }) }
+      return { type: 'settle', toolCallId, outcome, content, ...omitUndefined({ child }), ...settled }
     },
     isRecordedBy: (event, { toolCallId }) => event.type === 'tool_result' && event.toolCallId === toolCallId,
     usualRefusal: 'not_deferred',
@@ -89,7 +90,8 @@ const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T>
     decide: decideRaiseLimit,
     recover(event) {
       if (event.type !== 'limit_raised') return undefined
-      return { type: 'raise_limit', limit: event.limit, max: event.max, by: event.by }
+      const { limit, max, by, reason } = event
+      return { type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) }
     },
     isRecordedBy: (event, { limit, max }) =>
       event.type === 'limit_raised' && event.limit === limit && event.max === max,
@@ -135,7 +137,7 @@ function recordedInput(
 }
 
 function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limit'>): Decision {
-  const { limit, max, by } = command
+  const { limit, max, by, reason } = command
   const now = state.limits[limit]
   const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
   if (bound !== undefined && max > bound) {
@@ -143,7 +145,9 @@ function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limi
     return refusal('not_raised', message)
   }
   if (now !== undefined && max > now) {
-    return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
+    return {
+      facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by, ...omitUndefined({ reason }) }],
+    }
   }
   const remedy = now === undefined ? 'What is not set needs no raise.' : `Give more than ${now}.`
   const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it. ${remedy}`
@@ -157,11 +161,12 @@ function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Dec
     return refusal('not_deferred', message)
   }
   const { toolCallId, name } = call
-  const { outcome, content, child } = command
+  const { outcome, content, child, by, reason } = command
   if (call.child !== undefined && child === undefined) {
     const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.externalId}: decide what that run waits for, or cancel it.`
     return refusal('not_deferred', message)
   }
   const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
-  return { facts: [{ ...result, ...omitUndefined({ child }) }] }
+  const settled = by === undefined && reason === undefined ? undefined : omitUndefined({ by, reason })
+  return { facts: [{ ...result, ...omitUndefined({ child, settled }) }] }
 }

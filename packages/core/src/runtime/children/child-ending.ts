@@ -34,13 +34,13 @@ export function childStopOf(result: RunResult): ChildStop {
 
 /** What a run used, with its child runs. */
 export function totalsOf(result: RunResult): ChildTotals {
-  const { runId, usage, cost, turns, toolCalls, children } = result
+  const { runId, usage, costUsd, turns, toolCalls, children } = result
   return {
     runId,
     usage,
     turns: turns + children.turns,
     toolCalls: toolCalls + children.toolCalls,
-    ...(cost !== undefined && { costUsd: cost }),
+    ...(costUsd !== undefined && { costUsd }),
   }
 }
 

@@ -5,7 +5,6 @@ import {
   filledText,
   maybe,
   numberFrom,
-  valueThat,
   type OptionCheck,
   type OptionFault,
 } from '../../vocabulary/options/option.ts'
@@ -84,8 +83,11 @@ const decision = {
   inputDigest: maybe(filledText),
 }
 
-const approval = fields<DecisionGiven & { readonly input?: object | undefined }>({
+const approval = fields<
+  DecisionGiven & { readonly input?: object | undefined; readonly reason?: string | undefined }
+>({
   ...decision,
+  reason: maybe(anyText),
   input: maybe(anyObject),
 })
 const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
@@ -124,14 +126,26 @@ export function decisionFault(
   return fault ?? otherRun(call) ?? (kind === 'approve' ? approval : denial)(decision, '')
 }
 
-const person = valueThat(
-  "the name of who raises it, such as raiseLimit('maxTurns', 40, 'ada')",
-  (value) => filledText(value, '') === undefined,
-)
+const raising = fields<{ readonly by: string; readonly reason?: string | undefined }>({
+  by: filledText,
+  reason: maybe(anyText),
+})
 
 /** Returns what is wrong with a limit that a caller raises; `undefined` where nothing is. */
-export function raiseFault(limit: unknown, max: unknown, by: unknown): OptionFault | undefined {
+export function raiseFault(limit: unknown, max: unknown, decision: unknown): OptionFault | undefined {
   return (
-    limitName(limit, 'the limit') ?? limitChecks[limit as LimitName](max, String(limit)) ?? person(by, 'by')
+    limitName(limit, 'the limit') ??
+    limitChecks[limit as LimitName](max, String(limit)) ??
+    raising(decision, 'the decision')
   )
+}
+
+const cancelling = fields<{ readonly by?: string | undefined; readonly reason?: string | undefined }>({
+  by: maybe(filledText),
+  reason: maybe(anyText),
+})
+
+/** Returns what is wrong with what a caller says of a cancel; `undefined` where nothing is. */
+export function cancelFault(decision: unknown): OptionFault | undefined {
+  return cancelling(decision, 'the decision')
 }

@@ -47,7 +47,7 @@ export interface StoppedRun {
   /** What the run used, its child runs included. */
   readonly usage: Usage
   /** US dollars, if prices are known. */
-  readonly cost?: number
+  readonly costUsd?: number
   readonly turns: number
   /** Tool calls that were started. */
   readonly toolCalls: number
@@ -132,7 +132,7 @@ export function resultOf(state: RunState): RunResult<Json> {
     turns,
     toolCalls,
     ...deepFreeze({ usage, children }),
-    ...omitUndefined({ cost: costUsd, providerState: state.keptState }),
+    ...omitUndefined({ costUsd, providerState: state.keptState }),
     pendingApprovals: pendingApprovals(state),
     deferredCalls: deferredCalls(state),
     seq: state.seq,

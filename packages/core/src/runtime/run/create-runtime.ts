@@ -1,3 +1,4 @@
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestTextsByDefault } from '../../vocabulary/digest-texts-with.ts'
 import { outsideCommand, type OutsideCommand } from '../../vocabulary/events/command.ts'
 import { requireOptions } from '../../vocabulary/options/require-options.ts'
@@ -38,7 +39,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     session: (id) => runtimeSession(id, ledger, runs),
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireTextId('resume', runId)
-      requireResumeOptions('resume', own)
+      requireResumeOptions(own)
       const coordinator = coordinators.coordinatorFor(runId, own)
       coordinator.drive({ takeOver: true })
       return runs.handle<Output>({ coordinator }, own.agent)
@@ -56,11 +57,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       return await coordinators.coordinatorFor(runId, { context }).send(command, key)
     },
     async settle(runId, toolCallId, result, own = {}) {
-      requireSettling(runId, toolCallId, result)
-      requireResumeOptions('settle', own)
+      requireSettling(runId, toolCallId, result, own)
+      const { by, reason } = own
       return await coordinators
         .coordinatorFor(runId, own)
-        .send({ type: 'settle', toolCallId, ...settledResult(result) })
+        .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
     },
     suspended(...given: readonly unknown[]) {
       requireOptions('suspended', noOptions, given[0])

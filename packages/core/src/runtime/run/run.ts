@@ -15,6 +15,7 @@ import { noOptions } from '../commands/no-options.ts'
 import { stepsOf, type RunStep } from './run-steps.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import {
+  cancelFault,
   decisionFault,
   raiseFault,
   ShownApprovals,
@@ -61,6 +62,7 @@ export interface Run<Output = unknown> extends RunStreams {
     call: string | ShownApproval,
     decision: {
       readonly by: string
+      readonly reason?: string | undefined
       /** How the decision was made, for the record. */
       readonly via?: string | undefined
       readonly input?: JsonObject | undefined
@@ -78,9 +80,15 @@ export interface Run<Output = unknown> extends RunStreams {
   /** Adds a message after the answer. The event `input_settled` records where, or why not. */
   queue(input: string | readonly UserPart[]): Promise<CommandAcknowledgement>
   /** Raises a limit; a run that is suspended at it continues. */
-  raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandAcknowledgement>
-  /** Stops the run; finished work stays on record. */
-  cancel(reason?: string): Promise<CommandAcknowledgement>
+  raiseLimit(
+    limit: LimitName,
+    max: number,
+    decision: { readonly by: string; readonly reason?: string | undefined },
+  ): Promise<CommandAcknowledgement>
+  /** Stops the run; finished work stays on record. A text is the reason. */
+  cancel(
+    decision?: string | { readonly by?: string | undefined; readonly reason?: string | undefined },
+  ): Promise<CommandAcknowledgement>
 }
 
 /** Refuses the result of a run that another agent began: its output would be of another type. */
@@ -160,12 +168,12 @@ export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Ou
     async approve(call, decision) {
       const fault = decisionFault('approve', call, decision)
       if (fault) return malformed('approve', fault)
-      const { by, via, input } = decision
+      const { by, via, input, reason } = decision
       return await coordinator.send({
         type: 'approve',
         ...shown.answered(call, decision),
         by,
-        ...omitUndefined({ via, input }),
+        ...omitUndefined({ via, input, reason }),
       })
     },
     async deny(call, decision) {
@@ -183,12 +191,19 @@ export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Ou
     steps: () => stepsOf(source.ledger, coordinator.runId),
     steer: (...given) => sendInput(coordinator, 'steer', given),
     queue: (...given) => sendInput(coordinator, 'queue', given),
-    async raiseLimit(limit, max, by) {
-      const fault = raiseFault(limit, max, by)
+    async raiseLimit(limit, max, decision) {
+      const fault = raiseFault(limit, max, decision)
       if (fault) return malformed('raiseLimit', fault)
-      return await coordinator.send({ type: 'raise_limit', limit, max, by })
+      const { by, reason } = decision
+      return await coordinator.send({ type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) })
     },
-    cancel: (reason) => coordinator.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
+    async cancel(decision = {}) {
+      const given = typeof decision === 'string' ? { reason: decision } : decision
+      const fault = cancelFault(given)
+      if (fault) return malformed('cancel', fault)
+      const { by, reason } = given
+      return await coordinator.send({ type: 'cancel', ...omitUndefined({ by, reason }) })
+    },
   }
   const run = withLateFields(handle, views) as Run<Output>
   begun.set(run, () => held.same ?? coordinator.created)

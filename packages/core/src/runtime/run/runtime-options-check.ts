@@ -253,9 +253,20 @@ const resumeOptions = fields<ResumeOptions>({
 })
 
 /** Refuses options of which no run could be taken up. */
-export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown): void {
-  requireOptions(verb, resumeOptions, options)
+export function requireResumeOptions(options: unknown): void {
+  requireOptions('resume', resumeOptions, options)
 }
+
+const settleOptions = fields<
+  ResumeOptions & { readonly by?: string | undefined; readonly reason?: string | undefined }
+>({
+  agent: maybe(definedAgent),
+  context: maybe(anyValue),
+  model: maybe(calledModel),
+  hooks: maybe(someHooks),
+  by: maybe(filledText),
+  reason: maybe(anyText),
+})
 
 const failure = fields<{ readonly failed: string }>({ failed: anyText })
 
@@ -269,10 +280,16 @@ const settledResult: OptionCheck = (value, path) => {
 }
 
 /** Refuses what names no run or call, and what is no result of one. */
-export function requireSettling(runId: unknown, toolCallId: unknown, result: unknown): void {
+export function requireSettling(
+  runId: unknown,
+  toolCallId: unknown,
+  result: unknown,
+  options: unknown,
+): void {
   requireOptions('settle', anyText, runId, 'the run id')
   requireOptions('settle', anyText, toolCallId, 'the tool call id')
   requireOptions('settle', settledResult, result, 'the result')
+  requireOptions('settle', settleOptions, options)
 }
 
 const sendOptions = fields<InContext<SendOptions>>({ key: maybe(filledText), context: maybe(anyValue) })

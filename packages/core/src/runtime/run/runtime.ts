@@ -246,13 +246,19 @@ export interface Runtime {
   ): Promise<CommandAcknowledgement>
   /**
    * Settles a deferred tool call: its result is a text, parts, or an error. The run continues in this process. A call
-   * that does not wait to be settled is a refusal, not an error; a second settling changes nothing.
+   * that does not wait to be settled is a refusal, not an error; a second settling changes nothing. `by` and `reason` say who settled it
+   * and why, for the record.
    */
   settle(
     runId: string,
     toolCallId: string,
     result: SettledResult,
-    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks'>>,
+    options?: InContext<
+      Pick<ResumeOptions, 'model' | 'hooks'> & {
+        readonly by?: string | undefined
+        readonly reason?: string | undefined
+      }
+    >,
   ): Promise<CommandAcknowledgement>
   /**
    * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its

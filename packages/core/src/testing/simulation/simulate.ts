@@ -127,7 +127,7 @@ async function attend(
     if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, { clock, decide })
     else if (result.deferredCalls.length > 0) {
       for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
-    } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
+    } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, { by: 'simulated' }).catch(() => {})
     else if (!(await hasWaited(outside))) return result
   }
   throw new Error(

@@ -78,6 +78,7 @@ export type OutsideCommand =
       readonly type: 'approve'
       readonly toolCallId: string
       readonly by: string
+      readonly reason?: string
       /** How the decision came in, for the record. */
       readonly via?: string
       readonly input?: JsonObject
@@ -95,9 +96,17 @@ export type OutsideCommand =
       readonly outcome: 'success' | 'failed'
       readonly content: readonly ResultPart[]
       readonly child?: ChildTotals
+      readonly by?: string
+      readonly reason?: string
     }
   | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
-  | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }
+  | {
+      readonly type: 'raise_limit'
+      readonly limit: LimitName
+      readonly max: number
+      readonly by: string
+      readonly reason?: string
+    }
 
 /** A command to a run. One that the state does not allow is refused, as a value. */
 export type Command = StartCommand | ResumeCommand | OutsideCommand
@@ -127,6 +136,7 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>(
     type: exactly('approve'),
     toolCallId: text,
     by: name,
+    reason: optional(text),
     via: optional(text),
     input: optional(jsonObject),
     attempt: optional(ordinal),
@@ -147,6 +157,8 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>(
     outcome: wordOf(['success', 'failed']),
     content: listOf(resultPart),
     child: optional(childTotals),
+    by: optional(name),
+    reason: optional(text),
   }),
   cancel: objectOf<OutsideCommandOf<'cancel'>>({
     type: exactly('cancel'),
@@ -158,5 +170,6 @@ export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>(
     limit: wordOf(limitNames),
     max: amount,
     by: name,
+    reason: optional(text),
   }),
 })

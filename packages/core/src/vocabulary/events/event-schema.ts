@@ -32,6 +32,7 @@ import {
   guardedThings,
   guardrailActions,
   resumeReasons,
+  type Attribution,
   type EventBodies,
   type EventEnvelope,
   type EventType,
@@ -272,6 +273,7 @@ const toolSchemas = {
     child: optional(childTotals),
     reused: optional(toolCallId),
     error: optional(text),
+    settled: optional(objectOf<Attribution>({ by: optional(text), reason: optional(text) })),
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
     toolCallIds: listOf(toolCallId),
@@ -331,7 +333,12 @@ const steeringSchemas = {
     held: optional(amount),
     policy: wordOf(onLimits),
   }),
-  limit_raised: objectOf<EventBodies['limit_raised']>({ limit: wordOf(limitNames), max: amount, by: text }),
+  limit_raised: objectOf<EventBodies['limit_raised']>({
+    limit: wordOf(limitNames),
+    max: amount,
+    by: text,
+    reason: optional(text),
+  }),
   cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: optional(text), reason: optional(text) }),
 }
 

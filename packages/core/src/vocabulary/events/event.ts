@@ -12,6 +12,7 @@ import type {
 } from '../model/content.ts'
 import type { EventEnvelope } from './event-envelope.ts'
 import type {
+  Attribution,
   CallEventType,
   CarriedHistory,
   ChildTotals,
@@ -253,6 +254,8 @@ export interface EventBodies {
     readonly reused?: ToolCallId
     /** The stack of the exception that the tool threw, with its causes; the model does not see it. */
     readonly error?: string
+    /** Who settled a deferred call, and why. */
+    readonly settled?: Attribution
   }
   /** The results entered the history as one block, in request order. */
   tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }
@@ -327,7 +330,12 @@ export interface EventBodies {
     readonly policy: OnLimit
   }
   /** A caller raised a limit. */
-  limit_raised: { readonly limit: LimitName; readonly max: number; readonly by: string }
+  limit_raised: {
+    readonly limit: LimitName
+    readonly max: number
+    readonly by: string
+    readonly reason?: string
+  }
   /** A caller asked the run to stop. */
   cancel_requested: { readonly by?: string; readonly reason?: string }
 }

@@ -96,6 +96,12 @@ export interface WrittenPart {
   readonly part: TextPart | ReasoningPart
 }
 
+/** Who decided something, and why, in the words of the application. */
+export interface Attribution {
+  readonly by?: string
+  readonly reason?: string
+}
+
 /** The totals of a child run, as its parent counts them. */
 export interface ChildTotals {
   readonly runId: RunId
