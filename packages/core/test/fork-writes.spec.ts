@@ -169,6 +169,85 @@ describe('a write in a fork', () => {
   })
 })
 
+describe('an approval of the run that a fork shares its events with', () => {
+  /** A run whose read and write were approved, and are at work. */
+  async function approvedRun() {
+    const forever = (): Promise<string> => new Promise(() => {})
+    const ask = () => ({ kind: 'ask' }) as const
+    const toolsOf = (run: () => Promise<string> | string) => [
+      testTool({ name: 'look', check: ask, run }),
+      testTool({ name: 'pay', effect: 'write', recovery: 'rerun', check: ask, run }),
+    ]
+    const steps: readonly ScriptedStep[] = [{ toolCalls: [look, pay] }]
+    const set = stageOf({ steps, tools: toolsOf(forever), random: seededRandom(1) })
+    const run = set.start()
+    const { pendingApprovals } = await set.untilSettled(run.result)
+    for (const { toolCallId } of pendingApprovals) await run.approve(toolCallId, { by: 'boss' })
+    set.clock.advance(0)
+    const events = await set.eventsOf(run)
+    expect(ofType(events, 'tool_started')).toHaveLength(2)
+    const fork = (atSeq: number, writes: 'ask' | 'run' | 'stub') => {
+      const tools = toolsOf(() => 'done')
+      const other = stageOf({
+        ...{ ledger: set.ledger, clock: set.clock, steps: [{ text: 'Ok.' }], tools },
+        random: seededRandom(++seeds),
+      })
+      const forked = other.runtime.fork(run.id, { atSeq, writes })
+      return { ...other, forked, ran: () => tools.map(({ runs }) => runs.length) }
+    }
+    const decided = ofType(events, 'approval_decided').map(({ seq }) => seq)
+    return { events, decided, fork }
+  }
+
+  it('lets nothing run in the fork, wherever it begins and whatever becomes of its writes', async () => {
+    const { events, decided, fork } = await approvedRun()
+    for (const { seq } of events.filter((event) => event.seq >= decided[0]!)) {
+      for (const writes of ['ask', 'run', 'stub'] as const) {
+        const set = fork(seq, writes)
+        const { status, pendingApprovals } = await set.untilSettled(set.forked.result)
+        expect({ seq, writes, ran: set.ran(), status }).toEqual({
+          seq,
+          writes,
+          ran: [0, 0],
+          status: 'suspended',
+        })
+        expect(pendingApprovals[0]?.reason).toMatch(/This run is a fork|It was started before/)
+        checkedRun(await set.eventsOf(set.forked))
+      }
+    }
+  })
+
+  it('is asked for anew, and the answer allows one execution', async () => {
+    const { decided, fork } = await approvedRun()
+    const set = fork(decided[1]!, 'run')
+    const { pendingApprovals } = await set.untilSettled(set.forked.result)
+    expect(pendingApprovals.map(({ name }) => name)).toEqual(['look', 'pay'])
+    for (const { toolCallId } of pendingApprovals) await set.forked.approve(toolCallId, { by: 'boss' })
+    expect(await set.untilSettled(set.runtime.resume(set.forked.id).result)).toMatchObject({ status: 'done' })
+    expect(set.ran()).toEqual([1, 1])
+    checkedRun(await set.eventsOf(set.forked))
+  })
+
+  it('breaks a law where a call was started on it', async () => {
+    const { decided, fork } = await approvedRun()
+    const set = fork(decided[1]!, 'run')
+    const { pendingApprovals } = await set.untilSettled(set.forked.result)
+    for (const { toolCallId } of pendingApprovals) await set.forked.approve(toolCallId, { by: 'boss' })
+    await set.untilSettled(set.runtime.resume(set.forked.id).result)
+    const events = await set.eventsOf(set.forked)
+    const last = ofType(events, 'approval_decided').at(-1)!
+    // The fork's own approvals, as if they were among the shared events.
+    const forged = events.map((event): RuntimeEvent => {
+      if (event.type === 'approval_decided') return { ...event, elsewhere: true }
+      if (event.type !== 'run_started' || !event.parent) return event
+      return { ...event, parent: { ...event.parent, seq: last.seq } }
+    })
+    expect(() => auditAll(forged)).toThrow('starts on an approval')
+    const claimed = events.map((event) => (event.seq === last.seq ? { ...event, elsewhere: true } : event))
+    expect(() => auditAll(claimed as readonly RuntimeEvent[])).toThrow('Law 13')
+  })
+})
+
 describe('a recorded result', () => {
   const again: readonly ScriptedStep[] = [{ toolCalls: [look] }, { text: 'Ok.' }]
 

@@ -19,6 +19,8 @@ export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch
 export function onceKeyOf(event: RuntimeEvent): string | undefined {
   if (event.type === 'run_finished') return event.type
   if (event.type === 'tool_result') return `${event.type} ${event.toolCallId}`
+  // What another run decided is asked about anew.
+  if (event.type === 'approval_decided' && event.elsewhere) return undefined
   if (event.type === 'tool_started' || event.type === 'approval_decided') {
     return `${event.type} ${event.toolCallId} ${event.attempt}`
   }

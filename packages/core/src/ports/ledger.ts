@@ -100,7 +100,7 @@ export interface TailedEvent {
  *   append creates it. If the head differs from `expected`, `append` writes nothing and rejects with a
  *   `LedgerConflictError`. Exception: if the same events are already stored, byte for byte, from the same epoch, an
  *   acknowledgement was lost, and `append` succeeds. A run has one `run_finished`, a call has one `tool_result`, and
- *   each attempt of a call has one `tool_started` and one `approval_decided`: a second is a `LedgerConflictError` of
+ *   each attempt of a call has one `tool_started` and one `approval_decided` that is not of `elsewhere`: a second is a `LedgerConflictError` of
  *   kind `unique`, whatever the head. So is a second run at the same place of a session. A run can end only when its
  *   inbox is empty: if the inbox holds entries that this append does not take, `run_finished` is a
  *   `LedgerConflictError` of kind `inbox`; nothing is written, and the writer may append again after reading them.

@@ -57,6 +57,12 @@ function awaitingCall(
       `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}. Show the run to see which calls wait.`,
     )
   }
+  if (call.inputRemoved) {
+    return refusal(
+      'not_awaiting_approval',
+      `The input of tool call ${call.toolCallId} was removed from the record, so nobody can decide about it: it is not run. Resume the run, which then continues without it.`,
+    )
+  }
   if (call.expiresAt !== undefined && at >= call.expiresAt) {
     return refusal(
       'approval_expired',
@@ -114,6 +120,7 @@ export function recordedDecision({
 export function recordsDecision(event: RuntimeEvent, { type, toolCallId, by }: DecisionCommand): boolean {
   return (
     event.type === 'approval_decided' &&
+    event.elsewhere === undefined &&
     event.toolCallId === toolCallId &&
     event.by === by &&
     event.approved === (type === 'approve')

@@ -6,11 +6,11 @@ import type { CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
 import { tripFact } from './decide-check-signal.ts'
 import { nothing, type Decision, type Stamp } from '../state/decision.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import { heldBackPlan, heldBackReason, isHeldBack, stubbed } from '../limits/fork-writes.ts'
+import { heldBackPlan, isHeldBack, reasonInFork, stubbed } from '../limits/fork-writes.ts'
 import { workDeadline } from '../limits/deadlines.ts'
 import { isRecorded } from '../limits/recorded-parts.ts'
 import { mayRetry, nothingMoreStarts, toolRetryAt } from '../limits/retry.ts'
-import { textContent } from '../messages/outcome-text.ts'
+import { removedInput, textContent } from '../messages/outcome-text.ts'
 import type { Call, RunState, Tries } from '../state/state.ts'
 import { findCall, isAtWork } from '../state/state-views.ts'
 import { startOf } from '../state/tool-start.ts'
@@ -123,6 +123,10 @@ function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId'
 }
 
 function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
+  if (call.inputRemoved) {
+    const { toolCallId, name, input } = call
+    return { toolCallId, name, inputDigest: digestOf(input), plan: 'settle', refusal: removedInput }
+  }
   const { input: replaced } = check ?? {}
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.
@@ -138,8 +142,7 @@ function collectedCall(state: RunState, call: Call, check: CheckedCall | undefin
   }
   if (verdict.kind !== 'refuse' && isHeldBack(state, base)) {
     if (heldBackPlan(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
-    const reason = verdict.kind === 'ask' && verdict.reason !== undefined ? `${verdict.reason}. ` : ''
-    return { ...base, plan: 'ask', reason: `${reason}${heldBackReason}` }
+    return { ...base, plan: 'ask', reason: reasonInFork(verdict.kind === 'ask' ? verdict.reason : undefined) }
   }
   switch (verdict.kind) {
     case 'run':

@@ -79,7 +79,13 @@ function waitedBefore(state: RunState, event: RuntimeEvent): number {
   const waitedMs = event.at - state.at
   // Events of one append have one time: nothing was waited for between them.
   if (waitedMs <= 0) return 0
-  return event.type === 'run_resumed' || isSuspended(state) ? waitedMs : 0
+  return event.type === 'run_resumed' || wasSuspended(state) ? waitedMs : 0
+}
+
+/** Whether the writer of the run had to wait here, whatever was removed from the record since. */
+function wasSuspended(state: RunState): boolean {
+  if (state.phase !== 'executing' || state.removedFrom === undefined) return isSuspended(state)
+  return isSuspended({ ...state, calls: state.calls.map(({ inputRemoved: _since, ...call }) => call) })
 }
 
 function firstState(event: RuntimeEvent): RunState {

@@ -69,6 +69,7 @@ export function withRequest(
     input,
     status: 'requested',
     attempts: 0,
+    ...(event.removed && { inputRemoved: true as const }),
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   }

@@ -170,7 +170,7 @@ const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   success: [...begun, 'deferred'],
   failed: [...begun, 'deferred', 'to_retry'],
   timed_out: ['started', 'deferred', 'to_retry'],
-  interrupted: [...begun, 'deferred', 'to_retry', 'awaiting_approval', 'to_settle'],
+  interrupted: [...begun, 'deferred', 'ready', 'to_retry', 'awaiting_approval', 'to_settle'],
   cancelled: [...unstarted, ...begun, 'deferred'],
   // An approver's edited input is checked when the tool starts with it.
   invalid_input: [...unstarted, 'started'],
@@ -191,21 +191,30 @@ function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_c
   if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
     throw illegal(state, event, 'it does not name every call of the message, in order')
   }
-  const calls = state.calls.map((call, index) => withPlan(call, event.calls[index] as CollectedCall))
+  const isRemoved = event.removed !== undefined
+  const calls = state.calls.map((call, index) =>
+    withPlan(call, event.calls[index] as CollectedCall, isRemoved),
+  )
   return { ...state, phase: 'executing', calls }
 }
 
-function withPlan(call: Call, plan: CollectedCall): Call {
+function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
+  const call = plan.input === undefined ? before : withInput(before, plan.input, isRemoved)
   const { effect, recovery, retry, serial, maxConcurrency, inputDigest, reason: askReason } = plan
-  const { refusal, child, handoff, input, recorded } = plan
+  const { refusal, child, handoff, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
     ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, askReason }),
-    ...omitUndefined({ refusal, child, handoff, input, recorded }),
+    ...omitUndefined({ refusal, child, handoff, recorded }),
   }
+}
+
+/** A call with another input in the place of its own, as far as the record still has that. */
+function withInput({ inputRemoved: _own, ...call }: Call, input: Call['input'], isRemoved: boolean): Call {
+  return { ...call, input, ...(isRemoved && { inputRemoved: true as const }) }
 }
 
 function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
@@ -217,8 +226,9 @@ function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'
   return event.approved ? approvedCall(event, call) : deniedCall(event, call)
 }
 
-function approvedCall(event: EventOf<'approval_decided'>, call: Call): Call {
-  const { input = call.input, note: changeNote, seq: approvedSeq } = event
+function approvedCall(event: EventOf<'approval_decided'>, before: Call): Call {
+  const { input = before.input, note: changeNote, seq: approvedSeq } = event
+  const call = event.input === undefined ? before : withInput(before, input, event.removed !== undefined)
   // What is on record answers the arguments that were asked for.
   const { recorded, ...rest } = call
   const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
@@ -226,7 +236,7 @@ function approvedCall(event: EventOf<'approval_decided'>, call: Call): Call {
   const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
   // An approval lets the call start; it does not shorten the wait after a failed attempt.
   const status = call.tries?.failed ? 'to_retry' : 'ready'
-  return { ...rest, ...kept, ...bound, status, input, approvedSeq, ...omitUndefined({ changeNote }) }
+  return { ...rest, ...kept, ...bound, status, approvedSeq, ...omitUndefined({ changeNote }) }
 }
 
 function deniedCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {

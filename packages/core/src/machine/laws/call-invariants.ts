@@ -6,7 +6,7 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { isSameRequest } from '../decide/reply-fault.ts'
 import { grantFault, toolCallsLeft } from '../limits/budget.ts'
-import { isHeldBack } from '../limits/fork-writes.ts'
+import { isApprovedElsewhere, isHeldBack } from '../limits/fork-writes.ts'
 import { mayRetry } from '../limits/retry.ts'
 import type { Call, RunState } from '../state/state.ts'
 import { findCall } from '../state/state-views.ts'
@@ -47,6 +47,15 @@ function requireStartedDigest(
   if (call === undefined || inputDigest === undefined) return
   if (inputDigest === call.inputDigest && inputDigest === digestOf(call.input)) return
   throw new LawBrokenError(13, seq, `call ${toolCallId} starts with another input than the one on record`)
+}
+
+/** Law 13: only what a fork shares with another run was decided elsewhere. */
+export function requireOwnDecision(
+  { parent }: RunState,
+  { elsewhere, seq, toolCallId }: EventOf<'approval_decided'>,
+): void {
+  if ((parent?.relation === 'fork' && seq <= parent.seq) === (elsewhere === true)) return
+  throw new LawBrokenError(13, seq, `call ${toolCallId} was decided about in another run than the event says`)
 }
 
 /** Laws 9 and 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
@@ -112,6 +121,13 @@ function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Ca
   if (parent?.relation === 'fork' && event.seq <= parent.seq) return
   const recorded = event.recorded ?? call.recorded
   if (!isHeldBack(state, { ...call, ...omitUndefined({ recorded }) })) return
+  if (isApprovedElsewhere(parent, call)) {
+    throw new LawBrokenError(
+      13,
+      event.seq,
+      `call ${event.toolCallId} starts on an approval of the run that this one forks`,
+    )
+  }
   throw new LawBrokenError(
     8,
     event.seq,

@@ -4,7 +4,7 @@ import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { boundOfLimit, type Grant } from '../../vocabulary/limits/grant.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
 import { canonicalJson, isSameJson } from '../../vocabulary/values/json.ts'
-import { auditCalls, requireHonestStart, requireSafeRetry } from './call-invariants.ts'
+import { auditCalls, requireHonestStart, requireOwnDecision, requireSafeRetry } from './call-invariants.ts'
 import { summaryDigest } from '../prompt/compaction.ts'
 import { evolve } from '../fold/evolve.ts'
 import { grantFault } from '../limits/budget.ts'
@@ -30,6 +30,7 @@ export function audit(state: RunState | undefined, event: RuntimeEvent): RunStat
   requireTime(state, event)
   if (event.type === 'tool_started' && starting) requireHonestStart(state, event, starting)
   if (event.type === 'tool_attempt_failed') requireSafeRetry(state, event)
+  if (event.type === 'approval_decided') requireOwnDecision(state, event)
   if (event.type === 'run_finished') requireTotals(state, event)
   if (event.type === 'limit_raised') requireGranted(state, event)
   return next

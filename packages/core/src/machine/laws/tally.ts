@@ -67,7 +67,8 @@ export function deferredCalls(state: RunState): readonly DeferredCall[] {
 export function pendingApprovals(state: RunState): readonly PendingApproval[] {
   return openTurnCalls(state).flatMap((call) => {
     const { toolCallId, name, input, inputDigest, askReason, status, attempts } = call
-    if (status !== 'awaiting_approval' || inputDigest === undefined) return []
+    // Nobody can decide about what is not there.
+    if (status !== 'awaiting_approval' || inputDigest === undefined || call.inputRemoved) return []
     const { runId } = state
     const attempt = attempts + 1
     return [{ runId, toolCallId, name, attempt, input, inputDigest, ...omitUndefined({ reason: askReason }) }]

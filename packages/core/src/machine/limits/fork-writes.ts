@@ -6,30 +6,43 @@ import type { Call, ExecutingState, RunState } from '../state/state.ts'
 type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
 
 /**
- * Whether a call may not start: it is a write of a fork, or of a child run of one, no recorded result answers it,
- * and no person has approved it in the fork. The source run has performed its writes already.
+ * Whether a call may not start: no recorded result answers it, and it is a write of a fork, or of a child run of one, that
+ * no person has approved there, or a call that was approved before the fork began. The source run has performed its writes
+ * already, and an approval is for one execution in its own run.
  */
 export function isHeldBack({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {
+  if (call.recorded !== undefined) return false
+  if (isApprovedElsewhere(parent, call)) return true
   const writes = writesOf(parent)
-  if (writes === 'run' || call.effect === 'read' || call.recorded !== undefined) return false
-  if (writes === 'stub') return true
-  const { approvedSeq } = call
-  return approvedSeq === undefined || approvedSeq <= (parent?.relation === 'fork' ? parent.seq : 0)
+  if (writes === 'run' || call.effect === 'read') return false
+  return writes === 'stub' || call.approvedSeq === undefined
 }
 
-/** What happens to such a call: a person is asked, unless one was asked before the fork began, or it is not performed. */
-export function heldBackPlan({ parent }: Pick<RunState, 'parent'>, call: Startable): 'ask' | 'stub' {
-  return writesOf(parent) === 'ask' && call.approvedSeq === undefined ? 'ask' : 'stub'
+/** Law 13: whether the last approval of a call was given in the run that a fork shares its first events with. */
+export function isApprovedElsewhere(
+  parent: ParentRef | undefined,
+  { approvedSeq }: Pick<Call, 'approvedSeq'>,
+): boolean {
+  return approvedSeq !== undefined && parent?.relation === 'fork' && approvedSeq <= parent.seq
+}
+
+/** What happens to such a call: a person is asked, or it is not performed. */
+export function heldBackPlan({ parent }: Pick<RunState, 'parent'>, { effect }: Startable): 'ask' | 'stub' {
+  return writesOf(parent) === 'stub' && effect !== 'read' ? 'stub' : 'ask'
 }
 
 /** Whether a call in doubt is started again without a question. */
-export function isRerun({ status, recovery }: Pick<Call, 'status' | 'recovery'>): boolean {
-  return status === 'in_doubt' && recovery === 'rerun'
+export function isRerun({
+  status,
+  recovery,
+  inputRemoved,
+}: Pick<Call, 'status' | 'recovery' | 'inputRemoved'>): boolean {
+  return status === 'in_doubt' && recovery === 'rerun' && inputRemoved === undefined
 }
 
 /** The calls that would be started now, were they not held back. */
 export function heldBackCalls(state: ExecutingState, plan: 'ask' | 'stub'): readonly Call[] {
-  if (writesOf(state.parent) === 'run') return []
+  if (state.parent === undefined) return []
   return state.calls.filter(
     (call) =>
       (call.status === 'ready' || call.status === 'to_retry' || isRerun(call)) &&
@@ -42,9 +55,14 @@ function writesOf(parent: ParentRef | undefined): NonNullable<ParentRef['writes'
   return parent?.writes ?? 'run'
 }
 
-/** The reason that a person reads when asked about a write of a fork. */
-export const heldBackReason =
+const heldBackReason =
   'This run is a fork, and no recorded result answers the call: approved, it is performed for real, under a new idempotency key.'
+
+/** The reason that a person reads when asked about a call of a fork, after what else there is to say of it. */
+export function reasonInFork(reason: string | undefined): string {
+  if (reason === undefined) return heldBackReason
+  return reason.includes(heldBackReason) ? reason : `${reason}. ${heldBackReason}`
+}
 
 /** The text that the model reads instead of the result of a write. */
 export const stubbed: CallRefusal = {

@@ -1,3 +1,4 @@
+import type { CallRefusal } from '../../vocabulary/events/event.ts'
 import type { Outcome, TextPart } from '../../vocabulary/model/content.ts'
 
 /** What the model reads where the runtime, not the tool, ended a call: what happened, and what to make of it. */
@@ -20,3 +21,16 @@ const texts: { readonly [O in Outcome]: string } = {
 export function textContent(outcome: Outcome, text: string = texts[outcome]): readonly TextPart[] {
   return [{ type: 'text', text }]
 }
+
+/** Law 13: what becomes of a call whose input was removed from the record before it was started. */
+export const removedInput: CallRefusal = {
+  outcome: 'skipped',
+  text: 'The input of this call was removed from the record before the call was started. Nothing was run; ask for it again if it is still needed.',
+}
+
+/** What the model reads where such a call was started once, and is not started again. */
+export const removedInputInDoubt =
+  'The process stopped while this tool ran, and the input of the call was removed from the record since, so it was not started again. It may have taken effect. Find out before you ask for it again.'
+
+/** Why the child run of such a call is told to stop. */
+export const removedInputReason = 'The input of the call was removed from the record.'

@@ -5,7 +5,7 @@ import { startOf } from '../state/tool-start.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { dueResultsCheck } from '../state/due-checks.ts'
 import { requiresEffects, stopReason } from '../state/required-effects.ts'
-import { heldBackCalls, heldBackReason, isRerun, stubbed } from '../limits/fork-writes.ts'
+import { heldBackCalls, reasonInFork, isRerun, stubbed } from '../limits/fork-writes.ts'
 import { deadlineOf, graceEndOf, workDeadline } from '../limits/deadlines.ts'
 import { toolCallsLeft } from '../limits/budget.ts'
 import { nothingMoreStarts } from '../limits/retry.ts'
@@ -14,7 +14,7 @@ import { nextForCallLimits, repeatedResults } from './tool-call-limit-check.ts'
 import { callsToStart } from '../limits/concurrency.ts'
 import { meetLimit, timeLimit } from '../limits/limit-finding.ts'
 import { withheldResults } from './withheld.ts'
-import { textContent } from '../messages/outcome-text.ts'
+import { removedInput, removedInputInDoubt, textContent } from '../messages/outcome-text.ts'
 import { callsAwaitingEqual } from '../limits/repeat-waits.ts'
 import { resultFact } from './result-fact.ts'
 import type { Call, CallStatus, ExecutingState, RunState } from '../state/state.ts'
@@ -24,7 +24,11 @@ import { summaryOf } from '../state/turn-calls.ts'
 export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
     recordAction('settle_calls', state.cancel ? cancelledResults(state, state.cancel.at, now) : []) ??
-    recordAction('settle_calls', [...refusedResults(state), ...overdueResults(state, now)]) ??
+    recordAction('settle_calls', [
+      ...refusedResults(state),
+      ...removedInputResults(state),
+      ...overdueResults(state, now),
+    ]) ??
     (state.cancel ? undefined : nextUnlessCancelled(state, now)) ??
     (dueResultsCheck(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
     waitOrSuspend(state, now)
@@ -63,6 +67,25 @@ function refusedResults(state: ExecutingState): readonly Fact[] {
   return callsWithStatus(state, 'to_settle').map((call) =>
     resultFact(state, call, call.refusal?.outcome ?? 'skipped', call.refusal?.text),
   )
+}
+
+/**
+ * Law 13: calls whose input was removed from the record do not start, nor does a person decide about them. The child run of
+ * one in doubt is told to stop, so that what it used is counted.
+ */
+function removedInputResults(state: ExecutingState): readonly Fact[] {
+  if (state.removedFrom === undefined) return []
+  return state.calls.flatMap((call) => {
+    const { inputRemoved, status, attempts } = call
+    const isDecided = status === 'settled' || status === 'to_settle' || status === 'deferred'
+    if (inputRemoved === undefined || isDecided || isAtWork(call)) return []
+    const failed = givenUpResult(state, call, 'its input was removed from the record')
+    if (failed) return [failed]
+    const { outcome, text } = removedInput
+    return attempts > 0
+      ? [resultFact(state, call, 'interrupted', removedInputInDoubt)]
+      : [resultFact(state, call, outcome, text)]
+  })
 }
 
 /** Calls that were to be settled later, and were not in their time. */
@@ -175,7 +198,9 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
     const reason =
       call.status === 'in_doubt'
         ? 'It was started before, and nobody knows whether it took effect. Approve to start it again.'
-        : (call.askReason ?? (held.includes(call) ? heldBackReason : undefined))
+        : held.includes(call)
+          ? reasonInFork(call.askReason)
+          : call.askReason
     return {
       type: 'approval_requested',
       turn: state.turn,

@@ -8,6 +8,7 @@ import type {
   RunState,
   StreamingState,
 } from './state.ts'
+import { removedInputReason } from '../messages/outcome-text.ts'
 import { summaryOf } from './turn-calls.ts'
 
 /**
@@ -64,6 +65,7 @@ export function requiresEffects(state: RunState): boolean {
 /** Whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
 export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
   if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
+  if (state.removedFrom !== undefined) return false
   const { settled } = summaryOf(state.calls).counts
   return settled < state.calls.length && stopReason(state) === undefined
 }
@@ -175,8 +177,9 @@ function callEffects(state: ExecutingState): readonly Effect[] {
 function callEffect(state: ExecutingState, call: Call): Effect | undefined {
   const { toolCallId, attempts, status } = call
   if (status === 'settled' || status === 'ready') return undefined
-  const reason = stopReason(state)
-  const left = status === 'deferred' || (status === 'in_doubt' && state.cancel !== undefined)
+  const cannotStart = status === 'in_doubt' && call.inputRemoved !== undefined
+  const reason = stopReason(state) ?? (cannotStart ? removedInputReason : undefined)
+  const left = status === 'deferred' || cannotStart || (status === 'in_doubt' && state.cancel !== undefined)
   if (left && call.child !== undefined && reason !== undefined) {
     return { kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, state, call, cancelReason: reason }
   }
@@ -184,7 +187,7 @@ function callEffect(state: ExecutingState, call: Call): Effect | undefined {
     const key = `tool ${toolCallId} ${attempts}`
     return { kind: 'tool', key, state, call, ...(reason !== undefined && { cancelReason: reason }) }
   }
-  if (status === 'in_doubt' && call.recovery === 'reconcile') {
+  if (status === 'in_doubt' && call.recovery === 'reconcile' && !cannotStart) {
     return { kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, state, call }
   }
   return undefined

@@ -242,6 +242,8 @@ export interface Call {
   readonly name: string
   /** As the model wrote it, or as the approver changed it. */
   readonly input: JsonObject
+  /** The input was removed from the record, and `input` is none: the call never starts (law 13). */
+  readonly inputRemoved?: true
   readonly malformed?: { readonly text: string; readonly error: string }
   readonly opaque?: Opaque
   readonly status: CallStatus

@@ -54,7 +54,7 @@ async function named(
       toolCallId: toolCallId as ToolCallId,
       types: ['approval_decided'],
     })) {
-      if (event.type !== 'approval_decided' || event.attempt !== attempt) continue
+      if (event.type !== 'approval_decided' || event.attempt !== attempt || event.elsewhere) continue
       return { code: 'not_awaiting_approval', message: messageOf(refusal, event) }
     }
   } catch {

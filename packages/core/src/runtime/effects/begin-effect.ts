@@ -124,7 +124,9 @@ function beginCallCheck(effect: EffectOf<'check_calls'>, options: EffectOptions,
     ...(offered && { offered }),
     ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
   }
-  void checkCalls(state.calls, { ...agent, tools: toolsNow(agent) }, site, post)
+  // Tools, guardrails and policies are asked about no input that is not there.
+  const calls = state.calls.filter(({ inputRemoved }) => inputRemoved === undefined)
+  void checkCalls(calls, { ...agent, tools: toolsNow(agent) }, site, post)
   return { stop }
 }
 

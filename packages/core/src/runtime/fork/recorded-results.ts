@@ -53,7 +53,11 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
   for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
     // Every call has its result before the turn continues: a fork costs no more where a long run follows.
     if (event.type === 'tool_results_injected') break
-    if (event.type === 'approval_decided' && event.input) inputs.set(event.toolCallId, event.input)
+    if (event.type === 'approval_decided' && event.input) {
+      // Nobody can say any more whether a call with a removed input is the same.
+      if (event.removed) inputs.delete(event.toolCallId)
+      else inputs.set(event.toolCallId, event.input)
+    }
     if (!reports.take(event)) continue
     const place = source.calls.find(({ toolCallId }) => toolCallId === event.toolCallId)
     const call = calls.find(({ part }) => part === place?.part)
@@ -72,9 +76,12 @@ function isAboutToStart({ status }: Pick<Call, 'status'>): boolean {
 }
 
 /** Whether a call is started, or is a write that is about to be, with the input that the other run's record answers. */
-function isUnderWay({ status, input, effect }: Call, recordedInput: JsonObject | undefined): boolean {
+function isUnderWay(
+  { status, input, effect, inputRemoved }: Call,
+  recordedInput: JsonObject | undefined,
+): boolean {
   if (status === 'started' || status === 'deferred') return true
-  if (!isAboutToStart({ status }) || effect === 'read') return false
+  if (!isAboutToStart({ status }) || effect === 'read' || inputRemoved) return false
   return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
 }
 
@@ -155,7 +162,10 @@ async function resultsBehind(ledger: Ledger, { runId, seq: shared }: ParentRef):
     if (event.type === 'tool_requests_collected') {
       for (const { toolCallId, inputDigest } of event.calls) digests.set(toolCallId, inputDigest)
     }
-    if (event.type === 'approval_decided' && event.input) digests.set(event.toolCallId, digestOf(event.input))
+    if (event.type === 'approval_decided' && event.input) {
+      if (event.removed) digests.delete(event.toolCallId)
+      else digests.set(event.toolCallId, digestOf(event.input))
+    }
     if (!reports.take(event) || event.seq <= shared) continue
     const { toolCallId, name, outcome, content, projected, shown } = event
     const inputDigest = digests.get(toolCallId) ?? ''

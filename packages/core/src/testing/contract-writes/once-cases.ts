@@ -133,6 +133,8 @@ export const onceCases: readonly LedgerContractCase[] = [
       const again = Object.values(facts).filter(
         ({ type }) => !['run_finished', 'tool_result', 'tool_started', 'approval_decided'].includes(type),
       )
+      // What the run that a fork shares its first events with decided, the fork asks about anew.
+      again.push({ ...facts.approval_decided, elsewhere: true })
       await appendAt(ledger, head, again)
       await appendAt(ledger, { ...head, seq: head.seq + again.length }, again)
       const record = [facts.run_started, ...again, ...again]

@@ -224,7 +224,9 @@ function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[
     const same = (event: { readonly toolCallId: string; readonly attempt: number }): boolean =>
       event.toolCallId === toolCallId && event.attempt === attempt
     const asked = ofType(events, 'approval_requested').filter((event) => event.seq < seq && same(event))
-    const decided = ofType(events, 'approval_decided').filter(same)
+    const decided = ofType(events, 'approval_decided').filter(
+      (event) => same(event) && event.elsewhere === decision.elsewhere,
+    )
     const found: string[] = []
     if (!asked.some((event) => event.inputDigest === inputDigest))
       found.push('was not asked about these arguments')

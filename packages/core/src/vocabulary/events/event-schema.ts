@@ -236,6 +236,7 @@ const toolSchemas = {
     input: optional(jsonObject),
     note: optional(text),
     reason: optional(text),
+    elsewhere: optional(exactly(true)),
   }),
   tool_started: objectOf<EventBodies['tool_started']>({
     name: text,

@@ -204,6 +204,8 @@ export interface EventBodies {
     /** The text that the model reads before the result, if the input was changed. */
     readonly note?: string
     readonly reason?: string
+    /** In a fork: given in the run that it shares its first events with. It lets nothing start in the fork. */
+    readonly elsewhere?: true
   }
   /** A tool's effect may begin from here on. The key is the same at every attempt. */
   tool_started: {

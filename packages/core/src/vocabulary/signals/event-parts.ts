@@ -210,7 +210,7 @@ export const removedText = '[removed]'
  * What happens to a write in a fork that no recorded result answers:
  * - `ask`: it waits for an approval
  * - `stub`: it is not performed, and the model reads so
- * - `run`: it is performed
+ * - `run`: it is performed, if its approval is not asked for
  */
 export const forkWrites = ['ask', 'stub', 'run'] as const
 export type ForkWrites = (typeof forkWrites)[number]

@@ -80,7 +80,7 @@ function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?
 
 function redactedCall(call: CollectedCall): CollectedCall {
   const { toolCallId, name, plan, effect, recovery, retry, serial, maxConcurrency } = call
-  const { child, handoff, input, repairs, reason, refusal } = call
+  const { child, handoff, recorded, input, repairs, reason, refusal } = call
   return {
     toolCallId,
     name,
@@ -94,6 +94,7 @@ function redactedCall(call: CollectedCall): CollectedCall {
       maxConcurrency,
       child,
       handoff,
+      recorded,
       reason: textWhere(reason),
     }),
     ...(input && { input: {} }),
@@ -246,12 +247,12 @@ const toolMasks = {
     inputDigest: redactedDigest(toolCallId),
     ...omitUndefined({ expiresAt, reason: textWhere(reason) }),
   }),
-  approval_decided: ({ attempt, approved, by, via, toolCallId, input, note, reason }) => ({
+  approval_decided: ({ attempt, approved, by, via, elsewhere, toolCallId, input, note, reason }) => ({
     attempt,
     approved,
     by,
     inputDigest: redactedDigest(toolCallId),
-    ...omitUndefined({ via }),
+    ...omitUndefined({ via, elsewhere }),
     ...(input && { input: {} }),
     ...omitUndefined({ note: textWhere(note), reason: textWhere(reason) }),
   }),
