@@ -120,6 +120,7 @@ const options: Readonly<Record<string, Readonly<Record<string, Values>>>> = {
     include: { taken: [[], ['x']], refused: ['x', [''], [1]] },
     providerTools: anyObjects,
     approvalTool: filled,
+    background: flag,
     nativeTools: {
       taken: [{}, { shell: 'run' }, { apply_patch: 'patch', shell: undefined }],
       refused: ['x', null, { shell: '' }, { shell: 1 }, { bash: 'run' }],

@@ -1,8 +1,8 @@
 import type { Model, ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
-import { type Attempt, startCall } from '../openai/call.ts'
-import { officialClient } from '../openai/client/client.ts'
+import { type Attempt, type BackgroundCalls, startCall } from '../openai/call.ts'
+import { officialClient, type OpenAIClient } from '../openai/client/client.ts'
 import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { lateClient } from '../shared/client/late-client.ts'
@@ -73,6 +73,7 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
                   subscriber,
                   prepare,
                   fallbackRequest,
+                  background: options.background ? backgroundCalls(client) : undefined,
                   create: (body, given) => responses.create(body, given),
                 })
               }),
@@ -82,11 +83,31 @@ export function openai(modelId: string, given: OpenAIOptions = {}): Model {
   }
 }
 
+/** What the client can do with a response in the background; one of the user's own may know nothing of that. */
+function backgroundCalls({ responses }: OpenAIClient): BackgroundCalls | undefined {
+  if (responses.retrieve === undefined) return undefined
+  // The official client takes more than it needs to be known for.
+  const known = responses as unknown as { readonly retrieve: BackgroundCalls['retrieve'] } & {
+    cancel?(id: string, given: { readonly maxRetries: number }): PromiseLike<unknown>
+  }
+  return {
+    retrieve: (...asked) => known.retrieve(...asked),
+    cancel: async (id) => known.cancel?.(id, { maxRetries: 0 }),
+  }
+}
+
 /** What decides where a call goes, how the model is to work, and what else is sent. */
 const recorded: RecordedOptions<OpenAIOptions> = {
   pinned: [
     ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),
-    ...(['nativeTools', 'strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
+    ...([
+      'background',
+      'nativeTools',
+      'strictTools',
+      'customTools',
+      'maxOutputTokens',
+      'serviceTier',
+    ] as const),
   ],
   added: { promptCacheKey: 'prompt_cache_key', metadata: 'metadata' },
   written: [
@@ -110,6 +131,7 @@ function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
     toolFields: options.toolFields ?? {},
     providerTools: options.providerTools ?? [],
     approvalTool: options.approvalTool ?? 'mcp_approval',
+    background: options.background ?? false,
     nativeTools: { ...options.nativeTools },
     promptCacheKey: options.promptCacheKey,
     include: options.include,

@@ -48,7 +48,7 @@ export async function serve(...answers: readonly Answer[]): Promise<Loopback> {
       const arrival: Arrival = {
         path: request.url ?? '',
         headers: request.headers,
-        body: JSON.parse(Buffer.concat(chunks).toString('utf8')),
+        body: JSON.parse(Buffer.concat(chunks).toString('utf8') || '{}'),
         socket: request.socket,
         closed: new Promise((resolve) => request.socket.once('close', () => resolve())),
         send: (piece) => written(response, piece),

@@ -26,6 +26,7 @@ export const responsesSettings: RenderSettings = {
   state: 'none',
   providerTools: [],
   approvalTool: 'mcp_approval',
+  background: false,
   nativeTools: {},
 }
 export const chatSettings: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }

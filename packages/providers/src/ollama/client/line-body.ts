@@ -30,12 +30,15 @@ export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void
     }
     return passed
   }
+  const throwFailure = (): void => {
+    if (failure !== undefined) throw failure
+  }
   const lines = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         for (;;) {
           // Thrown at the next pull, since an error drops what the reader has not taken yet.
-          if (failure !== undefined) throw failure
+          throwFailure()
           const { done, value } = await reader.read()
           if (!done) onBytes()
           const texts = (rest + decoder.decode(value, { stream: !done })).split('\n')
@@ -43,8 +46,10 @@ export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void
           if (done && parsed(rest) !== undefined) texts.push(rest)
           const passed = passing(texts)
           if (passed !== '') controller.enqueue(encoder.encode(passed))
-          if (done && failure !== undefined) throw failure
-          if (done) return controller.close()
+          if (done) {
+            throwFailure()
+            return controller.close()
+          }
           if (passed !== '') return
         }
       },

@@ -19,6 +19,7 @@ const openaiOptions = fields<OpenAIOptions>(
     include: maybe(listOf(filledText)),
     providerTools: maybe(objects),
     approvalTool: maybe(filledText),
+    background: maybe(trueOrFalse),
     nativeTools: maybe(
       fields<NonNullable<OpenAIOptions['nativeTools']>>({
         shell: maybe(filledText),

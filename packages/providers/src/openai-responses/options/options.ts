@@ -28,6 +28,12 @@ export interface OpenAIOptions extends OpenAICommonOptions {
    */
   readonly providerTools?: readonly JsonObject[] | undefined
   /**
+   * Has OpenAI work on each response in the background, and keep it for a while: where the connection breaks, the rest of the
+   * reply is sent for, instead of another reply asked for and paid. A call that is given up is cancelled there. For replies
+   * that take many minutes; the first word comes later. Default: `false`.
+   */
+  readonly background?: boolean | undefined
+  /**
    * Tools of yours, by their names, that are offered as tools which OpenAI trained its models on. `shell` gets `commands`,
    * `timeout_ms` and `max_output_length`, and may answer `{ stdout, stderr, exitCode }`; `apply_patch` gets `type`
    * (`create_file`, `update_file`, `delete_file`), `path` and `diff`.

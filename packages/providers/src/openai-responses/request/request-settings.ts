@@ -20,6 +20,7 @@ export interface RequestSettings {
   readonly toolFields: Readonly<Record<string, JsonObject>>
   readonly providerTools: readonly JsonObject[]
   readonly approvalTool: string
+  readonly background: boolean
   readonly nativeTools: { readonly [kind in NativeKind]?: string | undefined }
   readonly promptCacheKey?: string | undefined
   readonly extraBody?: JsonObject | undefined

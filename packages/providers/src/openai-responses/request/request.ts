@@ -81,12 +81,15 @@ function renderRequest(
     input: input.length > 0 ? input : [{ role: 'user', content: '(The conversation begins here.)' }],
     stream: true,
     ...state,
+    // Only what is stored can be sent for again.
+    ...(settings.background && { background: true, store: true }),
     ...tools,
     ...text,
     ...writingFields(request, settings, changes),
   }
+  const isKept = body.store && state.store
   const kept = (id: string) =>
-    body.store ? keptResponse(id, seen(renderedMessages.length), body.conversation) : undefined
+    isKept ? keptResponse(id, seen(renderedMessages.length), body.conversation) : undefined
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
     context: {
@@ -95,7 +98,7 @@ function renderRequest(
       nativeTools: settings.nativeTools,
       hasProviderTools: hasProviderTools(settings),
       kept,
-      providerState: (id) => providerStateOf(id, body),
+      providerState: (id) => (isKept ? providerStateOf(id, body) : undefined),
     },
   }
 }

@@ -13,9 +13,22 @@ export interface OpenAICallOptions {
 /** Resolves to the raw events, in order; iterating ends, or throws, when the call does, and `signal` ends both at once. */
 export type OpenAICreate = (body: object, options: OpenAICallOptions) => PromiseLike<AsyncIterable<unknown>>
 
+/** From where on a response is sent for again. */
+export interface ResponsePlace {
+  readonly stream: true
+  readonly starting_after: number
+  readonly include?: readonly string[]
+}
+
 /** Just enough of the official client for the Responses API: `new OpenAI(…)` is one, and so is `new AzureOpenAI(…)`. */
 export interface OpenAIClient {
-  readonly responses: { create(...call: Parameters<OpenAICreate>): ReturnType<OpenAICreate> }
+  readonly responses: {
+    create(...call: Parameters<OpenAICreate>): ReturnType<OpenAICreate>
+    /** Sends for the rest of a response, for the option `background`. */
+    retrieve?(id: string, ...more: never[]): unknown
+    /** Ends a response that nobody waits for any more. */
+    cancel?(id: string, ...more: never[]): unknown
+  }
 }
 
 /** Just enough of the official client for Chat Completions. */

@@ -25,6 +25,8 @@ export interface ForwardedCall<Event> {
   readonly connect: Connect<Event>
   /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
   readonly fallbackRequest?: (failure: ProviderError) => Connect<Event> | undefined
+  /** Returns how to go on with a reply that broke off, by its own reader; `undefined`: the call failed. */
+  readonly goOn?: (failure: ProviderError) => Connect<Event> | undefined
 }
 
 /** How far the present attempt is. */
@@ -87,11 +89,14 @@ async function attempt<Event>(
     return undefined
   } catch (error) {
     const failure = failureOf(error, call, progress)
-    const next = subscriber.closed || progress.shown ? undefined : call.fallbackRequest?.(failure)
-    if (next === undefined) throw failure
+    if (subscriber.closed) throw failure
     const { abort, watch } = progress.connection
+    const other = progress.shown ? undefined : call.fallbackRequest?.(failure)
+    const next = other ?? call.goOn?.(failure)
+    if (next === undefined) throw failure
     abort.abort()
-    Object.assign(progress, { connection: newConnection(watch), ...nothingYet })
+    const { shown } = progress
+    Object.assign(progress, { connection: newConnection(watch), ...nothingYet, shown: other ? false : shown })
     watch.sent()
     return next
   }
