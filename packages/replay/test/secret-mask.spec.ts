@@ -50,6 +50,20 @@ describe('what looks like a secret', () => {
     [glued('sk-', 'or-v1-', 'a1b2'.repeat(12)), 'a1b2a1b2'],
     [`first\\n${key}`, 'abcdefghij'],
     [`${'eyJ'.repeat(20)}.${'eyJ'.repeat(20)}.sig`, 'eyJeyJ'],
+    [
+      glued('post to https://hooks.', 'slack.com/services/', 'T01234567/B01234567/', 'a1B2'.repeat(6)),
+      'a1B2a1B2',
+    ],
+    [glued('shop', 'at_', 'a1b2'.repeat(8)).replace('shopat', 'shpat'), 'a1b2a1b2'],
+    [glued('gl', 'pat-', 'a1B2'.repeat(5)), 'a1B2a1B2'],
+    [glued('h', 'f_', 'abCD'.repeat(8), 'ab'), 'abCDabCD'],
+    [glued('lin_', 'api_', 'a1B2'.repeat(10)), 'a1B2a1B2'],
+    [glued('S', 'G.', 'a1B2'.repeat(5), 'a1', '.', 'a1B2'.repeat(10), 'a1B'), 'a1B2a1B2'],
+    ['Server=db;Uid=app;pwd=hunter22;', 'hunter22'],
+    ['GET https://shop.blob.example.com/a.pdf?sv=1&sig=abcd1234%2Bef%3D&se=2', 'abcd1234'],
+    ['https://files.example.com/a?X-Amz-Signature=0011223344556677&x=1', '00112233'],
+    [`the key is ${'a1b2'.repeat(8)} for now`, 'a1b2a1b2'],
+    [`ENCRYPTION KEY: ${'0f'.repeat(32)}`, '0f0f0f'],
   ])('is masked in a text: %s', (text, secret) => {
     const masked = mask.text(text)
     expect(masked).not.toContain(secret)
@@ -102,7 +116,10 @@ describe('what looks like a secret', () => {
       task: 'task-force-one-of-the-north desk-research-in-the-field',
       environment: 'PWD=/srv/app OLDPWD=/srv PUBLIC_KEY=abc PRIMARY_KEY=id SORT_KEY=name',
       nextPageToken: 'p-2',
-      place: 'https://example.com:8080/a?b=c@d',
+      place: 'https://example.com:8080/a?b=c@d&sig=short',
+      digests: `sha256 ${'a1b2'.repeat(16)}, commit ${'a1b2'.repeat(10)}`,
+      folder: 'pwd=/srv/app pwd=~/app',
+      allowed: '// secretlint-disable',
     }
     expect(mask.value(value)).toEqual(value)
   })

@@ -2,6 +2,7 @@ import { isRegExp } from 'node:util/types'
 import { option, type OptionalCheck } from '@tallystick/core/kit'
 import { keysIn, parseToolCallId, type Json } from '@tallystick/core/vocabulary'
 import { type NamedSecret, namedSecretsIn } from './named-secrets.ts'
+import { scannedSecretsIn } from './scanned-secrets.ts'
 import { isSecretName } from './secret-name.ts'
 
 /** Patterns of a caller, which may be left out. */
@@ -16,6 +17,11 @@ const secretPatterns: readonly RegExp[] = [
   // A password may hold an @ itself: the last one before the host ends it.
   /:\/\/[^\s/@:"']*:([^\s/"']+)@/dg,
   /:\/\/([^\s/@:"'?#]{20,})@/dg,
+  // The signature that opens a file to whoever has its address.
+  /[?&](?:[\w-]*-)?(?:sig|signature)=([^\s&#"'\\<>]{8,})/dgi,
+  // A key in hexadecimal is told from a digest by the word before it.
+  /\b(?:key|secret|token|password|passphrase|pwd)\b[^\n\da-f]{1,12}\b([\da-f]{32,})\b/dgi,
+  /\bpwd=([^\s;&"'/\\~.][^\s;&"'\\]{3,})/dg,
 ]
 
 const placeholder = '[redacted]'
@@ -49,7 +55,8 @@ export class SecretMask {
   /** A text without its secrets. */
   text(text: string): string {
     const named = maskedAt(text, namedSecretsIn(text))
-    return this.#patterns.reduce(maskedBy, maskedAt(named, keysIn(named)))
+    const keyless = maskedAt(named, keysIn(named))
+    return this.#patterns.reduce(maskedBy, maskedAt(keyless, scannedSecretsIn(keyless)))
   }
 
   /**
