@@ -1,15 +1,10 @@
 import { useChat } from '@ai-sdk/react'
-import {
-  getToolName,
-  isToolUIPart,
-  lastAssistantMessageIsCompleteWithApprovalResponses,
-  type UIMessage,
-} from 'ai'
+import { RunChatTransport } from '@tallystick/server/client'
+import { getToolName, isToolUIPart, type UIMessage } from 'ai'
 import { StrictMode, useEffect, useState, type FormEvent, type ReactElement } from 'react'
 import { createRoot } from 'react-dom/client'
-import { chatId, keepMessages, keptMessages, token } from './kept.ts'
-import { RunTransport } from './run-transport.ts'
-import { ToolCall } from './tool-call.tsx'
+import { chatId, token } from './kept.ts'
+import { ToolCall, type Answer } from './tool-call.tsx'
 
 interface Options {
   readonly agent: string
@@ -19,36 +14,45 @@ interface Options {
 }
 
 const options = JSON.parse(document.getElementById('options')?.textContent ?? '{}') as Options
+const transport = new RunChatTransport({
+  api: `/chat/${encodeURIComponent(options.agent)}`,
+  headers: { authorization: `Bearer ${token}` },
+})
 
 function Chat(): ReactElement {
-  // The page begins by asking for a run that is under way.
-  const [isAsking, setIsAsking] = useState(true)
-  const [transport] = useState(
+  const { messages, status, error, sendMessage, regenerate, stop, setMessages, resumeStream, ...chat } =
+    useChat({ id: chatId, transport })
+  const [isLoading, setIsLoading] = useState(true)
+  const [text, setText] = useState('')
+  const [edited, setEdited] = useState<string>()
+  // The chat as the server has it: when the page is loaded, and whenever another tab has changed it.
+  useEffect(
     () =>
-      new RunTransport({
-        api: `/chat/${encodeURIComponent(options.agent)}`,
-        headers: { authorization: `Bearer ${token}` },
-        onAsking: setIsAsking,
+      transport.watch(chatId, (page) => {
+        setMessages(page.messages)
+        setIsLoading((isFirst) => {
+          if (isFirst && page.messages.length === 0) setText(options.question)
+          return false
+        })
+        if (page.status === 'under_way') void resumeStream()
       }),
+    [setMessages, resumeStream],
   )
-  const { messages, status, error, sendMessage, stop, addToolApprovalResponse } = useChat({
-    id: chatId,
-    messages: keptMessages(),
-    // A page that is loaded anew takes a run up that is under way.
-    resume: true,
-    transport,
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
-  })
-  useEffect(() => keepMessages(messages), [messages])
-  const [text, setText] = useState(messages.length === 0 ? options.question : '')
   const isBusy = status === 'submitted' || status === 'streaming'
-  // Until the run is shown anew, the page shows what it kept: the replay of the run would undo an answer to that.
-  const isOutdated = isAsking || status === 'submitted'
   const send = (event: FormEvent): void => {
     event.preventDefault()
-    if (text.trim() === '' || isBusy || isAsking) return
-    void sendMessage({ text })
+    if (text.trim() === '' || isLoading) return
+    void sendMessage(edited === undefined ? { text } : { text, messageId: edited })
+    setEdited(undefined)
     setText('')
+  }
+  const decide = async (answer: Answer): Promise<void> => {
+    await chat.addToolApprovalResponse(answer)
+    await sendMessage()
+  }
+  const edit = (message: UIMessage): void => {
+    setEdited(message.id)
+    setText(message.parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n'))
   }
   return (
     <>
@@ -56,31 +60,29 @@ function Chat(): ReactElement {
         <h1>{options.title}</h1>
         <p>{options.note}</p>
       </header>
-      <ol aria-live="polite" aria-busy={isBusy || isAsking}>
+      <ol aria-live="polite" aria-busy={isBusy || isLoading}>
         {messages.map((message) => (
           <Message
             key={message.id}
-            message={message}
-            isOutdated={isOutdated}
-            decide={addToolApprovalResponse}
+            {...{ message, decide, edit }}
+            again={() => void regenerate({ messageId: message.id })}
           />
         ))}
       </ol>
-      {error !== undefined && <p role="alert">{error.message}</p>}
+      {error !== undefined && <p role="alert">{detailOf(error)}</p>}
       <form onSubmit={send}>
         <textarea
-          aria-label="Message"
+          aria-label={edited === undefined ? 'Message' : 'Edited message'}
           rows={3}
           value={text}
           onChange={({ target }) => setText(target.value)}
         />
-        {isBusy ? (
+        <button type="submit" disabled={isLoading}>
+          Send
+        </button>
+        {isBusy && (
           <button type="button" onClick={() => void stop()}>
-            Stop reading
-          </button>
-        ) : (
-          <button type="submit" disabled={isAsking}>
-            Send
+            Stop
           </button>
         )}
       </form>
@@ -88,25 +90,44 @@ function Chat(): ReactElement {
   )
 }
 
-type Decide = ReturnType<typeof useChat>['addToolApprovalResponse']
-
 interface MessageProps {
   readonly message: UIMessage
-  readonly isOutdated: boolean
-  readonly decide: Decide
+  readonly decide: (answer: Answer) => Promise<void>
+  readonly edit: (message: UIMessage) => void
+  readonly again: () => void
 }
 
-function Message({ message, isOutdated, decide }: MessageProps): ReactElement {
+function Message({ message, decide, edit, again }: MessageProps): ReactElement {
+  const { isWaiting, isUnanswered } = Object(message.metadata) as Record<string, unknown>
   return (
     <li className={message.role}>
       {message.parts.map((part, index) => {
         if (part.type === 'text') return <p key={index}>{part.text}</p>
         if (!isToolUIPart(part)) return null
-        const call = { name: getToolName(part), part, isOutdated, decide }
-        return <ToolCall key={part.toolCallId} {...call} />
+        return <ToolCall key={part.toolCallId} name={getToolName(part)} {...{ part, decide }} />
       })}
+      {isWaiting === true && <small>waits for its turn</small>}
+      {isUnanswered === true && <small>was not answered</small>}
+      {message.role === 'user' ? (
+        <button type="button" className="quiet" onClick={() => edit(message)}>
+          Edit
+        </button>
+      ) : (
+        <button type="button" className="quiet" onClick={again}>
+          Answer again
+        </button>
+      )}
     </li>
   )
+}
+
+/** What a problem of the server says, or the error itself. */
+function detailOf({ message }: Error): string {
+  try {
+    return (JSON.parse(message) as { readonly detail?: string }).detail ?? message
+  } catch {
+    return message
+  }
 }
 
 createRoot(document.getElementById('chat') as HTMLElement).render(

@@ -1,5 +1,4 @@
-// What the page keeps in the storage of its tab, so that it shows the same after it is loaded anew.
-import type { UIMessage } from 'ai'
+// What the page keeps in the storage of its tab: the server has the rest.
 
 /** The token of the server, from the address that the server printed. It leaves the address bar at once. */
 export const token = kept('token', () => new URLSearchParams(location.hash.slice(1)).get('token') ?? '')
@@ -7,16 +6,6 @@ history.replaceState(null, '', location.pathname)
 
 /** The chat, which is a session of the ledger. */
 export const chatId = kept('chat', () => crypto.randomUUID())
-
-/** The messages as the page showed them last. */
-export function keptMessages(): UIMessage[] {
-  return JSON.parse(sessionStorage.getItem('messages') ?? '[]') as UIMessage[]
-}
-
-/** Keeps the messages. */
-export function keepMessages(messages: readonly UIMessage[]): void {
-  sessionStorage.setItem('messages', JSON.stringify(messages))
-}
 
 /** A value of the address goes before one that was kept. */
 function kept(name: string, find: () => string): string {

@@ -1,12 +1,16 @@
 import type { DynamicToolUIPart, ToolUIPart } from 'ai'
 import type { ReactElement } from 'react'
 
+/** A decision about a call, by the id of the question. */
+export interface Answer {
+  readonly id: string
+  readonly approved: boolean
+}
+
 interface ToolCallProps {
   readonly name: string
   readonly part: ToolUIPart | DynamicToolUIPart
-  /** Whether the question may be out of date, so that nobody answers it now. */
-  readonly isOutdated: boolean
-  readonly decide: (answer: { readonly id: string; readonly approved: boolean }) => unknown
+  readonly decide: (answer: Answer) => unknown
 }
 
 const said: Readonly<Record<string, string>> = {
@@ -20,7 +24,7 @@ const said: Readonly<Record<string, string>> = {
 }
 
 /** One call of a tool: what it is given, how it is, what came back, and the question about it. */
-export function ToolCall({ name, part, isOutdated, decide }: ToolCallProps): ReactElement {
+export function ToolCall({ name, part, decide }: ToolCallProps): ReactElement {
   const { state } = part
   const answer = (approved: boolean) => () => void decide({ id: part.approval?.id ?? '', approved })
   return (
@@ -33,10 +37,10 @@ export function ToolCall({ name, part, isOutdated, decide }: ToolCallProps): Rea
       {state === 'output-error' && <pre>{part.errorText}</pre>}
       {state === 'approval-requested' && (
         <p>
-          <button type="button" disabled={isOutdated} onClick={answer(true)}>
+          <button type="button" onClick={answer(true)}>
             Approve
           </button>
-          <button type="button" disabled={isOutdated} onClick={answer(false)}>
+          <button type="button" onClick={answer(false)}>
             Deny
           </button>
         </p>

@@ -37,16 +37,10 @@ function tokenOf(address: string): { readonly authorization: string } {
   return { authorization: `Bearer ${new URLSearchParams(new URL(address).hash.slice(1)).get('token')}` }
 }
 
-/** A request of the page for a run that is under way, which comes to the server when the test says so. */
-interface HeldRequest {
-  readonly asked: Promise<void>
-  readonly letGo: () => void
-}
-
-/** Holds such requests of a page. */
-async function holdResumption(page: Page): Promise<HeldRequest> {
+/** Holds the requests of a page for its chat; returns what lets them go. */
+async function holdChat(page: Page): Promise<{ readonly asked: Promise<void>; readonly letGo: () => void }> {
   const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  await page.route('**/chat/*/*/stream', async (route) => {
+  await page.route(/\/chat\/[^/]+\/[^/]+$/, async (route) => {
     asked.resolve()
     await gate.promise
     await route.continue()
@@ -54,25 +48,12 @@ async function holdResumption(page: Page): Promise<HeldRequest> {
   return { asked: asked.promise, letGo: gate.resolve }
 }
 
-/** Lets a page have no more than the head of the answer to such a request; returns what lets it have the rest. */
-async function holdReplay(page: Page): Promise<() => Promise<void>> {
-  await page.addInitScript(() => {
-    const { fetch } = globalThis
-    const gate = Promise.withResolvers<void>()
-    Object.assign(globalThis, { replay: gate.resolve })
-    globalThis.fetch = async (...given: Parameters<typeof fetch>) => {
-      const response = await fetch(...given)
-      if (response.body === null || !response.url.endsWith('/stream')) return response
-      const held = new TransformStream<Uint8Array, Uint8Array>({
-        async transform(chunk, controller) {
-          await gate.promise
-          controller.enqueue(chunk)
-        },
-      })
-      return new Response(response.body.pipeThrough(held), response)
-    }
-  })
-  return () => page.evaluate(() => (globalThis as unknown as { readonly replay: () => void }).replay())
+/** The runs of the demo, the newest first. */
+async function runsOf(
+  address: string,
+): Promise<readonly { readonly runId: string; readonly reason?: string }[]> {
+  const listed = await fetch(`${new URL(address).origin}/runs`, { headers: tokenOf(address) })
+  return ((await listed.json()) as { readonly runs: readonly { readonly runId: string }[] }).runs
 }
 
 /** Approves the one call that a run of the demo asks about, as another client does, and resolves when the run has ended. */
@@ -150,25 +131,62 @@ describe('the page of the demo', () => {
   )
 
   // Needs Chromium: the head of this file says how to get it.
-  it.skipIf(!hasBrowser)('takes no decision until it shows the run as it is now', async () => {
+  it.skipIf(!hasBrowser)('stops the run when its user stops it, and goes on from there', async () => {
+    await using opened = await openAndSend()
+    const { bench, page, faults, address } = opened
+    await page.getByRole('region', { name: 'sql_query' }).waitFor()
+    await page.getByRole('button', { name: 'Stop' }).click()
+    await page.locator('ol[aria-busy=false]').waitFor()
+    const [run] = await runsOf(address)
+    const events = `${new URL(address).origin}/runs/${run?.runId}/events`
+    const headers = { accept: 'text/event-stream', ...tokenOf(address) }
+    expect(await (await fetch(events, { headers })).text()).toContain('"reason":"cancelled"')
+    await page.getByRole('textbox').fill('Order what is out of stock.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByRole('button', { name: 'Approve' }).waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+    expect(bench.orders()).toEqual([])
+    expect(faults).toEqual([])
+  })
+
+  // Needs Chromium: the head of this file says how to get it.
+  it.skipIf(!hasBrowser)('takes a message while a call waits, and the later decision', async () => {
     await using opened = await openAndSend()
     const { bench, page, faults } = opened
     const approve = page.getByRole('button', { name: 'Approve' })
-    // Also kept by the tab, which writes after it shows.
-    await page.waitForFunction(() => sessionStorage.getItem('messages')?.includes('approval-requested'))
-
-    const [request, replay] = [await holdResumption(page), await holdReplay(page)]
-    await page.reload()
-    await request.asked
-    // The question is there, as the tab kept it.
-    expect(await approve.isDisabled()).toBe(true)
-    request.letGo()
-    await page.getByRole('button', { name: 'Stop reading' }).waitFor()
-    expect(await approve.isDisabled()).toBe(true)
-    await replay()
+    await approve.waitFor()
+    await page.getByRole('textbox').fill('And thank you.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('waits for its turn').waitFor()
     await approve.click()
     await page.getByText('Order 1 is placed').waitFor()
+    await page.getByText('waits for its turn').waitFor({ state: 'detached' })
+    expect(await page.getByRole('alert').count()).toBe(0)
+    expect(await page.locator('li').evaluateAll((all) => all.map(({ className }) => className))).toEqual([
+      ...['user', 'assistant', 'user', 'assistant'],
+    ])
     expect(bench.orders()).toHaveLength(1)
+    expect(faults).toEqual([])
+  })
+
+  // Needs Chromium: the head of this file says how to get it.
+  it.skipIf(!hasBrowser)('answers an edited message as if the first had never been said', async () => {
+    await using opened = await openAndSend()
+    const { bench, page, faults, address } = opened
+    await page.getByRole('button', { name: 'Approve' }).waitFor()
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByRole('textbox').fill('Order what runs out first.')
+    await page.getByRole('button', { name: 'Send' }).click()
+    await page.getByText('Order what runs out first.').waitFor()
+    await page.getByRole('button', { name: 'Deny' }).click()
+    await page.getByText('was denied, so it is not placed').waitFor()
+    const said = await page.locator('li.user > p').allInnerTexts()
+    expect(said).toEqual(['Order what runs out first.'])
+    await page.reload()
+    await page.locator('ol[aria-busy=false]').getByText('was denied, so it is not placed').waitFor()
+    expect(await page.locator('li.user > p').allInnerTexts()).toEqual(said)
+    expect((await runsOf(address)).length).toBe(2)
+    expect(bench.orders()).toEqual([])
     expect(faults).toEqual([])
   })
 
@@ -178,7 +196,7 @@ describe('the page of the demo', () => {
     const { bench, page, faults, address } = opened
     await page.getByRole('button', { name: 'Approve' }).waitFor()
 
-    const request = await holdResumption(page)
+    const request = await holdChat(page)
     await page.reload()
     await request.asked
     await approveElsewhere(address)

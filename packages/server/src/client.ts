@@ -94,7 +94,7 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
   }
 
   /**
-   * Calls back with the newest messages of a chat: at once if it has any, and whenever it has more that this page did not stream
+   * Calls back with the newest messages of a chat: at once, and whenever it has more that this page did not stream
    * itself, such as a decision or a message in another tab. Returns the function that ends it.
    */
   watch(chatId: string, onChange: (page: ChatPage<Message>) => void): () => void {
@@ -108,10 +108,11 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     onChange: (page: ChatPage<Message>) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    for (let version = ''; !signal.aborted;) {
+    for (let version: string | undefined; !signal.aborted;) {
       await this.#idle()
       try {
-        const response = await this.#request(`/${encodeURIComponent(chatId)}?version=${version}`, { signal })
+        const query = version === undefined ? '' : `?version=${version}`
+        const response = await this.#request(`/${encodeURIComponent(chatId)}${query}`, { signal })
         if (response.status === 204) continue
         const page = (await response.json()) as ChatPage<Message>
         // What this page began to stream meanwhile would be older in the answer.
