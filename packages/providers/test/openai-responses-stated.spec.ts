@@ -86,6 +86,13 @@ describe('what the last event of a response states', () => {
   })
 })
 
+it('given null as the input of a tool without parameters, then there is nothing in it', () => {
+  const asked = (name: string) => pay('fc_0', 'call_0', { name, arguments: 'null' })
+  expect(read(completed({ output: [asked('get_time')] })).calls).toEqual([['call_0', {}]])
+  const { signals } = foldResponse(counted(created(), completed({ output: [asked('pay')] })))
+  expect(callsOf(signals)).toMatchObject([{ malformed: { text: 'null' } }])
+})
+
 describe('an item that is told of again under another index', () => {
   it('given a call, then it is one call', () => {
     const again = [added(5, pay('fc_2', 'call_2', { arguments: '' })), itemDone(5, pay('fc_2', 'call_2'))]

@@ -1,6 +1,6 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import type { Json, JsonObject, RequestedCall } from '@tallystick/core/vocabulary'
-import { readCallInput } from '../../shared/reply/call-input.ts'
+import { readCallInput, saysNothing } from '../../shared/reply/call-input.ts'
 import type { CallContext } from '../../openai/request/call-context.ts'
 import { restOf, textAt } from '../../shared/json/json-reading.ts'
 import { opaqueOf, type ProviderState, type WireCallDelta } from '../client/wire.ts'
@@ -83,13 +83,11 @@ function isAnotherCall(call: StreamedCall, text: string): boolean {
 }
 
 /** Whether a piece under the index of a call, and not under its id, begins another call. */
-function beginsAnother(call: StreamedCall, { id, name, text, index }: Piece, context: CallContext): boolean {
+function beginsAnother(call: StreamedCall, { id, name, text }: Piece, context: CallContext): boolean {
   if (name === '' || call.name === '') return false
-  const hasOwnId = id !== '' && call.id !== ''
-  if (isWhole(call)) return hasOwnId || name !== call.name || text.trim() !== ''
-  if (call.inputText.trim() !== '') return name !== call.name
-  if (name === call.name) return hasOwnId && index === undefined
-  return !isPartOfName(call.name, name, context)
+  if (isWhole(call)) return (id !== '' && call.id !== '') || name !== call.name || text.trim() !== ''
+  if (name === call.name) return false
+  return call.inputText.trim() !== '' || !isPartOfName(call.name, name, context)
 }
 
 /** Whether two words are pieces of one name, or the second is the first with what came since. */
@@ -214,8 +212,7 @@ function customInput({ inputText }: StreamedCall, name: string, { customField }:
 function jsonInput(streamed: StreamedCall, name: string, { cleaned, takesNothing }: CallContext): Read {
   const { inputText, beganLate, inputIsNull } = streamed
   const text = inputText.trim()
-  // Some servers write nothing, or null, or an empty list where there is nothing to say.
-  if (takesNothing(name) && ['', 'null', '[]'].includes(text)) return { input: {}, providerState: {} }
+  if (takesNothing(name) && saysNothing(text)) return { input: {}, providerState: {} }
   if (text === '' && (beganLate || inputIsNull)) {
     const error = inputIsNull ? 'The input is null.' : 'The input never came.'
     return { input: {}, malformed: { text: '', error }, providerState: {} }

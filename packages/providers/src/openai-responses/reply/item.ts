@@ -8,7 +8,7 @@ import type {
   RequestedCall,
   TextPart,
 } from '@tallystick/core/vocabulary'
-import { readCallInput } from '../../shared/reply/call-input.ts'
+import { type CallInput, readCallInput, saysNothing } from '../../shared/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
 import { listAt, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import {
@@ -115,7 +115,8 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
   function_call: ({ fields, inputText }, context) => {
     const text = textOfInput(fields['arguments']) || inputText
     const name = context.toolName(textAt(fields, 'name') ?? '')
-    const read = readCallInput(text)
+    const read: CallInput =
+      context.takesNothing(name) && saysNothing(text) ? { input: {} } : readCallInput(text)
     const input = read.malformed === undefined ? context.cleaned(name, read.input) : read.input
     const rest = restOf(fields, ['arguments', 'call_id', 'name'])
     return {

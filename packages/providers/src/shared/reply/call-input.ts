@@ -16,6 +16,11 @@ export function readCallInput(text: string): CallInput {
   }
 }
 
+/** Whether arguments say nothing: some servers write null, or an empty list, for a tool without parameters. */
+export function saysNothing(text: string): boolean {
+  return ['', 'null', '[]'].includes(text.trim())
+}
+
 /** An input that no server can take for another, in the place of one that is no JSON: the model sees what it wrote. */
 export function unreadInput(text: string): { readonly INVALID_JSON: string } {
   return { INVALID_JSON: text }
