@@ -89,6 +89,7 @@ export {
   type InterruptedRun,
   type StoppedRun,
   type SuspendedRun,
+  resultOf,
   withChildren,
 } from './runtime/reading/run-result.ts'
 export { startOf } from './runtime/reading/load-state.ts'

@@ -28,6 +28,7 @@ export {
 } from './machine/messages/history.ts'
 export { messagesShown, shownInstead } from './machine/messages/shown-messages.ts'
 export { definitionTokens, messageTokens } from './machine/messages/token-estimate.ts'
+export { unpreparedClosing } from './machine/next/next-turn.ts'
 export { isSuspended, nextAction } from './machine/next/next-action.ts'
 export { changedInputText } from './machine/prompt/changed-input.ts'
 export { summaryDigest, summaryInstructions } from './machine/prompt/compaction.ts'

@@ -1,6 +1,7 @@
 // A run that was given a moment by which it has to end: work and waiting count alike.
 import { describe, expect, it } from 'vitest'
 import { createRuntime } from '@tallystick/core'
+import { parseEvent } from '@tallystick/core/vocabulary'
 import { seededRandom, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
@@ -24,6 +25,23 @@ describe('a deadline', () => {
       { limit: 'maxDurationMs', max: 10_000, policy: 'finalize' },
     ])
   })
+
+  it.each([253_402_300_800_000, 8.64e15])(
+    'given as %s, which means never, is on record as the last date',
+    async (at) => {
+      const set = stage({
+        tools: [testTool({ name: 'work', check: () => ({ kind: 'ask' }) })],
+        steps: [works],
+      })
+      const run = set.runtime.run(set.agent, 'Go.', { deadline: new Date(at) })
+      expect(await set.untilSettled(run.result)).toMatchObject({ status: 'suspended' })
+      const events = await set.eventsOf(run)
+      const last = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+      expect(ofType(events, 'run_started')).toMatchObject([{ deadlineAt: last }])
+      // A reader that checks every field takes them.
+      for (const event of events) expect(() => parseEvent(JSON.parse(JSON.stringify(event)))).not.toThrow()
+    },
+  )
 
   it('takes a Date, and yields to a shorter limit on work', async () => {
     const set = stage({ tools: [never], steps: [works, { text: 'So far.' }] })

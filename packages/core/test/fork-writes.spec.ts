@@ -156,6 +156,42 @@ describe('a write in a fork', () => {
     expect(pendingApprovals[0]?.runId).not.toBe(fork.id)
   })
 
+  it.each(['read', 'write'] as const)(
+    'that a child run did is answered by the record wherever the fork begins (%s)',
+    async (effect) => {
+      const clerk = defineAgent({
+        name: 'clerk',
+        instructions: 'Help.',
+        model: scriptedModel([{ text: 'Helped.' }, { text: 'Helped.' }]),
+      })
+      const call = { name: 'clerk', input: { task: 'Help.' } }
+      const tools = [agentTool(clerk, { effect, description: 'Helps.' })]
+      const first = stageOf({
+        steps: [{ toolCalls: [call, call] }, { text: 'Done.' }],
+        tools,
+        random: seededRandom(1),
+      })
+      const { runId } = await first.play('Go.')
+      const collected = ofType(await first.eventsOf(runId), 'tool_requests_collected')[0]!.seq
+      for (const writes of ['ask', 'stub', 'run'] as const) {
+        const set = stageOf({
+          ledger: first.ledger,
+          clock: first.clock,
+          tools,
+          steps: [{ text: 'Ok.' }],
+          random: seededRandom(++seeds),
+        })
+        const fork = set.runtime.fork(runId, { atSeq: collected, writes })
+        await set.untilSettled(fork.result)
+        const starts = ofType(checkedRun(await set.eventsOf(fork)), 'tool_started')
+        expect(starts.map(({ child, grant }) => [child === undefined, grant === undefined])).toEqual([
+          [false, false],
+          [false, false],
+        ])
+      }
+    },
+  )
+
   it('that was started without being let run breaks a law', async () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)

@@ -68,6 +68,26 @@ async function replayed(options: ReplayOptions, words?: string): ReturnType<type
 }
 
 describe('a turn that an agent took its time to prepare', () => {
+  it.each(['maxTotalInputTokens', 'maxTotalTokens'] as const)(
+    'replays where %s then paid for no call, not even the closing one',
+    async (limit) => {
+      const ledger = memoryLedger()
+      const agent = defineAgent({
+        ...{
+          name: 'agent',
+          instructions: 'Act.',
+          model: scriptedModel([{ text: 'Done.' }]),
+          limits: { [limit]: 1 },
+        },
+        prepareTurn: () => Promise.resolve(undefined),
+      })
+      const run = createRuntime({ ledger }).run(agent, 'Go.')
+      const { detail } = (await run.result) as { detail?: string }
+      expect(detail).toContain('does not pay for one')
+      expect((await replayRun(ledger, run.id, () => agent)).divergence).toBeUndefined()
+    },
+  )
+
   it('replays to itself without asking again, whatever came in meanwhile, and whatever the code says now', async () => {
     const [clock, ledger] = [manualClock(), memoryLedger()]
     const asked: string[] = []

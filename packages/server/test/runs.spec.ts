@@ -63,6 +63,11 @@ describe('a run over HTTP', () => {
       seq: 1,
       text: '',
     })
+    const seq = Number((await answerOf(await office.send(`/runs/${runId}`)))['seq'])
+    for (let at = 1; at <= seq; at++) {
+      const body = await (await office.send(`/runs/${runId}?at=${at}`)).json()
+      expect([at, body]).toMatchObject([at, { status: at === seq ? 'done' : 'under_way' }])
+    }
     expect(await answerOf(await office.send(`/runs/${runId}?at=999`))).toMatchObject({
       code: 'run_not_found',
     })

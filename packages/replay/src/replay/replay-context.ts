@@ -1,6 +1,6 @@
 import { type Agent, type RunState, type RuntimeEvent, type Tool } from '@tallystick/core'
 import { omitUndefined, option, rulesIn, type PolicyVerdict, type Preparing } from '@tallystick/core/kit'
-import { messagesShown, type Rules, type TurnChange } from '@tallystick/core/machine'
+import { messagesShown, unpreparedClosing, type Rules, type TurnChange } from '@tallystick/core/machine'
 import {
   canonicalJson,
   type CallVerdict,
@@ -113,9 +113,14 @@ function preparedThen(place: Place): Preparing {
     const answer = isAsync(agent.rules.prepareTurn) ? Promise.resolve(undefined) : prepare()
     if (!isThenable(answer)) return answer
     answer.then(undefined, () => {})
-    const next = place.recorded[place.from]?.type
-    return next === 'model_call_started' || next === 'limit_reached' ? changeOf(place, state) : 'pending'
+    return wasAnswered(place.recorded[place.from]) ? changeOf(place, state) : 'pending'
   }
+}
+
+/** Whether what came next followed from an answer of `prepareTurn`: also the end that says that no call could be paid. */
+function wasAnswered(next: RuntimeEvent | undefined): boolean {
+  if (next?.type === 'run_finished') return next.detail !== unpreparedClosing
+  return next?.type === 'model_call_started' || next?.type === 'limit_reached'
 }
 
 /** The tools of a source as the next model call was offered them. */

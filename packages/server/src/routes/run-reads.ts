@@ -6,7 +6,7 @@ import type { Context, Hono } from 'hono'
 import { RefusedRequestError } from '../http/problem.ts'
 import type { PlacedList, SealedPlaces } from '../access/sealed-places.ts'
 import { isVisible, requireVisible } from '../access/visible-run.ts'
-import { runView, stateAt, transcriptView } from '../runs/run-view.ts'
+import { runView, pastRunView, stateAt, transcriptView } from '../runs/run-view.ts'
 import { awaitStop } from '../runs/await-stop.ts'
 import { json, numberParameter, pageSize, type RequestScope, type Served } from './served.ts'
 
@@ -32,8 +32,10 @@ export function addReads(app: Hono<RequestScope>, served: Served): void {
   })
   app.get('/runs/:run', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
-    const state = await stateAt(ledger, runId, numberParameter('at', context.req.query('at')))
-    return json(await runView(ledger, state))
+    const at = numberParameter('at', context.req.query('at'))
+    const state = await stateAt(ledger, runId, at)
+    const isPast = at !== undefined && (await ledger.head(runId))?.seq !== state.seq
+    return json(isPast ? pastRunView(state) : await runView(ledger, state))
   })
   app.get('/runs/:run/transcript', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))

@@ -1,5 +1,5 @@
-import type { Ledger, RunId, RunState } from '@tallystick/core'
-import { omitUndefined, withChildren } from '@tallystick/core/kit'
+import type { Ledger, RunId, RunResult, RunState } from '@tallystick/core'
+import { omitUndefined, resultOf, withChildren } from '@tallystick/core/kit'
 import { isSuspended, transcript } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { runNotFound } from '../http/problem.ts'
@@ -16,11 +16,24 @@ export type RunStatus = (typeof runStatuses)[number]
  * grow with the conversation, which is the transcript.
  */
 export async function runView(ledger: Ledger, state: RunState): Promise<object> {
-  const { messages: _, ...result } = await withChildren(state, ledger)
+  return viewOf(state, await withChildren(state, ledger), await statusOf(ledger, state))
+}
+
+/**
+ * Returns the state of a run at an event that others follow, as it was then: it waited for a command, or a process drove it.
+ * What child runs wait for is not told: that is what they wait for now.
+ */
+export function pastRunView(state: RunState): object {
+  const isWaiting = state.phase !== 'idle' && isSuspended(state)
+  return viewOf(state, resultOf(state), isWaiting ? 'suspended' : 'under_way')
+}
+
+function viewOf(state: RunState, whole: RunResult, status: RunStatus): object {
+  const { messages: _, ...result } = whole
   const { sessionId, sessionPlace, subject, parent, phase, turn, limits, at } = state
   return {
     ...result,
-    status: await statusOf(ledger, state),
+    status,
     phase,
     turn,
     ...omitUndefined({ sessionId, sessionPlace, subject, parent }),

@@ -1,6 +1,7 @@
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { CollectedCall } from '../../vocabulary/events/event.ts'
+import { momentAfter } from '../../vocabulary/events/moment.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
 import { tripFact } from './decide-check-signal.ts'
@@ -70,7 +71,7 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
     case 'tool_deferred': {
       if (status !== 'started') return nothing
       const { attempt, externalId, deadlineMs } = signal
-      const deadlineAt = deadlineMs === undefined ? undefined : stamp.at + Math.ceil(deadlineMs)
+      const deadlineAt = deadlineMs === undefined ? undefined : momentAfter(stamp.at, deadlineMs)
       return {
         facts: [
           { type: 'tool_deferred', ...here, attempt, receipt: externalId, ...omitUndefined({ deadlineAt }) },

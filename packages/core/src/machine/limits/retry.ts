@@ -1,4 +1,5 @@
 import type { EventOf } from '../../vocabulary/events/event.ts'
+import { momentAfter } from '../../vocabulary/events/moment.ts'
 import type { Outcome } from '../../vocabulary/model/content.ts'
 import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
 import type { ModelFailure } from '../../vocabulary/model/failure.ts'
@@ -48,7 +49,7 @@ function nextTryAt(
   if (failures + 1 >= maxAttempts || retryAfterMs > maxRetryAfterMs) return undefined
   // A wait that is no time is as good as none that was asked for.
   const wait = retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(longestWait(policy, failures), stamp)
-  return stamp.at + wait - since <= maxTotalMs ? stamp.at + wait : undefined
+  return stamp.at + wait - since <= maxTotalMs ? momentAfter(stamp.at, wait) : undefined
 }
 
 /**

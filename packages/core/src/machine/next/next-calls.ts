@@ -1,4 +1,5 @@
 import type { Fact, FactOf } from '../../vocabulary/events/event.ts'
+import { momentAfter } from '../../vocabulary/events/moment.ts'
 import type { Action } from '../state/action.ts'
 import { isAtWork } from '../state/state-views.ts'
 import { startOf } from '../state/tool-start.ts'
@@ -209,7 +210,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
       attempt: call.attempts + 1,
       inputDigest: call.inputDigest ?? digestOf(call.input),
       ...(reason !== undefined && { reason }),
-      ...(maxApprovalMs !== undefined && { expiresAt: now + Math.ceil(maxApprovalMs) }),
+      ...(maxApprovalMs !== undefined && { expiresAt: momentAfter(now, maxApprovalMs) }),
     }
   })
   return { kind: 'ask_approval', facts }
@@ -241,8 +242,12 @@ function isDue({ status, tries }: Call, now: number): boolean {
   return status === 'to_retry' && now >= (tries?.failed?.retryAt ?? 0)
 }
 
-/** Law 9 for child runs: one that nothing is left for does not start. */
-function startOrRefusal(state: ExecutingState, call: Call, now: number): Fact {
+/** The start of a call. Law 9 for child runs: one that nothing is left for does not start, and gets a result. */
+export function startOrRefusal(
+  state: ExecutingState,
+  call: Call,
+  now: number,
+): FactOf<'tool_started'> | FactOf<'tool_result'> {
   const here = { turn: state.turn, toolCallId: call.toolCallId }
   if (call.child === undefined || call.grant !== undefined) return startOf(state.runId, call, here)
   const grant = childGrant(state, now)

@@ -119,10 +119,13 @@ function finalizingCall(state: RunState, met: LimitName, { now, rules }: Asking)
   return finish(state, limitReasons[met], detail)
 }
 
+/** The detail of a run whose closing call its agent's code did not prepare in time. */
+export const unpreparedClosing =
+  'No closing call was made: prepareTurn did not answer before the time of the run was up.'
+
 function waitForClosing(state: RunState, met: LimitName, now: number): Action {
   const deadline = deadlineOf(state)
   if (deadline === undefined) return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  const detail = 'No closing call was made: prepareTurn did not answer before the time of the run was up.'
-  return finish(state, limitReasons[met], detail)
+  return finish(state, limitReasons[met], unpreparedClosing)
 }

@@ -1,5 +1,5 @@
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import { startOf } from '../../machine/state/tool-start.ts'
+import { startOrRefusal } from '../../machine/next/next-calls.ts'
 import type { Call, RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
@@ -46,7 +46,7 @@ export interface RecordedResults {
  */
 export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked): Promise<readonly Fact[]> {
   if (state.phase !== 'executing' || source.phase !== 'executing') return []
-  const { runId, turn, calls } = state
+  const { turn, calls } = state
   const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))
   const reports = new ToolReports(source.calls.filter(({ status }) => status === 'to_retry'))
   const facts: Fact[] = []
@@ -64,7 +64,11 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
     if (call === undefined || !isUnderWay(call, inputs.get(event.toolCallId))) continue
     const { toolCallId, name } = call
     const { outcome, content, projected, shown, toolCallId: reused } = event
-    if (isAboutToStart(call)) facts.push({ ...startOf(runId, call, { turn, toolCallId }), recorded: reused })
+    if (isAboutToStart(call)) {
+      const start = startOrRefusal(state, call, state.at)
+      facts.push(start.type === 'tool_started' ? { ...start, recorded: reused } : start)
+      if (start.type === 'tool_result') continue
+    }
     const result = { type: 'tool_result' as const, turn, toolCallId, name, outcome, content, durationMs: 0 }
     facts.push({ ...result, ...omitUndefined({ projected, shown }), reused })
   }

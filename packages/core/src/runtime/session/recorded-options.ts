@@ -1,3 +1,4 @@
+import { LAST_MOMENT } from '../../vocabulary/events/moment.ts'
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { GivenModel, RunGiven } from '../../vocabulary/agent/run-given.ts'
 import type { Message, UserMessage } from '../../vocabulary/model/content.ts'
@@ -68,7 +69,8 @@ export function givenIn(
     recording: recordedPolicy(recording),
     providerState: givenState(agent, options),
     labels: recordedLabels(options),
-    deadlineAt: deadline === undefined ? undefined : Number(deadline),
+    // A date that no reader of a ledger can write means never, as the last one does.
+    deadlineAt: deadline === undefined ? undefined : Math.min(Number(deadline), LAST_MOMENT),
     idempotencyKey,
     givenLimits: idempotencyKey === undefined ? undefined : givenLimitsOf(limits),
     owner,
