@@ -82,6 +82,12 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
     )
   }
   requireKeyword(subject, schema)
+  const endless = patternsIn(schema).find(repeatsWithinRepeats)
+  if (endless !== undefined) {
+    throw new ConfigurationError(
+      `The JSON Schema of the ${subject} has the pattern "${endless}", which repeats within what it repeats: to try it on thirty characters that a model wrote could take longer than any process lives. Write it with one repeat, or give a Standard Schema with a check of your own.`,
+    )
+  }
   try {
     return zod().fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
@@ -90,6 +96,40 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
       { cause },
     )
   }
+}
+
+/** The regular expressions of a JSON Schema, wherever they stand. */
+function patternsIn(schema: Json): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  if (Array.isArray(schema)) return schema.flatMap((each: Json) => patternsIn(each))
+  return Object.entries(schema).flatMap(([name, value]) => [
+    ...(name === 'pattern' && typeof value === 'string' ? [value] : []),
+    ...(name === 'patternProperties' ? Object.keys(Object(value) as object) : []),
+    ...patternsIn(value),
+  ])
+}
+
+/**
+ * Whether a regular expression repeats a group that repeats or chooses itself: JavaScript may try every way to divide a text
+ * among these, and their number doubles with each character.
+ */
+function repeatsWithinRepeats(source: string): boolean {
+  const bare = source
+    .replaceAll(/\\./gs, 'x')
+    .replaceAll(/\[[^\]]*\]/g, 'x')
+    .replaceAll('(?', '(')
+  const varies = [false]
+  for (let at = 0; at < bare.length; at++) {
+    const character = bare[at] ?? ''
+    if (character === '(') varies.push(false)
+    else if (character === ')') {
+      const inner = varies.pop() === true
+      const isRepeated = /[*+{]/.test(bare[at + 1] ?? '')
+      if (inner && isRepeated) return true
+      varies[varies.length - 1] ||= inner
+    } else if ('*+?{|'.includes(character)) varies[varies.length - 1] = true
+  }
+  return false
 }
 
 /** Keywords at the root of a JSON Schema that restrict a value. */
