@@ -126,7 +126,6 @@ describe('the end', () => {
   it.each([
     ['end_turn', 'end'],
     ['stop_sequence', 'end'],
-    ['tool_use', 'tool_use'],
     ['max_tokens', 'max_tokens'],
     ['model_context_window_exceeded', 'context_exceeded'],
     ['refusal', 'refused'],

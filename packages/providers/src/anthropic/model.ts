@@ -1,4 +1,4 @@
-import type { Model } from '@tallystick/core'
+import type { Message, Model, ModelRequest, ProviderError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { Observable } from 'rxjs'
 import { lateClient } from '../shared/client/late-client.ts'
@@ -6,18 +6,19 @@ import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/opt
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
-import { forwardEvents } from '../shared/stream/forward-events.ts'
+import { forwardEvents, type Opened } from '../shared/stream/forward-events.ts'
 import { observedResponse } from '../shared/stream/observed-response.ts'
 import { type AnthropicCallOptions, type AnthropicMiddleware, officialClient } from './client/client.ts'
 import { failures, providerErrorOf } from './client/failure.ts'
 import { sdk } from './client/sdk.ts'
-import { api, provider, type WireThinking } from './client/wire.ts'
+import { api, provider, type WireEvent, type WireThinking } from './client/wire.ts'
 import { takesSampling } from './options/api-version.ts'
 import { checkOptions } from './options/option-check.ts'
 import type { AnthropicOptions, AnthropicThinking } from './options/options.ts'
 import { webSearchesOf } from './options/web-searches.ts'
 import { replyReader } from './reply/signals.ts'
-import { requestRenderer } from './request/request.ts'
+import { thinkingLeftOut } from './request/rendered-message.ts'
+import { type FallbackChanges, requestRenderer } from './request/request.ts'
 
 /** What decides how the model is to work, and what else is sent. */
 const recorded: RecordedOptions<AnthropicOptions> = {
@@ -48,6 +49,8 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
     promptCache: options.promptCache ?? '5m',
     takesSampling: takesSampling(options),
     thinking: wireThinking(options.thinking),
+    bindsThinking: bindsThinking(modelId),
+    keepsBinding: isUnset(options.thinking),
     effort: options.effort,
     citations: options.citations,
     strictTools: options.strictTools,
@@ -74,32 +77,81 @@ export function anthropic(modelId: string, given: AnthropicOptions = {}): Model 
           late({
             failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
             over: (client) =>
-              new Observable((subscriber) =>
-                forwardEvents({
+              new Observable((subscriber) => {
+                let changes: FallbackChanges = {}
+                const connect = async (connection: Connection): Promise<Opened<WireEvent>> => {
+                  const rendering = { now: context.clock.now(), warn, changes }
+                  const { body, names, betas } = render(request, rendering)
+                  const asked = client.messages.create(body, callOptions(options, betas, connection))
+                  const notes = new Map(changes.withoutThinking ? [[thinkingLeftOut, {}]] : [])
+                  return {
+                    events: (await asked) as AsyncIterable<WireEvent>,
+                    reader: replyReader(names, notes),
+                  }
+                }
+                return forwardEvents({
                   context,
                   subscriber,
                   failures,
                   timeouts: options,
-                  connect: async (connection) => {
-                    const { body, names, betas } = render(request, { now: context.clock.now(), warn })
-                    const asked = client.messages.create(body, callOptions(options, betas, connection))
-                    return { events: await asked, reader: replyReader(names) }
+                  connect,
+                  fallbackRequest: (failure) => {
+                    const more = fallbackFor(failure, request)
+                    if (more === undefined || Object.keys(more).every((name) => name in changes))
+                      return undefined
+                    changes = { ...changes, ...more }
+                    return connect
                   },
-                }),
-              ),
+                })
+              }),
           }),
         ),
       ),
   }
 }
 
+/**
+ * Whether a model binds its thinking to what stands before it: the instructions, the tools and the messages. By whatever
+ * name a cloud gives it. Of a model that is not known yet, the refusal of a request tells.
+ */
+function bindsThinking(modelId: string): boolean {
+  return /claude-(?:(?:opus|sonnet|haiku)-5-[5-9]|(?:fable|mythos)-5-[1-9])(?!\d)/.test(modelId)
+}
+
+function isUnset(thinking: AnthropicThinking | undefined): boolean {
+  return thinking !== undefined && 'onPrefixMismatch' in thinking && thinking.onPrefixMismatch === 'unset'
+}
+
 function wireThinking(thinking: AnthropicThinking | undefined): WireThinking | undefined {
-  if (thinking?.type === 'adaptive') {
-    return { type: thinking.type, ...omitUndefined({ display: thinking.display }) }
+  if (thinking?.type !== 'enabled' && thinking?.type !== 'adaptive') return thinking
+  const { display, onPrefixMismatch: behavior } = thinking
+  const details = {
+    ...omitUndefined({ display }),
+    ...(behavior !== undefined &&
+      behavior !== 'unset' && { block_binding: { prefix_mismatch_behavior: behavior } }),
   }
-  if (thinking?.type !== 'enabled') return thinking
-  const { type, display, budgetTokens } = thinking
-  return { type, ...omitUndefined({ display }), budget_tokens: budgetTokens }
+  if (thinking.type === 'adaptive') return { type: thinking.type, ...details }
+  return { type: thinking.type, ...details, budget_tokens: thinking.budgetTokens }
+}
+
+/** Earlier thinking that the service does not take back: something before it has changed, or its model or account. */
+const refusedThinking = /signature|bound to|cannot be modified/i
+const refusedChoice = /tool_choice/i
+
+/** How a request that was refused for one thing can go without it. */
+function fallbackFor(
+  failure: ProviderError,
+  { messages, toolChoice: { type } }: ModelRequest,
+): FallbackChanges | undefined {
+  if (failure.class !== 'invalid_request') return undefined
+  const isOfThinking = /thinking/i.test(failure.message) && refusedThinking.test(failure.message)
+  if (isOfThinking && messages.some(showsThinking)) return { withoutThinking: true }
+  const isForced = type === 'any' || type === 'tool'
+  return isForced && refusedChoice.test(failure.message) ? { asksInWords: true } : undefined
+}
+
+function showsThinking(message: Message): boolean {
+  return message.role === 'assistant' && message.parts.some(({ type }) => type === 'reasoning')
 }
 
 function callOptions(

@@ -20,6 +20,7 @@ export interface WireMessage {
   readonly stop_reason?: string | null
   readonly container?: JsonObject | null
   readonly usage?: JsonObject | null
+  readonly input_transformations?: Json
 }
 
 /**
@@ -30,7 +31,7 @@ export interface WireMessage {
  *   `citations_delta`, `compaction_delta`, …)
  * - `content_block_stop`: `index`
  * - `message_delta`: `delta` with `stop_reason`, `stop_details` and `container`, `usage` with totals so far,
- *   `context_management` with what the vendor left out of the history
+ *   `context_management` and `input_transformations` with what the vendor left out of the history
  * - `message_stop`: nothing; the proof that the message is whole
  * - `error`: `error` with `type` and `message`. The SDK throws it, gateways may send it under another event name
  */
@@ -42,6 +43,7 @@ export interface WireEvent {
   readonly delta?: JsonObject
   readonly usage?: JsonObject | null
   readonly context_management?: JsonObject | null
+  readonly input_transformations?: Json
   readonly error?: JsonObject
 }
 
@@ -51,10 +53,15 @@ export interface WireTurn {
   readonly content: readonly WireBlock[]
 }
 
+interface WireThinkingDetails {
+  readonly display?: 'summarized' | 'omitted' | 'updates'
+  readonly block_binding?: { readonly prefix_mismatch_behavior: 'drop_block' | 'error' }
+}
+
 /** How the model is asked to think. */
 export type WireThinking =
-  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
-  | { readonly type: 'enabled'; readonly budget_tokens: number; readonly display?: 'summarized' | 'omitted' }
+  | ({ readonly type: 'adaptive' } & WireThinkingDetails)
+  | ({ readonly type: 'enabled'; readonly budget_tokens: number } & WireThinkingDetails)
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
 

@@ -13,10 +13,16 @@ import type { AnthropicMcpServer, AnthropicOptions, AnthropicThinking } from './
 const { anyObject, anyText, fields, filledText, listOf, maybe, numberFrom, oneOf, recordOf, trueOrFalse } =
   option
 
-const thinking = fields<{ type: string; budgetTokens?: number | undefined; display?: string | undefined }>({
+const thinking = fields<{
+  type: string
+  budgetTokens?: number | undefined
+  display?: string | undefined
+  onPrefixMismatch?: string | undefined
+}>({
   type: oneOf(['adaptive', 'enabled', 'between_tools', 'disabled'] satisfies AnthropicThinking['type'][]),
   budgetTokens: maybe(numberFrom(1, { whole: true })),
-  display: maybe(oneOf(['summarized', 'omitted'])),
+  display: maybe(oneOf(['summarized', 'omitted', 'updates'])),
+  onPrefixMismatch: maybe(oneOf(['drop_block', 'error', 'unset'])),
 })
 
 const mcpServer = fields<AnthropicMcpServer>({

@@ -15,16 +15,25 @@ export interface AnthropicWarning extends Warning {
     | 'model_settings'
 }
 
+/** How thinking is shown in the reply, and what becomes of earlier thinking. */
+export interface AnthropicThinkingDetails {
+  /** `updates` shows short notes on the progress. Default: as the model has it. */
+  readonly display?: 'summarized' | 'omitted' | 'updates' | undefined
+  /**
+   * What the service does with earlier thinking that belongs to another beginning of the conversation, because a
+   * compaction, a handoff or other tools changed it. `drop_block` leaves it out, and the reply's record says so; `error`
+   * refuses the request, which then goes out once more without any earlier thinking; `unset` leaves it to the account.
+   * Default: `drop_block` for models that bind their thinking, `unset` for others.
+   */
+  readonly onPrefixMismatch?: 'drop_block' | 'error' | 'unset' | undefined
+}
+
 /** How the model thinks before it answers. Which of these a model takes, and its default, depends on the model. */
 export type AnthropicThinking =
   /** The model decides when and how much. */
-  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' | undefined }
+  | ({ readonly type: 'adaptive' } & AnthropicThinkingDetails)
   /** Up to `budgetTokens` (at least 1024) in every reply; a request that cannot have them is sent without. */
-  | {
-      readonly type: 'enabled'
-      readonly budgetTokens: number
-      readonly display?: 'summarized' | 'omitted' | undefined
-    }
+  | ({ readonly type: 'enabled'; readonly budgetTokens: number } & AnthropicThinkingDetails)
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
 

@@ -1,6 +1,7 @@
 import { isJsonObject } from '@tallystick/core/kit'
 import { ProviderError } from '@tallystick/core'
 import {
+  type Json,
   type JsonObject,
   type ModelRefusal,
   type ModelSignal,
@@ -47,7 +48,7 @@ export interface Reply {
 }
 
 /** A reply of which nothing has come yet. `names` are those of the request that it answers. */
-export function startReply(names: ToolNames): Reply {
+export function startReply(names: ToolNames, notes: Reply['notes'] = new Map()): Reply {
   return {
     names,
     blocks: [],
@@ -59,14 +60,14 @@ export function startReply(names: ToolNames): Reply {
     firstPrompt: undefined,
     container: undefined,
     rawStopReason: undefined,
-    notes: new Map(),
+    notes: new Map(notes),
     finished: false,
   }
 }
 
 /** The reply as the call reads it. Only the terminal event ends it. */
-export function replyReader(names: ToolNames): ReplyReader {
-  return new RememberingReader(startReply(names), readEvent)
+export function replyReader(names: ToolNames, notes?: Reply['notes']): ReplyReader {
+  return new RememberingReader(startReply(names, notes), readEvent)
 }
 
 /**
@@ -87,6 +88,7 @@ export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[
       return stopBlock(reply, reply.byIndex.get(event.index ?? -1))
     case 'message_delta':
       noteEdits(reply, event.context_management)
+      noteTransformations(reply, event.input_transformations)
       return updateMessage(reply, event.delta ?? {}, event.usage)
     case 'message_stop':
       return finish(reply)
@@ -103,6 +105,7 @@ function startMessage(reply: Reply, message: WireMessage): readonly ModelSignal[
     throw spliced('a second message began before the first had ended')
   }
   reply.started = true
+  noteTransformations(reply, message.input_transformations)
   reply.messageId = textAt(message, 'id')
   reply.rawStopReason = textAt(message, 'stop_reason')
   reply.container = objectAt(message, 'container')
@@ -168,6 +171,18 @@ function noteEdits(reply: Reply, management: JsonObject | null | undefined): voi
   if (Array.isArray(edits) && edits.length > 0) reply.notes.set('context_management', management!)
 }
 
+/** As many entries are kept as tell what happened: there is one for each block of thinking in the history. */
+const maxTransformations = 20
+
+/** Keeps which thinking of the history the vendor left out, or let through though it belongs to another beginning. */
+function noteTransformations(reply: Reply, transformations: Json | undefined): void {
+  if (!Array.isArray(transformations) || transformations.length === 0) return
+  reply.notes.set('input_transformations', {
+    count: transformations.length,
+    first: transformations.slice(0, maxTransformations),
+  })
+}
+
 function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {
   if (!isJsonObject(usage)) return []
   reply.usage = laterUsage(reply.usage, usage)
@@ -192,6 +207,7 @@ function finish(reply: Reply): readonly ModelSignal[] {
     })
   }
   const stopReason = stopReasonOf(rawStopReason)
+  if (stopReason === 'tool_use' && !reply.blocks.some(({ kind }) => kind === 'call')) throw noCall()
   const late = cutsReply(stopReason) ? dropUnread(reply) : releaseUnread(reply)
   reply.finished = true
   return [
@@ -258,6 +274,15 @@ function contradiction(what: string): ProviderError {
   return new ProviderError({
     class: 'protocol',
     message: `The stream contradicts itself: ${what}. It cannot be trusted. Try the call again, and check the gateway in front of Anthropic, if there is one.`,
+    retryable: true,
+  })
+}
+
+function noCall(): ProviderError {
+  return new ProviderError({
+    class: 'protocol',
+    message:
+      'Anthropic ended its reply with the stop reason tool_use, but the reply has no call of a tool. Try the call again, and check the gateway in front of Anthropic, if there is one.',
     retryable: true,
   })
 }

@@ -5,6 +5,7 @@ import type { WireRequest } from '../client/wire.ts'
 
 const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
+const thinkingBinding = 'thinking-binding-controls-2026-08-01'
 
 /** Blocks that need such a header in the request, from any source. */
 const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
@@ -19,6 +20,7 @@ const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
 export function betasOf(body: WireRequest, wanted: readonly string[]): readonly string[] {
   const betas = new Set(wanted)
   if (body['mcp_servers'] !== undefined) betas.add(mcpClient)
+  if (body.thinking !== undefined && 'block_binding' in body.thinking) betas.add(thinkingBinding)
   for (const edit of editsOf(body)) {
     betas.add('context-management-2025-06-27')
     if (textAt(edit, 'type')?.startsWith('compact_')) betas.add(compaction)

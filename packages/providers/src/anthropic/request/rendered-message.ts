@@ -3,6 +3,7 @@ import type { Message } from '@tallystick/core'
 import type { AssistantMessage, AssistantPart, JsonObject, ToolCallPart } from '@tallystick/core/vocabulary'
 import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
+import { unreadInput } from '../../shared/reply/call-input.ts'
 import { api, provider, providerStateOf, type WireBlock } from '../client/wire.ts'
 import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
 
@@ -29,6 +30,8 @@ export interface RenderedMessage {
   readonly serverHalves: readonly ServerHalf[]
   /** The uses of the vendor's own tools from within which blocks of the message were called, by their ids. */
   readonly callers: readonly string[]
+  /** The reply answers a request that went out without any earlier thinking. */
+  readonly withoutThinking: boolean
   /** The sandbox that the vendor ran code in, as the reply named it. */
   readonly container: JsonObject | undefined
 }
@@ -50,11 +53,18 @@ export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
   return kind && id !== undefined ? { kind, id } : undefined
 }
 
-/**
- * Renders a message for the model of this id. Fields that depend on the whole request get a first guess here. With
- * `citations` the model may cite its documents.
- */
-export function renderMessage(message: Message, modelId: string, citations: boolean): RenderedMessage {
+/** How messages are rendered. */
+export interface Rendering {
+  /** The model that reads them. */
+  readonly modelId: string
+  /** The model may cite their documents. */
+  readonly citations: boolean
+  readonly thinking: boolean
+}
+
+/** Renders a message. Fields that depend on the whole request get a first guess here. */
+export function renderMessage(message: Message, rendering: Rendering): RenderedMessage {
+  const { citations } = rendering
   switch (message.role) {
     case 'user': {
       const blocks = contentBlocks(message.parts, citations)
@@ -76,9 +86,12 @@ export function renderMessage(message: Message, modelId: string, citations: bool
       return { ...plain, role: 'user', blocks, placeholders }
     }
     case 'assistant':
-      return renderReply(message, modelId)
+      return renderReply(message, rendering)
   }
 }
+
+/** The kind of the part that says that a reply answers a request without earlier thinking. */
+export const thinkingLeftOut = 'thinking_left_out'
 
 const emptyMessage = '(The message is empty.)'
 const plain = {
@@ -86,11 +99,12 @@ const plain = {
   callers: [],
   fromUser: false,
   awaitsServer: false,
+  withoutThinking: false,
   placeholders: [],
   container: undefined,
 }
 
-function renderReply(message: AssistantMessage, modelId: string): RenderedMessage {
+function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering): RenderedMessage {
   const { model, stopReason } = message
   const own = model.provider === provider && model.api === api
   const blocks: WireBlock[] = []
@@ -99,7 +113,7 @@ function renderReply(message: AssistantMessage, modelId: string): RenderedMessag
   for (const part of message.parts) {
     container = providerStateOf(part.opaque)?.container ?? container
     if (part.type === 'tool_call') placeholders.push(callPlaceholder(part, blocks.length, own))
-    blocks.push(...partBlocks(part, own && model.modelId === modelId))
+    blocks.push(...partBlocks(part, thinking && own && model.modelId === modelId))
   }
   const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
   const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
@@ -112,6 +126,7 @@ function renderReply(message: AssistantMessage, modelId: string): RenderedMessag
     placeholders,
     serverHalves,
     callers,
+    withoutThinking: message.parts.some((part) => part.type === 'provider' && part.kind === thinkingLeftOut),
     container,
   }
 }
@@ -126,13 +141,13 @@ function callPlaceholder(part: ToolCallPart, at: number, own: boolean): Placehol
   return { at, kind: 'call', toolCallId, name, ...(own && { ownId: providerCallId }) }
 }
 
-function partBlocks(part: AssistantPart, sameModel: boolean): WireBlock[] {
+function partBlocks(part: AssistantPart, takesThinking: boolean): WireBlock[] {
   const providerState = providerStateOf(part.opaque)?.block
   switch (part.type) {
     case 'text':
       return textBlock(part.text).map((block) => ({ ...providerState, ...block }))
     case 'reasoning':
-      return sameModel && providerState !== undefined ? thinkingBlock(part.text, providerState) : []
+      return takesThinking && providerState !== undefined ? thinkingBlock(part.text, providerState) : []
     case 'tool_call':
       return [
         {
@@ -140,7 +155,7 @@ function partBlocks(part: AssistantPart, sameModel: boolean): WireBlock[] {
           type: 'tool_use',
           id: part.toolCallId,
           name: part.name,
-          input: wellFormed(part.input),
+          input: wellFormed(part.malformed ? unreadInput(part.malformed.text) : part.input),
         },
       ]
     case 'provider':

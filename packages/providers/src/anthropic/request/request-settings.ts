@@ -12,6 +12,10 @@ export interface RequestSettings {
   /** Whether the API version that is spoken takes `temperature` and `top_p`. */
   readonly takesSampling?: boolean | undefined
   readonly thinking?: WireThinking | undefined
+  /** Whether the model binds its thinking, which is always on, to what stands before it. */
+  readonly bindsThinking?: boolean | undefined
+  /** Says nothing of what becomes of earlier thinking that belongs to another beginning. */
+  readonly keepsBinding?: boolean | undefined
   readonly effort?: string | undefined
   readonly citations?: boolean | undefined
   readonly strictTools?: boolean | undefined

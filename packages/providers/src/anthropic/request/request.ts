@@ -34,6 +34,15 @@ export interface RenderedRequest {
 /** What the rendering of one request depends on. `now` is in milliseconds since 1970 UTC. */
 interface Rendering extends Pick<RenderSettings, 'warn'> {
   readonly now: number
+  readonly changes?: FallbackChanges
+}
+
+/** How a request differs from one that the vendor refused. */
+export interface FallbackChanges {
+  /** Leaves all earlier thinking out. */
+  readonly withoutThinking?: true
+  /** Asks in words for the call that was demanded. */
+  readonly asksInWords?: true
 }
 
 /** Renders requests of one model. */
@@ -44,23 +53,45 @@ export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => R
  * same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const plain = memoized((message: Message) => renderMessage(message, given.modelId, false))
-  const citing = memoized((message: Message) => renderMessage(message, given.modelId, true))
-  return (request, { now, warn }) => {
+  const { modelId } = given
+  const kept = [true, false].map((thinking) =>
+    [false, true].map((citations) =>
+      memoized((message: Message) => renderMessage(message, { modelId, citations, thinking })),
+    ),
+  )
+  return (request, { now, warn, changes = {} }) => {
+    const { asksInWords = false } = changes
+    // Where thinking is off, the vendor wants bound thinking removed.
+    const isOff = given.bindsThinking === true && given.thinking?.type === 'disabled'
+    const withoutThinking = isOff || changes.withoutThinking === true
+    if (changes.withoutThinking) warn({ what: 'thinking', message: thinkingRefused })
     const settings = { ...given, warn }
     const answer = answerSchema(request.outputSchema, settings.warn)
     const citations = settings.citations === true && answer === undefined
     if (settings.citations && !citations) warnOf(settings, 'citations')
-    const renderedMessages = request.messages.map(citations ? citing : plain)
-    return renderRequest(request, renderedMessages, settings, { answer, now })
+    const [whole, bare] = kept.map((renderers) => renderers[citations ? 1 : 0]!) as [Render, Render]
+    const rendered = request.messages.map(withoutThinking ? bare : whole)
+    // What was left out once stays out: what came after it was thought without it.
+    const upTo = withoutThinking ? 0 : rendered.findLastIndex((message) => message.withoutThinking)
+    const shown = rendered.map((message, place) => (place < upTo ? bare(request.messages[place]!) : message))
+    return renderRequest(request, shown, settings, { answer, now, asksInWords })
   }
 }
+
+type Render = (message: Message) => RenderedMessage
+
+const thinkingRefused =
+  'The service did not take earlier thinking back, since something before it has changed, so the request went out without any.'
 
 function renderRequest(
   request: ModelRequest,
   renderedMessages: readonly RenderedMessage[],
   settings: RenderSettings,
-  { answer, now }: { readonly answer: FittedSchema | undefined; readonly now: number },
+  {
+    answer,
+    now,
+    asksInWords,
+  }: { readonly answer: FittedSchema | undefined; readonly now: number; readonly asksInWords: boolean },
 ): RenderedRequest {
   const calls = renderedMessages.flatMap(({ placeholders }) =>
     placeholders.filter((placeholder) => placeholder.kind === 'call'),
@@ -79,6 +110,8 @@ function renderRequest(
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const called = [...new Set(calls.map((call) => call.name))]
   const offered = toolFields(request, { settings, names, called, answer: answer?.size })
+  const demand =
+    (settings.bindsThinking ?? false) || asksInWords ? demandOf(request, settings, offered) : undefined
   const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
   const system = textBlock(instructionsOf(request, answer))
   const body: WireRequest = {
@@ -89,7 +122,8 @@ function renderRequest(
       {
         ...(system.length > 0 && { system }),
         ...offered,
-        messages: thinkingAllowed(turns, thinking),
+        ...(demand && { tool_choice: demand.choice }),
+        messages: withDemand(thinkingAllowed(turns, thinking), demand),
       },
       settings.promptCache,
     ),
@@ -180,7 +214,7 @@ function thinkingOf(
   turns: readonly WireTurn[],
   maxTokens: number,
 ): WireThinking | undefined {
-  const wanted = settings.thinking
+  const wanted = withBinding(settings)
   if (wanted?.type !== 'enabled') return wanted
   const budget = Math.min(wanted.budget_tokens, maxTokens - 1)
   const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
@@ -197,6 +231,46 @@ function openTurnThinks(turns: readonly WireTurn[]): boolean {
   )
   const begun = turns.slice(lastWord + 1).find(({ role }) => role === 'assistant')
   return begun === undefined || isThinking(begun.content[0])
+}
+
+/**
+ * The thinking that was wished for, with what becomes of earlier thinking that belongs to another beginning. A model that
+ * binds its thinking thinks adaptively where nothing is said, so that to say it changes nothing.
+ */
+function withBinding({ thinking, bindsThinking, keepsBinding }: RenderSettings): WireThinking | undefined {
+  if (!bindsThinking || keepsBinding) return thinking
+  const wanted = thinking ?? { type: 'adaptive' }
+  if ((wanted.type !== 'adaptive' && wanted.type !== 'enabled') || wanted.block_binding) return wanted
+  return { ...wanted, block_binding: { prefix_mismatch_behavior: 'drop_block' } }
+}
+
+/** A demand for a call that the model takes in words only. */
+interface Demand {
+  readonly choice: JsonObject
+  readonly words: string
+}
+
+/** A model that always thinks refuses to be forced to a call, and the vendor advises to ask for it in words. */
+function demandOf(
+  request: ModelRequest,
+  settings: RenderSettings,
+  { tool_choice: forced }: { readonly tool_choice?: JsonObject },
+): Demand | undefined {
+  if (forced?.['type'] !== 'any' && forced?.['type'] !== 'tool') return undefined
+  const name = textAt(forced, 'name')
+  const which = name === undefined ? 'one of the tools' : `the tool ${name}`
+  settings.warn({
+    what: 'tool_choice',
+    message: `The model refuses to be forced to a call, so the request asks in words for a call of ${which}.`,
+  })
+  const alone = request.parallelToolCalls ? {} : { disable_parallel_tool_use: true }
+  return { choice: { type: 'auto', ...alone }, words: `(Answer this with a call of ${which}.)` }
+}
+
+function withDemand(turns: readonly WireTurn[], demand: Demand | undefined): readonly WireTurn[] {
+  const last = turns.at(-1)
+  if (demand === undefined || last?.role !== 'user') return turns
+  return [...turns.slice(0, -1), { ...last, content: [...last.content, ...textBlock(demand.words)] }]
 }
 
 /** Where thinking is off, a reply that is to be continued may not show any. */
