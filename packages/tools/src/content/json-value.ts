@@ -30,7 +30,8 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): Json 
 
 function copyObject(value: object, path: string, ancestors: readonly object[]): Json {
   if (ancestors.includes(value)) throw new NotJsonError(`${path} holds itself, which JSON cannot carry`)
-  if (ancestors.length >= maxDepth) throw new NotJsonError(`${path} is nested deeper than ${maxDepth} levels`)
+  if (ancestors.length >= maxDepth)
+    throw new NotJsonError(`${path.slice(0, 80)}… is nested deeper than ${maxDepth} levels`)
   const within = [...ancestors, value]
   if ('toJSON' in value && typeof value.toJSON === 'function') {
     return copy(value.toJSON(), `${path}.toJSON()`, within)

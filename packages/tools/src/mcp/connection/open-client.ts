@@ -4,6 +4,7 @@ import { type HttpServer, isHttpServer, type StdioServer } from '../options/serv
 import { cleanText } from '../text/clean-text.ts'
 import { boundedFetch } from '../transport/bounded-fetch.ts'
 import { childEnvironment } from '../options/child-environment.ts'
+import { mendToolLists } from '../transport/sound-lists.ts'
 import { renewedDiscovery } from '../transport/renewed-discovery.ts'
 import { watchingStreams } from '../transport/reopened-stream.ts'
 import { type StdioTransport, stdioTransport } from '../transport/stdio-transport.ts'
@@ -69,7 +70,7 @@ async function openProcess(
   const transport = stdioTransport(given, { sdk, timers, guard })
   const client = makeClient()
   try {
-    await connected(client, transport, signal)
+    await connected(client, transport, { sdk, signal })
   } catch (error) {
     const exit = transport.process.exit()
     await transport.close()
@@ -236,7 +237,7 @@ async function authorized<T extends AuthorizedTransport>(
     })
     const requests = withLostResponses(transport)
     try {
-      await connected(client, transport, signal)
+      await connected(client, transport, { sdk, signal })
       requests.clear()
       return { client, transport, idle: () => requests.idle() }
     } catch (error) {
@@ -253,13 +254,14 @@ async function authorized<T extends AuthorizedTransport>(
  * Connects a client; rejects when the signal aborts, and the caller closes the transport. Nothing begins where it has aborted.
  */
 async function connected(
-  client: client.Client,
+  made: client.Client,
   transport: client.Transport,
-  signal: AbortSignal,
+  { sdk, signal }: { readonly sdk: typeof client; readonly signal: AbortSignal },
 ): Promise<void> {
   signal.throwIfAborted()
+  mendToolLists(transport, sdk)
   // A stream of events that is closed before it names its endpoint would be waited for without an end.
-  await resultOrAborted(client.connect(transport, { timeout: noTimeoutMs }), signal)
+  await resultOrAborted(made.connect(transport, { timeout: noTimeoutMs }), signal)
 }
 
 /** How the revision of the protocol is found out. */

@@ -1,6 +1,7 @@
 import type { client } from '../options/client-library.ts'
 import { digestOf, type Json, type JsonObject, type KnownSecrets } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../../content/json-value.ts'
+import { listFaultOf } from '../transport/sound-lists.ts'
 import { exposedName } from '../names/exposed-name.ts'
 import { cleanLine, cleanText } from '../text/clean-text.ts'
 import { withoutSecrets } from './result-content.ts'
@@ -59,6 +60,8 @@ export function listingOf(server: string, tools: readonly client.Tool[], secrets
 
 function listedTool(server: string, raw: client.Tool, secrets: KnownSecrets): ListedTool | string {
   const { name, annotations = {} } = raw
+  const fault = listFaultOf(raw)
+  if (fault !== undefined) return fault
   if (name === '' || name.length > maxNameCharacters) return `its name has ${name.length} characters`
   const inputSchema = schemaOf(raw.inputSchema, secrets)
   if (typeof inputSchema === 'string') return `its input schema ${inputSchema}`

@@ -6,6 +6,9 @@ import { join } from 'node:path'
 import { callTool } from '@tallystick/core/testing'
 import { Subject } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import * as fc from 'fast-check'
+import { findText } from '../../../src/built-in/files/tools/edit-file.ts'
+import { hasWindowsLines } from '../../../src/built-in/files/text/text-file.ts'
 import { caller, sandbox, type Sandbox, toolsOver, ways } from './sandbox.ts'
 
 function filled(files: Readonly<Record<string, string>>): Sandbox {
@@ -243,5 +246,103 @@ describe('an edit', () => {
     box.put({ 'w.txt': 'a\r\nb\r\n' })
     await call('edit_file', { path: 'w.txt', oldText: 'a\nb', newText: '1\r\n2\n3' })
     expect(box.read('w.txt')).toBe('1\r\n2\r\n3\r\n')
+  })
+})
+
+describe('the file behind an edit', () => {
+  const mixed = 'one\r\ntwo\nthree\r\nfour\n'
+
+  it('given lines with different ends, when a text across them is replaced, then its lines keep the end of the first', async () => {
+    const box = filled({ 'a.txt': mixed })
+    const call = caller(toolsOver(box))
+    const answer = await call('edit_file', { path: 'a.txt', oldText: 'one\ntwo\nthree', newText: '1\n2\n3' })
+    expect(answer.outcome).toBe('success')
+    expect(fs.readFileSync(join(box.root, 'a.txt'), 'utf8')).toBe('1\r\n2\r\n3\r\nfour\n')
+    const again = await call('edit_file', { path: 'a.txt', oldText: '3\r\nfour', newText: 'x\r\ny' })
+    expect(again.outcome).toBe('success')
+    expect(fs.readFileSync(join(box.root, 'a.txt'), 'utf8')).toBe('1\r\n2\r\nx\r\ny\n')
+  })
+
+  it('given lines that end with LF, when the model writes CR LF, then the file keeps LF', async () => {
+    const box = filled({ 'a.txt': 'one\ntwo\n' })
+    await caller(toolsOver(box))('edit_file', { path: 'a.txt', oldText: 'one\r\ntwo', newText: '1\r\n2' })
+    expect(fs.readFileSync(join(box.root, 'a.txt'), 'utf8')).toBe('1\n2\n')
+  })
+
+  it('given a text that overlaps itself, when it is edited once, then the edit is refused as not unique', async () => {
+    const box = filled({ 'a.txt': 'xaaax' })
+    const call = caller(toolsOver(box))
+    const answer = await call('edit_file', { path: 'a.txt', oldText: 'aa', newText: 'b' })
+    expect([answer.outcome, answer.text.slice(0, 21)]).toEqual(['failed', 'oldText occurs 2 time'])
+    await call('edit_file', { path: 'a.txt', oldText: 'aa', newText: 'b', replaceAll: true })
+    expect(fs.readFileSync(join(box.root, 'a.txt'), 'utf8')).toBe('xbax')
+  })
+
+  it('given any text and line ends, when a text without CRs is replaced everywhere, then it is as replaced without them', async () => {
+    const piece = fc.constantFrom('a', 'b', '\n', '\r\n', '')
+    const text = fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join(''))
+    const sought = fc.array(fc.constantFrom('a', 'b', '\n'), { minLength: 1, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(text, sought, async (given, parts) => {
+        const input = { oldText: parts.join(''), newText: 'x\ny' }
+        const { ranges, newTextFor } = await findText(given, input, new AbortController().signal)
+        const edited = ranges.reduceRight(
+          (each, range) => each.slice(0, range.start) + newTextFor(range) + each.slice(range.end),
+          given,
+        )
+        const isExact = given.includes(input.oldText) && !hasWindowsLines(given)
+        const plain = (each: string): string => each.replaceAll('\r\n', '\n')
+        if (!isExact) expect(plain(edited)).toBe(plain(given).replaceAll(input.oldText, input.newText))
+        else expect(edited).toBe(given.replaceAll(input.oldText, input.newText))
+      }),
+    )
+  })
+
+  it('given a file that is marked as read-only, when it is edited or written, then it is refused and stays', async () => {
+    const box = filled({ 'a.txt': 'old\n' })
+    fs.chmodSync(join(box.root, 'a.txt'), 0o444)
+    const call = caller(toolsOver(box))
+    const edit = await call('edit_file', { path: 'a.txt', oldText: 'old', newText: 'new' })
+    const write = await call('write_file', { path: 'a.txt', content: 'new\n' })
+    expect([edit.outcome, write.outcome]).toEqual(['failed', 'failed'])
+    expect(write.text).toContain('"a.txt" is read-only. Nothing was changed')
+    expect(fs.readFileSync(join(box.root, 'a.txt'), 'utf8')).toBe('old\n')
+  })
+
+  // Only root may give a file to another user.
+  it.runIf(process.getuid?.() === 0)(
+    'given a file of another user, when it is edited and written, then owner and mode stay',
+    async () => {
+      const box = filled({ 'a.txt': 'old\n' })
+      const path = join(box.root, 'a.txt')
+      fs.chownSync(path, 65_534, 65_533)
+      fs.chmodSync(path, 0o640)
+      const call = caller(toolsOver(box))
+      await call('edit_file', { path: 'a.txt', oldText: 'old', newText: 'new' })
+      await call('write_file', { path: 'a.txt', content: 'newer\n' })
+      expect(fs.readFileSync(path, 'utf8')).toBe('newer\n')
+      const { uid, gid, mode } = fs.statSync(path)
+      expect([uid, gid, mode & 0o777]).toEqual([65_534, 65_533, 0o640])
+    },
+  )
+
+  it('given a file of ten million characters, when much of it is replaced, then timers have their turn', async () => {
+    const box = filled({ 'a.txt': 'the quick brown fox\n'.repeat(500_000) })
+    let turns = 0
+    const count = (): void => {
+      turns++
+      next = setImmediate(count)
+    }
+    let next = setImmediate(count)
+    const call = caller(toolsOver(box, 'by handle', { maxFileBytes: 50_000_000 }))
+    const answer = await call('edit_file', {
+      path: 'a.txt',
+      oldText: 'fox',
+      newText: 'dog',
+      replaceAll: true,
+    })
+    clearImmediate(next)
+    expect(answer.text).toContain('500000 replacements')
+    expect(turns).toBeGreaterThan(20)
   })
 })

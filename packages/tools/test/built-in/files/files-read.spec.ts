@@ -235,6 +235,17 @@ describe('list_files', () => {
 })
 
 describe('find_files', () => {
+  it('given a glob that is the path of a file with brackets, when it is sought, then it finds that file', async () => {
+    const box = sandbox()
+    onTestFinished(() => box.remove())
+    box.put({ 'app/[slug]/page.tsx': '', 'app/s/page.tsx': '' })
+    const call = caller(toolsOver(box))
+    const find = async (glob: string) => (await call('find_files', { glob })).text.split('\n').slice(1)
+    expect(await find('app/[slug]/page.tsx')).toEqual(['app/[slug]/page.tsx'])
+    expect(await find('app/[slug]/*.tsx')).toEqual(['app/[slug]/page.tsx'])
+    expect(await find('app/[rst]/*.tsx')).toEqual(['app/s/page.tsx'])
+  })
+
   it('finds files by their names, in any folder', async () => {
     const call = caller(
       toolsOver(filled({ 'a.ts': '', 'src/b.ts': '', 'src/deep/c.ts': '', 'src/d.md': '' })),
@@ -284,7 +295,7 @@ describe('find_files', () => {
     const call = caller(toolsOver(filled({ 'a.ts': '' })))
     expect(await call('find_files', { glob: '*', path: 'a.ts' })).toEqual({
       outcome: 'failed',
-      text: '"a.ts" is no folder. Search in a folder.',
+      text: '"a.ts" is not a folder. Search in a folder.',
     })
   })
 

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 /** The first place of a text, from a place on, where another one begins; -1 where it does not. */
 type Seek = (text: string, from: number) => number
 
@@ -29,6 +31,43 @@ function bordersOf(text: string): Uint32Array {
     borders[place] = matched
   }
   return borders
+}
+
+/** Characters that are looked at before the event loop has its turn. */
+const sliceLength = 512 * 1024
+
+/** The places where a text begins in a large one. */
+export interface FoundPlaces {
+  /** Those that do not overlap, from the first one on. */
+  readonly places: readonly number[]
+  /** How many others begin within them: `aa` begins twice in `aaa`. */
+  readonly overlapping: number
+}
+
+/** Finds the places where a text that is not empty begins in another one, without holding the event loop. */
+export async function findPlaces(sought: string, text: string, signal: AbortSignal): Promise<FoundPlaces> {
+  const borders = bordersOf(sought)
+  const places: number[] = []
+  let [overlapping, end, matched] = [0, 0, 0]
+  for (let from = 0; from < text.length; from += sliceLength) {
+    const to = Math.min(text.length, from + sliceLength)
+    for (let place = from; place < to; place++) {
+      const unit = text.charCodeAt(place)
+      while (matched > 0 && unit !== sought.charCodeAt(matched)) matched = borders[matched - 1] ?? 0
+      if (unit === sought.charCodeAt(matched)) matched++
+      if (matched < sought.length) continue
+      const start = place - matched + 1
+      matched = borders[matched - 1] ?? 0
+      if (start < end) overlapping++
+      else {
+        places.push(start)
+        end = place + 1
+      }
+    }
+    await setImmediate()
+    signal.throwIfAborted()
+  }
+  return { places, overlapping }
 }
 
 /** The places where a text begins in another one, without overlaps. */

@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { constants, renameSync } from 'node:fs'
+import { constants, renameSync, type Stats } from 'node:fs'
 import { type FileHandle, open, readdir, unlink } from 'node:fs/promises'
 import type { ToolContext } from '../../../execution/executor.ts'
+import { ToolError } from '../../../execution/tool-error.ts'
 import { temporaryName } from '../names/shown-names.ts'
 import type { Folder, FolderAccess } from '../root/folder.ts'
 
@@ -13,8 +14,8 @@ export interface NewText {
   readonly folder: Folder
   readonly name: string
   readonly text: string
-  /** The permissions of the file that it replaces. */
-  readonly mode?: number | undefined
+  /** The file that it replaces: its owner and permissions are kept. */
+  readonly replaced?: Stats | undefined
   /** The call that writes it. */
   readonly call: Pick<ToolContext, 'idempotencyKey' | 'attempt'>
 }
@@ -27,7 +28,7 @@ export interface NewText {
  */
 export async function putFile(
   access: FolderAccess,
-  { folder, name, text, mode, call }: NewText,
+  { folder, name, text, replaced, call }: NewText,
   check: () => void,
 ): Promise<void> {
   if (call.attempt > 1) {
@@ -38,7 +39,7 @@ export async function putFile(
   try {
     try {
       await access.assertInside(file, folder, temporary)
-      if (mode !== undefined) await file.chmod(mode & 0o777)
+      if (replaced !== undefined) await keepOwnerAndMode(file, replaced)
       await file.writeFile(text)
       await file.sync()
     } finally {
@@ -51,6 +52,22 @@ export async function putFile(
     throw error
   }
   await synced(folder)
+}
+
+async function keepOwnerAndMode(file: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
+  const made = await file.stat()
+  if (made.uid !== uid || made.gid !== gid) {
+    try {
+      await file.chown(uid, gid)
+    } catch (error) {
+      throw new ToolError(
+        `The file belongs to user ${uid} and group ${gid}, and this process may not give a file to them: writing it would change its owner. Nothing was changed.`,
+        { cause: error },
+      )
+    }
+  }
+  // After the change of the owner, which takes the bits for running as another user away.
+  await file.chmod(mode & 0o7777)
 }
 
 /** The names of files that a call has left in a folder: it ended before the text took its name. */

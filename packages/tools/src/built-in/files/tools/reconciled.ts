@@ -3,7 +3,7 @@ import { ToolError } from '../../../execution/tool-error.ts'
 import { partsOf, pathText, quoted } from '../names/asked-path.ts'
 import { type Place, statsOf, withPlace } from '../root/place.ts'
 import { placesOf } from '../text/places-of.ts'
-import { type EditFileInput, inLinesOf } from './edit-file.ts'
+import { type EditFileInput, findText } from './edit-file.ts'
 import { type FolderRules, textAt } from './folder-rules.ts'
 import type { MoveFileInput } from './move-file.ts'
 import { leftBy } from './put-file.ts'
@@ -44,8 +44,14 @@ export async function reconciledEdit(
 ): Promise<ReconcileAnswer> {
   const found = await textNow(rules, input.path)
   const { text = '' } = found ?? {}
-  const { oldText, newText } = inLinesOf(text, input)
-  const isUntouched = placesOf(oldText, text).some((place) => !mayBeLeft(place, text, { oldText, newText }))
+  const { ranges, newTextFor } = await findText(text, input, never)
+  const isUntouched = ranges.some(
+    (range) =>
+      !mayBeLeft(range.start, text, {
+        oldText: text.slice(range.start, range.end),
+        newText: newTextFor(range),
+      }),
+  )
   return isUntouched ? { happened: false } : await answerOfLeft(rules, input.path, doubt)
 }
 

@@ -1,3 +1,5 @@
+import { constants, type Stats } from 'node:fs'
+import { access } from 'node:fs/promises'
 import type { ToolContext } from '../../../execution/executor.ts'
 import { ToolError } from '../../../execution/tool-error.ts'
 import { partsOf, pathText, quoted } from '../names/asked-path.ts'
@@ -24,12 +26,31 @@ export async function writeFile(
   return await withPlace(rules.root, partsOf(asked), { toMake: true }, async (place) => {
     const { folder, name } = fileToWrite(place)
     const call = { idempotencyKey, attempt }
-    const text = { folder, name, text: content, mode: place.stats?.mode, call }
+    if (place.stats !== undefined) await requireWritableFile(folder.at(name), place.stats, asked)
+    const text = { folder, name, text: content, replaced: place.stats, call }
     await putFile(await rules.root.access(), text, () => signal.throwIfAborted())
     const done = place.stats === undefined ? 'Created' : 'Replaced'
     const before = place.stats === undefined ? '' : `; before ${amount(place.stats.size, 'byte')}`
     return `${done} ${quoted(pathText(place.path))} (${amount(linesOf(content).length, 'line')}, ${amount(size, 'byte')}${before}).`
   })
+}
+
+/**
+ * Throws `ToolError` for a file that is marked as read-only, or that this process may not write: the file that takes its name is a
+ * new one, so the system would not refuse.
+ */
+export async function requireWritableFile(at: string, { mode }: Stats, path: string): Promise<void> {
+  const isMarked = (mode & 0o222) === 0
+  const mayWrite =
+    !isMarked &&
+    (await access(at, constants.W_OK).then(
+      () => true,
+      () => false,
+    ))
+  if (mayWrite) return
+  throw new ToolError(
+    `${quoted(path)} is read-only. Nothing was changed: ask the user to make it writable first.`,
+  )
 }
 
 /** Bytes of a text that may be written. Throws `ToolError` for one that is too long, or that no file can hold. */
