@@ -25,7 +25,8 @@ export const ofFinishReasons: Meanings<FinishReason> = {
   cost_limit: 'Too little money was left for another model call.',
   time_limit:
     '`maxDurationMs` of work were over, not counting the time in which the run waited for a person; or its `deadline` came.',
-  repeat_limit: 'The run made no progress: the same calls gave the same answers again and again.',
+  repeat_limit:
+    'The run made no progress: the same reads gave the same answers again and again while nothing else happened, or a tool failed with the same error again and again.',
   cancelled: 'A person or a program cancelled it.',
   refused: 'The model refused, or the provider withheld the reply.',
   output_truncated: 'The reply was cut at its greatest length. Calls in it are not run.',
@@ -49,7 +50,7 @@ export const ofLimits: Meanings<LimitName> = {
   maxTotalOutputTokens: 'output tokens',
   maxCostUsd: 'US dollars, by the price on record',
   maxDurationMs: 'milliseconds of work',
-  maxRepeats: 'equal answers of one call, equal errors of one tool',
+  maxRepeats: 'equal answers of one read while nothing changes, equal errors of one tool',
 }
 
 /** What a guardrail looks at. */
@@ -94,7 +95,7 @@ export const ofOutcomes: Meanings<Outcome> = {
   cancelled: 'The run was cancelled before the call was complete.',
   interrupted: 'In doubt: it was started, and the ledger has no record of its ending.',
   repeated:
-    'The same call had given the same answer `maxRepeats` times, and got the recorded one. Nothing ran.',
+    'The same read had given the same answer `maxRepeats` times while nothing changed, and got the recorded one. Nothing ran. A write never ends so.',
   limit_reached: 'A limit of the run was met. Nothing ran.',
   skipped:
     'The reply that asked for it was cut or failed, or had handed over already; or another run began from a history in which it was open. Nothing ran.',

@@ -72,7 +72,11 @@ ${table(['`onLimit`', 'what follows'], words(onLimits, meanings.ofPolicies))}
 ${table(['limit', 'counts', ...onLimits.map(code)], rows)}
 
 Where the table says that the run continues, only the calls past the limit get \`limit_reached\`; \`maxCallsByTool\` does
-the same for one tool.`
+the same for one tool.
+
+\`maxRepeats\` counts reads with equal input and equal answer, several times in a row. A write or a call of unknown effect,
+new input, an approval, a resume, and an answer that was not known make it count anew; a write is always run, and a tool
+with \`repeats: 'allowed'\` is never counted.`
 }
 
 async function replies(): Promise<string> {

@@ -229,7 +229,8 @@ describe('no progress', () => {
       toolCalls: [{ name: index % 2 === 0 ? 'a' : 'b', input: {} }],
     }))
     const { result } = await runWith({ maxRepeats: 2, onLimit: 'stop' }, steps, tools)
-    expect(result).toMatchObject({ reason: 'repeat_limit', toolCalls: 4 })
+    // The first answer of `b` is news, so those of `a` are counted from there on.
+    expect(result).toMatchObject({ reason: 'repeat_limit', toolCalls: 5 })
   })
 
   it('sees the same error again and again, whatever the input', async () => {
@@ -243,7 +244,7 @@ describe('no progress', () => {
       ...Array.from({ length: 8 }, (_, index) => ({ toolCalls: [{ name: 'look', input: { index } }] })),
       answer,
     ]
-    const { result } = await runWith({ maxRepeats: 2, onLimit: 'stop' }, steps, [broken])
+    const { result } = await runWith({ maxRepeats: 4, onLimit: 'stop' }, steps, [broken])
     expect(result).toMatchObject({ reason: 'repeat_limit', toolCalls: 4 })
   })
 })

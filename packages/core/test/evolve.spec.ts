@@ -68,7 +68,6 @@ describe('the first event', () => {
           turns: 0,
           toolCalls: 0,
           toolCallsByTool: {},
-          repeated: 0,
           usage: {},
           settledUsage: {},
           latestUsage: {},

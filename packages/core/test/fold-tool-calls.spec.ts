@@ -240,7 +240,7 @@ describe('a result', () => {
 
   it('that was served again is counted, and neither an answer nor an error', () => {
     const state = after(executing(), endedCall(1, { outcome: 'repeated' }))
-    expect(state.totals.repeated).toBe(1)
+    expect(state.standstill.served).toBe(1)
     expect([callsOf(state.callLog), state.errorStreaks]).toEqual([[], {}])
   })
 })

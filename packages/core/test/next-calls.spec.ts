@@ -33,7 +33,7 @@ describe('each step, when nothing comes before it', () => {
     ],
     [
       'an answer is served again',
-      working([{}, {}], { callLog: answers({ call: 1 }, 'a', 'a', 'a') }),
+      working([{}, {}], { limits: { maxRepeats: 3 }, callLog: answers({ call: 1 }, 'a', 'a', 'a') }),
       ['settle_calls', 'repeated 1'],
     ],
     ['a write of a fork is left out', working([write, {}], fork('stub')), ['settle_calls', 'skipped 1']],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { digestOf } from '@tallystick/core/vocabulary'
-import { callsAwaitingEqual } from '../src/machine/limits/repeat-waits.ts'
+import { callsAwaitingEqual } from '../src/machine/limits/repeats.ts'
 import { nextForCallLimits, repeatedResults } from '../src/machine/next/tool-call-limit-check.ts'
 import type { Call, ExecutingState, MetLimit } from '../src/machine/state/state.ts'
 import { answers, at, brief, doubtful, settled, started, working } from './open-calls.ts'
@@ -163,26 +163,39 @@ describe('the limit on calls of one reply, or of one tool', () => {
 
 describe('the limit on repeats', () => {
   const repeated = (count: number, limits: Limits = {}): ExecutingState => {
-    const state = working([{}], { limits })
-    return { ...state, totals: { ...state.totals, repeated: count } }
+    const callLog = answers({ call: 1 }, ...Array.from({ length: 6 }, () => 'a'))
+    return working([{}], { limits, callLog, standstill: { from: 0, replyFrom: 0, served: count } })
   }
   const failing = (count: number, limits: Limits = {}): ExecutingState =>
     working([{}], { limits, errorStreaks: { look: { resultDigest: 'd', count } } })
 
-  it('is met by answers that were served again, or by twice as many equal errors of the tool', () => {
-    expect(limited(repeated(2))).toEqual([])
-    expect(limited(repeated(3))).toEqual(['met maxRepeats 3 of 3'])
+  it('is met by answers that were served again, or by as many equal errors of the tool, two at least', () => {
+    expect(limited(repeated(5))).toEqual([])
+    expect(limited(repeated(6))).toEqual(['met maxRepeats 6 of 6'])
     expect(limited(repeated(1, { maxRepeats: 1 }))).toEqual(['met maxRepeats 1 of 1'])
     expect(limited(failing(5))).toEqual([])
-    expect(limited(failing(6))).toEqual(['met maxRepeats 6 of 3'])
+    expect(limited(failing(6))).toEqual(['met maxRepeats 6 of 6'])
     expect(limited(failing(2, { maxRepeats: 1 }))).toEqual(['met maxRepeats 2 of 1'])
     expect(limited({ ...failing(6), errorStreaks: { pay: { resultDigest: 'd', count: 6 } } })).toEqual([])
-    expect(limited({ ...repeated(3), ...met('maxToolCalls') })).toEqual([])
+    expect(limited(failing(1, { maxRepeats: 1 }))).toEqual([])
+    expect(limited({ ...repeated(6), ...met('maxToolCalls') })).toEqual([])
+  })
+
+  it('is met by the call that repeats itself, and keeps none from running that does not', () => {
+    const stuck = repeated(6)
+    const [call] = stuck.calls
+    for (const other of [
+      { effect: 'write' as const },
+      { inputDigest: 'e' },
+      { repeats: 'allowed' as const },
+    ]) {
+      expect(limited({ ...stuck, calls: [{ ...call!, ...other }] })).toEqual([])
+    }
   })
 })
 
 describe('a call that repeats itself', () => {
-  const served = (call: Partial<Call>, texts: readonly string[], limits: Limits = {}) =>
+  const served = (call: Partial<Call>, texts: readonly string[], limits: Limits = { maxRepeats: 3 }) =>
     repeatedResults(working([call], { limits, callLog: answers({ call: 1 }, ...texts) })).map(brief)
 
   it('is served the answer that it has got as often as is allowed', () => {
@@ -206,10 +219,14 @@ describe('a call that repeats itself', () => {
   })
 
   it('reads how often it was made, and the answer', () => {
-    const [result] = repeatedResults(working([{}], { callLog: answers({ call: 1 }, 'a', 'a', 'a', 'a') }))
+    const [result] = repeatedResults(
+      working([{}], { limits: { maxRepeats: 4 }, callLog: answers({ call: 1 }, 'a', 'a', 'a', 'a') }),
+    )
     expect(result?.content).toMatchObject([
       {
-        text: 'This call was made 4 times before with the same answer, so it was not run again. The answer was:',
+        text: expect.stringMatching(
+          /^This call was made 4 times with the same answer.* not run again.* The answer was:$/,
+        ),
       },
       { text: 'a' },
     ])
@@ -228,7 +245,12 @@ describe('equal calls of one reply', () => {
   }
 
   it.each<readonly [string, readonly Partial<Call>[], Limits, readonly number[]]>([
-    ['wait from the first that would be a repeat', [equal, equal, equal, equal, equal], {}, [4, 5]],
+    [
+      'wait from the first that would be a repeat',
+      [equal, equal, equal, equal, equal],
+      { maxRepeats: 3 },
+      [4, 5],
+    ],
     ['wait for one', [equal, equal, equal], { maxRepeats: 1 }, [2, 3]],
     [
       'wait for one that runs, or is asked about',
@@ -245,6 +267,7 @@ describe('equal calls of one reply', () => {
       [],
     ],
     ['are of the same tool', [equal, { ...equal, name: 'pay' }], { maxRepeats: 1 }, []],
+    ['wait for none behind a change', [equal, { effect: 'write' }, equal, equal], { maxRepeats: 1 }, []],
     ['are of the same input', [equal, { inputDigest: 'e' }], { maxRepeats: 1 }, []],
   ])('%s', (_name, calls, limits, places) => {
     expect(waiting(calls, { limits })).toEqual(places)
@@ -252,7 +275,10 @@ describe('equal calls of one reply', () => {
 
   it('count the answers that are there', () => {
     const same = { inputDigest: digestOf({ call: 1 }) }
-    expect(waiting([same, same], { callLog: answers({ call: 1 }, 'a', 'a') })).toEqual([2])
-    expect(waiting([same, same], { callLog: answers({ call: 1 }, 'a') })).toEqual([])
+    const limits = { maxRepeats: 3 }
+    const twice = { limits, callLog: answers({ call: 1 }, 'a', 'a') }
+    expect(waiting([same, same], twice)).toEqual([2])
+    expect(waiting([same, same], { ...twice, standstill: { from: 1, replyFrom: 0, served: 0 } })).toEqual([])
+    expect(waiting([same, same], { limits, callLog: answers({ call: 1 }, 'a') })).toEqual([])
   })
 })

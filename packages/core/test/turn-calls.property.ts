@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { callsAwaitingEqual } from '../src/machine/limits/repeat-waits.ts'
+import { callsAwaitingEqual, repeatedAnswers } from '../src/machine/limits/repeats.ts'
 import { mayRepeat, repeatLimit } from '../src/machine/limits/limit-finding.ts'
 import { longestStreak, sameAnswers } from '../src/machine/messages/call-log.ts'
 import {
@@ -30,14 +30,20 @@ async function statesOf(random: Parameters<typeof play>[0]): Promise<readonly (r
 }
 
 /** The calls that wait for equal ones, by counting all of them. */
-function waitingCalls({ calls, callLog, limits }: ExecutingState): readonly Call[] {
+function waitingCalls(state: ExecutingState): readonly Call[] {
+  const { calls, limits } = state
+  const isComparable = ({ effect, repeats }: Call): boolean => effect === 'read' && repeats === undefined
+  const change = calls.findIndex(
+    ({ effect, status }) => effect !== 'read' && status !== 'settled' && status !== 'to_settle',
+  )
   const isEqual = (a: Call, b: Call): boolean => a.name === b.name && a.inputDigest === b.inputDigest
   return calls.filter((call, place) => {
-    const { name, inputDigest, attempts, status } = call
+    const { inputDigest, attempts, status } = call
+    if (!isComparable(call) || (change !== -1 && place > change)) return false
     if (inputDigest === undefined || attempts > 0 || (status !== 'ready' && status !== 'to_ask')) return false
     const before = calls.slice(0, place).filter((other) => other.status !== 'settled' && isEqual(call, other))
-    const answers = sameAnswers(callLog, { name, inputDigest }).length
-    return before.length > 0 && before.length + answers >= (limits.maxRepeats ?? 3)
+    const answers = repeatedAnswers(state, call).length
+    return before.length > 0 && before.length + answers >= (limits.maxRepeats ?? 6)
   })
 }
 

@@ -75,6 +75,11 @@ export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly serial?: string
   /** How many calls of this tool run at the same time in a run, within the run's `maxConcurrency`. */
   readonly maxConcurrency?: number
+  /**
+   * `allowed`: the tool is meant to be asked again, such as a poll of a job. Equal answers in a row, and equal errors,
+   * are then no sign of a stuck model (`maxRepeats`).
+   */
+  readonly repeats?: 'allowed'
   /** When its calls need an approval, in a few words for the record: `always`, `never`, `by code`. `check` decides. */
   readonly approval?: string
   /** Where the tool comes from, if not from the application: recorded, so that the name can be traced back. */

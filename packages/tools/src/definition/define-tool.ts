@@ -44,8 +44,17 @@ export function toolOf<
   schema: ReadSchema<InputOf<Schema>>,
 ): Tool<Context> {
   const { name, description, effect, retry, approval = 'never', reconcile } = specification
-  const { timeoutMs, quietMs, serial, maxConcurrency, maxResultChars, output, toModel, repairInput } =
-    specification
+  const {
+    timeoutMs,
+    quietMs,
+    serial,
+    maxConcurrency,
+    repeats,
+    maxResultChars,
+    output,
+    toModel,
+    repairInput,
+  } = specification
   const results = { toModel, output: output === undefined ? undefined : readOutput(name, output) }
   const body = { name, effect, schema, execute: specification.execute, retry, ...results }
   return {
@@ -54,7 +63,7 @@ export function toolOf<
     inputSchema: schema.jsonSchema,
     effect,
     recovery: recoveryOf(specification),
-    ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, maxResultChars }),
+    ...omitUndefined({ timeoutMs, quietMs, serial, maxConcurrency, repeats, maxResultChars }),
     ...(retry && { retry: retryPolicyOf(retry) }),
     approval: typeof approval === 'string' ? approval : 'by code',
     check(input, context) {

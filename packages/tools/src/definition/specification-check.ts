@@ -29,6 +29,7 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     retry: maybe(retryOptions),
     serial: maybe(filledText),
     maxConcurrency: maybe(numberFrom(1, { whole: true })),
+    repeats: maybe(oneOf(['allowed'])),
     output: maybe(
       valueThat('a schema, such as z.object({ … })', (value) => value != null && typeof value !== 'string'),
     ),

@@ -93,6 +93,12 @@ export interface ToolSpecification<
   readonly serial?: string | undefined
   /** How many calls of the tool may run at the same time in a run. Default: up to the run's `maxConcurrency`. */
   readonly maxConcurrency?: number | undefined
+  /**
+   * `'allowed'` for a tool that is meant to be asked again, such as a poll of a job: equal answers in a row then do not
+   * count for `maxRepeats`. Default: a `read` that gave the same answer `maxRepeats` times, while nothing else
+   * happened, is answered from the record.
+   */
+  readonly repeats?: 'allowed' | undefined
   /** Looks up whether a call in doubt took place. If it throws, the answer is `'unknown'`. */
   readonly reconcile?:
     | ((

@@ -118,8 +118,9 @@ function retryTime(
 /** What the check found out about the tool and the input of a call. */
 function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
   if (check === undefined) return {}
-  const { effect, recovery, retry, serial, maxConcurrency, child, handoff, input, repairs, recorded } = check
-  const place = omitUndefined({ serial, maxConcurrency, child, handoff })
+  const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff } = check
+  const { input, repairs, recorded } = check
+  const place = omitUndefined({ serial, maxConcurrency, repeats, child, handoff })
   return { ...omitUndefined({ effect, recovery, retry, input, repairs, recorded }), ...place }
 }
 

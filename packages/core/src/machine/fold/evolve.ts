@@ -8,7 +8,7 @@ import { emptyCallLog } from '../messages/call-log.ts'
 import { isSuspended } from '../next/next-action.ts'
 import { requiresEffects } from '../state/required-effects.ts'
 import { withDelta, withRequest, withToolInput } from './fold-reply-deltas.ts'
-import { foldToolCalls, requireClosed } from './fold-tool-calls.ts'
+import { foldToolCalls, requireClosed, withChange } from './fold-tool-calls.ts'
 import {
   applyModelStreamFailed,
   applyModelCallStarted,
@@ -50,7 +50,31 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   if (state === undefined) return firstState(event)
   if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegal(state, event)
   requireOrder(state, event)
-  return applyEvent(atEvent(state, event), event)
+  const next = applyEvent(atEvent(state, event), event)
+  return endsStandstill(state, event) ? withChange(next) : next
+}
+
+/**
+ * Whether an event may change what a call answers, or what the model makes of it: someone said or decided something, time
+ * passed unwatched, the model was shown less of what it knew, or a fork went its own way. What tools do, and what they
+ * answer, is folded with their calls.
+ */
+function endsStandstill({ parent }: RunState, event: RuntimeEvent): boolean {
+  if (parent?.relation === 'fork' && event.seq === parent.seq + 1) return true
+  switch (event.type) {
+    case 'input_settled':
+      return event.delivered
+    case 'input_received':
+    case 'approval_decided':
+    case 'agent_handed_off':
+    case 'run_resumed':
+    case 'limit_raised':
+    case 'context_compacted':
+    case 'history_edited':
+      return true
+    default:
+      return false
+  }
 }
 
 /** The state with the place of an event that follows it. */
@@ -116,6 +140,7 @@ function firstState(event: RuntimeEvent): RunState {
     estimateFactor: 1,
     waitedMs: 0,
     callLog: emptyCallLog,
+    standstill: { from: 0, replyFrom: 0, served: 0 },
     errorStreaks: {},
     pendingInputs: [],
     inputSinceReply: false,

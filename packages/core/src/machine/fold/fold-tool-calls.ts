@@ -2,7 +2,7 @@ import type { Outcome, ToolResult } from '../../vocabulary/model/content.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { answerDigest, logCall } from '../messages/call-log.ts'
+import { answerDigest, endsInNews, logCall } from '../messages/call-log.ts'
 import { shownResult } from '../prompt/changed-input.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
@@ -29,6 +29,11 @@ export type CallsEvent = Extract<
       | 'tool_results_injected'
   }
 >
+
+/** The state in which all that counted as a repeat counts no more. */
+export function withChange(state: RunState): RunState {
+  return { ...withStart(state), errorStreaks: {} }
+}
 
 /** Folds an event that concerns the calls of the turn. */
 export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
@@ -127,26 +132,44 @@ function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState
 function answerIn(
   state: RunState,
   event: EventOf<'tool_result'>,
-): Partial<Pick<RunState, 'totals' | 'callLog' | 'errorStreaks'>> {
+): Partial<Pick<RunState, 'standstill' | 'callLog' | 'errorStreaks'>> {
   const { toolCallId, name, outcome, content } = event
-  const { totals, callLog, errorStreaks } = state
-  if (outcome === 'repeated') return { totals: { ...totals, repeated: totals.repeated + 1 } }
+  const { standstill, callLog, errorStreaks } = state
+  if (outcome === 'repeated') return { standstill: { ...standstill, served: standstill.served + 1 } }
   const call = findCall(state, toolCallId)
-  if (call === undefined || (outcome !== 'success' && outcome !== 'failed' && outcome !== 'timed_out'))
-    return {}
+  if (call === undefined || !mayHaveRun.has(outcome)) return {}
+  if (call.repeats === 'allowed' && call.effect === 'read') return {}
+  const isAnswer = outcome !== 'interrupted'
+  const errors =
+    outcome === 'success' || !isAnswer
+      ? withoutErrors(errorStreaks, name)
+      : withError(errorStreaks, name, answerDigest(outcome, content))
+  if (call.effect !== 'read') {
+    // Its effect may have come after its start, while reads of the turn were answered. What failed again and again did not help.
+    const { standstill: begun } = withStart(state)
+    const changed = { standstill: begun }
+    if (outcome === 'success') return { ...changed, errorStreaks: {} }
+    return { ...changed, errorStreaks: call.repeats === 'allowed' ? errorStreaks : errors }
+  }
+  if (!isAnswer) return {}
   const { inputDigest = digestOf(call.input) } = call
   const result = shownResult(call) ?? resultOf(event)
   // Of a result that is shown in another form, the log keeps that form and the digest of the whole.
   const resultDigest = result.content === content ? undefined : answerDigest(outcome, content)
   const logged = { toolCallId, name, inputDigest, result, ...omitUndefined({ resultDigest }) }
+  const log = logCall(callLog, logged)
+  const news = endsInNews(log)
   return {
-    callLog: logCall(callLog, logged),
-    errorStreaks:
-      outcome === 'success'
-        ? withoutErrors(errorStreaks, name)
-        : withError(errorStreaks, name, answerDigest(outcome, content)),
+    callLog: log,
+    standstill: news
+      ? { ...standstill, from: Math.max(standstill.from, standstill.replyFrom), served: 0 }
+      : standstill,
+    errorStreaks: errors,
   }
 }
+
+/** Outcomes of calls whose tool may have done something. */
+const mayHaveRun: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'interrupted'])
 
 type ErrorStreaks = RunState['errorStreaks']
 
@@ -195,19 +218,20 @@ function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_c
   const calls = state.calls.map((call, index) =>
     withPlan(call, event.calls[index] as CollectedCall, isRemoved),
   )
-  return { ...state, phase: 'executing', calls }
+  const standstill = { ...state.standstill, replyFrom: state.callLog.length }
+  return { ...state, phase: 'executing', calls, standstill }
 }
 
 function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
   const call = plan.input === undefined ? before : withInput(before, plan.input, isRemoved)
-  const { effect, recovery, retry, serial, maxConcurrency, inputDigest, reason: askReason } = plan
+  const { effect, recovery, retry, serial, maxConcurrency, repeats, inputDigest, reason: askReason } = plan
   const { refusal, child, handoff, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
-    ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, askReason }),
+    ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, repeats, askReason }),
     ...omitUndefined({ refusal, child, handoff, recorded }),
   }
 }
@@ -267,11 +291,22 @@ function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunS
       attempts: attempt,
     }
   })
-  if (event.attempt > 1) return next
-  const { totals } = next
+  const begun = changesNothing(findCall(next, event.toolCallId)) ? next : withStart(next)
+  if (event.attempt > 1) return begun
+  const { totals } = begun
   const before = getOwn(totals.toolCallsByTool, event.name) ?? 0
   const byTool = { ...totals.toolCallsByTool, [event.name]: before + 1 }
-  return { ...next, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
+  return { ...begun, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
+}
+
+/** A tool that reads. One of unknown effect may change anything. */
+function changesNothing(call: Call | undefined): boolean {
+  return call?.effect === 'read'
+}
+
+/** A call that may change something has started. Its own errors go on counting. */
+function withStart(state: RunState): RunState {
+  return { ...state, standstill: { ...state.standstill, from: state.callLog.length, served: 0 } }
 }
 
 /** The attempts of a call with a retry policy, as another one starts. */

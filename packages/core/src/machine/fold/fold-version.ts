@@ -3,4 +3,4 @@
  * store keeps it with each snapshot, and never reads a snapshot of another version. The golden ledgers hold the state
  * of each version, and fail when the states change and the version does not.
  */
-export const foldVersion = 5
+export const foldVersion = 6

@@ -1,5 +1,6 @@
 import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
+import { repeatedAnswers } from './repeats.ts'
 import type { Action } from '../state/action.ts'
 import type { Call, RunState } from '../state/state.ts'
 import { activeMs, finalizingMs, durationOf, isBoundByDeadline, onLimitOf } from './deadlines.ts'
@@ -22,18 +23,24 @@ export function timeLimit(state: RunState, now: number): LimitFinding {
 }
 
 /** Whether a call may have met the limit on repeats: one that may not need not be looked for. */
-export function mayRepeat({ limits, totals, errorStreaks }: RunState): boolean {
+export function mayRepeat({ limits, standstill, errorStreaks }: RunState): boolean {
   const max = limits.maxRepeats ?? defaultLimits.maxRepeats
-  return totals.repeated >= max || Object.values(errorStreaks).some(({ count }) => count >= 2 * max)
+  return standstill.served >= max || Object.values(errorStreaks).some(({ count }) => count >= mostErrors(max))
+}
+
+/** How many equal errors of one tool in a row are a sign of a stuck model: the first one repeats nothing. */
+function mostErrors(maxRepeats: number): number {
+  return Math.max(2, maxRepeats)
 }
 
 /** The limit on repeats, where this call has met it. */
 export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
-  const { repeated } = state.totals
-  if (repeated >= max) return { limit: 'maxRepeats', max, used: repeated }
-  const errors = getOwn(state.errorStreaks, call.name)?.count ?? 0
-  return errors >= 2 * max ? { limit: 'maxRepeats', max, used: errors } : undefined
+  const { served } = state.standstill
+  if (served >= max && repeatedAnswers(state, call).length >= max)
+    return { limit: 'maxRepeats', max, used: served }
+  const errors = call.repeats === 'allowed' ? 0 : (getOwn(state.errorStreaks, call.name)?.count ?? 0)
+  return errors >= mostErrors(max) ? { limit: 'maxRepeats', max, used: errors } : undefined
 }
 
 /** Puts on record that a limit was met. */

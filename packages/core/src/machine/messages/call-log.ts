@@ -17,7 +17,7 @@ export function answerDigest(outcome: ToolResult['outcome'], content: ToolResult
 }
 
 /**
- * Every call of a run that a tool has answered, in order, found again by tool and input. Values of this type never
+ * Every call of a run whose answer later ones are compared with, in order, found again by tool and input. Values of this type never
  * change, yet adding costs the same however long the run is: as with `History`, views of one growth share their store.
  */
 export interface CallLog {
@@ -93,12 +93,24 @@ export function longestStreak({ store }: CallLog): number {
 }
 
 /**
- * The answers that the same call (tool and canonical input) has got, from the last backwards, as long as they are the
- * same answer. A different answer is progress: what lies before it does not count.
+ * Whether the last call of a log got an answer that the same call had not got when it was made before: something has
+ * changed, or the model has learned something.
+ */
+export function endsInNews({ length, store }: CallLog): boolean {
+  const last = store.calls[length - 1]
+  if (last === undefined) return false
+  const before = store.positions.get(keyOf(last))?.findLast((place) => place < length - 1)
+  return before === undefined || digestAt(store, before) !== digestAt(store, length - 1)
+}
+
+/**
+ * The answers that the same call (tool and canonical input) has got from a place of the log on, from the last
+ * backwards, as long as they are the same answer. A different answer is progress: what lies before it does not count.
  */
 export function sameAnswers(
   log: CallLog,
   call: Pick<LoggedCall, 'name' | 'inputDigest'>,
+  from = 0,
 ): readonly LoggedCall[] {
   const { store } = log
   const places = store.positions.get(keyOf(call)) ?? []
@@ -107,6 +119,7 @@ export function sameAnswers(
   for (let index = places.length - 1; index >= 0; index--) {
     const place = places[index] as number
     if (place >= log.length) continue
+    if (place < from) break
     digest ??= digestAt(store, place)
     if (digestAt(store, place) !== digest) break
     found.push(store.calls[place] as LoggedCall)

@@ -3,10 +3,10 @@ import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
 import type { Action } from '../state/action.ts'
 import { spentOf, toolCallsLeft } from '../limits/budget.ts'
-import { longestStreak, sameAnswers } from '../messages/call-log.ts'
+import { longestStreak } from '../messages/call-log.ts'
 import { mayRepeat, meetLimit, repeatLimit } from '../limits/limit-finding.ts'
 import { textContent } from '../messages/outcome-text.ts'
-import { callsAwaitingEqual } from '../limits/repeat-waits.ts'
+import { callsAwaitingEqual, callsBehindChange, repeatedAnswers } from '../limits/repeats.ts'
 import { resultFact } from './result-fact.ts'
 import type { Call, ExecutingState } from '../state/state.ts'
 import { summaryOf } from '../state/turn-calls.ts'
@@ -45,7 +45,10 @@ export function nextForCallLimits(state: ExecutingState): Action | undefined {
 
 function nextWithoutProgress(state: ExecutingState): Action | undefined {
   if (!mayRepeat(state)) return undefined
-  const [repeats] = unstartedCalls(state).flatMap((call) => repeatLimit(state, call) ?? [])
+  const behind = callsBehindChange(state)
+  const [repeats] = unstartedCalls(state)
+    .filter((call) => !behind.has(call))
+    .flatMap((call) => repeatLimit(state, call) ?? [])
   return repeats && meetLimit(state, repeats)
 }
 
@@ -98,16 +101,19 @@ function resultsOverLimits(state: ExecutingState): readonly Fact[] {
   })
 }
 
-/** No progress: a call that has given the same answer again and again is not run; its recorded answer is served. */
+/**
+ * No progress: a read that has given the same answer again and again, while nothing happened, is not run; its recorded
+ * answer is served.
+ */
 export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_result'>[] {
   const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
   if (longestStreak(state.callLog) < max) return []
+  const behind = callsBehindChange(state)
   return unstartedCalls(state).flatMap((call) => {
-    const { name, inputDigest } = call
-    if (call.status === 'awaiting_approval' || inputDigest === undefined) return []
-    const [last, ...others] = sameAnswers(state.callLog, { name, inputDigest })
+    if (call.status === 'awaiting_approval' || behind.has(call)) return []
+    const [last, ...others] = repeatedAnswers(state, call)
     if (last === undefined || others.length + 1 < max) return []
-    const note = `This call was made ${others.length + 1} times before with the same answer, so it was not run again. The answer was:`
+    const note = `This call was made ${others.length + 1} times with the same answer, and nothing has changed since, so it was not run again. Do something else, or answer with what you know. The answer was:`
     const content = [...textContent('repeated', note), ...last.result.content]
     return [{ ...resultFact(state, call, 'repeated'), content }]
   })

@@ -87,7 +87,10 @@ export interface RunBase extends RunGiven {
   readonly estimateFactor: number
   /** Milliseconds in which nothing was in flight and the run waited for a person, or for a process. */
   readonly waitedMs: number
+  /** Answers of calls that change nothing: those that a repeated call is compared with. */
   readonly callLog: CallLog
+  /** What counts as a repeat since anything last happened that may change an answer. */
+  readonly standstill: Standstill
   /** How often each tool has failed with the same error in a row. */
   readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
   /** Input that came while the run was at work, and has not entered the history yet. */
@@ -146,6 +149,16 @@ export interface PendingInput {
   readonly inputId: string
   readonly delivery: 'steer' | 'queue'
   readonly message: UserMessage
+}
+
+/** A stretch in which nothing happened but calls that change nothing and answers that were known. */
+export interface Standstill {
+  /** The place in the call log at which it begins. */
+  readonly from: number
+  /** The place at which the answers of the last reply begin: they come together, so none is news to another. */
+  readonly replyFrom: number
+  /** Calls that were not run in it, since their recorded answer was served. */
+  readonly served: number
 }
 
 /** Failures of one tool with the same error, without anything else from it in between. */
@@ -252,6 +265,8 @@ export interface Call {
   readonly retry?: RetryPolicy
   readonly serial?: string
   readonly maxConcurrency?: number
+  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
+  readonly repeats?: 'allowed'
   /** Of a call with a retry policy, once it was started. */
   readonly tries?: Tries
   /** The agent that does the work in a run of its own. */

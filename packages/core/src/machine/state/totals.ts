@@ -7,8 +7,6 @@ export interface Totals {
   /** Calls that were started, each once however many attempts it took. */
   readonly toolCalls: number
   readonly toolCallsByTool: { readonly [tool: string]: number }
-  /** Calls that were not run because their recorded answer was served. */
-  readonly repeated: number
   /** What child runs took. Their usage and cost are in `usage` and `costUsd`. */
   readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
   readonly usage: Usage
@@ -25,7 +23,6 @@ export const noTotals: Totals = deepFreeze({
   turns: 0,
   toolCalls: 0,
   toolCallsByTool: {},
-  repeated: 0,
   children: { runs: 0, turns: 0, toolCalls: 0 },
   usage: {},
   settledUsage: {},

@@ -96,11 +96,12 @@ function toolFault(tool: Tool): string | undefined {
 function limitFault(tool: Tool): string | undefined {
   if (tool.retry !== undefined && faultOf(wholeRetry, tool.retry))
     return 'has a retry policy that is not whole: give maxAttempts, baseMs, capMs and maxRetryAfterMs'
-  const { serial, maxConcurrency, maxResultChars } = tool
+  const { serial, maxConcurrency, maxResultChars, repeats } = tool
   const limited =
     maybe(numberFrom(leastResultChars, { whole: true }))(maxResultChars, 'its maxResultChars') ??
     maybe(filledText)(serial, 'its serial') ??
-    maybe(numberFrom(1, { whole: true }))(maxConcurrency, 'its maxConcurrency')
+    maybe(numberFrom(1, { whole: true }))(maxConcurrency, 'its maxConcurrency') ??
+    maybe(oneOf(['allowed']))(repeats, 'its repeats')
   return limited && `cannot be used: ${limited.path} ${limited.what}`
 }
 

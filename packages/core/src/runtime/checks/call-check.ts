@@ -60,8 +60,8 @@ export async function checkCalls(
     const { toolCallId, name } = call
     const tool = tools.find((known) => known.name === name)
     if (tool === undefined) return unknownTool(call, tools)
-    const { effect, recovery, retry, serial, maxConcurrency, child, handoff: to } = tool
-    const more = omitUndefined({ retry, serial, maxConcurrency, child, handoff: to })
+    const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff: to } = tool
+    const more = omitUndefined({ retry, serial, maxConcurrency, repeats, child, handoff: to })
     const known = { toolCallId, effect, recovery, ...more }
     if (handoff && tool.handoff && call !== handoff) {
       const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`

@@ -45,8 +45,9 @@ export function policyOf(
 }
 
 function toolPolicyOf({ name, effect, recovery, ...rest }: Tool): ToolPolicy {
-  const { timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency, approval, origin } = rest
-  const limits = omitUndefined({ timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency })
+  const { timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency, repeats, approval, origin } =
+    rest
+  const limits = omitUndefined({ timeoutMs, quietMs, retry, maxResultChars, serial, maxConcurrency, repeats })
   return { name, effect, recovery, ...limits, ...omitUndefined({ approval, origin }) }
 }
 

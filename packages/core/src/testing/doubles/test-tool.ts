@@ -32,6 +32,7 @@ export interface TestToolOptions {
   readonly retry?: RetryPolicy | undefined
   /** How long an error asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: (() => number) | undefined
+  readonly repeats?: 'allowed' | undefined
   readonly check?: ((input: JsonObject) => CallVerdict | Promise<CallVerdict>) | undefined
   /**
    * What the tool does. A returned text is its success, a thrown error its failure; a promise that never settles hangs.
@@ -58,6 +59,7 @@ const testToolOptions = fields<TestToolOptions>(
     effect: maybe(oneOf(toolEffects)),
     recovery: maybe(oneOf(recoveries)),
     timeoutMs: maybe(milliseconds),
+    repeats: maybe(oneOf(['allowed'])),
     retry: maybe(retryPolicy),
     retryAfterMs: maybe(plainFunction),
     check: maybe(anyFunction),
@@ -70,7 +72,7 @@ const testToolOptions = fields<TestToolOptions>(
 /** Makes a tool that records its runs. */
 export function testTool(options: TestToolOptions): TestTool {
   requireOptions('testTool', testToolOptions, options)
-  const { name, effect = 'read', timeoutMs, retry, reconcile } = options
+  const { name, effect = 'read', timeoutMs, repeats, retry, reconcile } = options
   const runs: ToolRun[] = []
   const body = options.run ?? (({ input }) => JSON.stringify(input))
   return {
@@ -81,6 +83,7 @@ export function testTool(options: TestToolOptions): TestTool {
     inputSchema: { type: 'object' },
     recovery: options.recovery ?? (effect === 'read' ? 'rerun' : 'report'),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(repeats && { repeats }),
     ...(retry && { retry }),
     ...(reconcile && { reconcile }),
     check: options.check ?? (() => ({ kind: 'run' })),

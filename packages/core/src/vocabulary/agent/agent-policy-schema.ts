@@ -34,6 +34,7 @@ const tool = objectOf<ToolPolicy>({
   maxResultChars: optional(amount),
   serial: optional(text),
   maxConcurrency: optional(amount),
+  repeats: optional(exactly('allowed')),
   approval: optional(text),
   origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
 })

@@ -25,6 +25,8 @@ export interface ToolPolicy {
   /** Shared by tools whose calls run one at a time. */
   readonly serial?: string
   readonly maxConcurrency?: number
+  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
+  readonly repeats?: 'allowed'
   /** When its calls need an approval, in the tool's words. */
   readonly approval?: string
   /** Present for a tool of another process, such as an MCP server. */

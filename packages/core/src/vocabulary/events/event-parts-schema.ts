@@ -104,6 +104,7 @@ export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
   retry: optional(retry),
   serial: optional(text),
   maxConcurrency: optional(amount),
+  repeats: optional(exactly('allowed')),
   reason: optional(text),
   child: optional(text),
   input: optional(jsonObject),

@@ -20,9 +20,10 @@ export interface Limits {
    */
   readonly maxDurationMs?: number
   /**
-   * How often one call (tool and input) may give the same answer. After that it is not run: the recorded answer is
-   * served as `repeated`. The limit is met when that has happened as often again, or when a tool has failed with the
-   * same error twice as often in a row.
+   * How often one read (tool and input) may give the same answer while nothing else happens. After that it is not run:
+   * the recorded answer is served as `repeated`. The limit is met when that has happened as often again, or when a tool
+   * has failed with the same error so often in a row (twice at least). A write, new input, an approval, an answer that was not
+   * known and the like make all counts begin anew; a tool with `repeats: 'allowed'` is not counted. Default 6.
    */
   readonly maxRepeats?: number
   /** Read tools that run at the same time. */
@@ -89,7 +90,7 @@ export const defaultLimits: Limits & {
   readonly graceMs: number
 } = {
   maxTurns: 20,
-  maxRepeats: 3,
+  maxRepeats: 6,
   maxConcurrency: 8,
   graceMs: 2_000,
   onLimit: 'finalize',

@@ -56,6 +56,8 @@ export interface CollectedCall {
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
+  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
+  readonly repeats?: 'allowed'
   /** The agent that does the work, in a run of its own. */
   readonly child?: string
   /** Its success hands the conversation over. */

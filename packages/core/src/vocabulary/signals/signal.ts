@@ -153,6 +153,8 @@ export type CheckedCall = {
   readonly serial?: string
   /** How many calls of the tool run at the same time. */
   readonly maxConcurrency?: number
+  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
+  readonly repeats?: 'allowed'
   /** The agent that does the work, where the tool is one. */
   readonly child?: string
   readonly handoff?: Handoff

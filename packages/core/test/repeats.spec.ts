@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { testTool, type ScriptedStep, type TestTool } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage } from './stage.ts'
+
+const ask = (...names: readonly string[]): ScriptedStep => ({
+  toolCalls: names.map((name) => ({ name, input: {} })),
+})
+const look = (): TestTool => testTool({ name: 'look', run: () => 'FAIL' })
+
+/** The outcomes of a run's calls, in the order of their ends, and why it ended. */
+async function play(tools: readonly TestTool[], steps: readonly ScriptedStep[], maxRepeats = 2) {
+  const set = stage({ steps: [...steps, { text: 'Enough.' }], tools: [...tools], limits: { maxRepeats } })
+  const run = set.start()
+  const { reason } = await set.untilSettled(run.result)
+  const outcomes = ofType(checkedRun(await set.eventsOf(run)), 'tool_result').map(
+    ({ name, outcome }) => `${name} ${outcome}`,
+  )
+  return { reason, outcomes }
+}
+
+describe('a read whose answer stays the same', () => {
+  it('given a write in between, when it is made again, then it runs', async () => {
+    const edit = testTool({ name: 'edit', effect: 'write', run: () => 'edited' })
+    const tests = look()
+    const { outcomes } = await play([tests, edit], [ask('look'), ask('look'), ask('edit'), ask('look')])
+    expect(outcomes.at(-1)).toBe('look success')
+    expect(tests.runs).toHaveLength(3)
+  })
+
+  it('given a write that failed, when it is made again, then it runs: part of it may have happened', async () => {
+    const edit = testTool({ name: 'edit', effect: 'write', run: () => Promise.reject(new Error('half')) })
+    const tests = look()
+    await play([tests, edit], [ask('look'), ask('look'), ask('edit'), ask('look')])
+    expect(tests.runs).toHaveLength(3)
+  })
+
+  it('given a write before it in the same reply, when both are asked for, then it is not served from before', async () => {
+    const edit = testTool({ name: 'edit', effect: 'write', run: () => 'edited' })
+    const tests = look()
+    const { outcomes } = await play([tests, edit], [ask('look'), ask('look'), ask('edit', 'look')])
+    expect(outcomes.filter((outcome) => outcome.endsWith('repeated'))).toEqual([])
+    expect(tests.runs).toHaveLength(3)
+  })
+
+  it('given an answer in between that was not known, when it is made again, then it runs', async () => {
+    let version = 0
+    const clock = testTool({ name: 'clock', run: () => `version ${++version}` })
+    const tests = look()
+    const turns = [ask('look', 'clock'), ask('look', 'clock'), ask('look', 'clock'), ask('look', 'clock')]
+    expect((await play([tests, clock], turns)).outcomes).toEqual(
+      turns.flatMap(() => ['look success', 'clock success']),
+    )
+  })
+
+  it('given two reads in turn with nothing new, when they go on, then both are served, and the run ends', async () => {
+    const [a, b] = [look(), testTool({ name: 'list', run: () => 'a.txt' })]
+    const turns = Array.from({ length: 8 }, () => [ask('look'), ask('list')]).flat()
+    const { reason, outcomes } = await play([a, b], turns)
+    expect(reason).toBe('repeat_limit')
+    expect(outcomes).toContain('look repeated')
+    expect(a.runs.length + b.runs.length).toBeLessThan(8)
+  })
+
+  it('given input while the run is at work, when it is made again, then it runs', async () => {
+    const tests = look()
+    const steps = [ask('look'), ask('look'), { text: 'It fails.' }, ask('look'), { text: 'Still.' }]
+    const set = stage({ steps, tools: [tests], limits: { maxRepeats: 2 } })
+    const run = set.start()
+    await set.untilSettled(run.queue('I mended it.'))
+    await set.untilSettled(run.result)
+    expect(tests.runs).toHaveLength(3)
+  })
+})
+
+describe('a tool that is meant to be asked again', () => {
+  it('given equal answers and equal errors, when it is asked on, then every call runs', async () => {
+    let asked = 0
+    const run = (): string => {
+      if (++asked % 7 < 4) throw new Error('not ready')
+      return 'running'
+    }
+    const poll = testTool({ name: 'poll', repeats: 'allowed', run })
+    const { reason, outcomes } = await play(
+      [poll],
+      Array.from({ length: 14 }, () => ask('poll')),
+    )
+    expect([reason, asked, outcomes.length]).toEqual(['answered', 14, 14])
+  })
+})
+
+describe('a write that is meant several times', () => {
+  it('given equal answers, when it is asked for again, then it runs each time', async () => {
+    const send = testTool({ name: 'send', effect: 'write', run: () => 'sent' })
+    const { reason } = await play(
+      [send],
+      Array.from({ length: 5 }, () => ask('send')),
+    )
+    expect([reason, send.runs.length]).toEqual(['answered', 5])
+  })
+
+  it('given the same error again and again, when it is asked on, then the run ends', async () => {
+    const send = testTool({ name: 'send', effect: 'write', run: () => Promise.reject(new Error('no')) })
+    const { reason } = await play(
+      [send],
+      Array.from({ length: 5 }, () => ask('send')),
+    )
+    expect([reason, send.runs.length]).toEqual(['repeat_limit', 2])
+  })
+})
