@@ -37,6 +37,7 @@ export const ofFinishReasons: Meanings<FinishReason> = {
   output_invalid:
     'The answer did not fit the schema of the agent, also after the model was asked to repair it.',
   model_failed: 'The model, and every fallback, failed for good; `detail` says how.',
+  empty_reply: 'The model, and every fallback, ended its replies without a word and without a call.',
   stopped: '`stopWhen` of the agent returned true before another model call.',
 }
 
@@ -147,6 +148,7 @@ export const ofFailures: Meanings<FailureClass> = {
   context_overflow: 'the history does not fit',
   content_filtered: 'the provider withholds the reply',
   refused: 'the model refused, and another was asked',
+  empty_reply: 'the reply was whole, and held no word and no call',
   protocol: 'the answer makes no sense, or the adapter broke its contract',
   server: 'a fault of the service',
   interrupted: 'the process that made the call is gone',

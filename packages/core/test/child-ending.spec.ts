@@ -26,7 +26,7 @@ describe('the result of a call whose work a child run does', () => {
 
   it.each<[RunResult, string, string]>([
     [ended('answered', { text: 'Found it.' }), 'success', 'Found it.'],
-    [ended('answered'), 'success', 'Done.'],
+    [ended('answered'), 'success', 'The work is done, and its answer is empty.'],
     [
       ended('cancelled', { detail: 'enough', text: 'So f' }),
       'cancelled',

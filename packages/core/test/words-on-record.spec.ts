@@ -31,13 +31,13 @@ describe('a word that a ledger may hold', () => {
       'failure classes',
       failureClasses,
       `rate_limited overloaded timeout network truncated invalid_request authentication permission not_found
-       context_overflow content_filtered refused protocol server interrupted`,
+       context_overflow content_filtered refused protocol server empty_reply interrupted`,
     ],
     [
       'finish reasons',
       finishReasons,
       `answered turn_limit tool_call_limit token_limit cost_limit time_limit repeat_limit cancelled refused
-       output_truncated context_overflow guardrail handed_back model_failed output_invalid stopped`,
+       output_truncated context_overflow guardrail handed_back model_failed empty_reply output_invalid stopped`,
     ],
     [
       'stop reasons',
@@ -93,7 +93,7 @@ describe('a word that a ledger may hold', () => {
 describe('what applies where nothing is said', () => {
   it('is twenty turns, and four attempts of a model call within ten minutes', () => {
     expect(defaultLimits).toEqual({
-      ...{ maxTurns: 20, maxRepeats: 3, maxConcurrency: 8, graceMs: 2_000, onLimit: 'finalize' },
+      ...{ maxTurns: 20, maxRepeats: 6, maxConcurrency: 8, graceMs: 2_000, onLimit: 'finalize' },
     })
     expect(defaultRetryPolicy).toEqual({
       ...{ maxAttempts: 4, baseMs: 500, capMs: 30_000, maxRetryAfterMs: 120_000, maxTotalMs: 600_000 },

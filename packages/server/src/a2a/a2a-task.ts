@@ -44,6 +44,7 @@ const states: Readonly<Record<FinishReason, string>> = {
   guardrail: 'REJECTED',
   cancelled: 'CANCELED',
   model_failed: 'FAILED',
+  empty_reply: 'FAILED',
   output_invalid: 'FAILED',
   context_overflow: 'FAILED',
 }

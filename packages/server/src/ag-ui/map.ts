@@ -165,7 +165,7 @@ class AgUiTable {
   }
 
   finish({ runId, reason, detail, text, usage, costUsd }: MoveOf<'run_finished'>): readonly AgUiEvent[] {
-    if (reason === 'model_failed') {
+    if (reason === 'model_failed' || reason === 'empty_reply') {
       return [{ type: 'RUN_ERROR', message: 'The model did not answer.', code: reason }]
     }
     const { inputTokens, outputTokens } = usage

@@ -19,6 +19,7 @@ export const facadeEndings: Readonly<Record<FinishReason, FacadeEnding>> = {
   guardrail: 'withheld',
   cancelled: 'cancelled',
   model_failed: 'failed',
+  empty_reply: 'failed',
   output_invalid: 'failed',
   context_overflow: 'failed',
 }

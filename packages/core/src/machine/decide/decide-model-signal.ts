@@ -11,7 +11,7 @@ import { nextFallback } from '../next/next-model-call.ts'
 import { placeOfPart } from '../messages/call-parts.ts'
 import { nothing, type Decision, type Stamp } from '../state/decision.ts'
 import { partPositions } from '../messages/part-positions.ts'
-import { replyFault } from './reply-fault.ts'
+import { isEmptyReply, replyFault } from './reply-fault.ts'
 import { retryAt } from '../limits/retry.ts'
 import type { Attempt, RunState, StreamingState } from '../state/state.ts'
 import { isRecorded } from '../limits/recorded-parts.ts'
@@ -197,6 +197,7 @@ function decideModelFinished(
       signal.refusal ?? {},
     )
   }
+  if (isEmptyReply(signal)) return decideModelFailed(state, emptyFailure(attempt.model), stamp)
   const here = { turn, attempt: attempt.number }
   const facts: Fact[] = [...settledUsage(state)]
   const parts: AssistantPart[] = []
@@ -256,6 +257,11 @@ function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): b
 function refusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
   const why = refusal?.reason === undefined ? '' : ` (${refusal.reason})`
   return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
+}
+
+function emptyFailure({ modelId }: ModelRef): ModelFailure {
+  const message = `${modelId} ended its reply without a word and without a call.`
+  return { class: 'empty_reply', message, retryable: true }
 }
 
 /** The rest of a part's text that was not streamed. */

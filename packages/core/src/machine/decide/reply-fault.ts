@@ -1,6 +1,6 @@
 import type { RequestedCall } from '../../vocabulary/model/content.ts'
 import { isSameJson } from '../../vocabulary/values/json.ts'
-import type { ReplyPart } from '../../vocabulary/signals/signal.ts'
+import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
 import type { Attempt, Call, PartDraft } from '../state/state.ts'
 
 /**
@@ -21,6 +21,23 @@ export function replyFault(attempt: Attempt, parts: readonly ReplyPart[]): strin
     if (fault) return fault
   }
   return undefined
+}
+
+/**
+ * Whether a whole reply says nothing: no call, no block of the vendor's, no word and no citation. Reasoning alone is no
+ * answer. What `outputStream` of the agent keeps from the user was said all the same.
+ */
+export function isEmptyReply({
+  stopReason,
+  parts,
+  written = [],
+}: Extract<Signal, { type: 'model_finished' }>): boolean {
+  if (stopReason !== 'end' && stopReason !== 'tool_use' && stopReason !== 'other') return false
+  return [...parts, ...written].every(
+    (part) =>
+      part.type === 'reasoning' ||
+      (part.type === 'text' && part.text.trim() === '' && (part.citations ?? []).length === 0),
+  )
 }
 
 function draftFault({ part, kind, text }: PartDraft, reply: ReplyPart | undefined): string | undefined {

@@ -61,21 +61,18 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
  */
 function endsStandstill({ parent }: RunState, event: RuntimeEvent): boolean {
   if (parent?.relation === 'fork' && event.seq === parent.seq + 1) return true
-  switch (event.type) {
-    case 'input_settled':
-      return event.delivered
-    case 'input_received':
-    case 'approval_decided':
-    case 'agent_handed_off':
-    case 'run_resumed':
-    case 'limit_raised':
-    case 'context_compacted':
-    case 'history_edited':
-      return true
-    default:
-      return false
-  }
+  return event.type === 'input_settled' ? event.delivered : changing.has(event.type)
 }
+
+const changing: ReadonlySet<RuntimeEvent['type']> = new Set([
+  'input_received',
+  'approval_decided',
+  'agent_handed_off',
+  'run_resumed',
+  'limit_raised',
+  'context_compacted',
+  'history_edited',
+] as const)
 
 /** The state with the place of an event that follows it. */
 function atEvent(state: RunState, event: RuntimeEvent): RunState {

@@ -30,7 +30,7 @@ export function finishReasonOf({ message, failure }: Reply, hadCalls: boolean): 
 
 /** The reason that a failure of the model gives. */
 export function failureReason(failureClass: string | undefined): FinishReason {
-  if (failureClass === 'context_overflow') return 'context_overflow'
+  if (failureClass === 'context_overflow' || failureClass === 'empty_reply') return failureClass
   return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'
 }
 

@@ -283,7 +283,10 @@ function endAtLimit({
   metLimit,
   reply,
 }: CollectingState | InjectingState): FinishReason | 'continue' | undefined {
-  if (metLimit === undefined || reply.message.stopReason === 'failed') return undefined
+  if (metLimit === undefined) return undefined
+  // A closing call without a word changes nothing about why there was one.
+  const endedEmpty = reply.finalizing && reply.failure?.class === 'empty_reply'
+  if (reply.message.stopReason === 'failed' && !endedEmpty) return undefined
   if (reply.finalizing) return limitReasons[metLimit.limit]
   return reply.message.stopReason === 'cancelled' ? 'continue' : undefined
 }

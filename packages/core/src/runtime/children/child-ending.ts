@@ -59,7 +59,8 @@ function endingText({ reason = 'model_failed', detail, text }: RunResult): {
   readonly outcome: 'success' | 'failed' | 'cancelled'
   readonly text: string
 } {
-  if (reason === 'answered') return { outcome: 'success', text: text === '' ? 'Done.' : text }
+  if (reason === 'answered')
+    return { outcome: 'success', text: text === '' ? 'The work is done, and its answer is empty.' : text }
   const why = detail === undefined ? reason : `${reason}: ${detail}`
   if (reason === 'cancelled') return { outcome: 'cancelled', text: `The work was cancelled (${why}).` }
   if (limited.has(reason) && text !== '') {

@@ -174,7 +174,10 @@ async function withFailure<Result extends StoppedRun>(
   state: RunState,
   ledger: Ledger,
 ): Promise<Result> {
-  if (state.phase !== 'done' || !['model_failed', 'context_overflow', 'refused'].includes(state.reason))
+  if (
+    state.phase !== 'done' ||
+    !['model_failed', 'empty_reply', 'context_overflow', 'refused'].includes(state.reason)
+  )
     return result
   let model: ModelRef | undefined
   let failure: ModelFailure | undefined

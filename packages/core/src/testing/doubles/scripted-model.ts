@@ -77,6 +77,7 @@ const retryable: ReadonlySet<FailureClass> = new Set([
   'network',
   'truncated',
   'server',
+  'empty_reply',
   'interrupted',
 ])
 
@@ -128,10 +129,15 @@ const scriptedReply = fields<ScriptedReply>(
 const scriptedStep: OptionCheck = (value, path) =>
   typeof value === 'function' ? undefined : scriptedReply(value, path)
 
-/** Makes a model that plays `steps`, one a call; a call after the last step fails with `invalid_request`. */
+/**
+ * Makes a model that plays `steps`, one a call; a call after the last step fails with `invalid_request`. A last step `{}`,
+ * a reply without a word, is also what its retries get.
+ */
 export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripted-1'): ScriptedModel {
   requireOptions('scriptedModel', listOf(scriptedStep), steps, 'steps')
   requireOptions('scriptedModel', filledText, modelId, 'the model id')
+  const last = steps.at(-1)
+  const emptyLast = typeof last === 'object' && Object.keys(last).length === 0 ? last : undefined
   const requests: ModelRequest[] = []
   let abandoned = 0
   return {
@@ -151,7 +157,7 @@ export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripte
       return new Observable((subscriber) => {
         const index = requests.length
         requests.push(request)
-        const step = steps[index]
+        const step = steps[index] ?? emptyLast
         let ended = false
         play({ step, request, index }, subscriber, () => {
           ended = true

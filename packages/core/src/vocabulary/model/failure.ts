@@ -1,6 +1,6 @@
 /**
- * What kind of failure a model call ended in. `refused`: the model would not answer, and another is asked; `interrupted`:
- * the process that made the call died.
+ * What kind of failure a model call ended in. `refused`: the model would not answer, and another is asked;
+ * `empty_reply`: its reply was whole, and held no word and no call; `interrupted`: the process that made the call died.
  */
 export const failureClasses = [
   'rate_limited',
@@ -17,6 +17,7 @@ export const failureClasses = [
   'refused',
   'protocol',
   'server',
+  'empty_reply',
   'interrupted',
 ] as const
 export type FailureClass = (typeof failureClasses)[number]

@@ -24,6 +24,7 @@ export const finishReasons = [
   'guardrail',
   'handed_back',
   'model_failed',
+  'empty_reply',
   'output_invalid',
   'stopped',
 ] as const

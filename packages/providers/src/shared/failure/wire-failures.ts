@@ -19,6 +19,7 @@ const commonAdvice: Omit<Advice, 'authentication' | 'permission' | 'not_found'> 
   content_filtered: 'The output was withheld; the same request will meet the same end.',
   refused: 'The model will not answer this; ask another model, or in other words.',
   protocol: 'The answer cannot be trusted; check baseURL and any gateway on the way.',
+  empty_reply: 'Ask again; if it stays so, check the instructions and the length of the reply.',
   server: 'The fault is on the other side; try again later.',
   interrupted: 'Resume the run.',
 }
