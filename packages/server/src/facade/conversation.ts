@@ -1,4 +1,4 @@
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject, readJson } from '@tallystick/core/kit'
 import type { InputMessage, RunInput } from '@tallystick/core/kit'
 import {
   parseToolCallId,
@@ -50,7 +50,7 @@ export function callIdOf(id: unknown, place: string): ToolCallId {
 /** The input of a call, which clients carry as text. */
 export function callInput(text: unknown, place: string): JsonObject {
   try {
-    const input: unknown = JSON.parse(String(text))
+    const input = readJson(String(text))
     if (isJsonObject(input)) return input
   } catch {
     // Refused below.

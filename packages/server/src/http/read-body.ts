@@ -1,3 +1,4 @@
+import { readJson } from '@tallystick/core/kit'
 import type { Clock } from '@tallystick/core'
 import type * as z from 'zod'
 import { misfit } from './misfit.ts'
@@ -38,8 +39,12 @@ function requireJson(request: Request): void {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text)
-  } catch {
+    return readJson(text)
+  } catch (error) {
+    if (error instanceof RangeError && error.message.includes('nested')) throw tooDeep()
+    if (error instanceof RangeError) {
+      throw new RefusedRequestError(400, 'malformed', error.message.replace('The input', 'The body'))
+    }
     throw new RefusedRequestError(
       400,
       'malformed',

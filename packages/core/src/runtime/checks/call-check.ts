@@ -163,7 +163,7 @@ function callContext({ toolCallId }: Call, { state, context }: CheckContext): Ca
 function toolVerdict(call: Call, tool: Tool, context: CheckContext): CallVerdict | Promise<CallVerdict> {
   const { input, malformed } = call
   if (malformed) {
-    const text = `The input is not a JSON object (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
+    const text = `The input is not a JSON object that can be used (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {

@@ -4,6 +4,7 @@ import { isThenable } from '../../vocabulary/options/option.ts'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
 import { isJson, type Json, type JsonObject } from '../../vocabulary/values/json.ts'
+import { readJson } from '../../vocabulary/values/json-text.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 import { zod } from '../../vocabulary/zod/zod.ts'
 
@@ -201,7 +202,7 @@ export function jsonOfAnswer(text: string): Json | undefined {
   for (const candidate of [text, fencedBlockOf(text)]) {
     if (candidate === undefined) continue
     try {
-      const value: unknown = JSON.parse(candidate)
+      const value = readJson(candidate)
       if (isJson(value)) return value
     } catch {
       // Not this one.

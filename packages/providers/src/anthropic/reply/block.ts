@@ -1,4 +1,4 @@
-import { isJsonObject, getOwn } from '@tallystick/core/kit'
+import { getOwn } from '@tallystick/core/kit'
 import type {
   Json,
   JsonObject,
@@ -12,7 +12,7 @@ import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { api, provider, type ProviderState, type WireBlock } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 import { executedCall } from './executed-call.ts'
-import { type CallInput, notAnObject, readCallInput } from '../../shared/reply/call-input.ts'
+import { type CallInput, readCallInput, readGivenInput } from '../../shared/reply/call-input.ts'
 
 /** One content block while it streams. `part` is its place in the reply. */
 export interface Block {
@@ -120,8 +120,7 @@ function callName(block: Block, names: ToolNames): string {
 /** Deltas win over the block's start, where input is `{}` as a placeholder, or whole when no delta follows. */
 function readInput({ fields, inputText }: Block): CallInput {
   if (inputText.trim() !== '') return readCallInput(inputText)
-  const atStart = fields['input'] ?? {}
-  return isJsonObject(atStart) ? { input: atStart } : notAnObject(JSON.stringify(atStart))
+  return readGivenInput(fields['input'])
 }
 
 /**

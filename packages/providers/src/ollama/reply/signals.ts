@@ -1,4 +1,3 @@
-import { isJsonObject } from '@tallystick/core/kit'
 import type { JsonObject, ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
 import { countAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
@@ -8,7 +7,7 @@ import type { WireLine, WireRequest } from '../client/wire.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
 import { stopReasonOf } from './stop-reason.ts'
 import { countsOf, usageOf } from './usage.ts'
-import { type CallInput, notAnObject, readCallInput } from '../../shared/reply/call-input.ts'
+import { readGivenInput } from '../../shared/reply/call-input.ts'
 
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }
@@ -96,18 +95,12 @@ function addCall(reply: Reply, wireCall: unknown): ModelSignal {
     type: 'tool_call',
     providerCallId: textAt(wireCall, 'id') ?? '',
     name: reply.names.fromWire(textAt(wireFunction, 'name') ?? ''),
-    ...readInput(wireFunction?.['arguments']),
+    // An object as a rule. Some servers in between write it as text, as another vendor's wire does.
+    ...readGivenInput(wireFunction?.['arguments']),
   }
   const part = reply.parts.length
   reply.parts.push({ ...call, part })
   return { type: 'model_tool_request', part, call }
-}
-
-/** An object as a rule. Some servers in between write it as text, as another vendor's wire does. */
-function readInput(given: unknown): CallInput {
-  if (given === undefined || given === null) return { input: {} }
-  if (isJsonObject(given)) return { input: given }
-  return typeof given === 'string' ? readCallInput(given) : notAnObject(JSON.stringify(given))
 }
 
 function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {

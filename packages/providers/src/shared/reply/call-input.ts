@@ -1,4 +1,4 @@
-import { isJsonObject } from '@tallystick/core/kit'
+import { isJsonObject, parsedFault, readJson } from '@tallystick/core/kit'
 import type { RequestedCall } from '@tallystick/core/vocabulary'
 
 /** The input of a call as it was understood. */
@@ -8,11 +8,29 @@ export type CallInput = Pick<RequestedCall, 'input' | 'malformed'>
 export function readCallInput(text: string): CallInput {
   if (text.trim() === '') return { input: {} }
   try {
-    const input: unknown = JSON.parse(text)
+    const input = readJson(text)
     if (isJsonObject(input)) return { input }
     return notAnObject(text)
+  } catch (error) {
+    return { input: {}, malformed: { text, error: (error as Error).message } }
+  }
+}
+
+/** The input of a call that its service sent as JSON, not as text. */
+export function readGivenInput(given: unknown): CallInput {
+  if (given === undefined || given === null) return { input: {} }
+  if (typeof given === 'string') return readCallInput(given)
+  const fault = parsedFault(given)
+  if (fault !== undefined) return { input: {}, malformed: { text: shownText(given), error: fault } }
+  return isJsonObject(given) ? { input: given } : notAnObject(JSON.stringify(given))
+}
+
+/** As far as it can be written: a value may be nested too deep for that. */
+function shownText(given: unknown): string {
+  try {
+    return JSON.stringify(given)
   } catch {
-    return { input: {}, malformed: { text, error: 'The input is not valid JSON.' } }
+    return ''
   }
 }
 
