@@ -16,6 +16,7 @@ const finishReasons: Partial<Record<FinishReason, string>> = {
   refused: 'content-filter',
   guardrail: 'content-filter',
   model_failed: 'error',
+  empty_reply: 'error',
 }
 
 /** Begins the message of an answer, or continues it. */
@@ -86,7 +87,7 @@ function endOfRun(end: MoveOf<'run_finished'>): readonly UiMessageChunk[] {
   const messageMetadata = metadataOfEnd(end)
   const finish = { type: 'finish', finishReason: finishReasons[reason] ?? 'other', messageMetadata }
   if (reason === 'cancelled') return [{ type: 'abort', ...omitUndefined({ reason: detail }) }, finish]
-  if (reason !== 'model_failed') return [finish]
+  if (reason !== 'model_failed' && reason !== 'empty_reply') return [finish]
   return [{ type: 'error', errorText: 'The model did not answer.' }, finish]
 }
 
