@@ -22,13 +22,23 @@ export function fileLedger(path: string): Ledger {
   const file = new RecordedMemory(path)
   const { memory } = file
   return {
-    append: (runId, expected, events, { durability, consumedInboxKeys = [] }) =>
+    append: (runId, expected, events, { durability, consumedInboxKeys = [], lease }) =>
       file.change(
-        { do: 'append', runId, expected, events, consumedInboxKeys },
+        { do: 'append', runId, expected, events, consumedInboxKeys, lease, leasedAt: Date.now() },
         durability === 'barrier',
-        () => memory.append(runId, expected, events, { durability, consumedInboxKeys }),
+        () => memory.append(runId, expected, events, { durability, consumedInboxKeys, lease }),
       ),
-    acquire: (runId) => file.change({ do: 'acquire', runId }, true, () => memory.acquire(runId)),
+    acquire: (runId, claim) =>
+      file.change({ do: 'acquire', runId, claim, leasedAt: Date.now() }, true, () =>
+        memory.acquire(runId, claim),
+      ),
+    lease: (runId) => file.answer(() => memory.lease(runId)),
+    renew: (runIds, claim) =>
+      file.change({ do: 'renew', runIds, claim, leasedAt: Date.now() }, false, () =>
+        memory.renew(runIds, claim),
+      ),
+    release: (runId, holder) =>
+      file.change({ do: 'release', runId, holder }, false, () => memory.release(runId, holder)),
     put: (runId, entry) => file.change({ do: 'put', runId, entry }, true, () => memory.put(runId, entry)),
     head: (runId) => file.answer(() => memory.head(runId)),
     inbox: (runId) => file.answer(() => memory.inbox(runId)),
@@ -43,7 +53,9 @@ export function fileLedger(path: string): Ledger {
 
 /** A memory ledger, and the file of all changes that were made to it. */
 class RecordedMemory {
-  readonly memory: Ledger = memoryLedger()
+  readonly memory: Ledger = memoryLedger({ clock: { now: () => this.#madeAt ?? Date.now() } })
+  /** When the change was made that is made once more. */
+  #madeAt: number | undefined
   readonly #path: string
   readonly #log: OperationLog
   readonly #seen = new Subject<void>()
@@ -111,18 +123,28 @@ class RecordedMemory {
   }
 
   async #apply(operation: Operation): Promise<void> {
-    const { runId } = operation
+    this.#madeAt = 'leasedAt' in operation ? operation.leasedAt : undefined
+    const made = this.#make(operation)
+    this.#madeAt = undefined
+    await made
+  }
+
+  /** Memory decides before it answers, at the time that its clock shows. */
+  #make(operation: Operation): Promise<unknown> {
+    const { memory } = this
     switch (operation.do) {
       case 'append': {
-        const { expected, events, consumedInboxKeys = [] } = operation
-        await this.memory.append(runId, expected, events, { durability: 'barrier', consumedInboxKeys })
-        return
+        const { runId, expected, events, consumedInboxKeys = [], lease } = operation
+        return memory.append(runId, expected, events, { durability: 'barrier', consumedInboxKeys, lease })
       }
       case 'acquire':
-        await this.memory.acquire(runId)
-        return
+        return memory.acquire(operation.runId, operation.claim)
+      case 'renew':
+        return memory.renew(operation.runIds, operation.claim)
+      case 'release':
+        return memory.release(operation.runId, operation.holder)
       case 'put':
-        await this.memory.put(runId, operation.entry)
+        return memory.put(operation.runId, operation.entry)
     }
   }
 

@@ -2,7 +2,13 @@ import { promisify } from 'node:util'
 import { closeSync, fsync, fsyncSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import type { RunId, RuntimeEvent } from '@tallystick/core'
-import type { AppendOptions, ExpectedHead, InboxEntry } from '@tallystick/core/vocabulary'
+import type {
+  AppendOptions,
+  ExpectedHead,
+  InboxEntry,
+  LeaseClaim,
+  TakeOverClaim,
+} from '@tallystick/core/vocabulary'
 
 /** One change of the ledger, as a line of the file holds it. */
 export type Operation =
@@ -12,8 +18,23 @@ export type Operation =
       readonly expected: ExpectedHead
       readonly events: readonly RuntimeEvent[]
       readonly consumedInboxKeys?: AppendOptions['consumedInboxKeys']
+      readonly lease?: AppendOptions['lease']
+      /** When it was made, in milliseconds since 1970 UTC: leases begin then. */
+      readonly leasedAt?: number
     }
-  | { readonly do: 'acquire'; readonly runId: RunId }
+  | {
+      readonly do: 'acquire'
+      readonly runId: RunId
+      readonly claim?: TakeOverClaim | undefined
+      readonly leasedAt?: number
+    }
+  | {
+      readonly do: 'renew'
+      readonly runIds: readonly RunId[]
+      readonly claim: LeaseClaim
+      readonly leasedAt: number
+    }
+  | { readonly do: 'release'; readonly runId: RunId; readonly holder: string }
   | { readonly do: 'put'; readonly runId: RunId; readonly entry: InboxEntry }
 
 const pieceBytes = 1 << 20

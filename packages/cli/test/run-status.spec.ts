@@ -111,22 +111,6 @@ describe('a run of which work was under way', () => {
     await ledger.close()
   })
 
-  it('may be under way for all that is known while processes that may all write have the ledger open', async () => {
-    await using shop = await openShop()
-    const ledger = sqliteLedger(shop.ledgerPath, { oneWriter: false })
-    const runtime = createRuntime({ ledger })
-    const run = runtime.run(agentOf('host', [{ text: 'Let me th', hang: true }]), 'Hello.')
-    await new Promise<void>((resolve) => {
-      run.events$.subscribe(({ type }) => type === 'assistant_text_delta' && resolve())
-    })
-    await runtime.drain(0)
-    const standing = async (): Promise<unknown> =>
-      json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
-    expect(await standing()).toMatchObject({ status: 'under_way' })
-    await ledger.close()
-    expect(await standing()).toMatchObject({ status: 'interrupted' })
-  })
-
   it('is interrupted when its process was killed', async () => {
     await using shop = await openShop()
     const driver = spawn(process.execPath, [

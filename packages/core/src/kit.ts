@@ -82,7 +82,6 @@ export {
 export type { OpenLedger } from './ports/open-ledger.ts'
 export { requireLedger } from './ports/require-ledger.ts'
 export { calledModel, definedAgent } from './runtime/agent/part-check.ts'
-export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
 export {
   type AnsweredRun,
   type EndedRun,
@@ -98,6 +97,7 @@ export type { RunStreams } from './runtime/reading/run-streams.ts'
 export { shownEvent } from './runtime/output/shown-event.ts'
 export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'
 export { defaultHost } from './runtime/run/host.ts'
+export { isRunDriven } from './runtime/run/run-driven.ts'
 export type {
   Given,
   InContext,

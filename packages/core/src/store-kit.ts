@@ -1,6 +1,7 @@
 // For authors of stores: what every ledger refuses, which facts it holds once, how a reader follows it, and the checks of options.
 export {
   type SessionPlace,
+  drivenByOther,
   emptyHead,
   endedBefore,
   endsRun,

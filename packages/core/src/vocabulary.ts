@@ -13,7 +13,7 @@ export type {
   TailedEvent,
 } from './ports/ledger.ts'
 export type { Model, ModelContext } from './ports/model.ts'
-export type { RunLeases } from './ports/run-leases.ts'
+export type { Lease, LeaseClaim, RunLeases, TakeOverClaim } from './ports/run-leases.ts'
 export type { CallContext, OfferingTurn, Tool, ToolRun, ToolSource } from './ports/tool.ts'
 export { acceptsNull, withoutAddedNulls } from './vocabulary/agent/added-nulls.ts'
 export type {

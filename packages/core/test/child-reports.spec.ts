@@ -223,7 +223,7 @@ it('a child run that another process takes over while it is at work settles its 
   await until(async () => (await startsOf(run.id)).length === 1)
   const { child = '' } = (await startsOf(run.id))[0]!
   await until(async () => (await startsOf(child)).length === 1)
-  other.runtime.resume(child)
+  other.runtime.resume(child, { takeOver: true })
   await until(async () => (await startsOf(child)).length === 2)
   here.resolve('dug')
   expect(await one.untilSettled(run.result)).toMatchObject({ status: 'suspended', text: '' })

@@ -133,7 +133,7 @@ describe('a host whose clock goes backwards', () => {
     await ahead.untilSettled(streaming)
     const clock = manualClock(Date.UTC(2026, 0, 1))
     const next = stage({ ledger, clock })
-    const resumed = next.runtime.resume(run.id)
+    const resumed = next.runtime.resume(run.id, { takeOver: true })
     expect(await next.untilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(clock.now()).toBe(Date.UTC(2026, 0, 1))
     expect(rising(await recorded(ledger, run.id))).toBe(true)

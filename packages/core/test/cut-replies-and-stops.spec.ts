@@ -127,7 +127,7 @@ describe('a stop while tools run', () => {
       testTool({ name: 'slow', run: () => 'late' }),
     ]
     const second = newProcess({ ledger, clock: first.clock, tools: again })
-    const result = await second.untilSettled(second.runtime.resume(run.id).result)
+    const result = await second.untilSettled(second.runtime.resume(run.id, { takeOver: true }).result)
     expect(result).toMatchObject({ reason: 'answered', text: 'Done.', toolCalls: 2 })
     expect(again.map(({ runs }) => runs.length)).toEqual([0, 1])
     expect(shown(resultsOf(second.model.requests[0]!.messages))).toEqual([

@@ -83,7 +83,7 @@ describe('an error', () => {
 
   it('of a conflict names its kind, and the run that is under way where that is known', () => {
     const busy = { runId: 'r', status: 'suspended' } as const
-    expect(new LedgerConflictError('session', 'x', busy)).toMatchObject({ kind: 'session', busy })
+    expect(new LedgerConflictError('session', 'x', { busy })).toMatchObject({ kind: 'session', busy })
     expect(new LedgerConflictError('epoch', 'x')).not.toHaveProperty('busy')
   })
 

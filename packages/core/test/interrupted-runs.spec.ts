@@ -3,7 +3,6 @@
 import { describe, expect, it } from 'vitest'
 import {
   agentTool,
-  createRuntime,
   defineAgent,
   LedgerConflictError,
   memoryLedger,
@@ -23,7 +22,6 @@ import { newProcess, readable } from './conversation.ts'
 import { stage, type Stage } from './stage.ts'
 
 const sessionId = 'chat'
-const quietMs = 60_000
 
 /** A session whose first run was interrupted in its model call: its process died. */
 async function crashed(
@@ -36,11 +34,6 @@ async function crashed(
     set: newProcess({ ledger, clock: dying.clock, steps: [{ text: 'One.' }, { text: 'Two.' }] }),
     runId: run.id,
   }
-}
-
-/** A ledger that cannot know who drives its runs, as a database shared by many processes. */
-function unknowing(ledger: Ledger): Ledger {
-  return { ...ledger, isDriven: () => Promise.resolve(undefined) }
 }
 
 /** A run whose child run waits for an approval, and what makes further processes with its agents. */
@@ -130,14 +123,6 @@ describe('a run that was interrupted', () => {
     expect(readable(next.model.requests[0]!.messages)).toContain('delegate success: Worked.')
     expect(await listed(first.runtime.interrupted())).toEqual([])
   })
-
-  it('counts as one after a while of quiet, where the ledger cannot know; unless asked so, it is left out', async () => {
-    const { set, runId } = await crashed(unknowing(memoryLedger()))
-    expect(await listed(set.runtime.interrupted())).toEqual([])
-    expect(await listed(set.runtime.interrupted({ quietMs }))).toEqual([])
-    set.clock.advance(quietMs)
-    expect(await listed(set.runtime.interrupted({ quietMs }))).toEqual([runId])
-  })
 })
 
 describe('a session whose run was interrupted', () => {
@@ -154,32 +139,6 @@ describe('a session whose run was interrupted', () => {
       await set.untilSettled(set.runtime.resume(runId).result)
       const again = await set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
       expect(await set.untilSettled(again.result)).toMatchObject({ text: 'Two.' })
-    },
-  )
-
-  it('says what it does not know where the ledger cannot tell, and names the way out all the same', async () => {
-    const { set, runId } = await crashed(unknowing(memoryLedger()))
-    const { message, busy } = await conflictOf(set, set.runtime.run(set.agent, 'And now?', { sessionId }))
-    expect(busy).toEqual({ runId, status: 'unknown' })
-    expect(message).toContain('is under way, or was interrupted (its last event, ')
-    expect(message).toContain(`runtime.resume('${runId}')`)
-  })
-
-  it.each(['wait', 'join'] as const)(
-    'ends waiting with %s when nothing was recorded for long',
-    async (whenBusy) => {
-      const { set, runId } = await crashed(unknowing(memoryLedger()))
-      const begun = set.clock.now()
-      const next = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy, quietMs })
-      const { message, busy } = await conflictOf(set, next)
-      expect(set.clock.now() - begun).toBe(quietMs)
-      expect(busy).toMatchObject({ runId, status: 'unknown' })
-      expect(message).toContain('nothing has been recorded of it for 60000 ms')
-      expect(message).toContain(`runtime.resume('${runId}')`)
-      // The input that was to join is in the inbox: the process that resumes the run takes it.
-      const kept = (await set.ledger.inbox(runId)).map(({ key }) => key)
-      expect(kept).toEqual(whenBusy === 'join' ? [busy?.inputId] : [])
-      expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ reason: 'answered' })
     },
   )
 
@@ -206,17 +165,6 @@ describe('a session whose run was interrupted', () => {
     }
   })
 
-  it('ends waiting for a person with what is waited for', async () => {
-    const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
-    const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
-    const first = set.runtime.run(set.agent, 'Pay.', { sessionId })
-    const { pendingApprovals } = await set.untilSettled(first.result)
-    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'wait', quietMs })
-    const { message, busy } = await conflictOf(set, next)
-    expect(busy).toEqual({ runId: first.id, status: 'suspended' })
-    expect(message).toContain(`waits for an approval of pay (${pendingApprovals[0]?.toolCallId})`)
-  })
-
   it('lets a runtime that waits for it be drained', async () => {
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
@@ -226,11 +174,4 @@ describe('a session whose run was interrupted', () => {
     expect(await set.untilSettled(set.runtime.drain(0))).toEqual([])
     expect((await conflict).message).toContain('The runtime was drained while it waited for run')
   })
-})
-
-it('refuses a time to wait that no timer takes', () => {
-  const runtime = createRuntime({ ledger: memoryLedger() })
-  const agent = defineAgent({ name: 'a', instructions: 'Act.', model: scriptedModel([]) })
-  expect(() => runtime.run(agent, 'x', { quietMs: -1 })).toThrow(/quietMs/)
-  expect(() => runtime.interrupted({ quietMs: Number.NaN })).toThrow(/quietMs/)
 })

@@ -280,19 +280,34 @@ const faults: Readonly<Record<string, Fault>> = {
   'is closed to a run that has rested': (sound) => {
     const released = new Set<string>()
     return {
-      release: (runId) => void released.add(runId),
+      release: async (runId) => void released.add(runId),
       async append(runId, ...given) {
         if (released.has(runId)) throw new LedgerConflictError('epoch', 'it rests')
         return sound.append(runId, ...given)
       },
     }
   },
-  'takes any run that has not ended for one that is driven': (sound) => ({
-    isDriven: async (runId) => (await sound.head(runId)) !== undefined,
+  'takes the lease of no append': (sound) => ({
+    append: (runId, expected, events, options) =>
+      sound.append(runId, expected, events, { ...options, lease: undefined }),
   }),
-  'lets a relieved writer let go of the run of its successor': (sound) => ({
-    release: (runId) => sound.release?.(runId),
+  'takes a run over whoever drives it': (sound) => ({
+    acquire: async (runId, claim) => {
+      const from = (await sound.lease(runId))?.holder
+      return await sound.acquire(runId, claim && { ...claim, from })
+    },
   }),
+  'takes no run from a holder that has died': (sound) => ({
+    acquire: (runId, claim) => sound.acquire(runId, claim && { ...claim, from: undefined }),
+  }),
+  'renews no lease': (sound) => ({ renew: (runIds, claim) => sound.renew(runIds, { ...claim, forMs: 0 }) }),
+  'lets anybody release a run': (sound) => ({
+    release: async (runId) => {
+      const lease = await sound.lease(runId)
+      if (lease) await sound.release(runId, lease.holder)
+    },
+  }),
+  'releases no run': () => ({ release: async () => {} }),
   'calls a run whole whose content was removed': () => ({
     removeContent: async () => {},
     isWhole: async () => true,

@@ -66,7 +66,6 @@ declare const perhaps: { readonly atSeq?: number; readonly seq?: number; readonl
 const { atSeq, seq, text } = perhaps
 runtime.run(defineAgent({ ...plain, retry: { baseMs: seq } }), 'Go.', { from: { runId: 'r', atSeq } })
 runtime.fork('r', { atSeq: 1, edit: { results: [{ toolCallId: 'c', content: '', outcome: undefined }] } })
-runtime.interrupted({ quietMs: seq })
 runtimeLedger.find({ turn: seq, sessionId: text })
 runtimeLedger.runs({ sessionId: text, limit: seq })
 runtimeLedger.read(someRun, { fromSeq: seq })

@@ -4,7 +4,6 @@ import { manualClock, sampleRunId, scriptedModel, testTool } from '@tallystick/c
 import { describe, expect, it } from 'vitest'
 import {
   requireForkOptions,
-  requireInterruptedOptions,
   requireResumeOptions,
   requireRunOptions,
   requireRuntimeOptions,
@@ -21,7 +20,6 @@ const takers = {
   session: (options: object) => requireSessionRunOptions(options),
   fork: (options: object) => requireForkOptions({ atSeq: 1, ...options }),
   resume: (options: object) => requireResumeOptions(options),
-  interrupted: (options: object) => requireInterruptedOptions(options),
   runtime: (options: object) => requireRuntimeOptions({ ledger, ...options }),
 }
 const call = { toolCallId: 'c', content: 'x' }
@@ -30,10 +28,10 @@ const approval = { toolCallId: 'c', by: 'ada', approved: true }
 describe('options', () => {
   it.each<readonly [keyof typeof takers, object]>([
     ['run', {}],
-    ['run', { sessionId: 's', whenBusy: 'conflict', quietMs: 1, subject: 'ada', context: null }],
+    ['run', { sessionId: 's', whenBusy: 'conflict', subject: 'ada', context: null }],
     ['run', { whenBusy: 'wait', limits: { maxTurns: 0 }, modelSettings: {}, from: { runId } }],
     ['run', { from: { runId, atSeq: 0 }, edit: { of: runId, edits: [{ index: 0 }], by: 'ada', reason: '' } }],
-    ['session', { whenBusy: 'conflict', inputId: 'i', quietMs: 5 }],
+    ['session', { whenBusy: 'conflict', inputId: 'i' }],
     ['session', { whenBusy: 'wait' }],
     ['session', { whenBusy: 'join', from: { runId, atSeq: 3 }, subject: 'ada', context: 7 }],
     ['fork', { atSeq: 0 }],
@@ -43,7 +41,6 @@ describe('options', () => {
     ['fork', { edit: { results: [{ ...call, outcome: 'success' }] } }],
     ['fork', { edit: { approvals: [approval, { ...approval, approved: false, reason: '', input: {} }] } }],
     ['resume', { agent, context: 1 }],
-    ['interrupted', { quietMs: 1 }],
     ['runtime', { agents: [agent], prices: {}, approval: () => 'run', onDrift: 'continue', host: {} }],
     ['runtime', { prices: () => undefined, onDrift: 'refuse', host: { clock: manualClock() } }],
     ['runtime', { host: { random: Math.random, report: async () => {} } }],
@@ -53,7 +50,6 @@ describe('options', () => {
 
   it.each<readonly [keyof typeof takers, object, string]>([
     ['run', { whenBusy: 'join' }, "run: whenBusy is 'join'"],
-    ['run', { quietMs: 0 }, 'quietMs is 0'],
     ['run', { sessionId: '' }, 'sessionId is an empty text'],
     ['run', { subject: '' }, 'subject is an empty text'],
     ['run', { from: { runId, atSeq: -1 } }, 'from.atSeq is -1'],
@@ -72,8 +68,6 @@ describe('options', () => {
     ['fork', { edit: { approvals: [{ ...approval, by: '' }] } }, 'edit.approvals[0].by is an empty text'],
     ['resume', { agent: 'a' }, 'resume: agent is a text'],
     ['resume', { by: 'a' }, 'by is no option'],
-    ['interrupted', { quietMs: 'long' }, 'interrupted: quietMs is a text'],
-    ['interrupted', { since: 1 }, 'since is no option'],
     ['runtime', { onDrift: 'ask' }, "onDrift is 'ask'"],
     ['runtime', { ledger: { append: 1, read: () => {}, acquire: () => {} } }, 'ledger is an object'],
     ['runtime', { ledger: { append: () => {} } }, 'ledger is an object'],
@@ -189,23 +183,6 @@ describe('the times of a runtime', () => {
     expect(await set.untilSettled(set.runtime.drain(700))).toEqual([])
     expect(String(await result)).toContain('has not answered for 5000 ms')
     expect(set.clock.now() - before).toBe(5_700)
-  })
-
-  it('list a run as interrupted that has recorded nothing for exactly so long', async () => {
-    const tool = slow()
-    const store = memoryLedger()
-    Reflect.deleteProperty(store, 'isDriven')
-    const set = stage({ ledger: store, steps, tools: [tool] })
-    const run = set.start()
-    while (tool.runs.length === 0) await Promise.resolve()
-    for (let turn = 0; turn < 100; turn++) await Promise.resolve()
-    const { at } = (await set.eventsOf(run)).at(-1)!
-    const other = stage({ ledger: store, clock: set.clock })
-    const listed = async (quietMs: number): Promise<number> =>
-      (await Array.fromAsync(other.runtime.interrupted({ quietMs }))).length
-    set.clock.advance(1_000)
-    expect(at).toBe(set.clock.now() - 1_000)
-    expect([await listed(1_000), await listed(1_001)]).toEqual([1, 0])
   })
 })
 

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { createRuntime, LedgerConflictError, textOf, type Message, type RunId } from '@tallystick/core'
+import {
+  createRuntime,
+  LedgerConflictError,
+  textOf,
+  type Ledger,
+  type Message,
+  type RunId,
+} from '@tallystick/core'
 import { checkTranscript, seededRandom, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage as stageOf, type Stage, type StageOptions } from './stage.ts'
 
@@ -181,12 +188,12 @@ describe('a session', () => {
       const one = stage({ steps: [{ text: 'One.', until }] })
       const first = one.runtime.run(one.agent, '1', { sessionId: 'chat' })
       await new Promise((resolve) => first.events$.subscribe(resolve))
-      const isDriven = async (runId: RunId): Promise<boolean | undefined> => {
+      const lease: Ledger['lease'] = async (runId) => {
         end?.()
         await first.result
-        return await one.ledger.isDriven?.(runId)
+        return await one.ledger.lease(runId)
       }
-      const two = stage({ ledger: { ...one.ledger, isDriven }, clock: one.clock, steps: answers('Two.') })
+      const two = stage({ ledger: { ...one.ledger, lease }, clock: one.clock, steps: answers('Two.') })
       const second = await one.untilSettled(two.runtime.session('chat').run(two.agent, '2', { whenBusy }))
       expect(await one.untilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
       expect(said(two.model.requests[0]?.messages)).toEqual(['user: 1', 'assistant: One.', 'user: 2'])

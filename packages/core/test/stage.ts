@@ -52,7 +52,7 @@ export interface Stage {
 /** Sets a stage. */
 export function stage(options: StageOptions = {}): Stage {
   const { steps = [{ text: 'Done.' }], clock = manualClock(), random = () => 0 } = options
-  const { steps: _steps, ledger = memoryLedger(), clock: _clock, random: _random, ...rest } = options
+  const { steps: _steps, ledger = memoryLedger({ clock }), clock: _clock, random: _random, ...rest } = options
   const model = scriptedModel(steps)
   const agent = defineAgent({ name: 'agent', instructions: 'Act.', model, ...rest })
   const reported: unknown[] = []

@@ -121,11 +121,13 @@ describe('compaction by a model', () => {
     run.result.catch(() => {})
     await reached(run, ({ type }) => type === 'compaction_started')
     for (let epoch = 2; epoch < 7; epoch++) {
-      const resumed = process().resume(run.id)
+      const resumed = process().resume(run.id, { takeOver: true })
       resumed.result.catch(() => {})
       await reached(resumed, (event) => event.type === 'run_resumed' && event.epoch === epoch)
     }
-    expect(await untilSettled(clock, process().resume(run.id).result)).toMatchObject({ text: 'Done.' })
+    expect(await untilSettled(clock, process().resume(run.id, { takeOver: true }).result)).toMatchObject({
+      text: 'Done.',
+    })
     expect(summarizer.requests).toHaveLength(6)
     const events = checkedRun(await recorded(store, run.id))
     expect(ofType(events, 'context_compacted')).toHaveLength(1)
@@ -151,7 +153,7 @@ describe('compaction by a model', () => {
       run.result.catch(() => {})
       await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'compaction_started')))
       await run.steer('More.')
-      const last = fate === 'is interrupted' ? process().resume(run.id) : run
+      const last = fate === 'is interrupted' ? process().resume(run.id, { takeOver: true }) : run
       expect(await untilSettled(clock, last.result)).toMatchObject({ reason: 'answered' })
       const events = checkedRun(await recorded(store, run.id))
       const veiled = ofType(events, 'guardrail_tripped').filter(({ on }) => on === 'input')

@@ -112,7 +112,7 @@ describe('two processes that drive one run', () => {
     const lookA = a.agent.tools[0] as TestTool
     const first = a.start()
     await untilStarted(lookA)
-    const second = b.runtime.resume(first.id)
+    const second = b.runtime.resume(first.id, { takeOver: true })
     await untilStarted(b.agent.tools[0] as TestTool)
     // The first finds out when it next has something to say.
     const failed = a.untilSettled(first.cancel())
@@ -157,7 +157,10 @@ describe('two processes that drive one run', () => {
       third.runtime.resume(run.id).result.catch((error: unknown) => error),
     )
     expect(failure).toBeInstanceOf(LedgerConflictError)
-    expect(failure).toMatchObject({ kind: 'epoch', message: expect.stringContaining('took run') as unknown })
+    expect(failure).toMatchObject({
+      kind: 'epoch',
+      message: expect.stringContaining('has taken run') as unknown,
+    })
   })
 
   it('can take the run back by another resume', async () => {
@@ -184,7 +187,7 @@ describe('two processes that drive one run', () => {
     })
     const first = a.start()
     await untilStarted(a.agent.tools[0] as TestTool)
-    b.runtime.resume(first.id)
+    b.runtime.resume(first.id, { takeOver: true })
     await untilStarted(b.agent.tools[0] as TestTool)
     await expect(a.untilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
     const head = await ledger.head(first.id)

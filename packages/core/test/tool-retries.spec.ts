@@ -215,7 +215,7 @@ describe('a tool call that fails', () => {
       run.events$.subscribe(({ type }) => type === 'tool_attempt_failed' && resolve())
     })
     const second = playing({ run: failsTimes(1) }, { ledger, clock, steps: [{ text: 'Done.' }] })
-    const result = await second.set.untilSettled(second.set.runtime.resume(run.id).result)
+    const result = await second.set.untilSettled(second.set.runtime.resume(run.id, { takeOver: true }).result)
     expect(result.reason).toBe('answered')
     const events = checkedRun(await second.set.eventsOf(run))
     expect(ofType(events, 'run_resumed')).toMatchObject([{ inDoubt: [] }])

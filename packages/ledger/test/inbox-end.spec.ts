@@ -8,7 +8,7 @@ import { recorded, verified } from './support/recorded.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 function open(path: string): Ledger {
-  const ledger = sqliteLedger(path, { oneWriter: false })
+  const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   return ledger
 }

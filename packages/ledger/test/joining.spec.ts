@@ -6,7 +6,7 @@ import { verifyRun } from '../src/index.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 function open(path: string): Ledger {
-  const ledger = sqliteLedger(path, { oneWriter: false, pollIntervalMs: 5 })
+  const ledger = sqliteLedger(path, { pollIntervalMs: 5 })
   onTestFinished(() => ledger.close())
   return ledger
 }

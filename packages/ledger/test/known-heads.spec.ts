@@ -29,7 +29,7 @@ function cellOf(runId: string, headSeq: number): RunCell {
 }
 
 function opened(path: string = emptyLedgerFile()) {
-  const ledger = sqliteLedger(path, { oneWriter: false })
+  const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   const append = (runId: RunId, after: After): Promise<unknown> => {
     const { afterSeq: expectedSeq, epoch = 1 } = after

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -43,23 +42,6 @@ describe('the connection to a ledger file', () => {
     expect([database.readonly, setting('trusted_schema')]).toEqual([true, 0])
     expect(setting('journal_mode')).toBe('delete')
   })
-})
-
-describe('a ledger file that is opened to read, or for many writers', () => {
-  it.each<SqliteLedgerOptions>([{ readOnly: true }, { oneWriter: false }])(
-    'says nothing of who drives its runs: %j',
-    async (options) => {
-      const path = temporaryFile()
-      const writer = sqliteLedger(path)
-      onTestFinished(() => writer.close())
-      await writer.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
-      const ledger = sqliteLedger(path, options)
-      expect(await ledger.isDriven?.(run)).toBeUndefined()
-      await ledger.close()
-      expect(existsSync(`${path}-writer`)).toBe(true)
-      expect(await writer.isDriven?.(run)).toBe(true)
-    },
-  )
 })
 
 describe('a ledger file whose rows hold several events, or more than a read takes at once', () => {

@@ -158,7 +158,7 @@ describe('a ledger', () => {
     // By this time the folder has not changed for long.
     vi.useFakeTimers({ toFake: ['Date'], now: new Date('2100-01-01') })
     onTestFinished(() => void vi.useRealTimers())
-    const ledger = sqliteLedger(path, { oneWriter: false })
+    const ledger = sqliteLedger(path)
     onTestFinished(() => ledger.close())
     const facts = everyFact(run)
     const append = (seq: number, durability: 'barrier' | 'lazy'): Promise<unknown> => {

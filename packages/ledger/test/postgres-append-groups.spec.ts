@@ -39,6 +39,7 @@ function item(
     previousHash: hash,
     durability: 'lazy',
     isSealed: false,
+    lease: null,
   } as const
   const histories = events.map(() => undefined)
   return { ...given, linked, contents, histories, takes, events: events.length, bytes: 1 }

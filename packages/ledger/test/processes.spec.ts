@@ -145,8 +145,8 @@ describe('several processes', () => {
 
   it('shut each other out where they may all write: whose run was taken over can append nothing', async () => {
     const path = temporaryFile()
-    const ledger = await startedLedger(path, { oneWriter: false })
-    const other = await writerProcess(path, { oneWriter: false })
+    const ledger = await startedLedger(path)
+    const other = await writerProcess(path)
     expect(await other.ask('acquire', run)).toEqual({ seq: 1, epoch: 2 })
     const late = stamped(run, [facts.tool_started], { afterSeq: 1 })
     const append = ledger.append(run, { expectedSeq: 1, epoch: 1 }, late, { durability: 'barrier' })

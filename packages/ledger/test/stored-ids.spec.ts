@@ -29,7 +29,7 @@ async function planted(): Promise<{ readonly path: string; readonly runIds: read
   const { path, runId, otherId } = await recorded()
   tamper(path, (database) => {
     const plant = database.prepare(
-      `insert into run select ?, ?, head_seq, head_hash, epoch, seal, null, null from run where run_id = ?`,
+      `insert into run select ?, ?, head_seq, head_hash, epoch, seal, null, null, null, null from run where run_id = ?`,
     )
     for (const [index, text] of plantable.entries()) plant.run(text, 10_000 + index, runId)
   })
@@ -101,15 +101,14 @@ describe('a ledger file whose ids were forged, with a chain that verifies', () =
     await ledger.close()
   })
 
-  it('leases and lists as expired no run under such a text', async () => {
-    const { path, runIds } = await planted()
-    tamper(path, (database) => database.exec(`insert into lease select run_id, 'another', epoch, 1 from run`))
+  it('leases no run under such a text', async () => {
+    const { path } = await planted()
+    tamper(path, (database) => database.exec(`update run set lease_holder = 'me', lease_until = 9e15`))
     const ledger = sqliteLedger(path)
-    for (const text of plantable) expect(await ledger.leases?.take(text as RunId, 'me', 1_000)).toBe(false)
-    // The two runs have ended.
-    expect(await ledger.leases?.expired()).toEqual([])
-    expect(await ledger.leases?.take(runIds[0] as RunId, 'me', 60_000)).toBe(true)
-    expect(await ledger.leases?.take(runIds[0] as RunId, 'another', 60_000)).toBe(false)
+    for (const text of plantable as readonly string[] as RunId[]) {
+      expect(await ledger.lease(text)).toBeUndefined()
+      expect(await ledger.renew([text], { holder: 'me', forMs: 1_000 })).toEqual([])
+    }
     await ledger.close()
   })
 

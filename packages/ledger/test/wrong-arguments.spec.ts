@@ -27,7 +27,7 @@ import {
   watch,
   watchLedger,
 } from '@tallystick/ledger'
-import { hasWriter, sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
+import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 
 const ledger = memoryLedger()
 const path = 'runs.db' as never
@@ -119,7 +119,6 @@ it.each<readonly [string, () => unknown, string]>([
     () => Array.fromAsync(linesOf('runs.jsonl' as never)),
     'such as createReadStream(path)',
   ],
-  ['no path of a writer', () => hasWriter(nothing), 'hasWriter needs the path of a file'],
   [
     'an append after nothing',
     () => ledger.append(runId, nothing, [], lazy),
@@ -156,10 +155,6 @@ it('refuses what is no append or put of a file, as in memory', async () => {
   )
   await expect(file.put(runId, nothing)).rejects.toThrow('ledger.put: the entry is missing')
   await file.close()
-})
-
-it('says of a file that is not there that its writer is not known', () => {
-  expect(() => hasWriter('missing.db')).toThrow(/The ledger missing.db is not there.*Look at the path/)
 })
 
 it('opens a file whose name only looks like an address', async () => {

@@ -48,7 +48,7 @@ it.each<readonly [string, () => unknown, string]>([
   ['pieces that wait for half a millisecond', sqlite({ deltaDelayMs: 0.5 }), 'deltaDelayMs is 0.5; expected'],
   ['a text as a delay', sqlite({ deltaDelayMs: '5' }), 'deltaDelayMs is a text; expected'],
   ['half a byte', sqlite({ maxWalBytes: 0.5 }), 'maxWalBytes is 0.5; expected a whole number'],
-  ['yes for true', sqlite({ oneWriter: 'yes' }), 'oneWriter is a text; expected true or false'],
+  ['yes for true', sqlite({ readOnly: 'yes' }), 'readOnly is a text; expected true or false'],
   ['a connection by another name', postgres({ url: connectionString }), 'Did you mean connectionString?'],
   ['a string for options', postgres(connectionString), 'what it was given is a text; expected an object'],
   ['a size by another name', postgres({ connectionString, max: 5 }), 'Did you mean maxConnections?'],

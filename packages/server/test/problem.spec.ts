@@ -67,7 +67,7 @@ describe('the answer to a request that failed', () => {
 
   it('names the kind of a conflict, and the run that keeps a session busy', async () => {
     const busy = { runId, status: 'under_way' } as const
-    const { body } = await answered(new LedgerConflictError('session', 'It is under way.', busy))
+    const { body } = await answered(new LedgerConflictError('session', 'It is under way.', { busy }))
     expect(body).toMatchObject({ kind: 'session', busy })
     expect((await answered(new LedgerConflictError('inbox', 'Taken.'))).body).not.toHaveProperty('busy')
   })

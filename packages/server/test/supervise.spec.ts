@@ -83,22 +83,6 @@ describe('a supervisor', () => {
     await untilSettled(clock, one.runtime.drain(0))
   })
 
-  it('counts a run as interrupted after a quiet time, if the ledger cannot tell', async () => {
-    const [ledger, clock] = [memoryLedger(), manualClock()]
-    const runId = await interruptedRun(ledger, clock)
-    Reflect.deleteProperty(ledger, 'isDriven')
-    const patient = process(ledger, clock, [agentOf('teller', { text: 'Done.' })]).open()
-    const options = { quietMs: 60_000, everyMs: 2_000_000 }
-    const { open } = process(ledger, clock, [agentOf('teller', { text: 'Done.' })], options)
-    const supervisor = open()
-    expect(await supervisor.look()).toEqual([])
-    clock.advance(59_000)
-    expect(await supervisor.look()).toEqual([])
-    clock.advance(2_000)
-    expect(await supervisor.look()).toEqual([runId])
-    expect(await patient.look()).toEqual([])
-  })
-
   it('ends the wait for a person whose time is over, at its own rhythm', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
@@ -342,9 +326,8 @@ describe('two supervisors', () => {
   it('take a run up together, and only one drives it to its end', async () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const runId = await interruptedRun(ledger, clock)
-    Reflect.deleteProperty(ledger, 'isDriven')
     clock.advance(60_000)
-    const options = { quietMs: 1_000, everyMs: 2_000_000 }
+    const options = { everyMs: 2_000_000 }
     const both = [1, 2].map(() =>
       process(ledger, clock, [agentOf('teller', { text: 'Done.' }, { text: 'Done.' })], options),
     )

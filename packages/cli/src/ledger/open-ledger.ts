@@ -1,7 +1,7 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
 import type { PostgresLedger, PostgresLedgerOptions } from '@tallystick/ledger/postgres'
-import { hasWriter, sqliteLedger } from '@tallystick/ledger/sqlite'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from '../command/exit-code.ts'
 import type { Keyring } from '@tallystick/ledger'
 import { openKeys } from './open-keys.ts'
@@ -10,25 +10,6 @@ import { isAddress, isPostgres, postgresPlace, shownLedger } from '../command/le
 
 /** Why a ledger is opened: to read it; to command and drive its runs; or to create it if it does not exist. */
 export type LedgerAccess = 'read' | 'write' | 'make'
-
-/**
- * Returns whether a process may be driving runs of the ledger. A process that drives runs of a file holds a lock beside
- * it, which the system releases when that process ends. Without such a lock file, SQLite's log beside the file says
- * that a process may have it open. For a database it always returns true, since that cannot be known.
- */
-export function isDrivenSomewhere(ledger: string): boolean {
-  return isPostgres(ledger) || (existsSync(ledger) && isFileDriven(realpathSync(ledger)))
-}
-
-function isFileDriven(path: string): boolean {
-  try {
-    const isWritten = hasWriter(path)
-    if (isWritten !== undefined) return isWritten
-  } catch {
-    // A user who may not read the lock can still see the files beside the ledger.
-  }
-  return existsSync(`${path}-shm`) || existsSync(`${path}-wal`)
-}
 
 type GivenKeys = { readonly keys?: Keyring }
 

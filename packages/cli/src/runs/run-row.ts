@@ -1,5 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { TallystickError } from '@tallystick/core'
+import { isRunDriven } from '@tallystick/core/kit'
 import type { ListedRun, RunSummary, UnreadableRun } from '@tallystick/ledger'
 import type { CommandContext } from '../command/command-context.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from '../command/exit-code.ts'
@@ -16,8 +17,9 @@ export interface RunRow {
 const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
 
 /** Returns the row of a run: its status, the waits of its child runs, and the recorded detail of its end. */
-export async function runRow(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<RunRow> {
+export async function runRow(ledger: Ledger, summary: RunSummary): Promise<RunRow> {
   const waits = summary.status === 'suspended' ? await summaryWaits(ledger, summary) : nothing
+  const isDriven = summary.status === 'unfinished' && (await isRunDriven(ledger, summary.runId))
   const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
   return { summary, waits, statusView: summaryStatusView(summary, { waits, isDriven, detail }) }
 }

@@ -12,8 +12,8 @@ export const runStatuses = ['done', 'suspended', 'under_way', 'interrupted', 'un
  * The status of a run, for people and programs.
  * - `done`: with the reason, and what was said about it
  * - `suspended`: waits for a command
- * - `under_way`: work of it is under way, or was at its last event, and a process drives runs of the ledger
- * - `interrupted`: work of it was under way, and no process drives runs of the ledger
+ * - `under_way`: work of it is under way, and a process drives it
+ * - `interrupted`: work of it was under way at its last event, and no process drives it
  * - `continued`: shown at an earlier event, at which work of it was under way
  */
 export interface RunStatusView {
@@ -37,7 +37,7 @@ export interface WaitedFor {
 /** What the status of a run depends on beside its own events. */
 export interface Surroundings {
   readonly waits: WaitedFor
-  /** Whether a process may be driving runs of the ledger. */
+  /** Whether a process drives the run. */
   readonly isDriven: boolean
   /** Whether the run has events after the one that it is shown at. */
   readonly isPast?: boolean

@@ -1,3 +1,4 @@
+import type { Lease } from '../ports/run-leases.ts'
 import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts'
 import { requireAppend } from '../ports/read-options.ts'
 import type { AppendOptions, ExpectedHead, Head } from '../ports/ledger.ts'
@@ -273,5 +274,15 @@ export function requireInboxKey(key: string): void {
   throw new ConfigurationError(
     'An inbox key is empty or holds a NUL or half a surrogate pair. Stores would take it for another key, and a ' +
       'command could be lost. Use a key of plain text, such as a UUID.',
+  )
+}
+
+/** The refusal to take a run over whose driver has a lease that lasts. */
+export function drivenByOther(runId: RunId, lease: Lease): LedgerConflictError {
+  return new LedgerConflictError(
+    'lease',
+    `Run ${runId} is driven by ${lease.holder}, whose lease lasts ${lease.leftMs} ms more unless it is renewed. To take the ` +
+      'run over now would interrupt what that one has under way, and may do it twice. Nothing was changed.',
+    { lease },
   )
 }

@@ -1,8 +1,10 @@
 import { LedgerUnavailableError, RunNotFoundError } from '../vocabulary/errors.ts'
 import { closedByUsing, type OpenLedger } from '../ports/open-ledger.ts'
+import type { Clock } from '../ports/clock.ts'
+import { defaultHost } from '../runtime/run/host.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { takesEntries } from './append-rules.ts'
-import { DrivenRuns } from './driven-runs.ts'
+import { MemoryLeases } from './memory-leases.ts'
 import { ChangeHints } from './change-hints.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
@@ -14,14 +16,20 @@ import {
   requireTextId,
 } from '../ports/read-options.ts'
 
+/** How a ledger in memory is made. */
+export interface MemoryLedgerOptions {
+  /** The clock by which leases of runs end. Default: that of the host. */
+  readonly clock?: Pick<Clock, 'now'> | undefined
+}
+
 /**
  * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
  * every promise of the port but durability: a `barrier` equals a `lazy` append, and `close` forgets everything.
  */
-export function memoryLedger(): OpenLedger {
+export function memoryLedger({ clock = defaultHost.clock }: MemoryLedgerOptions = {}): OpenLedger {
   const changes = new ChangeHints()
   let store: MemoryStore | undefined = new MemoryStore()
-  const driven = new DrivenRuns()
+  const leases = new MemoryLeases(clock)
 
   function openStore(): MemoryStore {
     if (store) return store
@@ -44,15 +52,18 @@ export function memoryLedger(): OpenLedger {
 
   return closedByUsing({
     async append(runId, expected, events, options) {
+      const before = openStore().run(runId)?.head.seq
       const head = openStore().append(runId, expected, events, options)
-      driven.appended(runId, expected.epoch, events)
+      // What was appended before, and is recognised, takes no lease from whoever has the run by now.
+      if (openStore().run(runId)?.head.seq !== before) leases.appended(runId, events, options.lease)
       changes.notify(runId, takesEntries(options))
       return head
     },
-    async acquire(runId) {
+    async acquire(runId, claim) {
       requireTextId('ledger.acquire', runId)
-      const head = requireRun(runId).acquire()
-      driven.taken(runId, head.epoch)
+      const run = requireRun(runId)
+      leases.acquire(runId, claim)
+      const head = run.acquire()
       changes.notify(runId, false)
       return head
     },
@@ -86,7 +97,19 @@ export function memoryLedger(): OpenLedger {
       yield* whileOpen(openStore().tail(after))
     },
     changes: (runId, part) => changes.of(runId, part),
-    ...driven.members,
+    async lease(runId) {
+      requireTextId('ledger.lease', runId)
+      openStore()
+      return leases.of(runId)
+    },
+    async renew(runIds, claim) {
+      openStore()
+      return leases.renew(runIds, claim)
+    },
+    async release(runId, holder) {
+      openStore()
+      leases.release(runId, holder)
+    },
     // Nothing can be removed from it.
     async isWhole(runId) {
       requireTextId('ledger.isWhole', runId)

@@ -13,8 +13,22 @@ export interface Clock {
    * host's clock.
    */
   even?(): number
-  /** Calls back once after `delayMs`, never at once. The callback must not throw. */
-  schedule(delayMs: number, callback: () => void): Cancel
+  /**
+   * Calls back once after `delayMs`, never at once. The callback must not throw. A timer for `upkeep` is no reason for the
+   * process to live on: nothing waits for it.
+   */
+  schedule(delayMs: number, callback: () => void, purpose?: 'upkeep'): Cancel
+}
+
+/** The process that a runtime is in, as others that use its ledger know it. */
+export interface HostProcess {
+  /** Names the process for people and for `hasEnded`: a line of text, of this process alone. */
+  readonly name: string
+  /**
+   * Whether the process that a name begins with is known to have ended. `false` where that cannot be known: for processes of
+   * other machines.
+   */
+  hasEnded(name: string): boolean
 }
 
 /** The only source of randomness: a number from 0 (included) to 1 (excluded). */
@@ -29,4 +43,6 @@ export interface Host {
    * code awaited its result. Must not throw.
    */
   readonly report: (error: unknown, what: string) => void
+  /** Absent in a host without processes: there, each lease of a run ends by time alone. */
+  readonly process?: HostProcess | undefined
 }

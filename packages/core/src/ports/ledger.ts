@@ -2,7 +2,7 @@ import type { Observable } from 'rxjs'
 import type { OutsideCommand } from '../vocabulary/events/command.ts'
 import type { EventType, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
-import type { RunLeases } from './run-leases.ts'
+import type { LeaseClaim, RunLeases, TakeOverClaim } from './run-leases.ts'
 
 /** The end of a run's ledger, and the epoch that may append to it. */
 export interface Head {
@@ -30,6 +30,8 @@ export interface AppendOptions {
   readonly durability: 'barrier' | 'lazy'
   /** Keys of inbox entries that these events answer; they leave the inbox in the same transaction. */
   readonly consumedInboxKeys?: readonly string[]
+  /** Who drives the run from this append on: its lease begins, or is renewed, in the same transaction (`RunLeases`). */
+  readonly lease?: LeaseClaim | undefined
 }
 
 /** A command from outside, waiting for the run's writer. */
@@ -109,7 +111,9 @@ export interface TailedEvent {
  *   Ids and types that contain a NUL or half a surrogate pair, and values that JSON cannot carry, are a
  *   `ConfigurationError` in an append and match nothing in a read.
  * - `acquire` raises the epoch by one, durably, and returns the head. From then on no other writer can append.
- *   `RunNotFoundError` if the run does not exist.
+ *   `RunNotFoundError` if the run does not exist. With a claim it takes the lease of the run too, and rejects with a
+ *   `LedgerConflictError` of kind `lease` while another holder has it.
+ * - `lease`, `renew` and `release` say who drives a run, and for how long: see `RunLeases`.
  * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. It yields nothing for a run
  *   that does not exist.
  * - `find` yields the events that match a query, in an order that never changes: the events of one run by `seq`, and
@@ -140,14 +144,6 @@ export interface TailedEvent {
  *   nothing for an append that takes no entry, so that a writer does not read its inbox after each of its own appends.
  *   It completes when the ledger is closed, for those that subscribe later, too, and by then every read is refused: so
  *   what follows a run is cut off with the error of a read, and does not wait for ever.
- * - `release`, where a ledger has it, reports that the writer of an epoch (without one: any writer) releases a run:
- *   this process works no more on it, until it appends to it or takes it over again. It changes no stored data. A
- *   store that lets only one process write makes other processes wait no longer than until then. A `run_finished`
- *   reports the same.
- * - `isDriven`, where a ledger has it, returns whether a process drives a run: it has appended to it or taken it
- *   over, and has neither released it nor ended since. `undefined` if the store cannot know. A run that has not
- *   ended, waits for nothing and is not driven was interrupted.
- * - `leases`, where a ledger has them, lets processes agree which of them resumes a run that no process drives.
  * - `removeContent`, where a ledger has it, removes the content of every event of a run that has ended, durably and for good: the
  *   facts stay, and who removed the rest, when and why. What was removed before stays as it is.
  * - `isWhole`, where a ledger has it, returns whether the events of a run still say all that they said when they were appended:
@@ -162,16 +158,15 @@ export interface TailedEvent {
  *   one while it drives runs, which drains it. A ledger without `beforeClose` stops no run: close it when its runtimes
  *   drive none (`runtime.idle()`), or a call that is under way will be in doubt.
  */
-export interface Ledger {
+export interface Ledger extends RunLeases {
   readonly deltaDelayMs?: number
-  readonly leases?: RunLeases
   append(
     runId: RunId,
     expected: ExpectedHead,
     events: readonly RuntimeEvent[],
     options: AppendOptions,
   ): Promise<Head>
-  acquire(runId: RunId): Promise<Head>
+  acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head>
   head(runId: RunId): Promise<Head | undefined>
   read(
     runId: RunId,
@@ -183,8 +178,6 @@ export interface Ledger {
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
   changes(runId?: RunId, part?: 'inbox'): Observable<void>
-  release?(runId: RunId, epoch?: number): void | Promise<void>
-  isDriven?(runId: RunId): Promise<boolean | undefined>
   isWhole?(runId: RunId): Promise<boolean | undefined>
   removeContent?(runId: RunId, why: ContentRemoval): Promise<void>
   beforeClose?(end: () => Promise<unknown>): () => void

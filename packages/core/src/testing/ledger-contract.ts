@@ -14,7 +14,6 @@ import { malformedCases } from './contract-writes/malformed-cases.ts'
 import { nameCases } from './contract-writes/name-cases.ts'
 import { onceCases } from './contract-writes/once-cases.ts'
 import { readCases } from './contract-reads/read-cases.ts'
-import { releaseCases } from './contract-drivers/release-cases.ts'
 import { searchCases } from './contract-reads/search-cases.ts'
 import { sessionCases } from './contract-writes/session-cases.ts'
 import { sharedCases } from './contract-reads/shared-cases.ts'
@@ -53,7 +52,6 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...contentCases,
   ...inboxCases,
   ...changeCases,
-  ...releaseCases,
   ...leaseCases,
   ...closeCases,
   ...sharedCases,

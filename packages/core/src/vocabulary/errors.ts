@@ -52,32 +52,39 @@ export class LawBrokenError extends TallystickError {
 }
 
 /** The part of the ledger that differs from what a write expected. */
-export type ConflictKind = 'seq' | 'epoch' | 'unique' | 'session' | 'inbox' | 'ended'
+export type ConflictKind = 'seq' | 'epoch' | 'unique' | 'session' | 'inbox' | 'ended' | 'lease'
 
 /**
  * The ledger is not as a write expects it. Code `ledger_conflict`. `epoch` and `seq`: another writer holds the run.
  * `unique`: an event that may be recorded once is already recorded. `session`: another run of the session is under
- * way. `inbox`: a run was to end with unread entries in its inbox. `ended`: a command came after a run's end.
+ * way. `inbox`: a run was to end with unread entries in its inbox. `ended`: a command came after a run's end. `lease`:
+ * another process drives the run.
  */
 export class LedgerConflictError extends TallystickError {
   readonly kind: ConflictKind
   /** Of kind `session`: the run that is under way, if it is known. */
   declare readonly busy?: BusyRun
-  constructor(kind: ConflictKind, message: string, busy?: BusyRun) {
+  /** Of kind `lease`: who drives the run, and how long that lasts unless it is renewed, in milliseconds. */
+  declare readonly lease?: { readonly holder: string; readonly leftMs: number }
+  constructor(
+    kind: ConflictKind,
+    message: string,
+    { busy, lease }: Partial<Pick<LedgerConflictError, 'busy' | 'lease'>> = {},
+  ) {
     super('ledger_conflict', message)
     this.kind = kind
     if (busy) this.busy = busy
+    if (lease) this.lease = lease
   }
 }
 
 /**
  * A run of a session that has not ended. `under_way`: a process drives it. `suspended`: it waits for a command.
- * `interrupted`: no process drives it, and `resume` continues it. `unknown`: the ledger cannot tell `under_way` from
- * `interrupted`.
+ * `interrupted`: no process drives it, and `resume` continues it.
  */
 export interface BusyRun {
   readonly runId: string
-  readonly status: 'under_way' | 'suspended' | 'interrupted' | 'unknown'
+  readonly status: 'under_way' | 'suspended' | 'interrupted'
   /**
    * The input that was to join the run and that the run's inbox keeps: `resume` reads it. A retry with this `inputId`
    * does not send it again.

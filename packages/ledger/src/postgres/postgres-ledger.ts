@@ -1,4 +1,3 @@
-import type { Ledger } from '@tallystick/core'
 import {
   closedByUsing,
   OpenUses,
@@ -73,7 +72,6 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   let closing: Promise<void> | undefined
   const ledger: LedgerWithin = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
-    leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
       requireAppend(runId, expected, events)
       const head = await order.begin(runId, !keys.isPlain(runId), () =>
@@ -86,9 +84,9 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       feed.notify(runId, takesEntries(appendOptions))
       return head
     },
-    async acquire(runId) {
+    async acquire(runId, claim) {
       requireTextId('ledger.acquire', runId)
-      const head = await access.write((store) => store.acquire(runId))
+      const head = await access.write((store) => store.acquire(runId, claim))
       feed.notify(runId)
       return head
     },
@@ -111,6 +109,12 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     },
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => (runId === undefined ? feed.ofAll() : feed.of(runId, part)),
+    async lease(runId) {
+      requireTextId('ledger.lease', runId)
+      return await access.read(({ appender }) => appender.lease(runId))
+    },
+    renew: (runIds, claim) => access.write(({ appender }) => appender.renew(runIds, claim)),
+    release: (runId, holder) => access.write(({ appender }) => appender.release(runId, holder)),
     isWhole: (runId) =>
       isWholeRun(runId, options.keys, (id) => access.read((store) => store.removals.hasLost(id))),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
@@ -125,15 +129,6 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     [projectionDatabase]: postgresProjections(access, !options.readOnly),
   }
   return closedByUsing(ledger)
-}
-
-function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {
-  return {
-    take: (...args) => access.write(({ leases }) => leases.take(...args)),
-    renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
-    giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
-    expired: () => access.read(({ leases }) => leases.expired()),
-  }
 }
 
 function tailedStore(access: StoreAccess, feed: ChangeFeed): TailedStore {

@@ -1,6 +1,12 @@
 import { RunNotFoundError, type RunId } from '@tallystick/core'
 import { endedBefore, requireInboxKey, requireRunFilter, storableText } from '@tallystick/core/store-kit'
-import { type Head, type InboxEntry, type RunFilter, type RunRecord } from '@tallystick/core/vocabulary'
+import {
+  type Head,
+  type InboxEntry,
+  type RunFilter,
+  type RunRecord,
+  type TakeOverClaim,
+} from '@tallystick/core/vocabulary'
 import {
   DummyDriver,
   Kysely,
@@ -19,7 +25,6 @@ import type { Connections } from './connection/connections.ts'
 import type { DatabasePlace } from './connection/database-place.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 import { isAfterEnd } from './connection/postgres-failure.ts'
-import { PostgresLeases } from './write/leases.ts'
 import { PostgresRemovals } from './write/removals.ts'
 import { PostgresContentAudit } from './rows/content-audit.ts'
 import { PostgresSearch } from './rows/search.ts'
@@ -43,7 +48,6 @@ export class PostgresStore {
   readonly connections: Connections
   readonly search: PostgresSearch
   readonly removals: PostgresRemovals
-  readonly leases: PostgresLeases
   readonly contentAudit: PostgresContentAudit
   /** What runs begin with. */
   readonly pieces: HistoryPieceReader
@@ -64,7 +68,6 @@ export class PostgresStore {
     }
     this.connections = connections
     this.contentAudit = new PostgresContentAudit(connections, quotedSchema)
-    this.leases = new PostgresLeases(connections, quotedSchema)
     this.texts = statementTexts(quotedSchema)
     this.search = new PostgresSearch(connections, quotedSchema)
     this.tail = new PostgresTail(connections, place, this.texts)
@@ -117,9 +120,9 @@ export class PostgresStore {
     return row && { seq: row.head_seq, epoch: row.epoch }
   }
 
-  acquire(runId: RunId): Promise<Head> {
+  acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head> {
     if (!isRunId(runId)) return Promise.reject(new RunNotFoundError(runId))
-    return this.appender.acquire(runId)
+    return this.appender.acquire(runId, claim)
   }
 
   async *runs(filter: RunFilter = {}): AsyncGenerator<RunRecord> {

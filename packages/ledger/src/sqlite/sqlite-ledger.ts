@@ -1,4 +1,3 @@
-import type { Ledger, RunId } from '@tallystick/core'
 import {
   closedByUsing,
   OpenUses,
@@ -8,7 +7,6 @@ import {
   requireTextId,
   takesEntries,
 } from '@tallystick/core/store-kit'
-import type { Head } from '@tallystick/core/vocabulary'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
 import { digestNatively } from '../record/chain.ts'
 import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
@@ -31,7 +29,6 @@ import { sqliteAudit } from './sqlite-audit.ts'
 import type { SqliteLedgerOptions } from './connection/sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
 import { sqliteTail } from './tail.ts'
-import { WriterLock } from './connection/writer-lock.ts'
 
 interface SqliteLedger extends AuditedLedger {
   readonly [removableStore]: RemovableStore
@@ -39,8 +36,8 @@ interface SqliteLedger extends AuditedLedger {
 }
 
 /**
- * A ledger in one SQLite file, created if missing. One process at a time drives the runs of a file; any number may
- * read it and put commands into its inboxes.
+ * A ledger in one SQLite file, created if missing. Any number of processes of one machine may use it: each run is driven by one
+ * of them, which holds its lease; they wait for each other's commits.
  *
  * Throws `LedgerUnavailableError`, before anything is written, if the file cannot be a ledger: a folder, a file in a
  * folder that does not exist, a file of another application, a ledger of a newer version.
@@ -50,10 +47,6 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): O
   const opened = openDatabase(path, options)
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
   const access = new StoreAccess(opened, options)
-  const { readOnly = false, oneWriter = true, busyTimeoutMs } = options
-  const writer = readOnly || !oneWriter ? undefined : new WriterLock(opened.path, busyTimeoutMs)
-  const driving = (runId: RunId, epoch: number, write: () => Promise<Head>): Promise<Head> =>
-    writer ? writer.drive(runId, epoch, write) : write()
   const order = new AppendOrder()
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched = searchedStore(access)
@@ -62,28 +55,22 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): O
   let closing: Promise<void> | undefined
   const ledger: SqliteLedger = {
     deltaDelayMs: options.deltaDelayMs ?? deltaDelayMsUnlessGiven,
-    leases: leasesOf(access),
     async append(runId, expected, events, appendOptions) {
       requireAppend(runId, expected, events)
       access.requireOpen()
-      const waits = writer?.isHeld === false || !keys.isPlain(runId)
-      const head = await order.begin(runId, waits, () =>
-        driving(runId, expected.epoch, () =>
-          keys.sealing(runId, events, (sealer) =>
-            access.write((store) => store.append(runId, expected, events, { ...appendOptions, sealer })),
-          ),
+      const head = await order.begin(runId, !keys.isPlain(runId), () =>
+        keys.sealing(runId, events, (sealer) =>
+          access.write((store) => store.append(runId, expected, events, { ...appendOptions, sealer })),
         ),
       )
-      if (events.at(-1)?.type === 'run_finished') writer?.release(runId)
       feed.notify(runId, takesEntries(appendOptions))
       feed.found(access.dataVersion)
       return head
     },
-    async acquire(runId) {
+    async acquire(runId, claim) {
       requireTextId('ledger.acquire', runId)
       access.requireOpen()
-      const head = await driving(runId, 0, () => access.write((store) => store.acquire(runId)))
-      writer?.register(runId, head.epoch)
+      const head = await access.write((store) => store.acquire(runId, claim))
       feed.notify(runId)
       return head
     },
@@ -106,14 +93,18 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): O
     },
     tail: (after) => tailEvents(tailed, after),
     changes: (runId, part) => feed.of(runId, part),
-    release: (runId, epoch) => writer?.release(runId, epoch),
-    isDriven: async (runId) => writer?.isDriven(runId),
+    async lease(runId) {
+      requireTextId('ledger.lease', runId)
+      return await access.read(({ leases }) => leases.of(runId))
+    },
+    renew: (runIds, claim) => access.write((store) => store.renew(runIds, claim)),
+    release: (runId, holder) => access.write((store) => store.release(runId, holder)),
     isWhole: (runId) =>
       isWholeRun(runId, options.keys, (id) => access.read((store) => store.removals.hasLost(id))),
     removeContent: async (runId, why) => void (await redact(ledger, runId, 'all', why)),
     beforeClose: (end) => uses.add(end),
     close() {
-      closing ??= uses.closeAfter(() => access.close(feed).finally(() => writer?.leave()))
+      closing ??= uses.closeAfter(() => access.close(feed))
       return closing
     },
     [auditSource]: sqliteAudit(access),
@@ -133,14 +124,5 @@ function searchedStore(access: StoreAccess): SearchedStore {
       const batch = await access.read(({ search }) => search.batch(asked, source, after))
       return { ...batch, rows: await access.withDecoding(batch.rows) }
     },
-  }
-}
-
-function leasesOf(access: StoreAccess): NonNullable<Ledger['leases']> {
-  return {
-    take: (...args) => access.write(({ leases }) => leases.take(...args)),
-    renew: (...args) => access.write(({ leases }) => leases.renew(...args)),
-    giveBack: (...args) => access.write(({ leases }) => leases.giveBack(...args)),
-    expired: () => access.read(({ leases }) => leases.expired()),
   }
 }

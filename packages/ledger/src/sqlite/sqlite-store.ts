@@ -4,8 +4,10 @@ import {
   type ExpectedHead,
   type Head,
   type InboxEntry,
+  type LeaseClaim,
   type RunFilter,
   type RunRecord,
+  type TakeOverClaim,
 } from '@tallystick/core/vocabulary'
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
@@ -79,7 +81,7 @@ export class SqliteStore {
   }
 
   get leases(): SqliteLeases {
-    this.#leases ??= new SqliteLeases(this.#database, this.group)
+    this.#leases ??= new SqliteLeases(this.#database)
     return this.#leases
   }
 
@@ -114,8 +116,18 @@ export class SqliteStore {
     return this.group.submit(append(this, { runId, expected, events }, options))
   }
 
-  acquire(runId: RunId): Promise<Head> {
-    return this.group.submit(acquire(this, runId))
+  acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head> {
+    return this.group.submit(acquire(this, runId, claim))
+  }
+
+  renew(runIds: readonly RunId[], claim: LeaseClaim): Promise<readonly RunId[]> {
+    const work = (): readonly RunId[] => this.leases.renew(runIds, claim)
+    return this.group.submit({ durability: 'lazy', events: 0, bytes: 0, work })
+  }
+
+  release(runId: RunId, holder: string): Promise<void> {
+    const work = (): void => this.leases.release(runId, holder)
+    return this.group.submit({ durability: 'lazy', events: 0, bytes: 0, work })
   }
 
   head(runId: RunId): Head | undefined {

@@ -42,7 +42,7 @@ export class ImportWriter {
     this.#lazyCharacters = isLazy ? lazyCharacters : 0
   }
 
-  /** Appends what was added, makes all of it durable, and releases the last run. */
+  /** Appends what was added, and makes all of it durable. */
   async finish(): Promise<void> {
     if (this.#group.length > 0) await this.#append('barrier')
     else if (this.#lazyEvents > 0 && this.#written) {
@@ -51,7 +51,6 @@ export class ImportWriter {
         durability: 'barrier',
       })
     }
-    if (this.#written) await this.#ledger.release?.(this.#written.runId)
   }
 
   async #append(durability: 'lazy' | 'barrier'): Promise<void> {
@@ -62,7 +61,6 @@ export class ImportWriter {
     this.#group = []
     this.#groupCharacters = 0
     const { runId, seq, epoch } = first
-    if (this.#written && this.#written.runId !== runId) await this.#ledger.release?.(this.#written.runId)
     const head = await this.#ledger.append(runId, { expectedSeq: seq - 1, epoch }, events, { durability })
     this.#written = { runId, head }
   }

@@ -8,19 +8,32 @@ export type Store =
   | { readonly kind: 'sqlite'; readonly path: string }
   | { readonly kind: 'postgres'; readonly connectionString: string; readonly schema: string }
 
-/** How a ledger is opened: `overtake` any other process that drives its runs; `impatient` with a process that holds its lock. */
+/** How a ledger is opened: `impatient` with a process that holds its lock; `overtake` those who drive its runs, as `takeOver` does. */
 export interface Opening {
-  readonly overtake?: boolean
   readonly impatient?: boolean
+  readonly overtake?: boolean
 }
 
 /** Opens a ledger. */
-export function openStore(store: Store, { overtake = false, impatient = false }: Opening = {}): Ledger {
+export function openStore(store: Store, opening: Opening = {}): Ledger {
+  const ledger = openedStore(store, opening)
+  if (opening.overtake !== true) return ledger
+  return {
+    ...ledger,
+    lease: async () => undefined,
+    async acquire(runId, claim) {
+      const from = (await ledger.lease(runId))?.holder
+      return await ledger.acquire(runId, claim && { ...claim, from })
+    },
+  }
+}
+
+function openedStore(store: Store, { impatient = false }: Opening): Ledger {
   if (store.kind === 'postgres') {
     const { connectionString, schema } = store
     return postgresLedger({ connectionString, schema, maxConnections: 3 })
   }
-  const options = { busyTimeoutMs: impatient ? 0 : 20_000, ...(overtake && { oneWriter: false }) }
+  const options = { busyTimeoutMs: impatient ? 0 : 20_000 }
   return sqliteLedger(store.path, options)
 }
 

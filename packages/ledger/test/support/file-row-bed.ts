@@ -7,7 +7,7 @@ import { emptyLedgerFile } from './temporary-folder.ts'
 export function fileRowBed(): SharedRowBed {
   const path = emptyLedgerFile()
   return {
-    open: () => sqliteLedger(path, { oneWriter: false }),
+    open: () => sqliteLedger(path),
     rows: async (query) =>
       withRaw(path, (database) =>
         database.prepare<[], Record<string, unknown>>(query.replaceAll('@', '')).all(),

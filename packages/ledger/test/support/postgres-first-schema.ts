@@ -56,6 +56,7 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
         contents: facts.map(() => []),
         histories: facts.map(() => undefined),
         isSealed: false,
+        lease: null,
       } as const
       const item = { ...expected, ...kept, linked, takes: [], events: events.length, bytes: 1 }
       const { name, text, values } = appendStatement(texts, [item])

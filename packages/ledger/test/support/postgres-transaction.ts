@@ -39,7 +39,13 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
       const events = stamped(runId, facts)
       const linked = linkRows(genesisHash, ownRows(events))
       const expected = { runId, expectedSeq: 0, epoch: 1, previousHash: genesisHash }
-      const kept = { durability: 'barrier', contents: [[]], histories: [undefined], isSealed: false } as const
+      const kept = {
+        durability: 'barrier',
+        contents: [[]],
+        histories: [undefined],
+        isSealed: false,
+        lease: null,
+      } as const
       const item = { ...expected, ...kept, linked, takes: [], events: 1, bytes: 1 }
       const { text, values } = appendStatement(statementTexts(schema), [item])
       await client.query(text, [...values])

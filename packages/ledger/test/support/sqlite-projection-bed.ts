@@ -11,7 +11,7 @@ export function sqliteProjectionBed(): ProjectionBed {
   return {
     isQuick: true,
     open(options = {}) {
-      const ledger = sqliteLedger(path, { ...options, oneWriter: false })
+      const ledger = sqliteLedger(path, { ...options })
       onTestFinished(() => ledger.close())
       return ledger
     },

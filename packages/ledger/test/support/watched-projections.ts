@@ -15,7 +15,7 @@ import { emptyLedgerFile } from './temporary-folder.ts'
 export function openedProjections() {
   const path = emptyLedgerFile()
   const open = (readOnly = false): Ledger => {
-    const ledger = sqliteLedger(path, { readOnly, oneWriter: false })
+    const ledger = sqliteLedger(path, { readOnly })
     onTestFinished(() => ledger.close())
     return ledger
   }

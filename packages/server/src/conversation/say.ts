@@ -1,5 +1,5 @@
 import { LedgerConflictError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { caughtUp, changesOf } from '@tallystick/core/kit'
+import { caughtUp, changesOf, isRunDriven } from '@tallystick/core/kit'
 import { canonicalJson, type UserMessage, type UserPart } from '@tallystick/core/vocabulary'
 import type { Principal } from '../access/principal.ts'
 import type { StartHeaders } from '../access/start-headers.ts'
@@ -103,7 +103,7 @@ async function unsaidBefore(
 
 /** Waits until a run has ended, while a process drives it. */
 async function untilDone({ ledger, reads, stream }: Served, runId: RunId): Promise<void> {
-  if ((await ledger.isDriven?.(runId)) === false) return
+  if (!(await isRunDriven(ledger, runId))) return
   await lastOfRun({ reads, stream }, runId, ({ type }) => type === 'run_finished')
 }
 

@@ -23,7 +23,7 @@ export function addCommands(app: Hono<RequestScope>, served: Served): void {
     const runId = await requireVisible(served.ledger, principal, context.req.param('run'))
     const { takeOver = false } = await readBody(context.req.raw, resumeBody, served.body)
     await requireResumable(served.ledger, runId, takeOver)
-    await resume(served, runId)
+    await resume(served, runId, takeOver)
     return json({ accepted: true }, 202)
   })
 }
@@ -51,12 +51,10 @@ async function requireResumable(ledger: Ledger, runId: RunId, takeOver: boolean)
   const status = await statusOf(ledger, await stateAt(ledger, runId))
   if (status === 'done')
     throw notResumable('run_finished', 'The run has ended. Start a run of its session, or fork it.')
-  if (status === 'under_way')
-    throw notResumable('under_way', 'A process drives the run already. Follow its events.')
-  if (status !== 'unknown' || takeOver) return
+  if (status !== 'under_way' || takeOver) return
   throw notResumable(
-    'unknown_driver',
-    'The ledger cannot tell whether a process drives the run. If none does, send {"takeOver":true}; it would interrupt one that does.',
+    'under_way',
+    'A process drives the run: follow its events. If it died on another machine, its lease ends within seconds; {"takeOver":true} does not wait for that, and what a process that lives has under way may then happen twice.',
   )
 }
 
@@ -65,8 +63,8 @@ function notResumable(code: string, message: string): RefusedRequestError {
 }
 
 /** Resolves when the resume is on record, or the run has stopped. */
-async function resume(served: Served, runId: RunId): Promise<void> {
+async function resume(served: Served, runId: RunId, takeOver: boolean): Promise<void> {
   const { seq } = (await served.ledger.head(runId)) ?? { seq: 0 }
-  const run = served.runtime.resume(runId, { context: served.context })
+  const run = served.runtime.resume(runId, { context: served.context, takeOver })
   await Promise.race([firstEvent(run, seq, served.stream.report), run.result])
 }

@@ -1,14 +1,14 @@
 import type { Ledger, RunId, RunResult, RunState } from '@tallystick/core'
-import { omitUndefined, resultOf, withChildren } from '@tallystick/core/kit'
+import { isRunDriven, omitUndefined, resultOf, withChildren } from '@tallystick/core/kit'
 import { isSuspended, transcript } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { runNotFound } from '../http/problem.ts'
 
 /**
  * The status of a run. `under_way`: a process drives it. `suspended`: it waits for a command. `interrupted`: no
- * process drives it, and `resume` continues it. `unknown`: the ledger cannot tell `under_way` from `interrupted`.
+ * process drives it, and `resume` continues it.
  */
-export const runStatuses = ['under_way', 'suspended', 'interrupted', 'unknown', 'done'] as const
+export const runStatuses = ['under_way', 'suspended', 'interrupted', 'done'] as const
 export type RunStatus = (typeof runStatuses)[number]
 
 /**
@@ -46,8 +46,7 @@ function viewOf(state: RunState, whole: RunResult, status: RunStatus): object {
 export async function statusOf(ledger: Ledger, state: RunState): Promise<RunStatus> {
   if (state.phase === 'done') return 'done'
   if (isSuspended(state)) return 'suspended'
-  const isDriven = await ledger.isDriven?.(state.runId)
-  return isDriven === undefined ? 'unknown' : isDriven ? 'under_way' : 'interrupted'
+  return (await isRunDriven(ledger, state.runId)) ? 'under_way' : 'interrupted'
 }
 
 /** Returns what the model of a run could be shown at that event: the messages, in order. */

@@ -14,8 +14,6 @@ export interface RunWait {
 export class KnownWaits {
   readonly #ledger: Ledger
   readonly #known = new Map<RunId, RunWait & { readonly seq: number }>()
-  /** The first command in the inbox of a run, by its key. */
-  readonly #seen = new Map<RunId, string>()
 
   constructor(ledger: Ledger) {
     this.#ledger = ledger
@@ -31,17 +29,9 @@ export class KnownWaits {
     return wait
   }
 
-  /** Returns whether this command was the first in the inbox of the run when it was last asked. */
-  hasSeen(runId: RunId, key: string): boolean {
-    const isSame = this.#seen.get(runId) === key
-    this.#seen.set(runId, key)
-    return isSame
-  }
-
   /** Forgets every other run. */
   keepOnly(waiting: ReadonlySet<RunId>): void {
-    for (const known of [this.#known, this.#seen])
-      for (const runId of known.keys()) if (!waiting.has(runId)) known.delete(runId)
+    for (const runId of this.#known.keys()) if (!waiting.has(runId)) this.#known.delete(runId)
   }
 }
 

@@ -9,7 +9,6 @@ import {
 import { ContextOfRecord, defaultHost, option, requireOptions, type RecordedRun } from '@tallystick/core/kit'
 import { dueRuns, type DueRun, type Judging } from './due-runs.ts'
 import { FailedRuns } from './failed-runs.ts'
-import { HeldLeases } from './held-leases.ts'
 import { KnownWaits } from './known-waits.ts'
 
 /** What a supervisor supervises. */
@@ -19,17 +18,6 @@ export interface SuperviseOptions {
   readonly ledger: Ledger
   /** How often it looks at the ledger, in milliseconds. Default: 5 seconds. */
   readonly everyMs?: number | undefined
-  /**
-   * If the ledger cannot tell whether a process drives a run, the run counts as interrupted after this many
-   * milliseconds without an event. Default: such runs are left alone. Choose more than your longest tool call takes.
-   */
-  readonly quietMs?: number | undefined
-  /**
-   * How long the lease of a run lasts, in milliseconds, if the ledger has leases (SQLite, Postgres). The supervisor
-   * renews it three times as often; this long after its process has died, another supervisor resumes the run. Default:
-   * 15 seconds.
-   */
-  readonly leaseMs?: number | undefined
   /** The most runs to drive at a time; the others wait for the next look. Default: 32. */
   readonly maxRuns?: number | undefined
   /** Makes the context of a run that is resumed, from what is on record of it: as for `createServer`. */
@@ -55,8 +43,6 @@ const superviseOptions = fields<SuperviseOptions>(
     runtime: anyObject,
     ledger: anyObject,
     everyMs: maybe(milliseconds),
-    quietMs: maybe(milliseconds),
-    leaseMs: maybe(numberFrom(1)),
     maxRuns: maybe(numberFrom(1, { whole: true })),
     context: maybe(anyFunction),
     report: maybe(anyFunction),
@@ -68,9 +54,8 @@ const superviseOptions = fields<SuperviseOptions>(
 /**
  * Resumes the runs of a ledger that would otherwise wait for ever: runs whose process has died, runs whose deadline or
  * approval expired while they waited, and runs with a command in their inbox that no process reads. Several may
- * supervise one ledger: the one that has the lease of a run resumes it. Where the ledger has no leases, two may resume the
- * same run; a resume raises the epoch of the run, so only one of them drives it. A run whose resume fails here waits
- * longer after each failure, an hour at most.
+ * supervise one ledger: whoever drives a run has its lease, and a run that another process drives is left alone, however long
+ * its tools are silent. A run whose resume fails here waits longer after each failure, an hour at most.
  */
 export function supervise(options: SuperviseOptions): Supervisor {
   requireOptions('supervise', superviseOptions, options)
@@ -97,18 +82,16 @@ export function supervise(options: SuperviseOptions): Supervisor {
 
 /** Resumes the runs that are due now. Never rejects: a ledger that fails now may work at the next look. */
 function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
-  const { ledger, maxRuns = 32, quietMs, leaseMs = 15_000 } = options
+  const { ledger, maxRuns = 32 } = options
   const { clock = defaultHost.clock, report = defaultHost.report } = options
-  const judging: Judging = { clock, quietMs, waits: new KnownWaits(ledger) }
-  const held = new HeldLeases(ledger, { clock, report, leaseMs })
-  const driver = driverOf(options, { report, held, failed: new FailedRuns(ledger, clock) })
+  const judging: Judging = { clock, waits: new KnownWaits(ledger) }
+  const driver = driverOf(options, { report, failed: new FailedRuns(ledger, clock) })
   return async () => {
     const taken: RunId[] = []
     try {
-      const expired = await held.expired()
-      for await (const due of dueRuns(ledger, judging, expired)) {
+      for await (const due of dueRuns(ledger, judging)) {
         if (driver.driving.size >= maxRuns) break
-        if (!driver.mayDrive(due) || !(await held.take(due.runId, due.seq))) continue
+        if (!driver.mayDrive(due)) continue
         taken.push(due.runId)
         void driver.drive(due)
       }
@@ -122,17 +105,16 @@ function takerUp(options: SuperviseOptions): () => Promise<readonly RunId[]> {
 interface Driver {
   readonly driving: ReadonlySet<RunId>
   mayDrive(run: DueRun): boolean
-  /** Resumes a run whose lease this supervisor has, and gives the lease back when the run has stopped. */
+  /** Resumes a run, and drives it until it stops. */
   drive(run: DueRun): Promise<void>
 }
 
 interface Driving {
   readonly report: (error: unknown, what: string) => void
-  readonly held: HeldLeases
   readonly failed: FailedRuns
 }
 
-function driverOf({ runtime, context }: SuperviseOptions, { report, held, failed }: Driving): Driver {
+function driverOf({ runtime, context }: SuperviseOptions, { report, failed }: Driving): Driver {
   const driving = new Set<RunId>()
   const made = context && new ContextOfRecord(context)
   return {
@@ -152,7 +134,6 @@ function driverOf({ runtime, context }: SuperviseOptions, { report, held, failed
         report(error, `Run ${runId} could not be taken up`)
       } finally {
         driving.delete(runId)
-        await held.giveBack(runId)
       }
     },
   }

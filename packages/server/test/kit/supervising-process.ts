@@ -6,7 +6,7 @@ import { postgresLedger } from '@tallystick/ledger/postgres'
 import { supervise } from '@tallystick/server'
 import type { Asked, Told } from './supervising.ts'
 
-const [connectionString = '', schema = '', leaseMs = ''] = process.argv.slice(2)
+const [connectionString = '', schema = ''] = process.argv.slice(2)
 const tell = (told: Told): void => void process.send?.(told)
 const report = (error: unknown, what: string): void => tell({ fault: `${what}: ${String(error)}` })
 
@@ -38,9 +38,9 @@ const model: Model = {
 const agent = defineAgent({ name: 'patient', instructions: 'Wait.', model })
 const ledger = postgresLedger({ connectionString, schema })
 const runtime = createRuntime({ ledger, agents: [agent], host: { report } })
-// It looks when its parent asks it to. Every run that nothing is recorded of counts as quiet.
+// It looks when its parent asks it to.
 const supervisor = supervise({
-  ...{ runtime, ledger, report, everyMs: 2 ** 31 - 1, quietMs: 1, leaseMs: Number(leaseMs) },
+  ...{ runtime, ledger, report, everyMs: 2 ** 31 - 1 },
 })
 
 async function carryOut(asked: Asked): Promise<void> {

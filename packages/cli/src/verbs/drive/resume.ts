@@ -1,5 +1,5 @@
 import type { Runtime, RunState } from '@tallystick/core'
-import { createRuntime } from '@tallystick/core'
+import { createRuntime, LedgerConflictError } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
@@ -32,6 +32,8 @@ export interface ResumeOptions extends AgentOverrides {
   readonly by?: string
   readonly answer?: boolean
   readonly config?: string
+  /** Does not wait for the process that drives the run. */
+  readonly takeOver?: boolean
 }
 
 /** How the help lists it. */
@@ -43,11 +45,14 @@ export const listed: VerbHelp = {
 /** Declares what `resume` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, listed.summary).argument('<run>', 'id of the run')
-  withDriveOptions(verb).action(
-    async (ledger: string, run: string, options: Omit<ResumeOptions, 'ledger' | 'run'>) => {
+  withDriveOptions(verb)
+    .option(
+      '--take-over',
+      'do not wait for the process that drives the run: if it lives, what it has under way may happen twice',
+    )
+    .action(async (ledger: string, run: string, options: Omit<ResumeOptions, 'ledger' | 'run'>) => {
       done(await resume(context, { ledger, run, ...options }))
-    },
-  )
+    })
 }
 
 /**
@@ -63,7 +68,10 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
     const faults = Promise.withResolvers<never>()
     // A failure after the result rejects for a caller that waits; for any other caller it is reported.
     faults.promise.catch(() => {})
-    const report = (error: unknown): void => {
+    const report = (error: unknown, what: string): void => {
+      // That a run is followed, or taken over from a process that may live, is no failure.
+      if (error instanceof LedgerConflictError && error.kind === 'lease')
+        return context.say(`${what}. ${error.message}`)
       context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
       faults.reject(error)
     }
@@ -120,21 +128,25 @@ class DrivenRuns {
     { runId, seq }: RunState,
     decisions: Pick<InteractiveRunOptions, 'yes' | 'deny'>,
   ): Promise<StoppedRun> {
-    const { ledger: ledgerPath, by, answer, given } = this.#options
+    const { ledger: ledgerPath, by, answer, given, takeOver } = this.#options
     const { yes, deny } = decisions
     const drain = (): Promise<unknown> => {
       this.#draining = true
       return this.#runtime.drain()
     }
-    return watchRun(this.#context, this.#runtime.resume(runId, given), {
-      ledgerPath,
-      by,
-      yes,
-      deny,
-      drain,
-      answer,
-      shownSeq: seq,
-    })
+    return watchRun(
+      this.#context,
+      this.#runtime.resume(runId, { ...given, ...omitUndefined({ takeOver }) }),
+      {
+        ledgerPath,
+        by,
+        yes,
+        deny,
+        drain,
+        answer,
+        shownSeq: seq,
+      },
+    )
   }
 
   /** Continues the parents of a run that has stopped, up to the first that does not end. */

@@ -8,7 +8,6 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
 import { exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { ledgerSource } from '../../command/ledger-place.ts'
-import { ageMs } from '../../command/parse-args.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { untilStopped } from '../../terminal/until-stopped.ts'
@@ -21,8 +20,6 @@ export interface ServeVerbOptions {
   readonly host?: string
   /** Takes up no run on its own. */
   readonly supervise?: boolean
-  /** How long a run may record nothing, if the ledger cannot tell whether a process drives it. */
-  readonly quietFor?: number
   readonly config?: string
 }
 
@@ -41,12 +38,6 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .option('--port <number>', 'where it listens (default: a free port)', portNumber)
     .option('--host <address>', 'a loopback address of this machine (default: 127.0.0.1)')
     .option('--no-supervise', 'do not resume runs that no process drives')
-    .option(
-      '--quiet-for <time>',
-      'in Postgres: resume a run that has recorded nothing for so long, such as 30m, which has to be more than its ' +
-        'longest tool call takes (default: leave such a run alone)',
-      ageMs,
-    )
     .option('--config <file>', 'file that exports the agents (default: the nearest tallystick.config.ts)')
     .action(async (ledger: string, options: Omit<ServeVerbOptions, 'ledger'>) => {
       done(await serve(context, { ledger, ...options }))
@@ -77,14 +68,10 @@ export function serve(context: CommandContext, options: ServeVerbOptions): Promi
 
 type Served = Omit<ServeVerbOptions, 'ledger'> & { readonly ledger: Ledger; readonly configured: Configured }
 
-const leftAlone =
-  'This ledger cannot tell whether a process drives a run, so a run whose process dies is left alone, unless ' +
-  '--quiet-for says after how long without an event it is resumed.'
-
 async function serveUntil(
   stop$: Observable<unknown>,
   { json, print, say }: CommandContext,
-  { ledger, configured, port, host, supervise: isSupervised = true, quietFor: quietMs }: Served,
+  { ledger, configured, port, host, supervise: isSupervised = true }: Served,
 ): Promise<void> {
   const { named, agents, prices, rules, context: own } = configured
   const report = (error: unknown, what: string): void =>
@@ -93,9 +80,7 @@ async function serveUntil(
   const given = () => own
   const server = createServer({ runtime, agents: named, context: given, report })
   const listening = await listen(server, omitUndefined({ port, host }))
-  const supervisor = isSupervised
-    ? supervise({ runtime, ledger, context: given, report, quietMs })
-    : undefined
+  const supervisor = isSupervised ? supervise({ runtime, ledger, context: given, report }) : undefined
   try {
     const { url } = listening
     await print(
@@ -104,7 +89,6 @@ async function serveUntil(
         : `${url}\nauthorization: Bearer ${server.token}\n`,
     )
     say('It answers on this machine only, to requests with that header. Ctrl-C stops it.')
-    if (isSupervised && quietMs === undefined && ledger.isDriven === undefined) say(leftAlone)
     await firstValueFrom(stop$)
     say('Stopping: what is in flight may end.')
   } finally {

@@ -1,5 +1,5 @@
 import { type Ledger, type RunId } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core/kit'
+import { isRunDriven, omitUndefined } from '@tallystick/core/kit'
 import { outcomes, type Outcome } from '@tallystick/core/vocabulary'
 import type { ListedRun, RunSummary, RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
@@ -8,7 +8,7 @@ import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { findRun } from '../../lookup/find-run.ts'
 import { moment, momentAt, type GivenMoment, wholeNumber } from '../../command/parse-args.ts'
-import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
 import { isReadable, runRow, UnreadableRuns } from '../../runs/run-row.ts'
 import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
 import { inputTexts } from '../../lookup/input-texts.ts'
@@ -74,7 +74,6 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
  */
 export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
   const { ledger: ledgerPath } = options
-  const isDriven = isDrivenSomewhere(ledgerPath)
   return withRuns(given, options, async (summarized) => {
     const { context, ledger } = summarized
     const unreadable = new UnreadableRuns(context)
@@ -84,11 +83,11 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     let last: RunId | undefined
     let isMore = false
     // One more is asked for, to know whether there is one.
-    for await (const { run, input } of withInputs(summarized, options, { isDriven, limit: limit + 1 })) {
+    for await (const { run, input } of withInputs(summarized, options, limit + 1)) {
       if ((isMore = listed === limit)) break
       listed++
       last = run.runId
-      if (isReadable(run)) await output.add({ ...(await runRow(ledger, run, isDriven)), input })
+      if (isReadable(run)) await output.add({ ...(await runRow(ledger, run)), input })
       else {
         unreadable.report(run)
         await output.addUnreadable(run)
@@ -108,11 +107,11 @@ const runsPerPart = 64
 async function* withInputs(
   summarized: SummarizedLedger,
   options: ListOptions,
-  { isDriven, limit }: { readonly isDriven: boolean; readonly limit: number },
+  limit: number,
 ): AsyncGenerator<{ readonly run: ListedRun; readonly input: string }> {
   let part: ListedRun[] = []
   let left = limit
-  for await (const run of runsFor(summarized, options, isDriven)) {
+  for await (const run of runsFor(summarized, options)) {
     part.push(run)
     if (--left <= 0) break
     if (part.length < runsPerPart) continue
@@ -208,14 +207,28 @@ class Lines implements Output {
 }
 
 /** The runs that are asked for, in the order of the list. */
-async function* runsFor(
+async function* runsFor(summarized: SummarizedLedger, given: ListOptions): AsyncGenerator<ListedRun> {
+  for await (const run of summariesFor(summarized, given)) {
+    if (await fitsDriver(summarized, given.status, run)) yield run
+  }
+}
+
+/** Who drives a run is no part of its summary. */
+async function fitsDriver(
+  { ledger }: SummarizedLedger,
+  status: ListOptions['status'],
+  { runId }: ListedRun,
+): Promise<boolean> {
+  if (status !== 'under_way' && status !== 'interrupted') return true
+  return (await isRunDriven(ledger, runId)) === (status === 'under_way')
+}
+
+async function* summariesFor(
   { ledger, options, context }: SummarizedLedger,
   given: ListOptions,
-  isDriven: boolean,
 ): AsyncGenerator<ListedRun> {
   const { session, agent, tool, outcome, since, before, ledger: ledgerPath } = given
-  const statuses = statusesOf(given.status, isDriven)
-  if (statuses?.length === 0) return
+  const statuses = statusesOf(given.status)
   const { programName } = context
   const filter: SummaryFilter = {
     ...(statuses && { statuses }),
@@ -231,17 +244,16 @@ async function* runsFor(
   }
 }
 
-/** Whether something is under way the ledger does not say; whether a process has it open may be known. */
-function statusesOf(status: ListOptions['status'], isDriven: boolean): readonly RunStatus[] | undefined {
+/** The statuses in summaries, which do not say whether a process drives a run. */
+function statusesOf(status: ListOptions['status']): readonly RunStatus[] | undefined {
   switch (status) {
     case undefined:
       return undefined
     case 'done':
       return ['done', 'failed']
     case 'under_way':
-      return isDriven ? ['unfinished'] : []
     case 'interrupted':
-      return isDriven ? [] : ['unfinished']
+      return ['unfinished']
     case 'failed':
     case 'suspended':
     case 'unreadable':

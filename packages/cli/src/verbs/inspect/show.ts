@@ -1,13 +1,12 @@
 import { type Ledger, type Message, type RunId, type RunState } from '@tallystick/core'
 import { runTimes, transcript } from '@tallystick/core/machine'
-import { omitUndefined } from '@tallystick/core/kit'
+import { isRunDriven, omitUndefined } from '@tallystick/core/kit'
 import type { EventOf } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
-import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
 import { withRun } from '../../lookup/find-run.ts'
 import { readRun, waitedTime } from '../../runs/read-run.ts'
 import { storyTypes, StoryBuilder, type RunStory } from '../../runs/run-story.ts'
@@ -15,7 +14,7 @@ import { ownWaits, waitsOf } from '../../runs/waits.ts'
 import { openCallsOf } from '../../view/run/open-call.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { additionText, factsText, tallyIn, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
-import { runStatusView } from '../../runs/run-status.ts'
+import { runStatusView, type RunStatusView } from '../../runs/run-status.ts'
 import { storyText } from '../../view/run/story-text.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { showEvent } from './show-event.ts'
@@ -86,7 +85,6 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
         at,
         turn,
         maxSeq,
-        isDriven: isDrivenSomewhere(ledgerPath),
         showsStory: given.json || !(request || events),
       })
       const { print, paint } = context
@@ -124,14 +122,13 @@ interface Asked {
   /** The only turn of which the story is shown. */
   readonly turn: number | undefined
   readonly maxSeq: number
-  readonly isDriven: boolean
   /** Whether its story is shown. */
   readonly showsStory: boolean
 }
 
 async function shownRun(
   ledger: Ledger,
-  { runId, at, turn, maxSeq, isDriven, showsStory }: Asked,
+  { runId, at, turn, maxSeq, showsStory }: Asked,
 ): Promise<{ readonly shown: ShownRun; readonly story: RunStory }> {
   const builder = new StoryBuilder()
   const reading = await readRun(ledger, runId, at, {
@@ -143,6 +140,7 @@ async function shownRun(
   const isNow = state.seq >= maxSeq
   // What other runs wait for is known of now only.
   const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
+  const isDriven = isNow && (await isRunDriven(ledger, runId))
   const statusView = runStatusView(state, { waits, isDriven, isPast: !isNow })
   const story = await builder.end(ledger, runId)
   const shown: ShownRun = {
@@ -151,8 +149,8 @@ async function shownRun(
     waitedMs: await waitedTime(ledger, state),
     waits,
     statusView,
-    ...(!isNow && { now: await statusNow(ledger, { runId, maxSeq, isDriven }) }),
-    childRuns: await childRunsOf(ledger, reading.outline.children, isDriven),
+    ...(!isNow && { now: await statusNow(ledger, { runId, maxSeq }) }),
+    childRuns: await childRunsOf(ledger, reading.outline.children),
     inbox: isNow ? await ledger.inbox(runId) : [],
   }
   return { shown, story }
@@ -161,13 +159,13 @@ async function shownRun(
 /** Damage in later events does not keep an earlier event of the run from being shown. */
 async function statusNow(
   ledger: Ledger,
-  { runId, maxSeq, isDriven }: Pick<Asked, 'runId' | 'maxSeq' | 'isDriven'>,
+  { runId, maxSeq }: Pick<Asked, 'runId' | 'maxSeq'>,
 ): Promise<ShownRun['now']> {
   try {
     const end = await endOf(ledger, runId, maxSeq)
     if (end) return { status: 'done', reason: end.reason, ...omitUndefined({ detail: end.detail }) }
     const state = await foldTo(ledger, runId)
-    return runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
+    return await currentStatus(ledger, state)
   } catch {
     return undefined
   }
@@ -185,18 +183,19 @@ async function endOf(
   return undefined
 }
 
-async function childRunsOf(
-  ledger: Ledger,
-  runIds: readonly RunId[],
-  isDriven: boolean,
-): Promise<readonly ChildRun[]> {
+/** The status of a run at its last event. */
+async function currentStatus(ledger: Ledger, state: RunState): Promise<RunStatusView> {
+  const isDriven = await isRunDriven(ledger, state.runId)
+  return runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
+}
+
+async function childRunsOf(ledger: Ledger, runIds: readonly RunId[]): Promise<readonly ChildRun[]> {
   const childRuns: ChildRun[] = []
   for (const runId of runIds) {
     // A call may have been started without that its run was, and a fork has had none of its own.
     if ((await ledger.head(runId)) === undefined) continue
     const state = await foldTo(ledger, runId)
-    const statusView = runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
-    childRuns.push({ runId, agent: state.agent, ...statusView })
+    childRuns.push({ runId, agent: state.agent, ...(await currentStatus(ledger, state)) })
   }
   return childRuns
 }

@@ -1,10 +1,10 @@
 import type { RunId } from '@tallystick/core'
 import type { LedgerStats, ListedRun } from '@tallystick/ledger'
-import { ledgerStats } from '@tallystick/ledger'
+import { isRunDriven } from '@tallystick/core/kit'
+import { ledgerStats, runSummaries } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
-import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
 import { isReadable, runRow, UnreadableRuns, type RunRow } from '../../runs/run-row.ts'
 import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
 import { nextCommand } from '../../view/run/next-command.ts'
@@ -68,10 +68,9 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 /** `stats`: which runs wait and for what, which ended badly and why, and what the last days cost by agent and model. */
 export function stats(given: CommandContext, options: StatsOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, days = daysDefault } = options
-  const isDriven = isDrivenSomewhere(ledgerPath)
   return withSummaries(given, ledgerPath, async (rows) => {
     const { context } = rows
-    const found = await statsRows(rows, context.now() - days * dayMs, isDriven)
+    const found = await statsRows(rows, context.now() - days * dayMs)
     const unreadable = new UnreadableRuns(context)
     for (const run of found.stats.unreadable) unreadable.report(run)
     await context.print(
@@ -83,22 +82,28 @@ export function stats(given: CommandContext, options: StatsOptions): Promise<Exi
   })
 }
 
-async function statsRows(
-  { ledger, options, context }: SummarizedLedger,
-  since: number,
-  isDriven: boolean,
-): Promise<StatsRows> {
+async function statsRows({ ledger, options, context }: SummarizedLedger, since: number): Promise<StatsRows> {
   const max = maxListed[context.json ? 'programs' : 'people']
   const found = await ledgerStats(ledger, { since, maxListed: max }, options)
   const rows = async (runs: readonly ListedRun[]): Promise<readonly RunRow[]> => {
     const all: RunRow[] = []
-    for (const run of runs) if (isReadable(run)) all.push(await runRow(ledger, run, isDriven))
+    for (const run of runs) if (isReadable(run)) all.push(await runRow(ledger, run))
     return all
   }
   const { done, failed, suspended, unfinished, unreadable } = found.counts
-  const [underWay, interrupted] = isDriven ? [unfinished, 0] : [0, unfinished]
+  let underWay = 0
+  if (unfinished > 0) {
+    for await (const { runId } of runSummaries(ledger, { statuses: ['unfinished'] }, options))
+      if (await isRunDriven(ledger, runId)) underWay++
+  }
   return {
-    runs: { done: done + failed, suspended, under_way: underWay, interrupted, unreadable },
+    runs: {
+      done: done + failed,
+      suspended,
+      under_way: underWay,
+      interrupted: unfinished - underWay,
+      unreadable,
+    },
     stats: found,
     suspended: await rows(found.suspended),
     unfinished: await rows(found.unfinished),

@@ -7,7 +7,7 @@ import type { ChildRuns } from './child-runs.ts'
 interface AwaitingParent {
   readonly children: ChildRuns
   /** Whether child runs that are under way are to be taken over. */
-  readonly takeOver: boolean
+  readonly withChildren: boolean
   /** What the application gave the run. */
   readonly context: unknown
   /** Takes the command that settles a call with the ending of its child run. */
@@ -24,12 +24,12 @@ interface AwaitingParent {
  */
 export async function postEndedChildren(
   state: RunState,
-  { children, takeOver, context, post, isAsked, next }: AwaitingParent,
+  { children, withChildren, context, post, isAsked, next }: AwaitingParent,
 ): Promise<void> {
   if (isAsked()) return
   const endings = Promise.all(
     callsAwaitingChild(state).map(async ({ toolCallId }) => {
-      const ending = await children.resumedEnding(state, toolCallId, { takeOver, context })
+      const ending = await children.resumedEnding(state, toolCallId, { withChildren, context })
       if (ending) post(settleCommandOf(toolCallId, ending))
     }),
   ).then(() => 'all' as const)

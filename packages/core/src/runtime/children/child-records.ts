@@ -32,21 +32,21 @@ function totalsIn(state: RunState): ChildTotals {
 
 /**
  * Whether a run that waits for an answer, its own or one of its child runs, has got one, or waits for a child run that
- * has ended. With `takeOver`, also whether one of them is under way.
+ * has ended. With `withChildren`, also whether one of them is under way.
  */
-export async function canContinue(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<boolean> {
+export async function canContinue(ledger: Ledger, runId: RunId, withChildren: boolean): Promise<boolean> {
   const state = await stateOf(ledger, runId)
-  return state !== undefined && state.phase !== 'done' && (await isWaitOver(ledger, state, takeOver))
+  return state !== undefined && state.phase !== 'done' && (await isWaitOver(ledger, state, withChildren))
 }
 
-async function isWaitOver(ledger: Ledger, state: RunState, takeOver: boolean): Promise<boolean> {
-  if (!isSuspended(state)) return takeOver
+async function isWaitOver(ledger: Ledger, state: RunState, withChildren: boolean): Promise<boolean> {
+  if (!isSuspended(state)) return withChildren
   if ((await ledger.inbox(state.runId)).length > 0) return true
   for (const { toolCallId } of callsAwaitingChild(state)) {
     const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined) continue
     // The report of its end may be lost: its process may have died before it.
-    if (child.phase === 'done' || (await isWaitOver(ledger, child, takeOver))) return true
+    if (child.phase === 'done' || (await isWaitOver(ledger, child, withChildren))) return true
   }
   return false
 }

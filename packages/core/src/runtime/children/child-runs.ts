@@ -49,10 +49,10 @@ export class ChildRuns {
   drive(state: ExecutingState, call: Call, context: unknown): DrivenChild {
     const { ledger } = this.#parts
     const childId = childRunIdOf(state.runId, call.toolCallId)
-    const child = this.#held(childId, context)
+    const child = this.#held(state.runId, childId, context)
     let begun: Promise<unknown> | undefined
     const begin = async (): Promise<void> => {
-      if (await ledger.head(childId)) child.drive({ takeOver: true })
+      if (await ledger.head(childId)) child.drive({ withChildren: true })
       else {
         const prepare = async () => ({
           command: await childStartCommand(state, call, this.#parts, context),
@@ -86,18 +86,18 @@ export class ChildRuns {
 
   /**
    * Returns how a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed
-   * first; with `takeOver`, one that is under way is taken over too, since no process drives it any more.
+   * first; with `withChildren`, one that is under way is taken over too, since no process drives it any more.
    */
   async resumedEnding(
     parent: RunState,
     toolCallId: ToolCallId,
-    { takeOver, context }: { readonly takeOver: boolean; readonly context: unknown },
+    { withChildren, context }: { readonly withChildren: boolean; readonly context: unknown },
   ): Promise<ChildEnding | undefined> {
     const { ledger } = this.#parts
     const childId = childRunIdOf(parent.runId, toolCallId)
-    const child = this.#held(childId, context)
-    if ((await canContinue(ledger, childId, takeOver)) && !this.#runs.isDrained) {
-      await child.resume({ takeOver }).catch(unlessDrivenElsewhere)
+    const child = this.#held(parent.runId, childId, context)
+    if ((await canContinue(ledger, childId, withChildren)) && !this.#runs.isDrained) {
+      await child.resume({ withChildren }).catch(unlessDrivenElsewhere)
     }
     return await this.recordedEnding(parent, toolCallId)
   }
@@ -148,13 +148,15 @@ export class ChildRuns {
     // A process that has taken the run over since drives it, and reads its inbox.
     if (!parent.isDrivenHere && (await ledger.head(runId))?.epoch !== epoch) return
     parent.inheritContext(context)
-    await parent.resume({ takeOver: false })
+    await parent.resume({ withChildren: false })
     await parent.reported
   }
 
-  #held(childId: RunId, context: unknown): RelatedRun {
+  #held(parentId: RunId, childId: RunId, context: unknown): RelatedRun {
+    const { takesOver } = this.#runs.coordinatorOf(parentId)
     const child = this.#runs.coordinatorOf(childId)
     child.inheritContext(context)
+    if (takesOver) child.takeOver()
     return child
   }
 

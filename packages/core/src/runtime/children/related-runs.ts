@@ -13,11 +13,14 @@ export interface RelatedRun {
   readonly result: Promise<RunResult>
   /** Resolves when its end was reported to its own parent. */
   readonly reported: Promise<void>
+  /** Whether it is taken over, when it is driven next, also from a process that may live. */
+  readonly takesOver: boolean
+  takeOver(): void
   /** Takes what the application gave a relative, unless it said how this run's own is made. */
   inheritContext(context: unknown): void
   start(run: { readonly prepare: () => Promise<ReadyStart> }): void
-  drive(options: { readonly takeOver: boolean }): void
-  resume(options: { readonly takeOver: boolean }): Promise<RunResult>
+  drive(options: { readonly withChildren: boolean }): void
+  resume(options: { readonly withChildren: boolean }): Promise<RunResult>
   send(command: OutsideCommand): Promise<CommandAcknowledgement>
 }
 

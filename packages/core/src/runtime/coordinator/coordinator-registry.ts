@@ -118,10 +118,10 @@ export class CoordinatorRegistry implements Coordinators {
     if (!coordinator.notice.isWatched) this.#watched.delete(coordinator)
   }
 
-  /** Whether a process drives a run: this one, or another that the ledger knows of. */
-  async isDriven(runId: RunId): Promise<boolean | undefined> {
+  /** Whether a process drives a run: this one, or another that has its lease. */
+  async isDriven(runId: RunId): Promise<boolean> {
     if (this.#coordinators.get(runId)?.deref()?.isDrivenHere) return true
-    return await this.#parts.ledger.isDriven?.(runId)
+    return (await this.#parts.leases.elsewhereMs(runId)) > 0
   }
 
   get isDrained(): boolean {

@@ -4,6 +4,8 @@ import type { RunState } from '../../machine/state/state.ts'
 import { caughtUp, changesOf } from '../../ports/changes-of.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { LedgerConflictError } from '../../vocabulary/errors.ts'
+import { isDrivenByOther, leaseMs } from '../drive/held-leases.ts'
 import { RunLoop, type ReadyStart } from '../drive/run-loop.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { isPlaceTaken } from '../session/session.ts'
@@ -13,8 +15,8 @@ import type { HeldRun } from './held-run.ts'
 /** How often the ledger is asked whether a process drives the run. */
 const pollIntervalMs = 1_000
 
-/** How long the writer of a run may leave a command in its inbox, where the ledger knows of it, and where it cannot. */
-const patienceMs = { known: 30_000, unknown: 5_000 } as const
+/** How long the commands that were sent wait for the process that has taken the run over. */
+const patienceMs = 5_000
 
 /** How a run begins. */
 export interface BegunRun {
@@ -136,33 +138,45 @@ export class DriveSession {
     return await this.#loop.fork(await prepare())
   }
 
-  /** Takes the run over; with `takeOver`, its child runs too. */
-  resume(takeOver: boolean): Promise<RunState> {
-    return this.#loop.resume(takeOver)
+  /**
+   * Takes the run over; with `withChildren`, its child runs, too. As long as another process drives it, follows it there: what
+   * that one has under way is not to be done twice.
+   */
+  async resume(withChildren: boolean): Promise<RunState> {
+    for (;;) {
+      try {
+        return await this.#loop.resume({ withChildren, takeOver: this.#run.takesOver })
+      } catch (error) {
+        if (!isDrivenByOther(error)) throw error
+        const state = await this.#followedElsewhere(error)
+        if (state) return state
+      }
+    }
   }
 
   /** Leaves the commands that were sent to the process that drives the run; where none does, this one takes it over. */
   async awaitDecisions(): Promise<RunState> {
-    const { sent } = this.#run
+    const { sent, runId, parts } = this.#run
     await sent.allDelivered()
-    const state = (await this.#decidedElsewhere()) ?? (await this.#loop.resume(false))
+    const isElsewhere = (await parts.leases.elsewhereMs(runId)) > 0
+    const state = (isElsewhere ? await this.#followedElsewhere() : undefined) ?? (await this.resume(false))
     // The run may have ended by what it obeyed last, before this process came to take it over.
     if (!this.isWriter) await sent.acknowledgeLeft()
     return state
   }
 
   /**
-   * Follows the run while another process drives it, for taking the run over would interrupt what that process has under
-   * way. Returns the state in which the run stopped with every command acknowledged; `undefined` where no process seems
-   * to drive the run, so that this one has to. Ends early where this process is drained.
+   * Follows the run while another process drives it. Returns the state in which the run stopped with every command
+   * acknowledged; `undefined` once no process drives it, so that this one has to. Ends early where this process is drained.
    */
-  async #decidedElsewhere(): Promise<RunState | undefined> {
+  async #followedElsewhere(driven?: LedgerConflictError): Promise<RunState | undefined> {
     const { runId, parts, sent, live } = this.#run
-    const { clock } = parts.host
+    const { clock, report } = parts.host
     let state = await stateOf(parts.ledger, runId)
-    if (state === undefined || !(await this.#isDrivenElsewhere(state))) return undefined
-    const begunAt = clock.now()
-    const poll = { clock, delayMs: () => pollIntervalMs }
+    if (state === undefined) return undefined
+    let leftMs = pollIntervalMs
+    let isReported = driven === undefined
+    const poll = { clock, delayMs: () => Math.max(1, Math.min(leftMs, pollIntervalMs)) }
     const changes = changesOf(parts.ledger, runId, { after: state.seq, poll })
     for await (const event of changes) {
       if (event !== caughtUp) {
@@ -172,10 +186,18 @@ export class DriveSession {
       }
       // After the events: the command that ended the run is acknowledged, too.
       await sent.acknowledgeLeft()
-      const stops = state.phase === 'done' || (!sent.hasPending && isSuspended(state))
-      if (stops || this.isDrained) return state
-      const waitedMs = sent.hasPending ? clock.now() - begunAt : 0
-      if ((await this.#isLeftAlone(state, waitedMs)) && !changes.isWoken) return undefined
+      // Whoever resumes waits until that process has let the run go: it may have yet to read what lets the run continue.
+      const rests = driven === undefined && !sent.hasPending && isSuspended(state)
+      if (state.phase === 'done' || rests || this.isDrained) return state
+      leftMs = await parts.leases.elsewhereMs(runId)
+      if (leftMs === 0 && !changes.isWoken) return undefined
+      // A process that lives renews its lease before that.
+      if (isReported || leftMs === 0 || leftMs > leaseMs / 2 - pollIntervalMs) continue
+      report(
+        driven,
+        `Run ${runId} is taken over in ${leftMs} ms, unless the process that drives it renews its lease`,
+      )
+      isReported = true
     }
     return state
   }
@@ -184,7 +206,7 @@ export class DriveSession {
   async #decidedByOther(): Promise<void> {
     const { runId, parts, sent } = this.#run
     const { clock } = parts.host
-    const givenUpAt = clock.now() + patienceMs.unknown
+    const givenUpAt = clock.now() + patienceMs
     const poll = { clock, delayMs: () => pollIntervalMs }
     try {
       const after = (await parts.ledger.head(runId))?.seq ?? 0
@@ -198,31 +220,15 @@ export class DriveSession {
     }
   }
 
-  /** Whether no process reads the commands in the inbox. */
-  async #isLeftAlone(state: RunState, waitedMs: number): Promise<boolean> {
-    const driven = await this.#isDrivenElsewhere(state)
-    return driven === false || waitedMs >= (driven === 'unknown' ? patienceMs.unknown : patienceMs.known)
-  }
-
-  /** A run that waits has nothing under way that a take-over could interrupt. */
-  async #isDrivenElsewhere(state: RunState): Promise<boolean | 'unknown'> {
-    if (state.phase === 'done') return false
-    const driven = await this.#run.parts.ledger.isDriven?.(state.runId)
-    return driven ?? (isSuspended(state) ? false : 'unknown')
-  }
-
   /** Releases the run: tells the ledger at once, before any caller has the result. */
   release(): Promise<void> {
     return (this.#released ??= this.#tellLedger())
   }
 
+  /** A run that has ended has no lease any more. */
   async #tellLedger(): Promise<void> {
     const { runId, parts } = this.#run
-    try {
-      if (this.#loop.isWriter) await parts.ledger.release?.(runId, this.#loop.epoch)
-    } catch (error) {
-      parts.host.report(error, `The ledger failed while run ${runId} was released`)
-    }
+    if (this.#loop.isWriter && this.#loop.state?.phase !== 'done') await parts.leases.release(runId)
   }
 
   #unlessAborted(driving: Promise<RunState>): Promise<RunState> {

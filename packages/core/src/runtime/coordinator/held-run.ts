@@ -19,6 +19,8 @@ export class HeldRun {
   readonly sent: SentCommands
   /** What the application gives the run from here on. */
   context: unknown
+  /** Whether the next drive takes it over also from a process that may live. */
+  takesOver = false
   /** The model that the application gives it. */
   model: Model | undefined
   /** The hooks that the application gives it. */

@@ -80,6 +80,15 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     if (hooks.length > 0) this.#run.hooks = hooks
   }
 
+  get takesOver(): boolean {
+    return this.#run.takesOver
+  }
+
+  /** The next drive takes the run over, also from a process that may live. */
+  takeOver(): void {
+    this.#run.takesOver = true
+  }
+
   /** Takes the model that the application gives the run. */
   setModel(model: Model | undefined): void {
     if (model !== undefined) this.#run.model = model
@@ -132,7 +141,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
     await this.#delivery.onTheirWay.ended()
     if (this.#session && this.#stopped) return await this.#stopped
     const state = await stateOf(this.#run.parts.ledger, this.runId)
-    if (state === undefined) return await this.resume({ takeOver: false })
+    if (state === undefined) return await this.resume({ withChildren: false })
     const known = await this.#stopped?.catch(() => undefined)
     // What stopped here has its content, which the ledger may have lost since.
     return known && known.seq >= state.seq ? known : await this.#resultOf(state)
@@ -207,8 +216,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
       this.elsewhere.stoppedAt(there)
       return await this.#resultOf(there)
     }
-    if ((await this.#run.runs.isDriven(this.runId)) === false) return await this.#ensureDriven(true)
-    return await this.#follow(there, undefined)
+    return await this.#ensureDriven(true)
   }
 
   /** Makes the run of the first events of another, and drives it from there. */
@@ -225,24 +233,24 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   }
 
   /**
-   * Drives the run until it stops; joins the drive session under way. With `takeOver`, it takes child runs over too, since
-   * no other process is taken to drive them.
+   * Drives the run until it stops; joins the drive session under way. With `withChildren`, it takes over child runs, too, that
+   * were under way.
    */
-  resume({ takeOver }: { readonly takeOver: boolean }): Promise<RunResult> {
-    const result = this.#ensureDriven(takeOver)
+  resume({ withChildren }: { readonly withChildren: boolean }): Promise<RunResult> {
+    const result = this.#ensureDriven(withChildren)
     this.notice.markObserved()
     return result
   }
 
   /** Does the same without waiting for the result. */
-  drive({ takeOver }: { readonly takeOver: boolean }): void {
-    void this.#ensureDriven(takeOver)
+  drive({ withChildren }: { readonly withChildren: boolean }): void {
+    void this.#ensureDriven(withChildren)
   }
 
-  #ensureDriven(takeOver: boolean): Promise<RunResult> {
+  #ensureDriven(withChildren: boolean): Promise<RunResult> {
     if (this.#session && this.#stopped) return this.#stopped
     const session = this.#newSession()
-    return this.#drive(session, session.resume(takeOver))
+    return this.#drive(session, session.resume(withChildren))
   }
 
   /** Drives the run, or waits until another process does, until the commands that were sent are decided. */
@@ -252,19 +260,19 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   }
 
   /** Waits until the run stops in another process, which drives it. Joins a drive session of this process. */
-  follow(from: RunState, quietMs: number | undefined): void {
-    if (this.#session === undefined) void this.#follow(from, quietMs)
+  follow(from: RunState): void {
+    if (this.#session === undefined) this.#follow(from)
   }
 
-  #follow(from: RunState, quietMs: number | undefined): Promise<RunResult> {
-    const stopped = untilStopped(from, { ...this.#waiting, quietMs }, (event) => this.live.next(event))
+  #follow(from: RunState): void {
+    const stopped = untilStopped(from, this.#waiting, (event) => this.live.next(event))
     const result = stopped.then((state) => {
       this.elsewhere.stoppedAt(state)
       return this.#resultOf(state)
     })
     this.#stopped = result
-    stopped.catch((error: unknown) => this.#onFailure(error))
-    return result
+    // Whoever reads the result gets the failure from there; where nobody does, the notice reports it.
+    result.catch((error: unknown) => this.#onFailure(error))
   }
 
   /** A new id for input, unique for ever. */
@@ -328,6 +336,7 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   onStopped(session: DriveSession, state: RunState): void {
     const { sent } = this.#run
     this.#isDone = state.phase === 'done'
+    this.#run.takesOver = false
     this.elsewhere.stoppedAt(session.isDraining && !this.#isDone ? undefined : state)
     if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
     else if (session.isDraining) sent.refuseAll(refusedByDrain(this.runId))

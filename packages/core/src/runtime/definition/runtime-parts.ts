@@ -8,6 +8,7 @@ import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts
 import type { RunLabels } from '../../vocabulary/agent/run-given.ts'
 import type { ParentRef } from '../../vocabulary/signals/event-parts.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { HeldLeases } from '../drive/held-leases.ts'
 import type { KnownModels } from './known-models.ts'
 import type { AgentRegistry } from './registered-agents.ts'
 
@@ -39,6 +40,8 @@ export interface RecordedRun {
 export interface RuntimeParts {
   readonly ledger: Ledger
   readonly host: Host
+  /** The leases of the runs that are driven. */
+  readonly leases: HeldLeases
   /** The agents that it knows. */
   readonly agents: AgentRegistry
   /** The models that its runs may be given. */

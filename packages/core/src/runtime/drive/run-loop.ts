@@ -9,6 +9,7 @@ import type { Cancel } from '../../ports/clock.ts'
 import { steadyClock, type SteadyClock } from '../../ports/steady-clock.ts'
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
 import { emptyHead, isUnreadInbox } from '../../memory-ledger/append-rules.ts'
 import { withContinuation } from '../agent/code-fault.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
@@ -22,7 +23,8 @@ import { Pace } from './pace.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
 import { UnrecordedResume } from './unrecorded-resume.ts'
-import { raiseEpoch, requireLast, requireOwnEpoch } from './writer-epoch.ts'
+import type { LeasedDrive } from './held-leases.ts'
+import { requireLast, requireOwnEpoch } from './writer-epoch.ts'
 
 /** A run that may begin, with the context that it begins with. */
 export interface ReadyStart {
@@ -32,6 +34,14 @@ export interface ReadyStart {
 
 type Decided = Pick<AdvanceOptions, 'rulesOf' | 'draining'>
 
+/** How a run is taken over. */
+export interface TakingOver {
+  /** Its child runs that are under way, too. */
+  readonly withChildren: boolean
+  /** Also from a process that may live. */
+  readonly takeOver: boolean
+}
+
 /** So often the promises of a process get their turn before a check counts as one that waits for something. */
 const PROMISE_TURNS = 64
 
@@ -39,7 +49,7 @@ const PROMISE_TURNS = 64
  * THE RUN LOOP: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
  * starts what is required: always in this order. Drives until the run stops, and decides nothing itself.
  */
-export class RunLoop {
+export class RunLoop implements LeasedDrive {
   #drive: Drive
   readonly #clock: SteadyClock
   readonly #mailbox = new Mailbox()
@@ -52,6 +62,9 @@ export class RunLoop {
   #state: RunState | undefined
   #timer: Cancel | undefined
   readonly #pace = new Pace()
+  #effects: Effects | undefined
+  /** Why this loop may append nothing more. */
+  #lost: { readonly error: unknown } | undefined
   /** When what is in flight is given up; a time once the loop is being drained. */
   #drainUntil = Infinity
   /** Whether child runs that are under way are taken over, too. */
@@ -73,6 +86,17 @@ export class RunLoop {
   drain(graceMs: number): void {
     this.#drainUntil = Math.min(this.#drainUntil, this.#clock.now() + graceMs)
     this.#mailbox.wake()
+  }
+
+  get runId(): RunId {
+    return this.#drive.runId
+  }
+
+  /** Another process may drive the run from here on: stops what is in flight at once, and appends nothing more. */
+  lose(error: unknown): void {
+    this.#lost ??= { error }
+    this.#effects?.stopAll()
+    this.#mailbox.fail(error)
   }
 
   /** The state that is on record. */
@@ -100,24 +124,31 @@ export class RunLoop {
   /** Makes a fork of its first events, all at once, and drives it. Returns the state in which it stops. */
   async fork(events: readonly RuntimeEvent[]): Promise<RunState> {
     const { parts, runId } = this.#drive
-    await parts.ledger.append(runId, { expectedSeq: 0, epoch: this.epoch }, events, { durability: 'barrier' })
-    return await this.resume(false)
+    const lease = parts.leases.claimOf(this)
+    await parts.ledger.append(runId, { expectedSeq: 0, epoch: this.epoch }, events, {
+      durability: 'barrier',
+      lease,
+    })
+    return await this.resume({ withChildren: false, takeOver: false })
   }
 
   /**
    * Takes a run over. It is read first: a run that is done, or that this process cannot drive, is left as it is.
-   * Then the epoch is raised, so that no other writer can append, and what came in between is read after it. With
-   * `takeOver`, its child runs are taken over with it.
+   * Then its lease is taken and the epoch raised, so that no other writer can append, and what came in between is read after
+   * it. Rejects with a `LedgerConflictError` of kind `lease` while another process drives it, unless with `takeOver`. With
+   * `withChildren`, its child runs are taken over with it.
    */
-  async resume(takeOver: boolean): Promise<RunState> {
-    this.#takesChildrenOver = takeOver
+  async resume({ withChildren, takeOver }: TakingOver): Promise<RunState> {
+    this.#takesChildrenOver = withChildren
     const { parts, runId } = this.#drive
     const found = await this.#load()
     if (found.phase === 'done') return found
     this.#drive = await withFoundContext(found, this.#drive)
     requireDrivable(found, this.#drive)
-    this.epoch = await raiseEpoch(parts.ledger, runId)
+    const askedAt = parts.leases.now()
+    this.epoch = (await parts.leases.acquire(runId, takeOver)).epoch
     this.isWriter = true
+    parts.leases.granted(this, askedAt)
     const state = await this.#load()
     requireOwnEpoch(state, this.epoch)
     if (state.phase === 'done') return state
@@ -146,6 +177,7 @@ export class RunLoop {
       loop: this,
     })
     const effects = new Effects(site)
+    this.#effects = effects
     const rulesOf = (name: string): Rules => site.rulesOf(name)
     this.#inbox.watch()
     try {
@@ -165,6 +197,7 @@ export class RunLoop {
     } finally {
       this.#inbox.unwatch()
       this.#timer?.()
+      this.#drive.parts.leases.ended(this)
       effects.stopAll()
       site.stop()
     }
@@ -258,19 +291,24 @@ export class RunLoop {
     { events, action, state: after }: Pick<EventBatch, 'events' | 'action' | 'state'>,
     consumed: readonly string[],
   ): Promise<boolean> {
+    if (this.#lost) throw this.#lost.error
     const { runId, parts } = this.#drive
     const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.epoch }
+    const lease = events.length > 0 ? parts.leases.claimOf(this) : undefined
+    const askedAt = lease && parts.leases.now()
     // What a run says when it stops to wait is not to be lost, though nothing follows from it yet.
     const stops = action.kind === 'suspend' && events.length > 0
     try {
       await parts.ledger.append(runId, expected, events, {
         durability: stops ? 'barrier' : durabilityOf(events, { before: this.#state, after }),
         consumedInboxKeys: consumed,
+        lease,
       })
     } catch (error) {
       if (isUnreadInbox(error)) return false
       throw error
     }
+    if (askedAt !== undefined) parts.leases.granted(this, askedAt)
     this.#inbox.taken()
     return true
   }
@@ -292,7 +330,7 @@ export class RunLoop {
     const isAsked = (): boolean => !this.#mailbox.empty || this.#inbox.isUnread
     await postEndedChildren(state, {
       children: this.#drive.children,
-      takeOver: this.#takesChildrenOver,
+      withChildren: this.#takesChildrenOver,
       context: this.#drive.context,
       post: (message) => this.#mailbox.post({ message }),
       isAsked,

@@ -8,11 +8,6 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
  * refuses an append of an older epoch (`requireHead` of its append rules), so two processes never write one run.
  */
 
-/** Takes a run over: from here on no writer before this one can append to it. Returns the epoch of this one. */
-export async function raiseEpoch(ledger: Ledger, runId: RunId): Promise<number> {
-  return (await ledger.acquire(runId)).epoch
-}
-
 /**
  * Refuses to drive a run whose events say that another writer has raised the epoch further since. Throws a
  * `LedgerConflictError` of kind `epoch`.
@@ -31,10 +26,10 @@ export async function requireLast(ledger: Ledger, runId: RunId, seq: number): Pr
 }
 
 /** Another process took the run over in the same moment, and writes it now. */
-function overtaken(runId: RunId, epoch: number): LedgerConflictError {
+export function overtaken(runId: RunId, epoch: number): LedgerConflictError {
   return new LedgerConflictError(
     'epoch',
-    `Another process took run ${runId} over (epoch ${epoch}) while this one did, and drives it now. Nothing was ` +
-      `written here; load the run with resume() and look before you continue.`,
+    `Another process has taken run ${runId} over (epoch ${epoch}), and drives it now. Nothing more is written here; ` +
+      `resume() follows it.`,
   )
 }

@@ -4,24 +4,19 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Head, Ledger } from '../../ports/ledger.ts'
 import { openTurnCalls } from '../../machine/state/state-views.ts'
 
-/**
- * Returns the status of a run that has not ended. `isDriven` says whether a process drives it: `undefined` where
- * the store cannot know.
- */
-function statusOf(state: RunState, isDriven: boolean | undefined): BusyRun['status'] {
+/** Returns the status of a run that has not ended, and that a process drives or not. */
+function statusOf(state: RunState, isDriven: boolean): BusyRun['status'] {
   if (isSuspended(state)) return 'suspended'
-  if (isDriven === undefined) return 'unknown'
   return isDriven ? 'under_way' : 'interrupted'
 }
 
 /** The refusal of a run whose session has one that has not ended. */
-export function busySession(state: RunState, isDriven: boolean | undefined): LedgerConflictError {
+export function busySession(state: RunState, isDriven: boolean): LedgerConflictError {
   const status = statusOf(state, isDriven)
   const wait = "start this run with whenBusy: 'wait'; session(…).run gives it the input with whenBusy: 'join'"
   const ways: Readonly<Record<BusyRun['status'], string>> = {
     suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
     under_way: `Wait for its end, cancel it, or ${wait}.`,
-    unknown: `Wait for its end, cancel it, or ${wait}. If its process is gone, ${resumeText(state)}.`,
     interrupted: `No process drives it: ${resumeText(state)}; or cancel it. Then start this run again.`,
   }
   return conflict(
@@ -46,32 +41,13 @@ export function interruptedMeanwhile(state: RunState): LedgerConflictError {
   return conflict(state, 'interrupted', `${what}. To continue, ${resumeText(state)}; or cancel it.`)
 }
 
-/** The end of waiting for a run of which nothing has been recorded for so long. */
-export function quietForLong(
-  state: RunState,
-  isDriven: boolean | undefined,
-  quietMs: number,
-): LedgerConflictError {
-  const status = statusOf(state, isDriven)
-  const way =
-    status === 'suspended'
-      ? 'Decide what it waits for, or cancel it'
-      : `If its process is gone, ${resumeText(state)}; or cancel it`
-  return conflict(
-    state,
-    status,
-    `${statusText(state, status)}, and nothing has been recorded of it for ${quietMs} ms, so it is waited for no ` +
-      `longer. ${way}; a larger quietMs waits longer.`,
-  )
-}
-
 /** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
 export function keptInput(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
   const { kind, message, busy } = refusal
   return new LedgerConflictError(
     kind,
     `${message} The inbox of the run keeps the input ${inputId}, and resume() reads it; a retry with that inputId sends it no second time.`,
-    busy && { ...busy, inputId },
+    busy && { busy: { ...busy, inputId } },
   )
 }
 
@@ -79,13 +55,13 @@ export function keptInput(refusal: LedgerConflictError, inputId: string): Ledger
 export function drainedMeanwhile(state: RunState): LedgerConflictError {
   return conflict(
     state,
-    statusOf(state, undefined),
+    statusOf(state, true),
     `The runtime was drained while it waited for run ${state.runId}${sessionText(state)}. Start the run in another process.`,
   )
 }
 
 function conflict(state: RunState, status: BusyRun['status'], message: string): LedgerConflictError {
-  return new LedgerConflictError('session', message, { runId: state.runId, status })
+  return new LedgerConflictError('session', message, { busy: { runId: state.runId, status } })
 }
 
 function statusText(state: RunState, status: BusyRun['status']): string {
@@ -96,8 +72,6 @@ function statusText(state: RunState, status: BusyRun['status']): string {
       return `${run} waits for ${waitReasonText(state)}`
     case 'under_way':
       return `${run} is under way`
-    case 'unknown':
-      return `${run} is under way, or was interrupted (${last}; the ledger cannot tell whether a process drives it)`
     case 'interrupted':
       return `${run} was interrupted: it has not ended, and no process drives it (${last})`
   }

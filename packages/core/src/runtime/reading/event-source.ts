@@ -182,6 +182,12 @@ class RunReader implements EventReader, Unsubscribable {
 
   next(event: RuntimeEvent): void {
     if (this.#subscriber.closed) return
+    // Whoever publishes may have begun behind what this reader has seen: what lies between is read.
+    const hasGap = this.#isCaughtUp && event.seq > this.#seq + 1
+    if (hasGap) {
+      this.#isCaughtUp = false
+      this.#catchUp(this.#seq, this.#seq).catch((error: unknown) => this.#subscriber.error(error))
+    }
     if (this.#isCaughtUp) this.#emit(event)
     else (this.#waiting ??= []).push(event)
   }

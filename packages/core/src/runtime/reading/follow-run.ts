@@ -5,19 +5,16 @@ import type { Clock } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { drainedMeanwhile, interruptedMeanwhile, quietForLong } from './busy-run.ts'
+import { drainedMeanwhile, interruptedMeanwhile } from './busy-run.ts'
 import { caughtUp, changesOf } from '../../ports/changes-of.ts'
-
-/** How long a run that is waited for may record nothing, by default. */
-const defaultQuietMs = 10 * 60_000
 
 /** How often the ledger is asked whether a process drives the run. */
 const pollIntervalMs = 1_000
 
 /** The runs of this process, as a reader that waits for one of them needs them. */
 export interface DrivenRuns {
-  /** Whether a process drives a run; `undefined` where the store cannot know. */
-  isDriven(runId: RunId): Promise<boolean | undefined>
+  /** Whether a process drives a run. */
+  isDriven(runId: RunId): Promise<boolean>
   /** Whether the runtime was drained, and continues no run. */
   readonly isDrained: boolean
 }
@@ -27,14 +24,11 @@ export interface Waiting {
   readonly ledger: Ledger
   readonly clock: Clock
   readonly runs: DrivenRuns
-  /** How long the run may record nothing before waiting ends. */
-  readonly quietMs?: number | undefined
 }
 
 /**
  * Follows a run that another process drives, and returns the state in which it has ended. Rejects with a
- * `LedgerConflictError` of kind `session` where that cannot be, or may never be: no process drives it, nothing is
- * recorded of it for long, or this runtime is drained.
+ * `LedgerConflictError` of kind `session` where that cannot be: no process drives it, or this runtime is drained.
  */
 export function untilEnded(from: RunState, waiting: Waiting): Promise<RunState> {
   return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
@@ -77,7 +71,6 @@ class FollowedRun {
   readonly #waiting: Waiting
   readonly #onEvent: (event: RuntimeEvent) => void
   #state: RunState
-  #lastEventAt: number
   /** The event after which no process drove the run, and it had not stopped: what came since is to be read first. */
   #undrivenAt: number | undefined
 
@@ -85,13 +78,12 @@ class FollowedRun {
     this.#state = from
     this.#waiting = waiting
     this.#onEvent = onEvent
-    this.#lastEventAt = waiting.clock.now()
   }
 
   async until(isOver: (state: RunState) => boolean): Promise<RunState> {
     const { ledger, clock } = this.#waiting
     const { runId, seq } = this.#state
-    const poll = { clock, delayMs: () => this.#pollDelayMs() }
+    const poll = { clock, delayMs: () => pollIntervalMs }
     const changes = changesOf(ledger, runId, { after: seq, poll })
     for await (const event of changes) {
       if (event !== caughtUp) {
@@ -106,29 +98,20 @@ class FollowedRun {
 
   #take(event: RuntimeEvent): void {
     this.#state = audit(this.#state, event)
-    this.#lastEventAt = this.#waiting.clock.now()
     this.#onEvent(event)
   }
 
   /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
   async #mayHaveStopped(): Promise<boolean> {
-    const { runs, clock, quietMs = defaultQuietMs } = this.#waiting
+    const { runs } = this.#waiting
     if (runs.isDrained) throw drainedMeanwhile(this.#state)
-    const driven = await runs.isDriven(this.#state.runId)
-    if (driven === false && !isSuspended(this.#state)) {
+    if (!isSuspended(this.#state) && !(await runs.isDriven(this.#state.runId))) {
       // Its driver may have come to the end between the look at the run and the look at the driver.
       if (this.#undrivenAt === this.#state.seq) throw interruptedMeanwhile(this.#state)
       this.#undrivenAt = this.#state.seq
       return true
     }
     this.#undrivenAt = undefined
-    if (clock.now() - this.#lastEventAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
     return false
-  }
-
-  #pollDelayMs(): number {
-    const { clock, quietMs = defaultQuietMs } = this.#waiting
-    const leftMs = this.#lastEventAt + quietMs - clock.now()
-    return Math.max(1, Math.min(pollIntervalMs, leftMs))
   }
 }

@@ -17,11 +17,17 @@ const aFraction = valueThat(
 )
 
 /** A host as an application gives it, with each of its answers checked: a wrong time or number would make wrong ids and events. */
-export function checkedHost({ clock, random, report }: NonNullable<RuntimeOptions['host']>): Host {
+export function checkedHost({
+  clock,
+  random,
+  report,
+  process = defaultHost.process,
+}: NonNullable<RuntimeOptions['host']>): Host {
   return {
     clock: clock ? checkedClock(clock) : defaultHost.clock,
     random: random ? () => answerOf('host.random of createRuntime', random, aFraction) : defaultHost.random,
     report: report ? checkedReport(report) : defaultHost.report,
+    process,
   }
 }
 
@@ -30,8 +36,7 @@ function checkedClock(clock: Clock): Clock {
   const even = clock.even && (() => answerOf(`even of ${subject}`, () => clock.even?.() as number, aDuration))
   return {
     now: () => answerOf(`now of ${subject}`, () => clock.now(), aTime),
-    schedule: (delayMs, callback) =>
-      answerOf(`schedule of ${subject}`, () => clock.schedule(delayMs, callback), anyFunction),
+    schedule: (...timer) => answerOf(`schedule of ${subject}`, () => clock.schedule(...timer), anyFunction),
     ...omitUndefined({ even }),
   }
 }

@@ -11,7 +11,6 @@ import { suspendedRuns } from '../reading/listed-runs.ts'
 import { digestOfHost } from './host.ts'
 import {
   requireForkOptions,
-  requireInterruptedOptions,
   requireResumeOptions,
   requireSettling,
   requireSendOptions,
@@ -41,7 +40,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireTextId('resume', runId)
       requireResumeOptions(own)
       const coordinator = coordinators.coordinatorFor(runId, own)
-      coordinator.drive({ takeOver: true })
+      if (own.takeOver) coordinator.takeOver()
+      coordinator.drive({ withChildren: true })
       return runs.handle<Output>({ coordinator }, own.agent)
     },
     fork<Output>(source: string, own: InContext<ForkOptions>) {
@@ -67,9 +67,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireOptions('suspended', noOptions, given[0])
       return suspendedRuns(ledger)
     },
-    interrupted(own = {}) {
-      requireInterruptedOptions(own)
-      return runs.interrupted(own)
+    interrupted(...given: readonly unknown[]) {
+      requireOptions('interrupted', noOptions, given[0])
+      return runs.interrupted()
     },
     async drain(graceMs) {
       if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')

@@ -19,7 +19,6 @@ export interface JoiningInput {
   readonly message: UserMessage
   /** What a retry of the sender names the input by. */
   readonly inputId?: string | undefined
-  readonly quietMs?: number | undefined
   /** Refuses a run of the session that the sender may not join. */
   readonly mayFollow?: PastOptions['mayFollow']
   /** Begins the next run of the session with the input: the run that was joined has ended without showing it. */
@@ -46,21 +45,21 @@ export async function joinedRun(
   input: JoiningInput,
 ): Promise<RunCoordinator | undefined> {
   const { ledger } = waiting
-  const { inputId, quietMs, mayFollow } = input
+  const { inputId, mayFollow } = input
   const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
   if (before) await mayFollow?.(before.state.runId)
-  if (before?.shown) return followRun(coordinators, before.state, quietMs)
+  if (before?.shown) return followRun(coordinators, before.state)
   const last = await lastOf(ledger, sessionId)
   if (last) await mayFollow?.(last.runId)
   const state = last && (await stateOf(ledger, last.runId))
   if (state === undefined || state.phase === 'done') return undefined
   const own = inputId ?? coordinators.coordinatorOf(state.runId).newInputId()
-  const joining = { ...input, waiting: { ...waiting, quietMs }, coordinators, inputId: own }
+  const joining = { ...input, waiting, coordinators, inputId: own }
   try {
     if (!(await isSent(joining, state))) return undefined
     const taken = await untilInputTaken(state, joining.waiting, own)
     if (taken === undefined) return undefined
-    const coordinator = followRun(coordinators, taken.state, quietMs)
+    const coordinator = followRun(coordinators, taken.state)
     if (!taken.shown) beginWhenUnshown(coordinator, joining)
     return coordinator
   } catch (error) {
@@ -90,7 +89,7 @@ async function isSent(
     return true
   }
   const isDriven = await coordinators.isDriven(runId)
-  if (isDriven === false && !isSuspended(state)) {
+  if (!isDriven && !isSuspended(state)) {
     if (await newHead(waiting.ledger, state)) return false
     throw busySession(state, isDriven)
   }
@@ -114,13 +113,9 @@ async function withKeptInput(
   return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInput(error, inputId) : error
 }
 
-function followRun(
-  coordinators: CoordinatorRegistry,
-  state: RunState,
-  quietMs: number | undefined,
-): RunCoordinator {
+function followRun(coordinators: CoordinatorRegistry, state: RunState): RunCoordinator {
   const coordinator = coordinators.coordinatorOf(state.runId)
-  coordinator.follow(state, quietMs)
+  coordinator.follow(state)
   return coordinator
 }
 

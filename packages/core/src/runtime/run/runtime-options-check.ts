@@ -10,7 +10,6 @@ import {
   functionOr,
   listOf,
   maybe,
-  milliseconds,
   numberFrom,
   oneOf,
   plainFunction,
@@ -21,7 +20,6 @@ import {
 } from '../../vocabulary/options/option.ts'
 import type { ForkEdit } from '../fork/fork-edit.ts'
 import type { ForkOptions } from '../fork/fork.ts'
-import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
 import { calledModel, definedAgent, someLimits, someRecording } from '../agent/part-check.ts'
@@ -77,6 +75,7 @@ const runtimeOptions = fields<RuntimeOptions>({
       clock: maybe(clock),
       random: maybe(plainFunction),
       report: maybe(anyFunction),
+      process: maybe(anyObject),
     }),
   ),
 })
@@ -128,7 +127,6 @@ const ownOptions = {
   subject: maybe(filledText),
   owner: maybe(filledText),
   inputId: maybe(filledText),
-  quietMs: maybe(milliseconds),
   mayFollow: maybe(anyFunction),
   context: maybe(anyValue),
 } as const
@@ -179,13 +177,6 @@ export function requireRunOptions(options: RunOptions): void {
   throw new ConfigurationError(
     `run: it was given ${mine} together with ${theirs}, so the model would see the past twice: from the ledger, and from the provider. Give one of the two.`,
   )
-}
-
-const interruptedOptions = fields<InterruptedOptions>({ quietMs: maybe(milliseconds) })
-
-/** Refuses options of which no list could be made. */
-export function requireInterruptedOptions(options: InterruptedOptions): void {
-  requireOptions('interrupted', interruptedOptions, options)
 }
 
 /** The same, for a run of a session. */
@@ -246,6 +237,7 @@ export function requireForkOptions(options: ForkOptions): void {
 }
 
 const resumeOptions = fields<ResumeOptions>({
+  takeOver: maybe(trueOrFalse),
   agent: maybe(definedAgent),
   context: maybe(anyValue),
   model: maybe(calledModel),
@@ -258,7 +250,7 @@ export function requireResumeOptions(options: unknown): void {
 }
 
 const settleOptions = fields<
-  ResumeOptions & { readonly by?: string | undefined; readonly reason?: string | undefined }
+  Omit<ResumeOptions, 'takeOver'> & { readonly by?: string | undefined; readonly reason?: string | undefined }
 >({
   agent: maybe(definedAgent),
   context: maybe(anyValue),

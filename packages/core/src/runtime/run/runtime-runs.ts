@@ -11,12 +11,13 @@ import { HandleSource } from '../coordinator/handle-source.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import type { ReadyStart } from '../drive/run-loop.ts'
 import { ContextOfRecord, recordedRun } from '../definition/run-context.ts'
+import { HeldLeases } from '../drive/held-leases.ts'
 import { KnownModels } from '../definition/known-models.ts'
 import { agentRegistry } from '../definition/registered-agents.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { forkOf, type ForkOptions } from '../fork/fork.ts'
 import type { Waiting } from '../reading/follow-run.ts'
-import { interruptedRuns, type InterruptedOptions } from '../reading/listed-runs.ts'
+import { interruptedRuns } from '../reading/listed-runs.ts'
 import { requireRemovable } from '../coordinator/ended-content.ts'
 import { givenInput, withGiven, type RunInput } from '../session/run-input.ts'
 import { pastOf } from '../session/session-past.ts'
@@ -24,6 +25,7 @@ import { givenIn, withDefaults, type KeyedOrder } from '../session/recorded-opti
 import { startCommand } from '../session/start-command.ts'
 import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
 import { checkedHost } from './checked-host.ts'
+import { uniqueName } from './host.ts'
 import { runIdMaker } from '../session/run-ids.ts'
 import { runOf, type Run } from './run.ts'
 import type { InContext, RunOptions, RuntimeOptions } from './runtime.ts'
@@ -69,6 +71,7 @@ export class RuntimeRuns {
     this.#parts = {
       ledger,
       host,
+      leases: new HeldLeases(ledger, host, uniqueName()),
       agents,
       models,
       defaults,
@@ -94,8 +97,8 @@ export class RuntimeRuns {
     }
     // A context that is made of the record comes later, when it is known what that will say.
     const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
-    const { sessionId, from, edit, quietMs, mayFollow, inputId } = options
-    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs, mayFollow }))
+    const { sessionId, from, edit, mayFollow, inputId } = options
+    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
     const prepare = async (): Promise<ReadyStart> => {
       const { subject: inherited, ...found } = withGiven(
         await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past),
@@ -160,8 +163,8 @@ export class RuntimeRuns {
     return coordinator
   }
 
-  interrupted(options: InterruptedOptions): ReturnType<typeof interruptedRuns> {
-    return interruptedRuns(this.waiting, options)
+  interrupted(): ReturnType<typeof interruptedRuns> {
+    return interruptedRuns(this.waiting)
   }
 
   handle<Output>({ coordinator, same }: StartedRun, agent?: Agent<Output>): Run<Output> {

@@ -35,8 +35,8 @@ export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): R
       }
       for (;;) {
         const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
-        const { inputId, quietMs, mayFollow } = given
-        const joining = { message, inputId, quietMs, mayFollow, beginNext }
+        const { inputId, mayFollow } = given
+        const joining = { message, inputId, mayFollow, beginNext }
         const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
         if (joined) return runs.handle<Output>({ coordinator: joined })
         const started = runs.start(agent, input, { ...options, sessionId: id })

@@ -11,7 +11,6 @@ import type { Agent } from '../agent/agent.ts'
 import type { GivenHooks } from '../agent/hooks.ts'
 import type { RuntimeRules } from '../agent/runtime-rules.ts'
 import type { ForkOptions } from '../fork/fork.ts'
-import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import type { Prices } from '../agent/price-check.ts'
 import type { GivenToolChoice, LabelOptions } from '../definition/given-labels.ts'
 import type { RecordedRun } from '../definition/runtime-parts.ts'
@@ -143,6 +142,12 @@ export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
   readonly hooks?: GivenHooks | undefined
   /** The model that the run was started with, if it was given one and `createRuntime` does not know it. */
   readonly model?: Model | undefined
+  /**
+   * Takes the run over at once, whoever drives it. Without it, a resume follows the process that drives the run, and takes over
+   * when that one's lease has ended: at once if the process has died on this machine, else within 12 seconds. Only for a process
+   * that you know to be gone: if it lives, what its tools have under way may be done twice, until it learns of this.
+   */
+  readonly takeOver?: boolean | undefined
 }
 
 /** Options for sending a command. */
@@ -166,8 +171,7 @@ export interface SessionRunOptions extends Omit<
    * not await a join of the run whose call it is.
    *
    * Joining never takes over a run whose process is gone. It rejects with a `LedgerConflictError` of kind `session`:
-   * at once if the ledger knows that no process drives the run, else after `quietMs` without a new event. If the
-   * input was sent by then, the run's inbox keeps it, `busy.inputId` of the error names it, and `resume` reads it.
+   * once no process drives the run. If the input was sent by then, the run's inbox keeps it, `busy.inputId` of the error names it, and `resume` reads it.
    */
   readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
 }
@@ -217,27 +221,28 @@ export interface Runtime {
   session(sessionId: string): RuntimeSession
   /**
    * Continues a run where its ledger ends: after a suspension, a crash, or from another process. If this runtime
-   * drives the run already, `resume` joins it and does not drive it twice. It also takes over child runs that were
-   * under way, whichever process drove them; a command to a run does not. The result rejects with `RunNotFoundError`
+   * drives the run already, `resume` joins it and does not drive it twice. If another process drives it, the handle follows it
+   * there: it is taken over when that process has released it, or its lease has ended (see `takeOver`). Child runs that were
+   * under way are taken over with it; by a command to a run they are not. The result rejects with `RunNotFoundError`
    * for an unknown run, and with `ConfigurationError` when its agent is not known, when the run was started with a
    * context and none is given, and when it is a run of another agent than the given one.
    */
   resume<Output, Context>(
     runId: string,
-    options: { readonly agent: Agent<Output, Context> } & Pick<ResumeOptions, 'model' | 'hooks'> &
+    options: { readonly agent: Agent<Output, Context> } & Pick<
+      ResumeOptions,
+      'model' | 'hooks' | 'takeOver'
+    > &
       ContextOption<Context>,
   ): Run<Output>
   resume<Output = unknown>(
     runId: string,
-    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks'>>,
+    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks' | 'takeOver'>>,
   ): Run<Output>
   /**
    * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
-   * runtime takes the run over. `resume` would interrupt what the other process has under way. A command that the run
-   * does not allow is refused, and one that is incomplete is refused as `malformed`, before anything is sent. Rejects
-   * with `RunNotFoundError` for an unknown run. Rejects with `LedgerUnavailableError` where no process drives the run
-   * and another one writes the SQLite file: the command is in the run's inbox by then, and the process that drives the
-   * run next decides about it. `ledger.put` puts a command there and waits for no decision.
+   * runtime takes the run over. A command that the run does not allow is refused, and one that is incomplete is refused as `malformed`, before anything is sent. Rejects
+   * with `RunNotFoundError` for an unknown run. `ledger.put` puts a command there and waits for no decision.
    */
   send(
     runId: string,
@@ -267,12 +272,10 @@ export interface Runtime {
   suspended(): AsyncGenerator<RunResult, void, undefined>
   /**
    * The runs of the ledger that have not ended, wait for nothing, and are driven by no process, after a crash, a stop
-   * or a failure of their ledger. `resume` continues them; until then they keep their sessions busy. `memoryLedger`
-   * knows which runs a process drives, and so does `sqliteLedger` while no other process writes the file.
-   * `postgresLedger` cannot know it, nor can `sqliteLedger` while another process writes the file: see `quietMs`. A
-   * child run is not listed, only its root run.
+   * or a failure of their ledger: the lease of their process has ended. `resume` continues them; until then they keep their
+   * sessions busy. A child run is not listed, only its root run.
    */
-  interrupted(options?: InterruptedOptions): AsyncGenerator<RunResult, void, undefined>
+  interrupted(): AsyncGenerator<RunResult, void, undefined>
   /**
    * For a stop signal. Starts nothing more, waits up to `graceMs` (5 seconds) for work in flight, stops the rest, and
    * returns the result of each run as it stopped. `resume` continues them, in any process; this runtime starts no

@@ -33,11 +33,9 @@ export interface PastOptions {
    * Decides what happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects
    * the result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and its status; `wait` starts
    * the run when that one has ended. Waiting ends with the same error if that run was interrupted, so that only `resume`
-   * continues it, or if it records nothing for `quietMs`.
+   * continues it.
    */
   readonly whenBusy?: 'conflict' | 'wait' | undefined
-  /** How long the awaited run may record nothing, in milliseconds; ten minutes if not given. */
-  readonly quietMs?: number | undefined
   /**
    * Begins with the history of another run, up to an event: with a new `sessionId` a branch of its session, with the
    * same one a step back.
@@ -98,16 +96,16 @@ function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefi
 async function endedRun(
   last: RunRecord,
   { ends, ...waiting }: PastSource,
-  { whenBusy = 'conflict', quietMs }: PastOptions,
+  { whenBusy = 'conflict' }: PastOptions,
 ): Promise<RunState | undefined> {
   const { ledger } = waiting
   const { runId } = last
   const state = (await ends.find(last, ledger)) ?? (await stateOf(ledger, runId))
   if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })
+  if (whenBusy === 'wait') return await untilEnded(state, waiting)
   const isDriven = await waiting.runs.isDriven(runId)
-  const head = isDriven === false ? await newHead(ledger, state) : undefined
-  if (head) return await endedRun({ ...last, head }, { ends, ...waiting }, { whenBusy, quietMs })
+  const head = isDriven ? undefined : await newHead(ledger, state)
+  if (head) return await endedRun({ ...last, head }, { ends, ...waiting }, { whenBusy })
   throw busySession(state, isDriven)
 }
 

@@ -9,7 +9,7 @@ export interface ManualClock extends Clock {
   advance(ms: number): void
   /** Lets time pass up to the next callback; answers whether there was one. */
   advanceToNext(): boolean
-  /** Callbacks that are still to come. */
+  /** Callbacks that are still to come, those for upkeep left out. */
   readonly pending: number
   /** How often the time was read or a callback was scheduled. */
   readonly uses: number
@@ -18,6 +18,7 @@ export interface ManualClock extends Clock {
 interface Timer {
   readonly at: number
   readonly callback: () => void
+  readonly isUpkeep: boolean
 }
 
 /** Makes a clock that shows `startMs`, in milliseconds since 1970 UTC. */
@@ -26,8 +27,9 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
   let now = startMs
   let uses = 0
   const timers = new Set<Timer>()
-  const next = (): Timer | undefined =>
-    [...timers].reduce<Timer | undefined>(
+  const ofWork = (): readonly Timer[] => [...timers].filter(({ isUpkeep }) => !isUpkeep)
+  const next = (among: Iterable<Timer> = timers): Timer | undefined =>
+    [...among].reduce<Timer | undefined>(
       (first, timer) => (first === undefined || timer.at < first.at ? timer : first),
       undefined,
     )
@@ -45,9 +47,9 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
       return now
     },
     even: () => now,
-    schedule(delayMs: number, callback: () => void): Cancel {
+    schedule(delayMs: number, callback: () => void, purpose?: 'upkeep'): Cancel {
       uses++
-      const timer = { at: now + Math.max(0, delayMs), callback }
+      const timer = { at: now + Math.max(0, delayMs), callback, isUpkeep: purpose === 'upkeep' }
       timers.add(timer)
       return () => void timers.delete(timer)
     },
@@ -56,12 +58,12 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
       advanceTo(now + ms)
     },
     advanceToNext() {
-      const timer = next()
+      const timer = next(ofWork())
       if (timer) advanceTo(timer.at)
       return timer !== undefined
     },
     get pending() {
-      return timers.size
+      return ofWork().length
     },
     get uses() {
       return uses
@@ -75,7 +77,7 @@ export function tickingClock(startMs?: number): ManualClock {
   let ticks = 0
   return {
     now: () => clock.now() + ++ticks,
-    schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    schedule: (...timer) => clock.schedule(...timer),
     advance: (ms) => clock.advance(ms),
     advanceToNext: () => clock.advanceToNext(),
     get pending() {

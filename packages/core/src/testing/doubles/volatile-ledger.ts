@@ -1,5 +1,6 @@
 import { memoryLedger } from '../../memory-ledger/memory-ledger.ts'
 import type { AppendOptions, ExpectedHead, InboxEntry, Ledger } from '../../ports/ledger.ts'
+import type { TakeOverClaim } from '../../ports/run-leases.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
@@ -15,7 +16,7 @@ export interface VolatileLedger extends Ledger {
 /** A change of the ledger, as its disk holds it. */
 type Change =
   | { readonly kind: 'append'; readonly runId: RunId; readonly given: Appended }
-  | { readonly kind: 'acquire'; readonly runId: RunId }
+  | { readonly kind: 'acquire'; readonly runId: RunId; readonly claim: TakeOverClaim | undefined }
   | { readonly kind: 'put'; readonly runId: RunId; readonly entry: InboxEntry }
 
 type Appended = readonly [ExpectedHead, readonly RuntimeEvent[], AppendOptions]
@@ -42,7 +43,7 @@ export function volatileLedger(): VolatileLedger {
   return {
     ...memory,
     append: (runId, ...given) => make({ kind: 'append', runId, given }, given[2].durability === 'barrier'),
-    acquire: (runId) => make({ kind: 'acquire', runId }, true),
+    acquire: (runId, claim) => make({ kind: 'acquire', runId, claim }, true),
     put: (runId, entry) => make({ kind: 'put', runId, entry }, true),
     head: (runId) => memory.head(runId),
     read: (...args) => memory.read(...args),
@@ -51,8 +52,9 @@ export function volatileLedger(): VolatileLedger {
     inbox: (runId) => memory.inbox(runId),
     tail: (after) => memory.tail(after),
     changes: (...args) => memory.changes(...args),
-    release: (...args) => memory.release?.(...args),
-    isDriven: async (runId) => await memory.isDriven?.(runId),
+    lease: (runId) => memory.lease(runId),
+    renew: (...args) => memory.renew(...args),
+    release: (...args) => memory.release(...args),
     isWhole: async (runId) => await memory.isWhole?.(runId),
     close: () => memory.close(),
     async losePower(kept = 0) {
@@ -60,10 +62,18 @@ export function volatileLedger(): VolatileLedger {
       for (const change of forgotten) if (change.kind === 'append') lost.push(...change.given[1])
       changes = changes.slice(0, synced + kept)
       memory = memoryLedger()
-      for (const change of changes) await carryOut(memory, change)
+      for (const change of changes) await carryOut(memory, withoutLease(change))
     },
     lost,
   }
+}
+
+/** Those who drove runs on the machine are gone with it. */
+function withoutLease(change: Change): Change {
+  if (change.kind === 'acquire') return { ...change, claim: undefined }
+  if (change.kind !== 'append') return change
+  const [expected, events, options] = change.given
+  return { ...change, given: [expected, events, { ...options, lease: undefined }] }
 }
 
 function carryOut(memory: Ledger, change: Change): Promise<unknown> {
@@ -71,7 +81,7 @@ function carryOut(memory: Ledger, change: Change): Promise<unknown> {
     case 'append':
       return memory.append(change.runId, ...change.given)
     case 'acquire':
-      return memory.acquire(change.runId)
+      return memory.acquire(change.runId, change.claim)
     case 'put':
       return memory.put(change.runId, change.entry)
   }

@@ -17,7 +17,6 @@ export interface WatchedLedger {
  */
 export function watchedLedger(ledger: Ledger): WatchedLedger {
   requireOptions('watchedLedger', someLedger, ledger, 'the ledger')
-  const { leases } = ledger
   const underWay = new Set<Promise<unknown>>()
   const watch = <T>(call: Promise<T>): Promise<T> => {
     const ended: Promise<unknown> = call.then(
@@ -37,7 +36,7 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
     ledger: {
       ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
       append: (...args) => watch(ledger.append(...args)),
-      acquire: (runId) => watch(ledger.acquire(runId)),
+      acquire: (...args) => watch(ledger.acquire(...args)),
       head: (runId) => watch(ledger.head(runId)),
       read: (...args) => each(ledger.read(...args)),
       find: (query) => each(ledger.find(query)),
@@ -46,24 +45,15 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
       inbox: (runId) => watch(ledger.inbox(runId)),
       changes: (...args) => ledger.changes(...args),
       tail: (after) => each(ledger.tail(after)),
-      ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
-      ...(ledger.isDriven && {
-        isDriven: (runId: RunId) => watch(ledger.isDriven?.(runId) ?? Promise.resolve(undefined)),
-      }),
+      lease: (runId) => watch(ledger.lease(runId)),
+      renew: (...args) => watch(ledger.renew(...args)),
+      release: (...args) => watch(ledger.release(...args)),
       ...(ledger.isWhole && {
         isWhole: (runId: RunId) => watch(ledger.isWhole?.(runId) ?? Promise.resolve(undefined)),
       }),
       ...(ledger.removeContent && {
         removeContent: (runId: RunId, why: ContentRemoval) =>
           watch(ledger.removeContent?.(runId, why) ?? Promise.resolve()),
-      }),
-      ...(leases && {
-        leases: {
-          take: (...args) => watch(leases.take(...args)),
-          renew: (...args) => watch(leases.renew(...args)),
-          giveBack: (...args) => watch(leases.giveBack(...args)),
-          expired: () => watch(leases.expired()),
-        },
       }),
       close: () => watch(ledger.close()),
     },

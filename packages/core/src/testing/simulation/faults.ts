@@ -71,6 +71,11 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   let appends = 0
   const durable: RuntimeEvent[] = []
   const acknowledged: RuntimeEvent[] = []
+  /** Who drives which run, as far as it goes through here. */
+  const driven = new Map<RunId, string>()
+  const drives = (runId: RunId, claim: { readonly holder: string } | undefined): void => {
+    if (claim) driven.set(runId, claim.holder)
+  }
   const requireAlive = (): void => {
     if (dead) throw new SimulatedCrash()
   }
@@ -81,6 +86,8 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   const die = async (): Promise<never> => {
     dead = true
     if (crash?.unsyncedKept !== undefined && isVolatile(ledger)) await ledger.losePower(crash.unsyncedKept)
+    // Its machine sees that the process is gone: nobody waits for its leases.
+    for (const [runId, holder] of driven) await ledger.release(runId, holder)
     throw new SimulatedCrash()
   }
   async function* aliveFor<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
@@ -99,6 +106,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     appends++
     const dies = crash?.append === appends
     if (dies && !crash.stored) return await die()
+    drives(runId, options.lease)
     const head = await ledger.append(runId, expected, events, options)
     if (dies) return await die()
     for (const event of events) acknowledged.push(event)
@@ -109,7 +117,12 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   return {
     ...omitUndefined({ deltaDelayMs: ledger.deltaDelayMs }),
     append,
-    acquire: (runId) => alive(() => ledger.acquire(runId)),
+    acquire: (runId, claim) =>
+      alive(async () => {
+        const head = await ledger.acquire(runId, claim)
+        drives(runId, claim)
+        return head
+      }),
     head: (runId) => alive(() => ledger.head(runId)),
     put: (runId, entry) => alive(() => ledger.put(runId, entry)),
     inbox: (runId) => alive(() => ledger.inbox(runId)),
@@ -118,9 +131,12 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     find: (query) => aliveFor(ledger.find(query)),
     runs: (filter) => aliveFor(ledger.runs(filter)),
     tail: (after) => aliveFor(ledger.tail(after)),
-    ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
+    lease: (runId) => alive(() => ledger.lease(runId)),
+    renew: (...args) => alive(() => ledger.renew(...args)),
+    release: async (runId, holder) => {
+      if (!dead) await ledger.release(runId, holder)
+    },
     ...(ledger.isWhole && { isWhole: (runId: RunId) => alive(async () => ledger.isWhole?.(runId)) }),
-    ...(ledger.isDriven && { isDriven: (runId: RunId) => alive(async () => ledger.isDriven?.(runId)) }),
     close: () => Promise.resolve(),
     get dead() {
       return dead

@@ -13,6 +13,8 @@ export interface AppendShape {
   readonly isLarge: boolean
   /** Whether runs begin with what was said before. */
   readonly carries: boolean
+  /** Whether leases begin, are renewed or end. */
+  readonly leases: boolean
 }
 
 /** What a statement may be given, and the types of it. */
@@ -27,6 +29,9 @@ const types = {
   sessionId: 'text',
   sessionPlace: 'int8',
   isSealed: 'bool',
+  // Null where the lease stays as it is; where it ends, an empty name.
+  leaseHolder: 'text',
+  leaseForMs: 'int8',
   // Of each row. `whose` is the place of its run, from 1; `firstSeq` is 0 where the row holds one event.
   whose: 'int8[]',
   firstSeq: 'int8[]',
@@ -91,11 +96,12 @@ function factParameters({ isAlone }: AppendShape): readonly AppendParameter[] {
 
 /** What the statement of a shape is given, in its order. */
 export function appendParameters(shape: AppendShape): readonly AppendParameter[] {
-  const { isAlone, begins, states, takes, isLarge, carries } = shape
+  const { isAlone, begins, states, takes, isLarge, carries, leases } = shape
   return [
     ...(['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash'] as const),
     ...(isAlone && begins ? [] : (['previousHash'] as const)),
     ...(begins ? (['sessionId', 'sessionPlace'] as const) : []),
+    ...(leases ? (['leaseHolder', 'leaseForMs'] as const) : []),
     ...(isAlone ? [] : (['whose'] as const)),
     ...eventParameters,
     ...(states ? factParameters(shape) : []),

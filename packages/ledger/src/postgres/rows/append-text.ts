@@ -1,5 +1,5 @@
 import { eventParameters, spelledFor, type AppendParameter, type AppendShape } from './append-parameters.ts'
-import { durabilityText, rowDigestColumns, rowDigestText } from './statement-parts.ts'
+import { durabilityText, nowText, rowDigestColumns, rowDigestText } from './statement-parts.ts'
 
 type Spelled = ReturnType<typeof spelledFor>
 
@@ -43,7 +43,7 @@ function lastOf(next: string): string {
   return `case when first_seq = 0 then ${next} else (select max(${next}) from generate_series(first_seq, seq)) end`
 }
 
-function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Parts {
+function aloneParts(schema: string, { begins, leases }: AppendShape, given: Spelled): Parts {
   const next = nextPos(schema)
   const movedRowDigest = rowDigestText({
     run_id: 'run.run_id',
@@ -54,13 +54,13 @@ function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
     session_id: 'run.session_id',
     session_place: 'run.session_place',
   })
-  const moved = `update ${schema}.run set head_seq = ${given('headSeq')}, head_hash = ${given('headHash')}, seal = ${movedRowDigest}
+  const moved = `update ${schema}.run set head_seq = ${given('headSeq')}, head_hash = ${given('headHash')}, seal = ${movedRowDigest}${leases ? movedLease(given('leaseHolder'), given('leaseForMs')) : ''}
     where run_id = ${given('runId')} and head_seq = ${given('expectedSeq')}
       and epoch = ${given('epoch')} and head_hash = ${given('previousHash')}
     returning pos`
   const made =
-    (): string => `insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place)
-    select run_id, pos, head_seq, head_hash, epoch, ${rowDigestText(rowDigestColumns)}, session_id, session_place
+    (): string => `insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place${leases ? leaseColumns : ''})
+    select run_id, pos, head_seq, head_hash, epoch, ${rowDigestText(rowDigestColumns)}, session_id, session_place${leases ? newLease(given('leaseHolder'), given('leaseForMs')) : ''}
     from (
       select ${given('runId')} as run_id, ${next} as pos, ${given('headSeq')} as head_seq, ${given('headHash')} as head_hash,
         ${given('epoch')} as epoch, ${given('sessionId')} as session_id, ${given('sessionPlace')} as session_place
@@ -87,11 +87,12 @@ function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
   }
 }
 
-function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Parts {
+function groupParts(schema: string, { begins, leases }: AppendShape, given: Spelled): Parts {
   const next = nextPos(schema)
   const nth = (name: AppendParameter): string => `(${given(name)})[given.whose]`
   const runs = ['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash', 'previousHash'] as const
   const sessions = begins ? (['sessionId', 'sessionPlace'] as const) : []
+  const claims = leases ? (['leaseHolder', 'leaseForMs'] as const) : []
   const movedRowDigest = rowDigestText({
     run_id: 'run.run_id',
     pos: 'run.pos',
@@ -102,18 +103,18 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
     session_place: 'run.session_place',
   })
   const made = (): string => `, made as (
-    insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place)
-    select run_id, pos, head_seq, head_hash, epoch, ${rowDigestText(rowDigestColumns)}, session_id, session_place
+    insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place${leases ? leaseColumns : ''})
+    select run_id, pos, head_seq, head_hash, epoch, ${rowDigestText(rowDigestColumns)}, session_id, session_place${leases ? newLease('lease_holder', 'lease_for_ms') : ''}
     from (select ${next} as pos, head.* from head where expected_seq = 0 and epoch = 1) as fresh
     on conflict (run_id) do nothing
     returning run_id, pos
   )`
   return {
     swapped: `head as materialized (
-    select * from unnest(${[...runs, ...sessions].map(given).join(', ')}) with ordinality
-      as given (run_id, expected_seq, epoch, head_seq, head_hash, previous_hash, ${begins ? 'session_id, session_place, ' : ''}place)
+    select * from unnest(${[...runs, ...sessions, ...claims].map(given).join(', ')}) with ordinality
+      as given (run_id, expected_seq, epoch, head_seq, head_hash, previous_hash, ${begins ? 'session_id, session_place, ' : ''}${leases ? 'lease_holder, lease_for_ms, ' : ''}place)
   ), moved as (
-    update ${schema}.run set head_seq = head.head_seq, head_hash = head.head_hash, seal = ${movedRowDigest}
+    update ${schema}.run set head_seq = head.head_seq, head_hash = head.head_hash, seal = ${movedRowDigest}${leases ? movedLease('head.lease_holder', 'head.lease_for_ms') : ''}
     from head
     where head.expected_seq > 0 and run.run_id = head.run_id and run.head_seq = head.expected_seq
       and run.epoch = head.epoch and run.head_hash = head.previous_hash
@@ -139,6 +140,18 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
       and inbox.run_id = ${nth('runId')} and inbox.key = given.taken_key and inbox.taken_seq is null`,
     places: 'places',
   }
+}
+
+const leaseColumns = ', lease_holder, lease_until'
+
+/** The lease of a run that begins: none where no holder is given, or an empty one. */
+function newLease(holder: string, forMs: string): string {
+  return `, nullif(${holder}, ''), case when ${holder} <> '' then ${nowText} + ${forMs} end`
+}
+
+function movedLease(holder: string, forMs: string): string {
+  return `, lease_holder = case when ${holder} is null then run.lease_holder else nullif(${holder}, '') end,
+      lease_until = case when ${holder} is null then run.lease_until when ${holder} <> '' then ${nowText} + ${forMs} end`
 }
 
 /** Large contents, each once. Of an append that was refused nothing is kept. */

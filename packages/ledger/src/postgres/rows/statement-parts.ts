@@ -26,3 +26,6 @@ export function rowDigestText(row: Readonly<Record<keyof typeof rowDigestColumns
     || '","headSeq":' || ${row.head_seq} || ',"pos":' || ${row.pos} || ',"runId":' || to_json(${row.run_id})::text
     || ${session} || '}', 'UTF8'))`
 }
+
+/** The time of the server, in milliseconds since 1970 UTC. */
+export const nowText = `(extract(epoch from clock_timestamp()) * 1000)::int8`

@@ -2,7 +2,7 @@ import { maxEventsOfRow } from '../../record/envelope.ts'
 import type { AppendShape } from './append-parameters.ts'
 import { appendText } from './append-text.ts'
 import type { Statement } from '../connection/connections.ts'
-import { durabilityText, rowDigestColumns, rowDigestText } from './statement-parts.ts'
+import { durabilityText, nowText, rowDigestColumns, rowDigestText } from './statement-parts.ts'
 
 /** The statements of a ledger, by name. Each is a transaction of its own. */
 export interface StatementTexts {
@@ -11,6 +11,9 @@ export interface StatementTexts {
   /** Takes inbox entries for commands that were refused, where the head is as expected. */
   readonly settle: Readonly<Record<'barrier' | 'lazy', string>>
   readonly acquire: string
+  readonly lease: string
+  readonly renew: string
+  readonly release: string
   readonly run: string
   /** Rows that hold events of a range. */
   readonly batch: string
@@ -46,8 +49,17 @@ export function statementTexts(schema: string): StatementTexts {
       lazy: settle(durabilityText.lazy),
     },
     acquire: `update ${schema}.run set epoch = epoch + 1,
-      seal = ${rowDigestText({ ...rowDigestColumns, epoch: '(epoch + 1)' })}
-      where run_id = $1 returning head_seq, head_hash, epoch, ${durabilityText.barrier}`,
+      seal = ${rowDigestText({ ...rowDigestColumns, epoch: '(epoch + 1)' })},
+      lease_holder = $2::text, lease_until = ${nowText} + $3::int8
+      where run_id = $1 and ($2::text is null or lease_holder is null or lease_until <= ${nowText}
+        or lease_holder in ($2::text, $4::text))
+      returning head_seq, head_hash, epoch, ${durabilityText.barrier}`,
+    lease: `select lease_holder as holder, lease_until - ${nowText} as "leftMs" from ${schema}.run
+      where run_id = $1 and lease_until > ${nowText}`,
+    renew: `update ${schema}.run set lease_until = ${nowText} + $2::int8
+      where run_id = any ($3::text[]) and lease_holder = $1 returning run_id, ${durabilityText.lazy}`,
+    release: `update ${schema}.run set lease_holder = null, lease_until = null
+      where run_id = $1 and lease_holder = $2 returning ${durabilityText.lazy}`,
     run: `select head_seq, head_hash, epoch from ${schema}.run where run_id = $1`,
     batch: batchText(schema),
     firstRow: `select event.*, salt, body from ${schema}.event join ${schema}.payload using (pos)
@@ -83,10 +95,10 @@ function appendTexts(schema: string): StatementTexts['append'] {
 }
 
 function appendName(shape: AppendShape): string {
-  const { durability, isAlone, begins, states, takes, isLarge, carries } = shape
+  const { durability, isAlone, begins, states, takes, isLarge, carries, leases } = shape
   const words = [
     ...[isAlone && 'one', begins && 'begin', states && 'state', takes && 'take'],
-    ...[isLarge && 'large', carries && 'carry'],
+    ...[isLarge && 'large', carries && 'carry', leases && 'lease'],
   ]
   return ['tallystick append', durability, ...words.filter((word) => word !== false)].join(' ')
 }

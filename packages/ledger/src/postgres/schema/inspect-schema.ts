@@ -26,7 +26,6 @@ const tableNames = [
   'run_agent',
   'session_summary',
   'spending',
-  'lease',
 ]
 
 /**

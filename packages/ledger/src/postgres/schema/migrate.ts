@@ -13,6 +13,7 @@ import { addPackedRows } from '../migrations/0007-packed-rows.ts'
 import { addLeases } from '../migrations/0008-leases.ts'
 import { addSharedRows } from '../migrations/0009-shared-rows.ts'
 import { renameRunStatus } from '../migrations/0010-run-status.ts'
+import { addRunLeases } from '../migrations/0011-run-leases.ts'
 import { isContention } from '../connection/postgres-failure.ts'
 import type { Pg } from '../connection/pg-package.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
@@ -30,6 +31,7 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
   addLeases,
   addSharedRows,
   renameRunStatus,
+  addRunLeases,
 ]
 
 /** How often a migration begins anew that Postgres undid for the sake of others. */

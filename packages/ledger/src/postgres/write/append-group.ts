@@ -23,6 +23,8 @@ export interface AppendItem extends Queued {
   /** Of each row, what it begins its run with, where it does. */
   readonly histories: readonly (BegunHistory | undefined)[]
   readonly isSealed: boolean
+  /** The lease from then on; null where it stays as it is, without a holder where it ends. */
+  readonly lease: { readonly holder: string; readonly forMs: number } | null
 }
 
 /** One statement for a group of appends to different runs. It answers `places`: for each append where its run begins, and null where the head was not the expected one. */
@@ -47,6 +49,7 @@ function shapeOf(group: readonly AppendItem[]): AppendShape {
     states: group.some(({ linked }) => linked.some(({ facts }) => facts.length > 0)),
     takes: group.some(({ takes }) => takes.length > 0),
     isLarge: group.some(({ contents }) => contents.some((each) => each.length > 0)),
+    leases: group.some(({ lease }) => lease !== null),
     carries: group.some(({ histories }) => histories.some((each) => each !== undefined)),
   }
 }
@@ -75,6 +78,10 @@ function valuesOfRuns(group: readonly AppendItem[], shape: AppendShape) {
     ...(shape.begins && {
       sessionId: each((item) => sessionOf(item)?.sessionId ?? null),
       sessionPlace: each((item) => sessionOf(item)?.sessionPlace ?? null),
+    }),
+    ...(shape.leases && {
+      leaseHolder: each(({ lease }) => lease?.holder ?? null),
+      leaseForMs: each(({ lease }) => (lease ? Math.ceil(lease.forMs) : null)),
     }),
   }
 }

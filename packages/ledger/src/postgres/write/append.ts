@@ -1,6 +1,8 @@
 import { LedgerDamagedError, RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import {
+  drivenByOther,
   emptyHead,
+  endsRun,
   onceKeyOf,
   placeTaken,
   requireHead,
@@ -9,7 +11,15 @@ import {
   sessionPlaceOf,
   unreadInbox,
 } from '@tallystick/core/store-kit'
-import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
+import type {
+  AppendOptions,
+  ExpectedHead,
+  Head,
+  Lease,
+  LeaseClaim,
+  TakeOverClaim,
+} from '@tallystick/core/vocabulary'
+import { isRunId } from '../../record/stored-ids.ts'
 import { genesisHash } from '../../record/chain.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
 import { factNumberOf } from '../../record/segments/fact-number.ts'
@@ -84,15 +94,49 @@ export class Appender {
   }
 
   /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
-  async acquire(runId: RunId): Promise<Head> {
-    const [row] = await this.#connections.rows<HeadRow>({
-      name: 'tallystick acquire',
-      text: this.#texts.acquire,
-      values: [runId],
+  async acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head> {
+    const { holder = null, forMs = 0, from = null } = claim ?? {}
+    for (;;) {
+      const [row] = await this.#connections.rows<HeadRow>({
+        name: 'tallystick acquire',
+        text: this.#texts.acquire,
+        values: [runId, holder, holder === null ? null : Math.ceil(forMs), from],
+      })
+      if (row) {
+        const { seq, epoch } = this.#remember(runId, row)
+        return { seq, epoch }
+      }
+      if ((await this.#head(runId)) === undefined) throw new RunNotFoundError(runId)
+      const lease = await this.lease(runId)
+      // It may have ended between the two looks.
+      if (lease) throw drivenByOther(runId, lease)
+    }
+  }
+
+  async lease(runId: RunId): Promise<Lease | undefined> {
+    if (!isRunId(runId)) return undefined
+    const text = this.#texts.lease
+    const [row] = await this.#connections.rows<Lease>({ name: 'tallystick lease', text, values: [runId] })
+    return row && { holder: row.holder, leftMs: row.leftMs }
+  }
+
+  async renew(runIds: readonly RunId[], { holder, forMs }: LeaseClaim): Promise<readonly RunId[]> {
+    if (runIds.length === 0) return []
+    const values = [holder, Math.ceil(forMs), runIds.filter(isRunId)]
+    const text = this.#texts.renew
+    const rows = await this.#connections.rows<{ readonly run_id: RunId }>({
+      name: 'tallystick renew',
+      text,
+      values,
     })
-    if (row === undefined) throw new RunNotFoundError(runId)
-    const { seq, epoch } = this.#remember(runId, row)
-    return { seq, epoch }
+    const renewed = new Set(rows.map(({ run_id }) => run_id))
+    return runIds.filter((runId) => renewed.has(runId))
+  }
+
+  async release(runId: RunId, holder: string): Promise<void> {
+    if (!isRunId(runId)) return
+    const text = this.#texts.release
+    await this.#connections.rows({ name: 'tallystick release', text, values: [runId, holder] })
   }
 
   /** Makes every lazy append durable. */
@@ -147,6 +191,7 @@ export class Appender {
       contents: rows.map(({ contents }) => contents),
       histories,
       isSealed: sealer !== undefined,
+      lease: endsRun(events) ? { holder: '', forMs: 0 } : (options.lease ?? null),
     })
     return swapped ? linked.at(-1)?.hash : undefined
   }

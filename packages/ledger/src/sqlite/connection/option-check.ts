@@ -10,7 +10,6 @@ export const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
   {
     readOnly: maybe(trueOrFalse),
     keys: maybe(keyring),
-    oneWriter: maybe(trueOrFalse),
     busyTimeoutMs: maybe(
       valueThat(
         'a whole number of milliseconds from 0 to 2147483647',

@@ -9,18 +9,7 @@ export interface SqliteLedgerOptions {
    * reads encrypted runs without their content; these cannot be continued.
    */
   readonly keys?: Keyring | undefined
-  /**
-   * Whether one process at a time drives the runs of the file; true if not given. A second process that appends, or
-   * takes a run over, is refused with a `LedgerUnavailableError` that names the first, until the first process
-   * releases its runs or they end. All processes may read, and send commands through the inbox. With false several
-   * processes may write: each run still has one writer, by its epoch, but processes wait for each other's commits,
-   * and no error reports a second process.
-   */
-  readonly oneWriter?: boolean | undefined
-  /**
-   * How long to wait for another process that writes, in milliseconds. Default: 5000 for its commit, and 1000 for its
-   * runs to stop.
-   */
+  /** How long to wait for another process that commits, in milliseconds; 5000 if not given. */
   readonly busyTimeoutMs?: number | undefined
   /**
    * The size of the write-ahead log, in bytes, above which it is truncated; 64 MiB if not given. A long read prevents

@@ -12,6 +12,7 @@ import { fewerIndexesMigration } from '../migrations/0008-fewer-indexes.ts'
 import { leaseMigration } from '../migrations/0009-leases.ts'
 import { sharedRowsMigration } from '../migrations/0010-shared-rows.ts'
 import { runStatusMigration } from '../migrations/0011-run-status.ts'
+import { runLeaseMigration } from '../migrations/0012-run-leases.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -26,6 +27,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0009-leases': leaseMigration,
   '0010-shared-rows': sharedRowsMigration,
   '0011-run-status': runStatusMigration,
+  '0012-run-leases': runLeaseMigration,
 }
 
 /** The `user_version` of the newest schema. */

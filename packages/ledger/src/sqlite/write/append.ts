@@ -26,6 +26,7 @@ import type { Write } from './group-commit.ts'
 import type { KnownHeads } from './known-heads.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
 import { cellOf, soundRow } from '../rows/run-row.ts'
+import type { SqliteLeases } from './leases.ts'
 import type { SqliteRemovals } from './removals.ts'
 import { sqliteCode } from '../schema/sqlite-failure.ts'
 
@@ -35,6 +36,7 @@ export interface AppendStore {
   readonly reads: ReadQueries
   readonly removals: SqliteRemovals
   readonly known: KnownHeads
+  readonly leases: SqliteLeases
 }
 
 /** Events to append, and the rows that they make. */
@@ -91,6 +93,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   // In front of the events: a trigger of the file lets a run end only with its inbox read.
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
   if (events.length > 0) writeSoundEvents(store, batch, found)
+  store.leases.appended(runId, events, options.lease)
   return after
 }
 

@@ -1,75 +1,73 @@
-import type { RunId } from '@tallystick/core'
-import type { RunLeases } from '@tallystick/core/vocabulary'
+import { RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { drivenByOther, endsRun } from '@tallystick/core/store-kit'
+import type { Lease, LeaseClaim, TakeOverClaim } from '@tallystick/core/vocabulary'
 import type { Database, Statement } from 'better-sqlite3'
 import { isRunId } from '../../record/stored-ids.ts'
-import type { GroupCommit } from './group-commit.ts'
 
 /** The time of this machine, which all processes with the file share, in milliseconds since 1970 UTC. */
 const now = `cast(unixepoch('subsec') * 1000 as integer)`
 
-const texts: Readonly<Record<keyof RunLeases, string>> = {
-  take: `insert into lease (run_id, holder, epoch, until)
-    select run_id, :holder, epoch + 1, ${now} + :forMs from run where run_id = :runId
-    on conflict (run_id) do update set holder = excluded.holder, epoch = excluded.epoch, until = excluded.until
-    where lease.holder = excluded.holder or lease.until <= ${now}`,
-  renew: `update lease set until = ${now} + :forMs where holder = :holder`,
-  giveBack: `delete from lease where run_id = :runId and holder = :holder`,
-  expired: `select run_id from lease join run using (run_id)
-    where until <= ${now} and run.epoch <= lease.epoch
-      and not exists (select 1 from event where event.run_id = lease.run_id and once_key = 'run_finished')
-    order by run_id`,
-}
+const texts = {
+  lease: `select lease_holder as holder, lease_until - ${now} as leftMs from run where run_id = :runId and lease_until > ${now}`,
+  give: `update run set lease_holder = :holder, lease_until = ${now} + :forMs where run_id = :runId`,
+  renew: `update run set lease_until = ${now} + :forMs where run_id = :runId and lease_holder = :holder`,
+  release: `update run set lease_holder = null, lease_until = null where run_id = :runId and lease_holder = :holder`,
+  end: `update run set lease_holder = null, lease_until = null where run_id = :runId and lease_holder is not null`,
+} as const
 
 interface LeaseInput {
-  readonly runId?: RunId
+  readonly runId: RunId
   readonly holder?: string
   readonly forMs?: number
 }
 
-/**
- * The leases of a ledger. A row names the epoch that the take-over of its holder will have, so that a later take-over
- * by another process can be told from it.
- */
+/** The leases of a ledger: columns of the row of a run. All but `of` is called within a transaction. */
 export class SqliteLeases {
   readonly #database: Database
-  readonly #group: GroupCommit
-  readonly #prepared = new Map<string, Statement<[LeaseInput], { readonly run_id: string }>>()
+  readonly #prepared = new Map<string, Statement<[LeaseInput], Lease>>()
 
-  constructor(database: Database, group: GroupCommit) {
+  constructor(database: Database) {
     this.#database = database
-    this.#group = group
   }
 
-  async take(runId: RunId, holder: string, forMs: number): Promise<boolean> {
-    return isRunId(runId) && (await this.#change('take', { runId, holder, forMs })) > 0
+  of(runId: RunId): Lease | undefined {
+    return isRunId(runId) ? this.#statement('lease').get({ runId }) : undefined
   }
 
-  async renew(holder: string, forMs: number): Promise<void> {
-    await this.#change('renew', { holder, forMs })
+  appended(runId: RunId, events: readonly RuntimeEvent[], claim: LeaseClaim | undefined): void {
+    if (endsRun(events)) this.#statement('end').run({ runId })
+    else if (claim && events.length > 0) this.#statement('give').run({ runId, ...ofClaim(claim) })
   }
 
-  async giveBack(runId: RunId, holder: string): Promise<void> {
-    if (isRunId(runId)) await this.#change('giveBack', { runId, holder })
+  acquired(runId: RunId, claim: TakeOverClaim | undefined): void {
+    if (claim === undefined) return void this.#statement('end').run({ runId })
+    const lease = this.of(runId)
+    if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
+      throw drivenByOther(runId, lease)
+    if (this.#statement('give').run({ runId, ...ofClaim(claim) }).changes === 0)
+      throw new RunNotFoundError(runId)
   }
 
-  expired(): readonly RunId[] {
-    return this.#statement('expired')
-      .all({})
-      .map(({ run_id }) => run_id)
-      .filter(isRunId)
+  renew(runIds: readonly RunId[], claim: LeaseClaim): readonly RunId[] {
+    const given = ofClaim(claim)
+    return runIds.filter(
+      (runId) => isRunId(runId) && this.#statement('renew').run({ runId, ...given }).changes > 0,
+    )
   }
 
-  /** Returns how many leases it changed. */
-  #change(name: keyof RunLeases, input: LeaseInput): Promise<number> {
-    const work = (): number => this.#statement(name).run(input).changes
-    return this.#group.submit({ durability: 'lazy', events: 1, bytes: 0, work })
+  release(runId: RunId, holder: string): void {
+    if (isRunId(runId)) this.#statement('release').run({ runId, holder })
   }
 
-  #statement(name: keyof RunLeases): Statement<[LeaseInput], { readonly run_id: string }> {
+  #statement(name: keyof typeof texts): Statement<[LeaseInput], Lease> {
     const known = this.#prepared.get(name)
     if (known) return known
-    const statement = this.#database.prepare<[LeaseInput], { readonly run_id: string }>(texts[name])
+    const statement = this.#database.prepare<[LeaseInput], Lease>(texts[name])
     this.#prepared.set(name, statement)
     return statement
   }
+}
+
+function ofClaim({ holder, forMs }: LeaseClaim): Omit<LeaseInput, 'runId'> {
+  return { holder, forMs: Math.ceil(forMs) }
 }
