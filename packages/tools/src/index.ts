@@ -4,6 +4,7 @@ export type {
   ReconcileAnswer,
   ReconcileContext,
   ResultOf,
+  ReturnedFor,
   ToolSpecification,
 } from './definition/tool-specification.ts'
 export type { ToolContext } from './execution/executor.ts'

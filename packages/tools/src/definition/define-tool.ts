@@ -28,7 +28,7 @@ import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './too
 export function defineTool<
   Schema extends InputSchema,
   Context = unknown,
-  Output extends InputSchema = InputSchema,
+  Output extends InputSchema = JsonObject,
 >(specification: ToolSpecification<Schema, Context, Output>): Tool<Context> {
   assertSpecification(specification)
   return Object.freeze(toolOf(specification, readSchema(specification.name, specification.input)))
@@ -38,7 +38,7 @@ export function defineTool<
 export function toolOf<
   Schema extends InputSchema,
   Context = unknown,
-  Output extends InputSchema = InputSchema,
+  Output extends InputSchema = JsonObject,
 >(
   specification: Omit<ToolSpecification<Schema, Context, Output>, 'input'>,
   schema: ReadSchema<InputOf<Schema>>,

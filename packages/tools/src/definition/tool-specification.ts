@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from '@standard-schema/spec'
 import type { RunId } from '@tallystick/core'
 import type { Recovery, ToolCallId, ToolEffect } from '@tallystick/core/vocabulary'
 import type { ApprovalPolicy } from '../approval/approval.ts'
+import type { Deferral } from '../execution/deferral.ts'
 import type { ToolContext } from '../execution/executor.ts'
 import type { RetryOptions } from '../execution/retry.ts'
 import type { InputOf, InputSchema } from '../input/schema.ts'
@@ -11,6 +12,31 @@ export type ResultOf<Output extends InputSchema> = Output extends StandardSchema
   ? StandardSchemaV1.InferOutput<Output>
   : // oxlint-disable-next-line typescript/no-explicit-any -- without a schema only the author knows the type
     any
+
+/** What `execute` may return: what the output schema takes, at once or later, or that the call is settled later. */
+export type ReturnedFor<Output extends InputSchema> = Output extends StandardSchemaV1
+  ? AtOnceOrLater<Known<StandardSchemaV1.InferInput<Output>> | Deferral>
+  : // oxlint-disable-next-line typescript/no-generated-empty-object-type -- of any value nothing is known
+    AtOnceOrLater<AnyValue>
+
+type AtOnceOrLater<Value> = Value | PromiseLike<Value>
+
+type Known<Value> = unknown extends Value ? AnyValue : Value
+
+/**
+ * Any value at all. The compiler reads the body of `execute` before it knows the schema: what is spelled out here has it take
+ * `'passed'` in a result for that text, where `unknown` would have it take it for any.
+ */
+type AnyValue =
+  | ''
+  | 0
+  | true
+  | { readonly [name: string]: AnyValue }
+  | readonly AnyValue[]
+  | {}
+  | null
+  | undefined
+  | void
 
 /** The call in doubt that `reconcile` looks up. */
 export interface ReconcileContext<Context = unknown> {
@@ -55,10 +81,11 @@ export interface ToolSpecification<
    * call ends as `failed` with the error's name and message; throw a `ToolError` to choose the words. After
    * `context.signal` aborts it may still return what it has.
    */
-  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => unknown
+  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => ReturnedFor<Output>
   /**
    * Checks what `execute` returned: if it does not fit, the call ends as `failed`, and the ledger holds the value.
-   * Otherwise the parsed value (with defaults and conversions) is the result. A Standard Schema, or a JSON Schema.
+   * Otherwise the parsed value (with defaults and conversions) is the result. A Standard Schema, against which the compiler
+   * checks `execute` and `toModel`, or a JSON Schema.
    */
   readonly output?: Output | undefined
   /** Returns what the model reads of a result, in the same forms as `execute`. The ledger holds both. */
