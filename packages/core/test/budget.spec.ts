@@ -172,9 +172,12 @@ describe('what a child run is granted', () => {
       return wholeGrant(state, state.calls[0]!)
     }
     const of = { runId: childRunIdOf(runId, callId(1)) }
-    expect(whole({})).toEqual({ ...of, turns: 0, toolCalls: 0, usage: { inputTokens: 0, outputTokens: 0 } })
+    expect(whole({})).toEqual({
+      ...{ ...of, turns: 0, toolCalls: 0, usage: { inputTokens: 0, outputTokens: 0 }, estimated: true },
+    })
     expect(whole({ turns: 2, toolCalls: 3, tokens: 90, costUsd: 0.5 })).toEqual({
       ...{ ...of, turns: 2, toolCalls: 3, usage: { inputTokens: 90, outputTokens: 0 }, costUsd: 0.5 },
+      estimated: true,
     })
     expect(whole({ tokens: 90, outputTokens: 20 }).usage).toEqual({ inputTokens: 70, outputTokens: 20 })
     expect(whole({ tokens: 9, outputTokens: 20 }).usage).toEqual({ inputTokens: 0, outputTokens: 20 })

@@ -6,10 +6,14 @@ import {
   memoryLedger,
   type Agent,
   type AgentOptions,
+  type Ledger,
+  type Limits,
+  type RuntimeEvent,
   type Tool,
 } from '@tallystick/core'
-import { childRunIdOf } from '@tallystick/core/vocabulary'
+import { childRunIdOf, type Usage } from '@tallystick/core/vocabulary'
 import {
+  checkBudgets,
   manualClock,
   scriptedModel,
   untilSettled,
@@ -211,6 +215,68 @@ describe('the grant of a child run', () => {
     expect(result.reason).toBe('cancelled')
     expect(result.usage).toMatchObject({ inputTokens: 340, outputTokens: 42 })
   })
+
+  it.each([
+    ['with no limit', {}, { inputTokens: 380, outputTokens: 44 }],
+    ['with a budget', { maxTotalInputTokens: 9_000, maxTotalOutputTokens: 900 }, {}],
+  ])(
+    'given a run at work two levels down, %s, when it is left behind, then all above count it',
+    async (_, limits, usage) => {
+      const clock = manualClock()
+      const own = { inputTokens: 40, outputTokens: 2 }
+      const digging = scriptedModel(
+        [{ text: 'Digging', usage: { inputTokens: 300, outputTokens: 40 }, hang: true }],
+        'cheap',
+      )
+      const asks = (name: string) => ({ toolCalls: [{ name, input: { task: 'Dig.' } }], usage: own })
+      const level = (name: string, of: Tool[], model: ReturnType<typeof scriptedModel>, more: Limits = {}) =>
+        defineAgent({
+          ...{ name, description: 'Digs.', instructions: 'Go.', tools: of, model },
+          limits: { graceMs: 0, ...more },
+        })
+      const digger = level('digger', [], digging)
+      const foreman = level('foreman', [agentTool(digger)], scriptedModel([asks('digger')], 'cheap'))
+      const owner = level('owner', [agentTool(foreman)], scriptedModel([asks('foreman')], 'cheap'), limits)
+      const spentBelow = Promise.withResolvers<void>()
+      const left = Promise.withResolvers<void>()
+      let isSlowBelow = false
+      const stored = memoryLedger()
+      const ledger: Ledger = {
+        ...stored,
+        append: async (...given) => {
+          if (isSlowBelow && given[0] !== run.id) await left.promise
+          const appended = await stored.append(...given)
+          const [, , events] = given
+          const isSpent = ({ type, usage }: RuntimeEvent & { usage?: Usage }): boolean =>
+            type === 'usage_updated' && usage?.inputTokens === 300
+          if (events.some(isSpent)) spentBelow.resolve()
+          return appended
+        },
+      }
+      const runtime = createRuntime({ ledger, agents: [owner], prices, host: { clock } })
+      const run = runtime.run(owner, 'Go.')
+      const recordOfAll = async (): Promise<RuntimeEvent[][]> => {
+        const runs = await Array.fromAsync(ledger.runs())
+        return await Promise.all(runs.map(({ runId }) => Array.fromAsync(ledger.read(runId))))
+      }
+      await untilSettled(clock, spentBelow.promise)
+      isSlowBelow = true
+      await run.cancel('enough')
+      const result = await untilSettled(clock, run.result)
+      left.resolve()
+      await untilSettled(clock, runtime.idle())
+      const results = ofType((await recordOfAll()).flat(), 'tool_result')
+      expect(results).toHaveLength(2)
+      const [inOwner] = results.filter(({ runId }) => runId === run.id)
+      expect(inOwner).toMatchObject({
+        outcome: 'cancelled',
+        child: { estimated: true },
+      })
+      expect(result.usage.inputTokens).toBeGreaterThanOrEqual(380)
+      expect(result.usage).toMatchObject(usage)
+      expect(checkBudgets(await recordOfAll())).toEqual([])
+    },
+  )
 
   it('has the time that its parent has, whatever the clock says meanwhile', async () => {
     const clock = manualClock()

@@ -8,7 +8,7 @@ import { digestOf } from '../../vocabulary/values/digest.ts'
 import { isHeldBack } from '../limits/fork-writes.ts'
 import { illegal } from './illegal.ts'
 import { withMessage } from '../state/run-base.ts'
-import { withSpent } from '../state/totals.ts'
+import { withChildTotals } from '../state/totals.ts'
 import type { Call, CallStatus, ExecutingState, InjectingState, RunState, Tries } from '../state/state.ts'
 import { findCall, openTurnCalls } from '../state/state-views.ts'
 import { placeOfCall, withCall, withCallInBatch } from '../state/turn-calls.ts'
@@ -122,10 +122,7 @@ function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
 
 /** What a child run took counts as the run's own. */
 function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState {
-  if (child === undefined) return state
-  const { runs, turns, toolCalls } = state.totals.children
-  const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }
-  return { ...state, totals: { ...withSpent(state.totals, child.usage, child.costUsd), children } }
+  return child === undefined ? state : { ...state, totals: withChildTotals(state.totals, child) }
 }
 
 /** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */

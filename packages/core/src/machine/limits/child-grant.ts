@@ -81,8 +81,9 @@ export function leftChildTotals(
   known: ChildTotals | undefined,
 ): ChildTotals {
   const { tokens = 0, inputTokens } = call.grant ?? {}
-  const { usage: granted, ...whole } = wholeGrant(state, call)
-  if (known === undefined) return { usage: granted, ...whole, estimated: true }
+  const whole = wholeGrant(state, call)
+  if (known === undefined) return whole
+  const { usage: granted } = whole
   const outputTokens = Math.max(granted.outputTokens ?? 0, known.usage.outputTokens ?? 0)
   const grantedInput = inputTokens ?? Math.max(0, tokens - outputTokens)
   const costUsd = Math.max(whole.costUsd ?? 0, known.costUsd ?? 0)
@@ -115,5 +116,6 @@ export function wholeGrant(
     toolCalls,
     usage: { inputTokens, outputTokens },
     ...(costUsd !== undefined && { costUsd }),
+    estimated: true,
   }
 }

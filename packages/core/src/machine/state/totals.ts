@@ -1,4 +1,5 @@
 import { addUsage, type Usage } from '../../vocabulary/billing/usage.ts'
+import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 
 /** What a run has used so far. Usage holds the last known totals of every attempt, failed ones included. */
@@ -39,4 +40,11 @@ export function withSpent(totals: Totals, usage: Usage, costUsd?: number): Total
   if (costUsd === undefined) return spent
   const plus = (sum: number | undefined): number => (sum ?? 0) + costUsd
   return { ...spent, costUsd: plus(totals.costUsd), settledCostUsd: plus(totals.settledCostUsd) }
+}
+
+/** What the run has used, with a child run of it and with the child runs of that. */
+export function withChildTotals(totals: Totals, child: ChildTotals): Totals {
+  const { runs, turns, toolCalls } = totals.children
+  const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }
+  return { ...withSpent(totals, child.usage, child.costUsd), children }
 }

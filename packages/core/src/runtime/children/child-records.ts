@@ -2,9 +2,11 @@ import { eventOf } from '../../machine/advance.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import { evolve } from '../../machine/fold/evolve.ts'
+import { leftChildTotals } from '../../machine/limits/child-grant.ts'
 import { settledUsage } from '../../machine/limits/settled-usage.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import { callsAwaitingChild } from '../../machine/state/state-views.ts'
+import type { Call, RunState } from '../../machine/state/state.ts'
+import { callsAwaitingChild, openTurnCalls } from '../../machine/state/state-views.ts'
+import { withChildTotals } from '../../machine/state/totals.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { ChildTotals, EventOf } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -12,22 +14,47 @@ import { startOf, stateOf } from '../reading/load-state.ts'
 import { resultOf } from '../reading/run-result.ts'
 import { childStopOf, totalsOf, type ChildEnding, type ChildStop } from './child-ending.ts'
 
-/** What a run has used; where it has not ended, `isFinal` is false, and a model call under way counts as estimated. */
+/**
+ * What a run has used; where it has not ended, `isFinal` is false, a model call under way counts as estimated, and so does
+ * what its own child runs use meanwhile, at any depth: no result has told the run of it yet.
+ */
 export async function totalsSoFar(
   ledger: Ledger,
-  childId: RunId,
+  runId: RunId,
 ): Promise<{ readonly totals: ChildTotals; readonly isFinal: boolean } | undefined> {
-  const state = await stateOf(ledger, childId)
-  return state && { totals: totalsIn(state), isFinal: state.phase === 'done' }
+  let state = await stateOf(ledger, runId)
+  if (state === undefined) return undefined
+  const isFinal = state.phase === 'done'
+  state = withCallUnderWay(state)
+  for (const call of openTurnCalls(state).filter(hasChildUnderWay)) {
+    const totals = withChildTotals(state.totals, await leftTotals(ledger, state, call))
+    state = { ...state, totals }
+  }
+  return { totals: totalsOf(resultOf(state)), isFinal }
 }
 
-function totalsIn(state: RunState): ChildTotals {
+/** What a parent counts of a started child run: what it used, where it has ended, otherwise no less than its grant. */
+export async function leftTotals(
+  ledger: Ledger,
+  parent: Pick<RunState, 'runId'>,
+  call: Call,
+): Promise<ChildTotals> {
+  // One that cannot be read counts like one that is not there yet.
+  const found = await totalsSoFar(ledger, childRunIdOf(parent.runId, call.toolCallId)).catch(() => undefined)
+  return found?.isFinal === true ? found.totals : leftChildTotals(parent, call, found?.totals)
+}
+
+/** Whether a call was started whose child run counts nowhere yet. */
+function hasChildUnderWay({ child, attempts, status }: Call): boolean {
+  return child !== undefined && attempts > 0 && status !== 'settled'
+}
+
+function withCallUnderWay(state: RunState): RunState {
   const [settled] =
     state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state, 'cancelled') : []
-  if (settled === undefined) return totalsOf(resultOf(state))
+  if (settled === undefined) return state
   const { seq, epoch, at } = state
-  const event = eventOf(settled, { runId: state.runId, seq: seq + 1, epoch, at, cause: 'controller' })
-  return totalsOf(resultOf(evolve(state, event)))
+  return evolve(state, eventOf(settled, { runId: state.runId, seq: seq + 1, epoch, at, cause: 'controller' }))
 }
 
 /**

@@ -1,6 +1,5 @@
 import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
-import { leftChildTotals } from '../../machine/limits/child-grant.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
@@ -12,7 +11,7 @@ import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { resultOf, type RunResult } from '../reading/run-result.ts'
 import { childStopOf, settleCommandOf, type ChildEnding, type ChildStop } from './child-ending.ts'
-import { canContinue, endingOf, isDescendantOf, totalsSoFar } from './child-records.ts'
+import { canContinue, endingOf, isDescendantOf, leftTotals } from './child-records.ts'
 import { readEnding } from './child-answer.ts'
 import { childStartCommand } from './child-start.ts'
 import type { RelatedRun, RelatedRuns } from './related-runs.ts'
@@ -76,10 +75,9 @@ export class ChildRuns {
         })
       },
       totals: async ({ isUnderWay }) => {
-        const unread = { totals: undefined, isFinal: false }
-        const found = await totalsSoFar(ledger, childId).catch(() => unread)
-        if (found === undefined && !(isUnderWay && begun !== undefined)) return undefined
-        return found?.isFinal === true ? found.totals : leftChildTotals(state, call, found?.totals)
+        const isNowhere = async () => (await ledger.head(childId).catch(() => true)) === undefined
+        if (!(isUnderWay && begun !== undefined) && (await isNowhere())) return undefined
+        return await leftTotals(ledger, state, call)
       },
     }
   }
