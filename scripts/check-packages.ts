@@ -246,6 +246,62 @@ const fewModules = `
   })
 `
 
+/** An agent with a tool, as a page or a worker has it. */
+const pageProgram = `
+  import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+  import { scriptedModel } from '@tallystick/core/testing'
+  import { defineTool, ToolError } from '@tallystick/tools'
+  const double = defineTool({
+    name: 'double',
+    description: 'Doubles a number.',
+    input: { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] },
+    effect: 'read',
+    execute: ({ n }) => {
+      if (n > 99) throw new ToolError('Too large.')
+      return String(2 * n)
+    },
+  })
+  const model = scriptedModel([{ toolCalls: [{ name: 'double', input: { n: 21 } }] }, { text: 'It is 42.' }])
+  const agent = defineAgent({ name: 'page', instructions: 'Double.', model, tools: [double] })
+  const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Double 21.')
+  globalThis.ended = run.result.then(({ text }) => text + ' ' + JSON.stringify(model.requests[1].messages.at(-1)))
+`
+
+/** What pages and workers both have of what programs expect to be there. */
+const webGlobals = [
+  ...[
+    'AbortController',
+    'AbortSignal',
+    'DOMException',
+    'Event',
+    'EventTarget',
+    'MessageChannel',
+    'TextDecoder',
+  ],
+  ...['TextEncoder', 'URL', 'atob', 'btoa', 'clearInterval', 'clearTimeout', 'console', 'crypto', 'fetch'],
+  ...['performance', 'queueMicrotask', 'setInterval', 'setTimeout', 'structuredClone'],
+]
+
+/** A program that bundles the page with a stock bundler, and runs it without anything of Node. */
+const bundlingProgram = `
+  import { createContext, runInContext } from 'node:vm'
+  import { rolldown } from ${JSON.stringify(import.meta.resolve('rolldown'))}
+  const warnings = []
+  const onLog = (level, { message }) => level === 'warn' && warnings.push(message)
+  const bundling = await rolldown({ input: 'page.mjs', platform: 'browser', onLog })
+  const { output } = await bundling.generate({ format: 'iife' })
+  await bundling.close()
+  const left = output.flatMap(({ imports, dynamicImports }) => [...imports, ...dynamicImports])
+  const faults = [...warnings.filter((message) => !message.includes('import.meta')), ...left]
+  if (faults.length > 0) throw new Error('The bundle needs more than it has: ' + faults.join('; '))
+  const names = ${JSON.stringify(webGlobals)}
+  const page = createContext(Object.fromEntries(names.map((name) => [name, globalThis[name]])))
+  runInContext('globalThis.self = globalThis', page)
+  runInContext(output[0].code, page)
+  const ended = await page.ended
+  if (!ended.startsWith('It is 42. ') || !ended.includes('"42"')) throw new Error('The page ended otherwise: ' + ended)
+`
+
 /** Core runs where Node does not: no file of it may import what only Node has. It may ask for it. */
 function demandNoNode(consumer: string): void {
   const lib = join(consumer, 'node_modules/@tallystick/core/lib')
@@ -319,6 +375,8 @@ try {
     '--help',
   ])
   demandNoNode(consumer)
+  writeFileSync(join(consumer, 'page.mjs'), pageProgram)
+  demand('core and tools run in a page or a worker, from a bundle', consumer, run(bundlingProgram))
   const byName = new Map(manifests.map((manifest) => [manifest.name, manifest]))
   for (const folder of ['core', 'ledger', 'server', 'replay', 'otel', 'tools', 'providers']) {
     demandNoDriver(folder, byName)

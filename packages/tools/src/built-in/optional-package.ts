@@ -1,4 +1,3 @@
-import { createRequire } from 'node:module'
 import { ConfigurationError } from '@tallystick/core'
 import { ToolError } from '../execution/tool-error.ts'
 
@@ -41,7 +40,12 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
 export function requirePackage(user: string, name: string): void {
   try {
     if (typeof import.meta.resolve === 'function') import.meta.resolve(name)
-    else createRequire(import.meta.url).resolve(name)
+    // Asked for, not imported: what every tool needs shares a file with this, and browsers have no such module.
+    else
+      process
+        .getBuiltinModule('node:module')
+        .createRequire(import.meta.url)
+        .resolve(name)
   } catch (error) {
     throw new ConfigurationError(missingText(user, name, error), { cause: error })
   }
