@@ -2,6 +2,7 @@ import type { Command } from '../../vocabulary/events/command.ts'
 import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { CollectedCall } from '../../vocabulary/events/event.ts'
 import { momentAfter } from '../../vocabulary/events/moment.ts'
+import { correctMediaTypes } from '../../vocabulary/model/media-type.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
 import { tripFact } from './decide-check-signal.ts'
@@ -79,7 +80,10 @@ function decideToolReport(state: RunState, call: Call, signal: Report, stamp: St
       }
     }
     case 'tool_ended': {
-      const { attempt, outcome, content, durationMs, projected, shown, child, reused, retryAfterMs } = signal
+      const { attempt, outcome, durationMs, child, reused, retryAfterMs } = signal
+      const content = correctMediaTypes(signal.content)
+      const projected = signal.projected && correctMediaTypes(signal.projected)
+      const shown = signal.shown && correctMediaTypes(signal.shown)
       const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
       const retryAt = retryTime(state, call, signal, stamp)
       if (retryAt !== undefined) {
@@ -167,7 +171,7 @@ function decideCallReconciled(
   const result = { type: 'tool_result' as const, ...here, name: call.name }
   switch (finding.state) {
     case 'done':
-      return { facts: [{ ...result, outcome: finding.outcome, content: finding.content }] }
+      return { facts: [{ ...result, outcome: finding.outcome, content: correctMediaTypes(finding.content) }] }
     case 'not_done':
       // A fork does not perform a write because the run that it shares it with has not.
       if (!isHeldBack(state, call)) return { facts: [startOf(state.runId, call, here)] }

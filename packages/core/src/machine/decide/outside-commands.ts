@@ -3,6 +3,7 @@ import type { OutsideCommand, OutsideCommandOf } from '../../vocabulary/events/c
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { boundOfLimit } from '../../vocabulary/limits/grant.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { correctMediaTypes, correctMessage } from '../../vocabulary/model/media-type.ts'
 import { nothing, refusal, type Decision, type Refusal } from '../state/decision.ts'
 import type { RunState } from '../state/state.ts'
 import { findCall } from '../state/state-views.ts'
@@ -125,7 +126,8 @@ function decideInput(
   }
   // The same input once more: it has its place already.
   if (state.pendingInputs.some((input) => input.inputId === receipt)) return nothing
-  return { facts: [{ type: 'input_received', turn: state.turn, message, delivery, receipt }] }
+  const corrected = correctMessage(message)
+  return { facts: [{ type: 'input_received', turn: state.turn, message: corrected, delivery, receipt }] }
 }
 
 /** The fields that both input commands share, as an event records them. */
@@ -161,7 +163,8 @@ function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Dec
     return refusal('not_deferred', message)
   }
   const { toolCallId, name } = call
-  const { outcome, content, child, by, reason } = command
+  const { outcome, child, by, reason } = command
+  const content = correctMediaTypes(command.content)
   if (call.child !== undefined && child === undefined) {
     const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.externalId}: decide what that run waits for, or cancel it.`
     return refusal('not_deferred', message)

@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { userMessage } from '../../vocabulary/model/content-schema.ts'
 import type { UserMessage, UserPart } from '../../vocabulary/model/content.ts'
+import { correctMessage } from '../../vocabulary/model/media-type.ts'
 import { isJson } from '../../vocabulary/values/json.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
@@ -17,7 +18,7 @@ export function messageOf(input: string | readonly UserPart[]): UserMessage {
     )
   }
   const fault = faultOf(userMessage, message)
-  if (fault === undefined && isJson(message)) return message
+  if (fault === undefined && isJson(message)) return deepFreeze(correctMessage(message))
   const place = fault ? ` at ${fault.path}: ${fault.what}` : ': JSON cannot carry it'
   throw new ConfigurationError(`The input of a run is wrong${place}. Give a text, or message parts.`)
 }

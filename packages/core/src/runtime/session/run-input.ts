@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { message as messageSchema } from '../../vocabulary/model/content-schema.ts'
 import type { Message, ModelRef, UserMessage, UserPart } from '../../vocabulary/model/content.ts'
+import { correctMessage } from '../../vocabulary/model/media-type.ts'
 import { isJson } from '../../vocabulary/values/json.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
@@ -70,7 +71,7 @@ function wholeMessage(given: InputMessage, index: number): Message {
   const whole = isJson(full) ? deepFreeze(full) : full
   const fault = faultOf(messageSchema, whole)
   const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
-  if (fault === undefined && !isEmpty && isJson(whole)) return whole
+  if (fault === undefined && !isEmpty && isJson(whole)) return deepFreeze(correctMessage(whole))
   const what = fault
     ? `at ${index}.${fault.path}: ${fault.what}`
     : `at ${index}: ${isEmpty ? 'it is empty' : 'JSON cannot carry it'}`
