@@ -2,8 +2,8 @@ import { Observable, of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Tool } from '@tallystick/core'
-import { callTool, testTool } from '@tallystick/core/testing'
-import { defineTool, image, settledLater, text, whenInput } from '@tallystick/tools'
+import { callTool, manualClock, testTool, untilSettled } from '@tallystick/core/testing'
+import { defineTool, image, settledLater, text, type ToolContext, whenInput } from '@tallystick/tools'
 import { calculator } from '@tallystick/tools/calculator'
 
 const refund = defineTool({
@@ -19,6 +19,10 @@ const refund = defineTool({
     return { order, euros, idempotencyKey, attempt }
   },
 })
+
+/** Ends when it is asked to. */
+const stopping = (_input: object, { signal }: ToolContext): Promise<string> =>
+  new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))))
 
 describe('a tool in a unit test, alone', () => {
   it('answers what the model would read, with the defaults of its schema', async () => {
@@ -56,6 +60,53 @@ describe('a tool in a unit test, alone', () => {
     expect(await callTool(refund, { order: 'A-7' }, { cancelled$: of('enough') })).toMatchObject({
       outcome: 'cancelled',
     })
+  })
+
+  it.each([
+    ['that reads and ends by itself never', 'read', () => new Promise(() => {}), /took too long/],
+    ['that writes and ends by itself never', 'write', () => new Promise(() => {}), /took too long/],
+    ['that hears the signal', 'write', stopping, /may have done part of its work/],
+  ] as const)(
+    'given a tool %s, when its time is over, then it ends as timed out',
+    async (_, effect, execute, text) => {
+      const clock = manualClock()
+      const slow = defineTool({
+        ...{ name: 'slow', description: 'Is slow.', input: z.object({}), effect, timeoutMs: 3_600_000 },
+        execute,
+      })
+      const called = await untilSettled(clock, callTool(slow, {}, { clock }))
+      expect([called.outcome, called.text]).toEqual(['timed_out', expect.stringMatching(text)])
+    },
+  )
+
+  it('given a tool that goes quiet, when it has reported, then its time without a report begins anew', async () => {
+    const clock = manualClock()
+    const wait = (ms: number) => new Promise<void>((resolve) => clock.schedule(ms, resolve))
+    const poll = defineTool({
+      ...{ name: 'poll', description: 'Polls.', input: z.object({}), effect: 'read', quietMs: 3_600_000 },
+      execute: async (_input, { progress }) => {
+        for (let round = 1; round <= 3; round++) progress(await wait(3_000_000).then(() => round))
+        await wait(4_000_000)
+      },
+    })
+    const called = await untilSettled(clock, callTool(poll, {}, { clock }))
+    expect(called).toMatchObject({ outcome: 'timed_out', progress: [1, 2, 3] })
+  })
+
+  it('given a tool in time, when it has ended, then no timer of its call is left', async () => {
+    const clock = manualClock()
+    const quick = defineTool({
+      ...{
+        name: 'quick',
+        description: 'Is quick.',
+        input: z.object({}),
+        effect: 'read',
+        timeoutMs: 3_600_000,
+      },
+      execute: () => 'done',
+    })
+    expect(await callTool(quick, {}, { clock })).toMatchObject({ outcome: 'success', text: 'done' })
+    expect(clock.pending).toBe(0)
   })
 
   it('gives its images and files as parts', async () => {

@@ -1,6 +1,11 @@
 import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { lastValueFrom, NEVER, toArray } from 'rxjs'
+import { merge, NEVER, Subject, type Subscription } from 'rxjs'
+import type { Clock } from '../../ports/clock.ts'
 import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
+import { textContent } from '../../machine/messages/outcome-text.ts'
+import { AttemptTime } from '../../runtime/effects/attempt-time.ts'
+import { defaultHost } from '../../runtime/run/host.ts'
+import { defaultLimits } from '../../vocabulary/limits/limits.ts'
 import { textOf, type Outcome, type ResultPart } from '../../vocabulary/model/content.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import { isUnfit, repairedBy } from '../../runtime/checks/input-repair.ts'
@@ -38,12 +43,15 @@ export interface CalledTool {
   readonly externalId?: string
 }
 
+/** What a runtime gives a call, and the clock by which the call's time is measured. */
+type Given<Context> = Omit<ToolRun<Context>, 'input'> & { readonly clock: Pick<Clock, 'schedule'> }
+
 /** Replacements for what a runtime gives a call; the context is required if the tool needs one. */
 type Lent<Context> = undefined extends Context
-  ? [run?: OrUndefined<Partial<Omit<ToolRun<Context>, 'input'>>>]
-  : [run: OrUndefined<Partial<Omit<ToolRun<Context>, 'input' | 'context'>>> & { readonly context: Context }]
+  ? [run?: OrUndefined<Partial<Given<Context>>>]
+  : [run: OrUndefined<Partial<Omit<Given<Context>, 'context'>>> & { readonly context: Context }]
 
-const lentParts = fields<OrUndefined<Partial<Omit<ToolRun, 'input'>>>>(
+const lentParts = fields<OrUndefined<Partial<Given<unknown>>>>(
   {
     runId: maybe(filledText),
     turn: maybe(numberFrom(1, { whole: true })),
@@ -53,6 +61,7 @@ const lentParts = fields<OrUndefined<Partial<Omit<ToolRun, 'input'>>>>(
     idempotencyKey: maybe(filledText),
     cancelled$: maybe(having('an observable that emits a reason', 'subscribe')),
     messages: maybe(anyFunction),
+    clock: maybe(having('a clock, such as manualClock()', 'schedule')),
   },
   { signal: 'cancelled$', abortSignal: 'cancelled$' },
 )
@@ -60,7 +69,9 @@ const lentParts = fields<OrUndefined<Partial<Omit<ToolRun, 'input'>>>>(
 /**
  * Makes one call of a tool, without an agent, a model or a ledger, as a runtime makes it: it checks the input first,
  * and runs nothing if the input is refused. `run` replaces what a runtime gives the call, such as `context`,
- * `idempotencyKey`, `attempt`, or a `cancelled$` that emits a reason.
+ * `idempotencyKey`, `attempt`, or a `cancelled$` that emits a reason. A call that takes longer than the `timeoutMs` or
+ * `quietMs` of its tool is asked to stop, and ends as `timed_out`: a write after the runtime's default `graceMs` at the latest.
+ * `clock` measures these times, such as a `manualClock()`.
  *
  * Rejects if the tool breaks the contract of its port: it errors, or it completes without exactly one ending.
  */
@@ -72,7 +83,7 @@ export async function callTool<Context>(
   requireOptions('callTool', offeredTool, tool, 'the tool')
   requireOptions('callTool', anyObject, asked, 'the input')
   requireOptions('callTool', lentParts, given)
-  const run = omitUndefined({ ...given })
+  const { clock = defaultHost.clock, ...run } = omitUndefined({ ...given })
   const runId = run.runId ?? sampleRunId(1)
   const context = {
     turn: 1,
@@ -87,13 +98,56 @@ export async function callTool<Context>(
     return { outcome: verdict.outcome, text: verdict.text, content, progress: [], asksApproval: false }
   }
   const lent = { attempt: 1, idempotencyKey: context.toolCallId, cancelled$: NEVER, ...run }
-  const signals = await lastValueFrom(tool.run({ ...context, ...lent, input }).pipe(toArray()))
+  const signals = await signalsInTime(tool, { ...context, ...lent, input }, clock)
   return {
     ...endingIn(tool.name, signals),
     progress: signals.flatMap((signal) => (signal.type === 'tool_progressed' ? [signal.data] : [])),
     asksApproval: verdict.kind === 'ask',
     ...(verdict.kind === 'ask' && verdict.reason !== undefined && { approvalReason: verdict.reason }),
   }
+}
+
+/** All that the tool reports in its time, as a runtime takes it. */
+function signalsInTime<Context>(
+  tool: Tool<Context>,
+  run: ToolRun<Context>,
+  clock: Pick<Clock, 'schedule'>,
+): Promise<readonly ToolSignal[]> {
+  return new Promise((resolve, reject) => {
+    const signals: ToolSignal[] = []
+    const overdue$ = new Subject<string>()
+    let reports: Subscription | undefined
+    let isOverdue = false
+    const giveUp = (): void => {
+      signals.push({ type: 'tool_ended', outcome: 'timed_out', content: textContent('timed_out') })
+      end()
+    }
+    const time = new AttemptTime(clock, tool, (reason) => {
+      isOverdue = true
+      overdue$.next(reason)
+      if (reports?.closed) return
+      if (tool.effect === 'read') giveUp()
+      else time.last(defaultLimits.graceMs, giveUp)
+    })
+    const end = (): void => {
+      time.stop()
+      reports?.unsubscribe()
+      resolve(signals)
+    }
+    reports = tool.run({ ...run, cancelled$: merge(run.cancelled$, overdue$) }).subscribe({
+      next: (signal) => {
+        const isStopped = isOverdue && signal.type === 'tool_ended' && signal.outcome === 'cancelled'
+        signals.push(isStopped ? { ...signal, outcome: 'timed_out' } : signal)
+        if (signal.type === 'tool_progressed') time.onReport()
+        else time.stop()
+      },
+      error: (error) => {
+        time.stop()
+        reject(error)
+      },
+      complete: end,
+    })
+  })
 }
 
 /** The check of an input: of what the tool makes of it, where that is repaired and fits. */
