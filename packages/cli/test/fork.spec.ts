@@ -125,6 +125,27 @@ describe('a fork from the command line', () => {
     expect(again.stderr).toContain('success, as on record: nothing ran\n')
   })
 
+  it.each([
+    [true, ['--yes']],
+    [false, ['--deny', 'too dear']],
+  ])(
+    'given a run with approvals, when its input is another and all are decided alike (%s), then the fork begins at the input',
+    async (approved, decision) => {
+      await using shop = await openShop()
+      const { events, fork, call } = await bought(shop)
+      const { seq } = ofType(events, 'input_received').at(-1)!
+      const other = await fork('--input', 'Buy coffee.', ...decision, '--by', 'bob')
+      expect(other).toMatchObject({ code: 0, result: { status: 'done', reason: 'answered' } })
+      expect(ofType(other.events, 'run_started')[0]?.parent?.seq).toBe(seq)
+      expect(ofType(other.events, 'history_edited')).toMatchObject([{ seq: seq + 1 }])
+      expect(ofType(other.events, 'approval_decided')).toMatchObject([{ approved, by: 'bob' }])
+      expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
+
+      const amid = await fork('--input', 'Buy coffee.', '--result', call, 'x', ...decision)
+      expect(amid).toMatchObject({ code: 2, stderr: expect.stringContaining('in the middle of a turn') })
+    },
+  )
+
   it('performs no write again, also with --yes, until --run-writes lets it', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()

@@ -375,12 +375,20 @@ describe('where a fork begins', () => {
     sample('run_finished', { seq: 20 }),
   ]
   const seqOf = async (needs: object, given: readonly RuntimeEvent[] = events) =>
-    (await forkPlace(holding(given), runId, { calls: [], decides: false, ...needs }, place)).atSeq
+    (
+      await forkPlace(
+        holding(given),
+        runId,
+        { calls: [], decides: false, replacesInput: false, ...needs },
+        place,
+      )
+    ).atSeq
 
   it('is the named event, or the latest one that the edit allows', async () => {
     expect(await seqOf({ at: 4, calls: ['_1'], decides: true })).toBe(4)
     expect(await seqOf({})).toBe(9)
     expect(await seqOf({ decides: true })).toBe(8)
+    expect(await seqOf({ decides: true, replacesInput: true })).toBe(9)
     expect(await seqOf({ decides: true }, events.slice(0, 3))).toBe(2)
     expect(await seqOf({}, [])).toBe(0)
     expect(await seqOf({ calls: ['_2'] })).toBe(11)

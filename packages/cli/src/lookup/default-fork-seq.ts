@@ -12,6 +12,8 @@ export interface ForkNeeds {
   readonly calls: readonly string[]
   /** Whether what waits for an approval is decided otherwise. */
   readonly decides: boolean
+  /** Whether the last input is another: no later event allows that, and what is decided is asked again after it. */
+  readonly replacesInput: boolean
 }
 
 /** Where a fork begins, and which calls were meant. */
@@ -27,13 +29,13 @@ export interface ForkPlace {
 export async function forkPlace(
   ledger: Ledger,
   runId: RunId,
-  { at, calls, decides }: ForkNeeds,
+  { at, calls, decides, replacesInput }: ForkNeeds,
   place: Place,
 ): Promise<ForkPlace> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) if (ofInterest.has(event.type)) events.push(event)
   const toolCallIds = calls.map((given) => callEnding(events, given, { runId, ...place }))
-  return { atSeq: at ?? defaultSeq(events, toolCallIds, decides), toolCallIds }
+  return { atSeq: at ?? defaultSeq(events, toolCallIds, decides && !replacesInput), toolCallIds }
 }
 
 const ofInterest: ReadonlySet<RuntimeEvent['type']> = new Set([

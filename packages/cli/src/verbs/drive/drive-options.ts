@@ -1,10 +1,13 @@
 import { Option, type Command } from 'commander'
 import { filledText } from '../../command/parse-args.ts'
 
-/** Declares the options of every verb that drives a run. */
-export function withDriveOptions(verb: Command): Command {
+/** Declares the options of every verb that drives a run; `yes` says what `--yes` does, where it does not let all calls run. */
+export function withDriveOptions(
+  verb: Command,
+  { yes = 'approve every call that waits for an approval' }: { readonly yes?: string } = {},
+): Command {
   return verb
-    .addOption(new Option('--yes', 'approve every call that waits for an approval').conflicts('deny'))
+    .addOption(new Option('--yes', yes).conflicts('deny'))
     .option('--deny <reason>', 'deny every call that waits for an approval')
     .option('--by <name>', 'who decides (default: the name of your account)', filledText)
     .addOption(

@@ -65,8 +65,13 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .option('--result <call text...>', 'replace the result of a call: an end of its id, and the new result')
     .option('--failed <call text...>', 'let a call fail: an end of its id, and the error')
     .option('--reason <text>', 'why, for the record')
-    .option('--run-writes', 'really perform the writes for which there is no recorded result')
-  withDriveOptions(verb).action(
+    .option(
+      '--run-writes',
+      'perform the writes for which there is no recorded result (default: each waits for an approval, or is stubbed with --yes)',
+    )
+  const yes =
+    'approve every call that waits for an approval; writes for which there is no recorded result are stubbed: they are not performed, and the model reads so'
+  withDriveOptions(verb, { yes }).action(
     async (ledger: string, run: string, options: Omit<ForkVerbOptions, 'ledger' | 'run'>) => {
       done(await fork(context, { ledger, run, ...options }))
     },
@@ -139,7 +144,11 @@ async function forkOptions(
   place: { readonly programName: string; readonly ledgerPath: string },
 ): Promise<ForkOptions> {
   const { at, input, reason, by, yes, deny, edited } = request
-  const needs = { calls: edited.map(({ call }) => call), decides: yes === true || deny !== undefined }
+  const needs = {
+    calls: edited.map(({ call }) => call),
+    decides: yes === true || deny !== undefined,
+    replacesInput: input !== undefined,
+  }
   const { atSeq, toolCallIds } = await forkPlace(ledger, runId, { ...needs, ...omitUndefined({ at }) }, place)
   const { seq: last } = (await ledger.head(runId)) ?? { seq: 0 }
   // A place that is not there is refused by the runtime, in its words.
