@@ -8,10 +8,11 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { type CommandAcknowledgement } from '@tallystick/core/kit'
+import { type CommandAcknowledgement, type ForkEdit } from '@tallystick/core/kit'
 import { evolve, transcript } from '@tallystick/core/machine'
 import {
   checkTranscript,
+  manualClock,
   mortalLedger,
   testTool,
   type ScriptedStep,
@@ -196,6 +197,44 @@ describe('one approval', () => {
     expect(await settle(fateOf(run.approve(toolCallId, { by: 'ada' })))).toBe('accepted')
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
     expect(log).toEqual(['paid 5'])
+  })
+
+  it('given a time to decide, when a fork shares the question long after, then it asks anew with a time of its own', async () => {
+    const limits = { maxApprovalMs: 60_000 }
+    const log: string[] = []
+    const first = newProcess({ steps, tools: [payInto(log)], limits })
+    const source = await converse(first)
+    const [asked] = ofType(await first.eventsOf(source.runId), 'approval_requested')
+    const atSeq = asked!.seq
+    const late = asked!.at + 3_600_000
+    const forkLate = async (edit?: ForkEdit) => {
+      const set = another(first.ledger, log, { clock: manualClock(late), limits })
+      const run = set.runtime.fork(source.runId, { atSeq, edit })
+      return { set, run, rest: await set.untilSettled(run.result) }
+    }
+
+    const { set, run, rest } = await forkLate()
+    const [{ toolCallId } = { toolCallId: '' }] = rest.pendingApprovals
+    expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
+    const [, anew, ...more] = ofType(await set.eventsOf(run), 'approval_requested')
+    expect([anew?.at, anew?.expiresAt, more]).toEqual([late, late + 60_000, []])
+    await set.untilSettled(run.approve(toolCallId, { by: 'ada' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(log).toEqual(['paid 5'])
+
+    const forgotten = await forkLate()
+    forgotten.set.clock.advance(60_001)
+    const resumed = forgotten.set.runtime.resume(forgotten.run.id)
+    await forgotten.set.untilSettled(resumed.result)
+    expect(resultsIn(await forgotten.set.eventsOf(resumed))).toEqual([
+      expect.stringContaining('denied: expiry denied this call'),
+    ])
+
+    const approvals = [{ toolCallId: asked!.toolCallId, by: 'bob', approved: true as const }]
+    const edited = await forkLate({ approvals })
+    expect(ofType(await edited.set.eventsOf(edited.run), 'approval_requested')).toHaveLength(1)
+    expect(edited.rest).toMatchObject({ reason: 'answered' })
+    expect(log).toEqual(['paid 5', 'paid 5'])
   })
 
   it('that was recorded holds in a new process with nothing in memory', async () => {

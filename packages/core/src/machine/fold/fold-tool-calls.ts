@@ -41,18 +41,12 @@ export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_requests_collected':
       return applyRequestsCollected(state, event)
     case 'approval_requested':
-      return changeCall(state, event, ['to_ask', 'in_doubt', 'ready', 'to_retry'], (call) => {
-        requireAttempt(state, event, call.attempts + 1)
-        const mayRun = call.status === 'ready' || call.status === 'to_retry'
-        if (mayRun && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
-        const { expiresAt, reason } = event
-        return {
-          ...call,
-          status: 'awaiting_approval',
-          ...(expiresAt !== undefined && { expiresAt }),
-          ...(reason !== undefined && { askReason: reason }),
-        }
-      })
+      return changeCall(
+        state,
+        event,
+        ['to_ask', 'in_doubt', 'ready', 'to_retry', 'awaiting_approval'],
+        (call) => applyApprovalRequested(state, event, call),
+      )
     case 'approval_decided':
       return changeCall(state, event, ['awaiting_approval'], (call) =>
         applyApprovalDecided(state, event, call),
@@ -105,6 +99,25 @@ function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt_failed
   const { outcome, content, retryAt } = event
   const failed = { outcome, content, retryAt }
   return { ...call, status: 'to_retry', tries: { ...tries, failures: tries.failures + 1, failed } }
+}
+
+function applyApprovalRequested(state: RunState, event: EventOf<'approval_requested'>, before: Call): Call {
+  const { askedElsewhere, expiresAt: _past, ...call } = before
+  requireAttempt(state, event, call.attempts + 1)
+  if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
+    throw illegal(state, event, 'it is asked about already')
+  }
+  const mayRun = call.status === 'ready' || call.status === 'to_retry'
+  if (mayRun && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
+  const { expiresAt, reason } = event
+  const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
+  return {
+    ...call,
+    status: 'awaiting_approval',
+    // The time to decide was that of the other run.
+    ...(expiresAt !== undefined && (isShared ? { askedElsewhere: true } : { expiresAt })),
+    ...(reason !== undefined && { askReason: reason }),
+  }
 }
 
 /** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */

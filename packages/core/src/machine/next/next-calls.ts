@@ -189,10 +189,11 @@ function denyExpired(state: ExecutingState, now: number): Action | undefined {
 function askApprovals(state: ExecutingState, now: number): Action | undefined {
   const again = callsWithStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
   const held = heldBackCalls(state, 'ask')
+  const askedElsewhere = callsWithStatus(state, 'awaiting_approval').filter((call) => call.askedElsewhere)
   const waiting = callsAwaitingEqual(state)
   const calls = [...callsWithStatus(state, 'to_ask'), ...held]
     .filter((call) => !waiting.has(call))
-    .concat(again)
+    .concat(again, askedElsewhere)
   if (calls.length === 0) return undefined
   const { maxApprovalMs } = state.limits
   const facts = calls.map((call): FactOf<'approval_requested'> => {

@@ -285,6 +285,8 @@ export interface Call {
   readonly askReason?: string
   /** When an approval that is asked for counts as denied. */
   readonly expiresAt?: number
+  /** It waits for an approval that was asked for before the fork began, with a time limit: the fork asks anew. */
+  readonly askedElsewhere?: true
   /** What the model reads in front of the result, where an approver changed the input. */
   readonly changeNote?: string
   readonly refusal?: CallRefusal

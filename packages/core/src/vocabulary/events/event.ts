@@ -189,6 +189,7 @@ export interface EventBodies {
     /** Which start of the call it is about: 1, or more where a call in doubt would be started again. */
     readonly attempt: number
     readonly inputDigest: string
+    /** When it counts as denied. In a fork that shares the question it does not count: the fork asks anew. */
     readonly expiresAt?: number
     readonly reason?: string
   }
