@@ -78,7 +78,7 @@ describe('defineAgent', () => {
     ],
     'with a limit that is no number': [
       { limits: { maxTotalTokens: '9' } },
-      'limits.maxTotalTokens is a text; expected a whole number',
+      "limits.maxTotalTokens is a text, '9'; expected a whole number",
     ],
     'with a value that is not a limit': [{ limits: { maxToolCalls: Number.NaN } }, 'is NaN'],
     'with a limit without end': [{ limits: { maxTurns: Infinity } }, 'is Infinity'],

@@ -108,11 +108,11 @@ describe('settings of a model', () => {
   it.each<[object, RegExp]>([
     [{ top_p: 0.5 }, /modelSettings\.top_p is no option\. Did you mean modelSettings\.topP\?/],
     [{ stopSequences: ['END'] }, /Did you mean modelSettings\.stop\?/],
-    [{ temperature: '0.2' }, /modelSettings\.temperature is a text; expected a finite number/],
+    [{ temperature: '0.2' }, /modelSettings\.temperature is a text, '0\.2'; expected a finite number/],
     [{ temperature: Number.NaN }, /modelSettings\.temperature is NaN/],
     [{ topP: 2 }, /modelSettings\.topP is 2; expected a number from 0 to 1/],
     [{ topP: -0.1 }, /modelSettings\.topP is -0\.1; expected a number from 0 to 1/],
-    [{ topP: '0.5' }, /modelSettings\.topP is a text; expected a number from 0 to 1/],
+    [{ topP: '0.5' }, /modelSettings\.topP is a text, '0\.5'; expected a number from 0 to 1/],
     [{ stop: 'END' }, /modelSettings\.stop is a text; expected a list/],
     [{ stop: [''] }, /modelSettings\.stop\[0\] is an empty text/],
     [{ seed: 1.5 }, /modelSettings\.seed is 1\.5; expected a whole number/],

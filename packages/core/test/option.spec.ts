@@ -96,7 +96,7 @@ describe('a value that is no option', () => {
     [option.anyText, 1n, 'x is bigint; expected a text'],
     [option.filledText, '', 'x is an empty text; expected a text that is not empty'],
     [option.filledText, ' ', 'x is a text; expected a text that is not empty'],
-    [option.trueOrFalse, 'true', 'x is a text; expected true or false'],
+    [option.trueOrFalse, 'true', "x is a text, 'true'; expected true or false"],
     [
       option.plainFunction,
       'f',
@@ -118,6 +118,19 @@ describe('a value that is no option', () => {
     ],
     [option.oneOf(['read']), 'y'.repeat(99), `x is '${'y'.repeat(40)}'; use one of 'read'`],
     [option.oneOf(['read']), 3, "x is 3; use one of 'read'"],
+    [option.textOr(['any'], option.anyObject), 'nay', "x is 'nay'; use one of 'any'. Did you mean 'any'?"],
+    [option.textOr(['any'], option.anyObject), 3, 'x is 3; expected an object'],
+    [option.numberFrom(1), '8', "x is a text, '8'; expected a finite number of at least 1"],
+    [
+      option.milliseconds,
+      `${'9'.repeat(99)}s`,
+      `x is a text, '${'9'.repeat(40)}'; expected a whole number of milliseconds from 1 to 2147483647`,
+    ],
+    [
+      option.longTime,
+      '',
+      'x is an empty text; expected a number of milliseconds from 1 to 3153600000000 (a hundred years)',
+    ],
   ])('is named with what is expected (%#)', (check, value, message) => {
     expect(says(check, value)).toBe(message)
   })

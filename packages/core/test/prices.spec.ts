@@ -42,7 +42,7 @@ const wrong: readonly (readonly [unknown, RegExp])[] = [
   [{ input: 3, output: 15 }, /Did you mean .*inputUsd\?/],
   [{ prompt: 3, completion: 15 }, /Did you mean .*inputUsd\?/],
   [{ inputUsd: 3 }, /outputUsd is missing/],
-  [{ inputUsd: '3', outputUsd: 15 }, /inputUsd is a text; expected a number of US dollars/],
+  [{ inputUsd: '3', outputUsd: 15 }, /inputUsd is a text, '3'; expected a number of US dollars/],
   [{ inputUsd: Number.NaN, outputUsd: 15 }, /inputUsd is NaN/],
   [{ inputUsd: -1, outputUsd: 15 }, /inputUsd is -1/],
   [{ inputUsd: Infinity, outputUsd: 15 }, /inputUsd is Infinity/],

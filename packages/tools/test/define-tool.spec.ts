@@ -105,7 +105,7 @@ describe('defineTool', () => {
     [
       'a name with a space',
       { name: 'get weather' },
-      /The tool get weather: name is a text; expected a text of 1 to 128 characters, each of A-Z/,
+      /The tool get weather: name is a text, 'get weather'; expected a text of 1 to 128 characters, each of A-Z/,
     ],
     ['a name of 129 characters', { name: 'x'.repeat(129) }, /expected a text of 1 to 128 characters/],
     [
@@ -118,7 +118,7 @@ describe('defineTool', () => {
       { effect: undefined },
       /effect is missing: give 'read' where it changes nothing outside, else 'write'/,
     ],
-    ['an unknown effect', { effect: 'pure' }, /effect is a text; expected 'read'/],
+    ['an unknown effect', { effect: 'pure' }, /effect is 'pure'; use one of 'read', 'write'/],
     ['no execute', { execute: undefined }, /execute is missing: give a function/],
     [
       'a timeout of 0',
@@ -129,8 +129,8 @@ describe('defineTool', () => {
     ['a timeout past what timers take', { timeoutMs: 2 ** 31 }, /timeoutMs/],
     [
       'an approval that is not one',
-      { approval: 'sometimes' },
-      /approval is a text; expected 'always', 'never' or a function of the input/,
+      { approval: 'alway' },
+      /approval is 'alway'; use one of 'always', 'never'. Did you mean 'always'\?/,
     ],
     [
       'an unknown recovery',

@@ -17,12 +17,9 @@ export interface RedactOptions {
   readonly at?: number | undefined
 }
 
-const { anyText, fields, maybe, numberFrom, valueThat } = option
+const { anyText, fields, maybe, numberFrom, textOr, valueThat } = option
 const redactOptions = fields<RedactOptions>({ by: anyText, reason: anyText, at: maybe(numberFrom(0)) })
-const redactedSeqs = valueThat(
-  "a list of event numbers, or 'all'",
-  (value) => value === 'all' || Array.isArray(value),
-)
+const redactedSeqs = textOr(['all'], valueThat("a list of event numbers, or 'all'", Array.isArray))
 
 /**
  * Removes the content of events of a run, for good. Of each event its facts stay, and who removed the content and why.

@@ -24,9 +24,9 @@ export type ApprovalFunction<Input, Context = unknown> = (
 export type ApprovalPolicy<Input, Context = unknown> = 'always' | 'never' | ApprovalFunction<Input, Context>
 
 /** What can be given as a policy. */
-export const approvalPolicy: OptionCheck = option.valueThat(
-  "'always', 'never' or a function of the input",
-  (value) => value === 'always' || value === 'never' || typeof value === 'function',
+export const approvalPolicy: OptionCheck = option.textOr(
+  ['always', 'never'],
+  option.valueThat("'always', 'never' or a function of the input", (value) => typeof value === 'function'),
 )
 
 /** A policy's answer as a verdict. A policy that fails, or answers neither boolean nor string, refuses the call. */

@@ -6,19 +6,31 @@ import { retryOptions } from '../execution/retry.ts'
 import type { InputSchema } from '../input/schema.ts'
 import type { ToolSpecification } from './tool-specification.ts'
 
-const { anyFunction, fields, filledText, maybe, milliseconds, numberFrom, oneOf, trueOrFalse, valueThat } =
-  option
+const {
+  anyFunction,
+  fields,
+  filledText,
+  maybe,
+  milliseconds,
+  numberFrom,
+  oneOf,
+  textOr,
+  trueOrFalse,
+  valueThat,
+} = option
 
 const toolOptions = fields<ToolSpecification<JsonObject>>(
   {
     name: valueThat(
       'a text of 1 to 128 characters, each of A-Z a-z 0-9 _ . and -',
       (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
+      { showsText: true },
     ),
     description: filledText,
     input: valueThat('a schema, such as z.object({ … })', (value) => value != null),
-    effect: valueThat("'read' where it changes nothing outside, else 'write'", (value) =>
-      toolEffects.some((effect) => effect === value),
+    effect: textOr(
+      toolEffects,
+      valueThat("'read' where it changes nothing outside, else 'write'", () => false),
     ),
     execute: anyFunction,
     repairInput: maybe(trueOrFalse),

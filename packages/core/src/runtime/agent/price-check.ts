@@ -28,6 +28,7 @@ export type Prices =
 const rate = valueThat(
   `a number of US dollars from 0 to ${maxPriceUsd}`,
   (value) => typeof value === 'number' && value >= 0 && value <= maxPriceUsd,
+  { showsText: true },
 )
 
 const rates = {

@@ -1,6 +1,6 @@
 import type { RunLabels } from '../../vocabulary/agent/run-given.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
-import { filledText, listOf, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { filledText, listOf, textOr, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 
@@ -23,13 +23,12 @@ export type GivenToolChoice = 'auto' | 'any' | 'none' | { readonly type: 'tool';
 const words = ['auto', 'any', 'none']
 
 /** A choice of tools. */
-export const someToolChoice: OptionCheck = valueThat(
-  "'auto', 'any' (it has to call a tool), 'none', or { type: 'tool', name: '…' }",
-  (value) => {
-    if (typeof value === 'string') return words.includes(value)
+export const someToolChoice: OptionCheck = textOr(
+  words,
+  valueThat("'auto', 'any' (it has to call a tool), 'none', or { type: 'tool', name: '…' }", (value) => {
     const { type, name } = Object(value) as { readonly type?: unknown; readonly name?: unknown }
     return type === 'tool' && typeof name === 'string' && name !== ''
-  },
+  }),
 )
 
 /** Several texts. */

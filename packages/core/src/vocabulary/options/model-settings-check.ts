@@ -6,6 +6,7 @@ import { faultOf, jsonObject } from '../values/schema.ts'
 const probability = valueThat(
   'a number from 0 to 1',
   (value) => typeof value === 'number' && value >= 0 && value <= 1,
+  { showsText: true },
 )
 
 const optionsOfProvider = valueThat(
@@ -21,7 +22,7 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
     stop: maybe(
       listOf(valueThat('a text that is not empty', (text) => typeof text === 'string' && text !== '')),
     ),
-    seed: maybe(valueThat('a whole number', Number.isSafeInteger)),
+    seed: maybe(valueThat('a whole number', Number.isSafeInteger, { showsText: true })),
     maxOutputTokens: maybe(numberFrom(1, { whole: true })),
     reasoningEffort: maybe(oneOf(reasoningEfforts)),
     providerOptions: maybe(recordOf(optionsOfProvider)),

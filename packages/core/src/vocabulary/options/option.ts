@@ -35,9 +35,16 @@ export function maybe(check: OptionCheck): OptionalCheck {
   return Object.assign(optional, { isOptional: true as const })
 }
 
-/** A value of which `fits` is true; `expected` says in words what that is. */
-export function valueThat(expected: string, fits: (value: unknown) => boolean): OptionCheck {
-  return (value, path) => (fits(value) ? undefined : unfit(value, path, expected))
+/**
+ * A value of which `fits` is true; `expected` says in words what that is. `showsText` has the error show a text that was given:
+ * only where no text is right, and none is a secret.
+ */
+export function valueThat(
+  expected: string,
+  fits: (value: unknown) => boolean,
+  { showsText = false }: { readonly showsText?: boolean } = {},
+): OptionCheck {
+  return (value, path) => (fits(value) ? undefined : unfit(value, path, expected, showsText))
 }
 
 /**
@@ -109,24 +116,32 @@ export function functionOr(check: OptionCheck): OptionCheck {
   return (value, path) => (typeof value === 'function' ? plainFunction(value, path) : check(value, path))
 }
 
+const shown = { showsText: true }
+
 /** One of these texts. */
 export function oneOf(values: readonly string[]): OptionCheck {
   return (value, path) => {
     if (typeof value === 'string' && values.includes(value)) return undefined
     const nearest = typeof value === 'string' ? nearestName(value, values) : undefined
     const hint = nearest === undefined ? '' : ` Did you mean '${nearest}'?`
-    const shown = typeof value === 'string' ? `'${value.slice(0, 40)}'` : valueText(value)
+    const given = typeof value === 'string' ? quoted(value) : valueText(value)
     const expected = values.map((each) => `'${each}'`).join(', ')
-    const is = value === undefined ? 'is missing' : `is ${shown}`
+    const is = value === undefined ? 'is missing' : `is ${given}`
     return { path, what: `${is}; use one of ${expected}.${hint}`.replace(/\.$/, '') }
   }
+}
+
+/** One of these texts, or another value that passes the check: its error would not show which text was given. */
+export function textOr(values: readonly string[], check: OptionCheck): OptionCheck {
+  const aText = oneOf(values)
+  return (value, path) => (typeof value === 'string' ? aText : check)(value, path)
 }
 
 /** A finite number from `min` on, whole where so asked. */
 export function numberFrom(min: number, { whole = false }: { readonly whole?: boolean } = {}): OptionCheck {
   const fits = whole ? Number.isSafeInteger : Number.isFinite
   const kind = whole ? 'a whole number' : 'a finite number'
-  return valueThat(`${kind} of at least ${min}`, (value) => fits(value) && (value as number) >= min)
+  return valueThat(`${kind} of at least ${min}`, (value) => fits(value) && (value as number) >= min, shown)
 }
 
 /** The longest wait that timers take; beyond it they go off at once. */
@@ -136,6 +151,7 @@ const MAX_TIMER_MS = 2_147_483_647
 export const milliseconds: OptionCheck = valueThat(
   `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`,
   (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= MAX_TIMER_MS,
+  shown,
 )
 
 /** The longest time that a person may be waited for: a date far beyond it would be none. */
@@ -145,6 +161,7 @@ const MAX_LONG_MS = 100 * 365 * 24 * 3_600_000
 export const longTime: OptionCheck = valueThat(
   `a number of milliseconds from 1 to ${MAX_LONG_MS} (a hundred years)`,
   (value) => Number.isFinite(value) && (value as number) >= 1 && (value as number) <= MAX_LONG_MS,
+  shown,
 )
 
 /** Any text. */
@@ -155,7 +172,11 @@ export const filledText: OptionCheck = valueThat(
   (value) => typeof value === 'string' && value.trim() !== '',
 )
 /** `true` or `false`. */
-export const trueOrFalse: OptionCheck = valueThat('true or false', (value) => typeof value === 'boolean')
+export const trueOrFalse: OptionCheck = valueThat(
+  'true or false',
+  (value) => typeof value === 'boolean',
+  shown,
+)
 /** Any function. */
 export const anyFunction: OptionCheck = valueThat('a function', (value) => typeof value === 'function')
 /** A function that answers at once: what it answers with a promise would be taken for the answer. */
@@ -166,12 +187,15 @@ export const plainFunction: OptionCheck = valueThat(
 /** An object of any fields. */
 export const anyObject: OptionCheck = valueThat('an object', isPlain)
 
-function unfit(value: unknown, path: string, expected: string): OptionFault {
-  return {
-    path,
-    what:
-      value === undefined ? `is missing: give ${expected}` : `is ${valueText(value)}; expected ${expected}`,
-  }
+function unfit(value: unknown, path: string, expected: string, showsText = false): OptionFault {
+  if (value === undefined) return { path, what: `is missing: give ${expected}` }
+  const text = showsText && typeof value === 'string' && value !== '' ? `, ${quoted(value)}` : ''
+  return { path, what: `is ${valueText(value)}${text}; expected ${expected}` }
+}
+
+/** As much of a text as tells which it is. */
+function quoted(text: string): string {
+  return `'${text.slice(0, 40)}'`
 }
 
 /** A value in words that hold none of its content: it may be a key. */
