@@ -315,6 +315,20 @@ describe('the process of a server', () => {
     ])
   })
 
+  it.each(['/no/such/folder', import.meta.filename])(
+    'that is to start in %s, which is no folder, says so',
+    async (cwd) => {
+      const manager = await mcpTools({ servers: { lost: { command: process.execPath, cwd } } })
+      expect(manager.servers).toMatchObject([
+        {
+          state: 'failed',
+          faults: [`its cwd ${JSON.stringify(cwd)} is no folder: make it, or give the path of one`],
+        },
+      ])
+      await manager.close()
+    },
+  )
+
   it('that is required and does not start has mcpTools reject, and the others end', async () => {
     const servers = {
       bad: ownServer('faulty-server.ts'),

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import type { client } from '../options/client-library.ts'
 import { withoutAnySecrets } from '../listing/result-content.ts'
 import { type HttpServer, isHttpServer, type StdioServer } from '../options/server-options.ts'
@@ -74,7 +75,7 @@ async function openProcess(
   } catch (error) {
     const exit = transport.process.exit()
     await transport.close()
-    throw new Error(whyNotStarted(command, error, exit) + stderrText(transport, secrets), { cause: error })
+    throw new Error(whyNotStarted(given, error, exit) + stderrText(transport, secrets), { cause: error })
   }
   return {
     client,
@@ -86,8 +87,16 @@ async function openProcess(
   }
 }
 
-function whyNotStarted(command: string, error: unknown, exit: string | undefined): string {
+function whyNotStarted(
+  { command, cwd }: Pick<StdioServer, 'command' | 'cwd'>,
+  error: unknown,
+  exit: string | undefined,
+): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
+  // The system says the same of a command that there is not.
+  const isNowhere = cwd !== undefined && !statSync(cwd, { throwIfNoEntry: false })?.isDirectory()
+  if ((code === 'ENOENT' || code === 'ENOTDIR') && isNowhere)
+    return `its cwd ${JSON.stringify(cwd)} is no folder: make it, or give the path of one`
   if (code === 'ENOENT')
     return `its command ${JSON.stringify(command)} was not found: install it, or give its path`
   if (code === 'EACCES') return `its command ${JSON.stringify(command)} may not be executed`

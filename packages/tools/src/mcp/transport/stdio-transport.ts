@@ -45,14 +45,23 @@ export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: St
       await Promise.resolve()
     }
   }
+  const end = (why: string, error: unknown): void => {
+    whyKilled = why
+    report(error)
+    server.kill()
+  }
+  const beginning = new Beginning()
   const onOutput = (chunk: Buffer): void => {
+    const bytes = beginning.next(chunk)
+    if (bytes === 'utf-16') {
+      const why = 'its output is UTF-16, and messages are UTF-8: have it write UTF-8'
+      return end(why, new Error(why))
+    }
     try {
-      messages.append(chunk)
+      messages.append(bytes)
       reading = reading.then(deliver)
     } catch (error) {
-      whyKilled = `a message of it was longer than ${command.maxMessageBytes} bytes`
-      report(error)
-      server.kill()
+      end(`a message of it was longer than ${command.maxMessageBytes} bytes`, error)
     }
   }
   const onGone = (): void => {
@@ -66,4 +75,30 @@ export function stdioTransport(command: StdioCommand, { sdk, timers, guard }: St
     close: () => server.close(),
   }
   return transport
+}
+
+const utf8Mark = Buffer.from([0xef, 0xbb, 0xbf])
+const utf16Marks = [Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])]
+
+/** Takes the mark of a text's encoding off the beginning of an output: with it, the first message would be no JSON. */
+class Beginning {
+  #bytes: Buffer | undefined = Buffer.alloc(0)
+
+  /** What of a chunk is read now. */
+  next(chunk: Buffer): Buffer | 'utf-16' {
+    if (this.#bytes === undefined) return chunk
+    const bytes = Buffer.concat([this.#bytes, chunk])
+    this.#bytes = bytes
+    if (bytes.length < utf8Mark.length && startsAlike(bytes, utf8Mark)) return Buffer.alloc(0)
+    if (bytes.length < 2 && utf16Marks.some((mark) => startsAlike(bytes, mark))) return Buffer.alloc(0)
+    this.#bytes = undefined
+    if (utf16Marks.some((mark) => startsAlike(bytes, mark))) return 'utf-16'
+    return startsAlike(bytes, utf8Mark) ? bytes.subarray(utf8Mark.length) : bytes
+  }
+}
+
+/** Whether one of the two begins with the other. */
+function startsAlike(bytes: Buffer, mark: Buffer): boolean {
+  const length = Math.min(bytes.length, mark.length)
+  return bytes.subarray(0, length).equals(mark.subarray(0, length))
 }

@@ -58,6 +58,21 @@ describe('the lines of a server', () => {
     expect(other.process.exit()).toBe('exit code 3')
   })
 
+  it.each([
+    ['in one piece', String.raw`printf '\357\273\277'`],
+    ['byte by byte', String.raw`printf '\357'; printf '\273'; printf '\277'`],
+  ])('given a mark of UTF-8 before them, %s, then all are heard', async (_, mark) => {
+    const { heard, closed } = await started(`${mark}; printf '%s' '${line('one')}${line('two')}'`)
+    await closed
+    expect(heard).toEqual([message('one'), message('two')])
+  })
+
+  it('given UTF-16, then the process is ended, and says why', async () => {
+    const { transport, closed } = await started(String.raw`printf '\377\376{\0'; read -r line`)
+    await closed
+    expect(transport.process.exit()).toBe('its output is UTF-16, and messages are UTF-8: have it write UTF-8')
+  })
+
   it('given progress and the answer in one piece, then the progress is heard, too', async () => {
     const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}\\n`
     const answer = `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\\n`
