@@ -7,6 +7,7 @@ import {
   memoryLedger,
   type Agent,
   type Ledger,
+  type RunOptions,
   type RuntimeEvent,
   type Tool,
 } from '@tallystick/core'
@@ -18,8 +19,8 @@ import {
   type TestTool,
   type TestToolOptions,
 } from '@tallystick/core/testing'
-import { exportEvents, importEvents, redact, verifyRun } from '@tallystick/ledger'
-import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { applyRetention, exportEvents, importEvents, redact, verifyRun } from '@tallystick/ledger'
+import { sqliteKeyring, sqliteLedger, type SqliteKeyring } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { temporaryFolder } from './support/temporary-folder.ts'
 
@@ -100,11 +101,15 @@ const left: { readonly [state: string]: Left } = {
 }
 
 /** Lets a run stop in a state, with a call of `pay` open. */
-async function leave(ledger: Ledger, { pay, before, starts }: Left): Promise<string> {
+async function leave(
+  ledger: Ledger,
+  { pay, before, starts }: Left,
+  options: RunOptions = {},
+): Promise<string> {
   const tools = [...(before ? [testTool(before)] : []), testTool(pay)]
   const calls = tools.map(({ name }) => ({ name, input }))
   const first = processOf(ledger, tools, [{ toolCalls: calls }])
-  const run = first.runtime.run(first.agent, 'Go.')
+  const run = first.runtime.run(first.agent, 'Go.', options)
   const stopped = run.result.catch(() => {})
   for (let round = 0; round < 200 && startsOf(await eventsOf(ledger, run.id)) < starts; round++) {
     await nextTurn()
@@ -167,7 +172,12 @@ describe('given a call whose input was removed from the record', () => {
     expect(pay.runs).toEqual([])
   })
 
-  it.each(['tool_request_ready', 'approval_decided'] as const)(
+  it.each([
+    'tool_request_ready',
+    'tool_requests_collected',
+    'approval_requested',
+    'approval_decided',
+  ] as const)(
     'when only %s was removed of a call with an edited input, then what is left decides',
     async (type) => {
       const ledger = open()
@@ -204,6 +214,7 @@ describe('given a call whose input was removed from the record', () => {
       await second.runtime.resume(run.id).result
       const ran = pay.runs.map(({ input: used }) => used)
       expect(ran).toEqual(type === 'approval_decided' ? [] : [{ usd: 3 }])
+      expect(checkLaws(await eventsOf(ledger, run.id))).toEqual([])
     },
   )
 
@@ -258,4 +269,102 @@ describe('given a call whose input was removed from the record', () => {
     }
     expect(pay.runs).toEqual([])
   })
+})
+
+/** How the input of a call comes to be gone from the record of a run that has ended. */
+interface Loss {
+  readonly run?: RunOptions
+  readonly remove: (ledger: Ledger, runId: string, keys: SqliteKeyring) => Promise<unknown>
+}
+
+const losses: { readonly [how: string]: Loss } = {
+  'was redacted': {
+    remove: (ledger, runId) => redact(ledger, runId as never, 'all', { by: 'ada', reason: 'asked to' }),
+  },
+  'went with the end of a run of which only digests stay': {
+    run: { recording: { content: 'digests' } },
+    remove: async () => {},
+  },
+  'went with the key of its subject': {
+    run: { subject: 'customer-7' },
+    remove: (_ledger, _runId, keys) => keys.destroy('customer-7'),
+  },
+  'was older than is kept': {
+    remove: (ledger) => applyRetention(ledger, { contentMs: 0 }, { now: 8_000_000_000_000 }),
+  },
+}
+
+/** A write whose wrong input is repaired, whatever it is. */
+const repairing = (options: TestToolOptions): TestTool => ({
+  ...testTool({
+    ...options,
+    check: (given) =>
+      given['usd'] === 5
+        ? { kind: 'run' }
+        : { kind: 'refuse', outcome: 'invalid_input', text: 'usd is no number' },
+  }),
+  repair: () => ({ input, repairs: ['usd was taken for a number'] }),
+})
+
+const tellers: {
+  readonly [what: string]: readonly [make: (options: TestToolOptions) => TestTool, asked: ScriptedStep]
+} = {
+  'as the model wrote it': [testTool, asked],
+  'as it was repaired': [repairing, { toolCalls: [{ name: 'pay', input: { usd: '5' } }] }],
+}
+
+describe('given a run whose content is gone', () => {
+  const cases = Object.keys(losses).flatMap((how) => Object.keys(tellers).map((what) => [what, how] as const))
+
+  it.each(cases)(
+    'when the input of a call, %s, %s, then no fork starts it without that input',
+    async (what, how) => {
+      const [{ run: options = {}, remove }, [make, step]] = [losses[how]!, tellers[what]!]
+      const keys = sqliteKeyring(join(temporaryFolder(), 'keys.db'))
+      onTestFinished(() => keys.close())
+      const ledger = sqliteLedger(join(temporaryFolder(), 'runs.db'), { keys })
+      onTestFinished(() => ledger.close())
+      const pay = make({ name: 'pay', effect: 'write' })
+      const first = processOf(ledger, [pay], [step, { text: 'Done.' }])
+      const run = first.runtime.run(first.agent, 'Go.', options)
+      expect(await run.result).toMatchObject({ reason: 'answered' })
+      await first.runtime.idle()
+      expect(pay.runs.map(({ input: used }) => used)).toEqual([input])
+      await remove(ledger, run.id, keys)
+      const left = await eventsOf(ledger, run.id)
+      expect(left.find(({ type }) => type === 'tool_request_ready')?.removed).toBeDefined()
+
+      for (const { seq, type } of left.slice(1, -1)) {
+        for (const writes of ['ask', 'run'] as const) {
+          const next = processOf(ledger, [pay], [{ text: 'Done.' }, { text: 'Done.' }])
+          const fork = next.runtime.fork(run.id, { atSeq: seq, writes })
+          const { status } = await fork.result
+          expect({ type, writes, status }).toEqual({ type, writes, status: 'done' })
+          expect(checkLaws(await eventsOf(ledger, fork.id))).toEqual([])
+          expect(await verifyRun(ledger, fork.id)).toMatchObject({ ok: true })
+        }
+      }
+      expect(pay.runs).toHaveLength(1)
+    },
+  )
+
+  it.each(Object.entries(left))(
+    'when the key of the subject is destroyed while a call %s, then no resume starts it',
+    async (_state, at) => {
+      const keys = sqliteKeyring(join(temporaryFolder(), 'keys.db'))
+      onTestFinished(() => keys.close())
+      const ledger = sqliteLedger(join(temporaryFolder(), 'runs.db'), { keys })
+      onTestFinished(() => ledger.close())
+      const runId = await leave(ledger, at, { subject: 'customer-7' })
+      const starts = startsOf(await eventsOf(ledger, runId))
+      await keys.destroy('customer-7')
+      const pay = testTool(at.pay)
+      const tools = [...(at.before ? [testTool({ ...at.before, recovery: 'report' })] : []), pay]
+      const second = processOf(ledger, tools, [{ text: 'Done.' }])
+      await expect(second.runtime.resume(runId).result).rejects.toThrow(/that key was destroyed/)
+      expect(pay.runs).toEqual([])
+      expect(startsOf(await eventsOf(ledger, runId))).toBe(starts)
+      expect(await verifyRun(ledger, runId as never)).toMatchObject({ ok: true })
+    },
+  )
 })

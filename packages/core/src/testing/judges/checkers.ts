@@ -182,12 +182,13 @@ function spentBefore(
   }
 }
 
-/** Law 12. */
+/** Law 12, where the record still has what was said. */
 function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violation[] {
   return ofType(events, 'assistant_message_finished').flatMap((message) => {
     const mine = ofType(events, 'assistant_text_delta').filter(
       ({ turn, attempt }) => turn === message.turn && attempt === message.attempt,
     )
+    if ([message, ...mine].some(({ removed }) => removed !== undefined)) return []
     const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
     const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
     const wrote = mine.map(({ text, written = text, ...delta }) => ({ ...delta, text: written }))
@@ -228,7 +229,8 @@ function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[
       (event) => same(event) && event.elsewhere === decision.elsewhere,
     )
     const found: string[] = []
-    if (!asked.some((event) => event.inputDigest === inputDigest))
+    const isGone = [...asked, decision].some(({ removed }) => removed !== undefined)
+    if (!isGone && !asked.some((event) => event.inputDigest === inputDigest))
       found.push('was not asked about these arguments')
     if ((decision.input === undefined) !== (decision.note === undefined))
       found.push('changes the input and tells the model nothing, or the other way round')
@@ -237,17 +239,24 @@ function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[
   })
 }
 
-/** Law 13: what starts is what was collected, or what was approved since. */
+/** Law 13: what starts is what was collected, or what was approved since, where the record still has both. */
 function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[] {
   const bound = new Map<string, string>()
+  const gone = new Set<string>()
+  const bind = (toolCallId: string, digest: string, { removed }: RuntimeEvent): void => {
+    if (removed === undefined) gone.delete(toolCallId)
+    else gone.add(toolCallId)
+    bound.set(toolCallId, digest)
+  }
   return events.flatMap((event): readonly Violation[] => {
     if (event.type === 'tool_requests_collected') {
-      for (const { toolCallId, inputDigest } of event.calls) bound.set(toolCallId, inputDigest)
+      for (const { toolCallId, inputDigest } of event.calls) bind(toolCallId, inputDigest, event)
     }
     if (event.type === 'approval_decided') {
-      bound.set(event.toolCallId, event.input ? digestOf(event.input) : event.inputDigest)
+      bind(event.toolCallId, event.input ? digestOf(event.input) : event.inputDigest, event)
     }
     if (event.type !== 'tool_started' || event.inputDigest === bound.get(event.toolCallId)) return []
+    if (gone.has(event.toolCallId) || event.removed !== undefined) return []
     return [
       { law: 13, seq: event.seq, what: `${event.toolCallId} starts with an input that was not approved` },
     ]
