@@ -26,7 +26,8 @@ it('a resume that finds the inbox empty, since another writer consumed it, is a 
     inbox: async (asked) => {
       if (endings.length === 0) {
         endings.push('resumes')
-        endings.push((await createRuntime({ ledger, agents: [agent] }).resume(runId).result).reason)
+        const other = createRuntime({ ledger, agents: [agent] })
+        endings.push((await other.resume(runId, { takeOver: true }).result).reason)
       }
       return await ledger.inbox(asked)
     },
@@ -47,7 +48,7 @@ it('a reader of a run that stops sees what another process records before this o
     head: async (runId) => {
       const head = await ledger.head(runId)
       if (asked++ === 0) {
-        const run = other.resume(runId)
+        const run = other.resume(runId, { takeOver: true })
         const { pendingApprovals } = await run.result
         await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'ada' })
         await run.result

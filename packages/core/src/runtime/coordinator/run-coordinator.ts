@@ -9,6 +9,7 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { RelatedRun } from '../children/related-runs.ts'
 import { answerTimeoutMs, ledgerSilent, refusedAtEnd, refusedByDrain } from '../commands/closed-refusals.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
+import { answerTo, unreadAnswer } from '../commands/answer.ts'
 import type { RunHooks } from '../agent/hooks.ts'
 import { ContextOfRecord } from '../definition/run-context.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
@@ -125,7 +126,9 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   /** Like `whenStopped`, for a caller that handles a failure. */
   get result(): Promise<RunResult> {
     this.notice.markObserved()
-    return this.whenStopped
+    const stopped = this.whenStopped
+    stopped.catch(() => {})
+    return stopped
   }
 
   /** The result of the drive session under way, or of the last one. */
@@ -283,6 +286,12 @@ export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
   /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
   send(command: OutsideCommand, key: string = this.newInputId()): Promise<CommandAcknowledgement> {
     return this.#delivery.send(command, key)
+  }
+
+  /** The answer to a caller, who may not wait for it. */
+  answer<T>(verb: string, ask: () => Promise<T>): Promise<T> {
+    const { report } = this.#run.parts.host
+    return answerTo(ask(), (error) => report(error, unreadAnswer(verb, this.runId)))
   }
 
   /** Puts a command into the inbox of the run, and does not wait for its acknowledgement. */

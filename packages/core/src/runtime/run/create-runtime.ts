@@ -48,21 +48,23 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireForkOptions(own)
       return runs.handle<Output>({ coordinator: runs.fork(source, own) })
     },
-    async send(runId, command, own = {}) {
-      requireTextId('send', runId)
-      requireSendOptions(own)
-      const { key, context } = own
-      const fault = faultOf(outsideCommand, command)
-      if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
-      return await coordinators.coordinatorFor(runId, { context }).send(command, key)
-    },
-    async settle(runId, toolCallId, result, own = {}) {
-      requireSettling(runId, toolCallId, result, own)
-      const { by, reason } = own
-      return await coordinators
-        .coordinatorFor(runId, own)
-        .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
-    },
+    send: (runId, command, own = {}) =>
+      runs.answer('send', runId, async () => {
+        requireTextId('send', runId)
+        requireSendOptions(own)
+        const { key, context } = own
+        const fault = faultOf(outsideCommand, command)
+        if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
+        return await coordinators.coordinatorFor(runId, { context }).send(command, key)
+      }),
+    settle: (runId, toolCallId, result, own = {}) =>
+      runs.answer('settle', runId, async () => {
+        requireSettling(runId, toolCallId, result, own)
+        const { by, reason } = own
+        return await coordinators
+          .coordinatorFor(runId, own)
+          .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
+      }),
     suspended(...given: readonly unknown[]) {
       requireOptions('suspended', noOptions, given[0])
       return suspendedRuns(ledger)

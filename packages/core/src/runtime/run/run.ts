@@ -127,7 +127,10 @@ class HandleViews<Output> extends RunViews {
     const result = this.#same ? this.#same.then(() => stopped) : stopped
     this.#shown.resultOf(result)
     const agent = this.#agent
-    return agent === undefined ? result : result.then((ended) => requireRunOf(agent, ended))
+    const shown = agent === undefined ? result : result.then((ended) => requireRunOf(agent, ended))
+    // Whoever asks for the result may read it later, or never.
+    shown.catch(() => {})
+    return shown
   }
 }
 
@@ -165,45 +168,49 @@ export function runOf<Output>(held: HeldBy<Output>, source: EventSource): Run<Ou
       const later = new RunViews(source, seq, shown)
       return streamsOf(later, () => iterateEvents(later.events$, coordinator.result, seq))
     },
-    async approve(call, decision) {
-      const fault = decisionFault('approve', call, decision)
-      if (fault) return malformed('approve', fault)
-      const { by, via, input, reason } = decision
-      return await coordinator.send({
-        type: 'approve',
-        ...shown.answered(call, decision),
-        by,
-        ...omitUndefined({ via, input, reason }),
-      })
-    },
-    async deny(call, decision) {
-      const fault = decisionFault('deny', call, decision)
-      if (fault) return malformed('deny', fault)
-      const { by, via, reason } = decision
-      return await coordinator.send({
-        type: 'deny',
-        ...shown.answered(call, decision),
-        by,
-        ...omitUndefined({ via }),
-        reason,
-      })
-    },
+    approve: (call, decision) =>
+      coordinator.answer('approve', async () => {
+        const fault = decisionFault('approve', call, decision)
+        if (fault) return malformed('approve', fault)
+        const { by, via, input, reason } = decision
+        return await coordinator.send({
+          type: 'approve',
+          ...shown.answered(call, decision),
+          by,
+          ...omitUndefined({ via, input, reason }),
+        })
+      }),
+    deny: (call, decision) =>
+      coordinator.answer('deny', async () => {
+        const fault = decisionFault('deny', call, decision)
+        if (fault) return malformed('deny', fault)
+        const { by, via, reason } = decision
+        return await coordinator.send({
+          type: 'deny',
+          ...shown.answered(call, decision),
+          by,
+          ...omitUndefined({ via }),
+          reason,
+        })
+      }),
     steps: () => stepsOf(source.ledger, coordinator.runId),
     steer: (...given) => sendInput(coordinator, 'steer', given),
     queue: (...given) => sendInput(coordinator, 'queue', given),
-    async raiseLimit(limit, max, decision) {
-      const fault = raiseFault(limit, max, decision)
-      if (fault) return malformed('raiseLimit', fault)
-      const { by, reason } = decision
-      return await coordinator.send({ type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) })
-    },
-    async cancel(decision = {}) {
-      const given = typeof decision === 'string' ? { reason: decision } : decision
-      const fault = cancelFault(given)
-      if (fault) return malformed('cancel', fault)
-      const { by, reason } = given
-      return await coordinator.send({ type: 'cancel', ...omitUndefined({ by, reason }) })
-    },
+    raiseLimit: (limit, max, decision) =>
+      coordinator.answer('raiseLimit', async () => {
+        const fault = raiseFault(limit, max, decision)
+        if (fault) return malformed('raiseLimit', fault)
+        const { by, reason } = decision
+        return await coordinator.send({ type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) })
+      }),
+    cancel: (decision = {}) =>
+      coordinator.answer('cancel', async () => {
+        const given = typeof decision === 'string' ? { reason: decision } : decision
+        const fault = cancelFault(given)
+        if (fault) return malformed('cancel', fault)
+        const { by, reason } = given
+        return await coordinator.send({ type: 'cancel', ...omitUndefined({ by, reason }) })
+      }),
   }
   const run = withLateFields(handle, views) as Run<Output>
   begun.set(run, () => held.same ?? coordinator.created)
@@ -218,7 +225,8 @@ function sendInput(
   const message = messageOf(input)
   const fault = noOptions(more[0], 'what follows the input')
   if (fault) return Promise.resolve(malformed(type, fault))
-  return coordinator.send({ type, message, receipt: coordinator.newInputId() })
+  const command = { type, message, receipt: coordinator.newInputId() }
+  return coordinator.answer(type, () => coordinator.send(command))
 }
 
 type LateFields = Pick<Run, 'state$' | 'text$' | 'textUpdates$' | 'result'>

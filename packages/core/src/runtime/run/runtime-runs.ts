@@ -16,6 +16,7 @@ import { KnownModels } from '../definition/known-models.ts'
 import { agentRegistry } from '../definition/registered-agents.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import { forkOf, type ForkOptions } from '../fork/fork.ts'
+import { answerTo, unreadAnswer } from '../commands/answer.ts'
 import type { Waiting } from '../reading/follow-run.ts'
 import { interruptedRuns } from '../reading/listed-runs.ts'
 import { requireRemovable } from '../coordinator/ended-content.ts'
@@ -161,6 +162,12 @@ export class RuntimeRuns {
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
     coordinator.fork(() => forkOf(ledger, { source, runId }, own))
     return coordinator
+  }
+
+  /** The answer to a caller, who may not wait for it. */
+  answer<T>(verb: string, runId: string, ask: () => Promise<T>): Promise<T> {
+    const { report } = this.#parts.host
+    return answerTo(ask(), (error) => report(error, unreadAnswer(verb, runId)))
   }
 
   interrupted(): ReturnType<typeof interruptedRuns> {
