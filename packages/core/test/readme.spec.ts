@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { type AgentOptions } from '@tallystick/core'
+import { type AgentOptions, type RunResult } from '@tallystick/core'
 import { limitNames } from '@tallystick/core/vocabulary'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
@@ -38,4 +38,18 @@ it('the README names every part of an agent that a run can begin with', () => {
 
 it('the README names every limit', () => {
   expect(limitNames.filter((name) => !readme.includes(`\`${name}\``))).toEqual([])
+})
+
+it('docs/run-options.md names every field of a result, and no other', () => {
+  // The compiler wants each of them here.
+  const fields: { readonly [Name in keyof Required<RunResult>]: true } = {
+    ...{ runId: true, status: true, reason: true, limit: true, detail: true, failure: true, agent: true },
+    ...{ text: true, output: true, usage: true, costUsd: true, turns: true, toolCalls: true, children: true },
+    ...{ pendingApprovals: true, deferredCalls: true, seq: true, messages: true, providerState: true },
+    toInput: true,
+  }
+  const page = readFileSync(new URL('../../../docs/run-options.md', import.meta.url), 'utf8')
+  const section = /^## The result\n(.*?)^## /ms.exec(page)?.[1] ?? ''
+  const named = [...section.matchAll(/^\| `(\w+)/gm)].map(([, name]) => name)
+  expect(named.toSorted()).toEqual(Object.keys(fields).toSorted())
 })
