@@ -64,6 +64,30 @@ describe('compaction by a model', () => {
     expect(types.indexOf('compaction_started')).toBeLessThan(types.indexOf('context_compacted'))
   })
 
+  it('given a summary as long as what it is of, then the messages are left out, and it costs once', async () => {
+    const summarizer = scriptedModel([{ text: long.repeat(3) }], 'small')
+    const { play, model, eventsOf } = talk(summarizer)
+    const { runId, reason } = await play('Talk.')
+    expect([reason, summarizer.requests.length]).toEqual(['answered', 1])
+    const [compacted] = ofType(checkedRun(await eventsOf(runId)), 'context_compacted')
+    expect(compacted?.tokensAfter).toBeLessThan(compacted?.tokensBefore ?? 0)
+    expect(JSON.stringify(model.requests[2]?.messages[0])).toContain('was left out')
+  })
+
+  it('given messages shorter than the words that they were left out, then no turn asks for a summary', async () => {
+    const summarizer = scriptedModel([], 'small')
+    const steps = [paused('One.'), paused('Two.'), paused('Three.'), { text: 'Done.' }]
+    const instructions = long
+    const { play, eventsOf } = stage({
+      ...{ steps, instructions },
+      compaction: { maxContextTokens: 100, keepMessages: 1, summarize: summarizer },
+    })
+    const { runId, reason } = await play('Talk.')
+    expect([reason, summarizer.requests.length]).toEqual(['answered', 0])
+    const types = typesOf(await eventsOf(runId))
+    expect(types.filter((type) => /compact/.test(type))).toEqual([])
+  })
+
   it('leaves older messages out where that model fails', async () => {
     const { play, model, eventsOf } = talk(scriptedModel([{ fail: 'overloaded' }], 'small'))
     const { runId, reason } = await play('Talk.')

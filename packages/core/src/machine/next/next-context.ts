@@ -4,7 +4,14 @@ import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { anyText } from '../../vocabulary/options/option.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
 import type { Action } from '../state/action.ts'
-import { compactedFact, leftOutText, summaryDigest, summaryTokens, taskAmong } from '../prompt/compaction.ts'
+import {
+  compactedFact,
+  isShorterWithout,
+  leftOutText,
+  summaryDigest,
+  summaryTokens,
+  taskAmong,
+} from '../prompt/compaction.ts'
 import { additionsOf } from '../prompt/model-request.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { messagesOf } from '../messages/history.ts'
@@ -67,7 +74,7 @@ function cutAfterOverflow(state: RunState, keepMessages: number): number | undef
 
 /** Whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
 function isWorthwhile(state: RunState, cut: number): boolean {
-  return cut >= 2 && !(cut === 2 && taskAmong(state, cut) === 1)
+  return cut >= 2 && !(cut === 2 && taskAmong(state, cut) === 1) && isShorterWithout(state, cut)
 }
 
 /** How many messages a cut leaves out: what the user asks for stays. */

@@ -72,13 +72,18 @@ export function withSummary(
   return [summary, ...task, ...messages.slice(replacedMessages)]
 }
 
-/** The oldest messages replaced by a text, save what the user asks for now. */
+/**
+ * The oldest messages replaced by a text, save what the user asks for now. A text that is as long as what it replaces would be
+ * replaced again at each turn, and never by less: there the messages are left out.
+ */
 export function compactedFact(
   state: RunState,
   replacedMessages: number,
   text: string,
 ): FactOf<'context_compacted'> {
-  const summary: UserMessage = { role: 'user', parts: [{ type: 'text', text }] }
+  const given = userMessage(text)
+  const isShorter = messageTokens(given) < droppedTokens(state, replacedMessages)
+  const summary = isShorter ? given : userMessage(leftOutText(state, replacedMessages))
   const replacement = {
     summary,
     replacedMessages,
@@ -92,6 +97,24 @@ export function compactedFact(
     tokensBefore: state.contextTokens,
     tokensAfter: requestTokens(state.definition, kept),
   }
+}
+
+function userMessage(text: string): UserMessage {
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+/** About how many tokens the oldest messages have, save what the user asks for now. */
+function droppedTokens(state: RunState, replacedMessages: number): number {
+  const taskAt = taskAmong(state, replacedMessages)
+  return messagesOf(state.history)
+    .slice(0, replacedMessages)
+    .reduce((sum, message, place) => (place === taskAt ? sum : sum + messageTokens(message)), 0)
+}
+
+/** Whether leaving the oldest messages out makes the history shorter: no summary would, where that does not. */
+export function isShorterWithout(state: RunState, replacedMessages: number): boolean {
+  const leftOut = userMessage(leftOutText(state, replacedMessages))
+  return messageTokens(leftOut) < droppedTokens(state, replacedMessages)
 }
 
 /** Replaces messages that were left out without a summary. */
