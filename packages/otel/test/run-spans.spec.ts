@@ -180,6 +180,27 @@ describe('the spans of a run', () => {
     expect(root.attributes['tallystick.run.model_calls']).toBe(1)
   })
 
+  it('given a fork that asks anew about a call, when it is approved, then its wait is one span', async () => {
+    const clock = manualClock()
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }])
+    const limits = { maxApprovalMs: 60_000 }
+    const agent = defineAgent({ name: 'cashier', instructions: 'Pay.', model, limits, tools: [pay] })
+    const ledger = memoryLedger()
+    const runtime = createRuntime({ ledger, agents: [agent], host: { ...host, clock } })
+    const source = await runtime.run(agent, 'Pay.').result
+    clock.advance(5000)
+    const fork = runtime.fork(source.runId, { atSeq: source.seq })
+    const { pendingApprovals } = await fork.result
+    await fork.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' })
+    await fork.result
+    const events = await Array.fromAsync(ledger.read(fork.id))
+    expect(events.filter(({ type }) => type === 'approval_requested')).toHaveLength(2)
+    const waits = (await spansIn(ledger, fork.id)).filter(({ name }) => name === 'approval pay')
+    expect(waits).toMatchObject([{ attributes: { 'tallystick.approval.approved': true } }])
+    expect(waits[0]!.startedAt).toBeGreaterThanOrEqual(events[0]!.at + 5000)
+  })
+
   it('hold each attempt of a call of a model, with what all of them used', async () => {
     const clock = manualClock()
     const usage = { inputTokens: 10, outputTokens: 1 }

@@ -206,7 +206,8 @@ export class RunSpans {
   }
 
   #requestApproval({ at, runId, turn, toolCallId, name, attempt }: EventOf<'approval_requested'>): void {
-    this.#closeApproval(toolCallId, at)
+    // A fork asks anew about a call that waits where it begins: that is one wait.
+    if (this.#approvals.has(toolCallId)) return
     const span = this.#begin({
       id: spanIdOf(runId, 'approval', toolCallId, attempt),
       parentId: this.#agentSpanId,
