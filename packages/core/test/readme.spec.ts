@@ -51,5 +51,5 @@ it('docs/run-options.md names every field of a result, and no other', () => {
   const page = readFileSync(new URL('../../../docs/run-options.md', import.meta.url), 'utf8')
   const section = /^## The result\n(.*?)^## /ms.exec(page)?.[1] ?? ''
   const named = [...section.matchAll(/^\| `(\w+)/gm)].map(([, name]) => name)
-  expect(named.toSorted()).toEqual(Object.keys(fields).toSorted())
+  expect(new Set(named)).toEqual(new Set(Object.keys(fields)))
 })
