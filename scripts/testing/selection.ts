@@ -68,7 +68,7 @@ export const longest: readonly string[] = [
   'packages/providers/test/model-contract.contract.ts',
   'packages/providers/test/differential.spec.ts',
   'packages/providers/test/ai-sdk.contract.ts',
-  'packages/cli/test/one-writer.spec.ts',
+  'packages/cli/test/beside-a-driver.spec.ts',
   'packages/ledger/test/costs-of-a-turn.spec.ts',
   'packages/ledger/test/verify-tampered.spec.ts',
   'packages/replay/test/regression.spec.ts',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { memoryLedger } from '@tallystick/core'
-import { seededRandom, testTool } from '@tallystick/core/testing'
+import { manualClock, seededRandom, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
 const steps = [
@@ -47,56 +47,47 @@ const started = (set: Stage, id: string): Promise<number> =>
   set.eventsOf(id).then((events) => ofType(events, 'tool_started').length)
 
 describe('a decision from a second process', () => {
-  it.each(['knows', 'cannot know'])(
-    'is left to the process that drives the run, where the ledger %s which does',
-    async (knows) => {
-      const ledger = memoryLedger()
-      if (knows === 'cannot know') Reflect.deleteProperty(ledger, 'isDriven')
-      const set = await twoProcesses(ledger)
-      const { one, other, run, theirs, slow, pay, end } = set
-      const first = run.approve(slow, { by: 'ada' })
-      await one.untilSettled(first)
-      while ((await started(one, run.id)) === 0) await Promise.resolve()
-      expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
-      expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
-        accepted: false,
-        code: 'not_awaiting_approval',
-      })
-      end()
-      expect(await one.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
-      expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
-      const events = checkedRun(await one.eventsOf(run))
-      expect(ofType(events, 'tool_started')).toHaveLength(2)
-      expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
-      expect(other.reported).toEqual([])
-    },
-  )
-})
+  it('is left to the process that drives the run', async () => {
+    const set = await twoProcesses(memoryLedger())
+    const { one, other, run, theirs, slow, pay, end } = set
+    const first = run.approve(slow, { by: 'ada' })
+    await one.untilSettled(first)
+    while ((await started(one, run.id)) === 0) await Promise.resolve()
+    expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+    expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
+      accepted: false,
+      code: 'not_awaiting_approval',
+    })
+    end()
+    expect(await one.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    const events = checkedRun(await one.eventsOf(run))
+    expect(ofType(events, 'tool_started')).toHaveLength(2)
+    expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
+    expect(other.reported).toEqual([])
+  })
 
-describe('a decision that the process that drives the run does not read', () => {
-  it.each([
-    ['knows which process drives it', 30_000],
-    ['cannot know that', 5_000],
-  ])(
-    'is decided by its sender, which takes the run over, where the ledger %s: after %d ms',
-    async (knows, patienceMs) => {
-      const ledger = memoryLedger()
-      if (knows === 'cannot know that') Reflect.deleteProperty(ledger, 'isDriven')
-      let isDeaf = false
-      const inbox: Ledger['inbox'] = async (runId) => (isDeaf ? [] : await ledger.inbox(runId))
-      const { one, run, theirs, slow, pay, end } = await twoProcesses(ledger, {}, { ...ledger, inbox })
-      run.result.catch(() => {})
-      await one.untilSettled(run.approve(slow, { by: 'ada' }))
-      while ((await started(one, run.id)) === 0) await Promise.resolve()
-      isDeaf = true
-      const sentAt = one.clock.now()
-      expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
-      expect(one.clock.now() - sentAt).toBe(patienceMs)
-      end()
-      expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
-      expect(ofType(checkedRun(await one.eventsOf(run)), 'approval_decided')).toHaveLength(2)
-    },
-  )
+  it('is decided by its sender once the lease of a driver has ended that died elsewhere', async () => {
+    const clock = manualClock()
+    const ledger = memoryLedger({ clock })
+    let isDead = false
+    const gone = new Promise<never>(() => {})
+    const mortal: Ledger = {
+      ...ledger,
+      append: async (...given) => (isDead ? await gone : await ledger.append(...given)),
+      renew: async (...given) => (isDead ? await gone : await ledger.renew(...given)),
+      inbox: async (...given) => (isDead ? await gone : await ledger.inbox(...given)),
+    }
+    const { one, run, theirs, slow, pay } = await twoProcesses(ledger, { clock }, mortal)
+    await one.untilSettled(run.approve(slow, { by: 'ada' }))
+    while ((await started(one, run.id)) === 0) await Promise.resolve()
+    isDead = true
+    const diedAt = clock.now()
+    expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+    expect(clock.now() - diedAt).toBeGreaterThan(11_000)
+    expect(clock.now() - diedAt).toBeLessThanOrEqual(13_000)
+    expect(ofType(checkedRun(await one.eventsOf(run)), 'approval_decided')).toHaveLength(2)
+  })
 })
 
 describe('two equal commands from a second process', () => {
