@@ -31,7 +31,7 @@ const processes = ['built-in/sql-query/sqlite/statement-process']
 const placed: ReadonlySet<string> = new Set([
   'built-in/optional-package',
   'built-in/sql-query/sqlite/own-process',
-  'postgres/connection/pg-package',
+  'postgres/connections',
   'shared/client/optional-package',
 ])
 

@@ -186,13 +186,6 @@ export const verbs: readonly ListedVerb[] = [
     load: () => import('./verbs/transfer/rebuild.ts'),
   },
   {
-    name: 'upgrade',
-    group: 'transfer',
-    summary: 'bring a ledger of an older release up to date',
-    example: 'tallystick upgrade runs.db',
-    load: () => import('./verbs/transfer/upgrade.ts'),
-  },
-  {
     name: 'diff',
     group: 'watch',
     summary: 'show where two runs part, side by side',

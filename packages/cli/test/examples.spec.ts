@@ -52,7 +52,6 @@ const expected: Readonly<Record<string, Expectation>> = {
   checkpoint: { shows: /^example\.com\/agents$/m },
   export: { after: 'head -n 1 run.jsonl', shows: /^\{"runId":".*"type":"run_started"/m },
   import: { before: 'tallystick export runs.db > run.jsonl', shows: /^imported {2}2 runs, \d+ events$/m },
-  upgrade: { shows: /^runs\.db is up to date: \d+ events$/m },
   redact: {
     after: 'tallystick verify runs.db',
     shows: /the content of \d+ events is redacted by \S+ \(ticket 4711\)$/m,

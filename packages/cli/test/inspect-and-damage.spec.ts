@@ -18,10 +18,7 @@ function tamper(ledgerPath: string, runId: string): number {
   for (const name of triggers) database.exec(`DROP TRIGGER "${name}"`)
   const seq = 3
   const { changes } = database
-    .prepare(
-      `UPDATE payload SET body = CAST(replace(CAST(body AS TEXT), 'e', 'a') AS BLOB)
-       WHERE pos = (SELECT pos FROM event WHERE run_id = ? AND seq = ?)`,
-    )
+    .prepare(`UPDATE event SET body = replace(body, 'e', 'a') WHERE run_id = ? AND seq = ?`)
     .run(runId, seq)
   database.close()
   if (changes !== 1) throw new Error('nothing was changed')

@@ -7,14 +7,14 @@ export {
   type VerifyCheckpointsOptions,
 } from './checkpoint/verify-checkpoints.ts'
 export { exportedLine, exportEvents } from './transfer/export-events.ts'
-export { ExportedHistories } from './read/shared-history.ts'
+export { ExportedHistories } from './transfer/shared-history.ts'
 export {
   importEvents,
   type ImportOptions,
   type ImportReport,
   type ImportedRun,
 } from './transfer/import-events.ts'
-export { linesOf } from './checkpoint/lines-of.ts'
+export { linesOf } from './transfer/lines-of.ts'
 export type { FoldedRun } from './projection/snapshot/bound-state.ts'
 export { eventsToFold, foldTo, outlineTo, type FoldOptions } from './projection/snapshot/fold-to.ts'
 export {
@@ -40,19 +40,19 @@ export { ledgerStats } from './projection/stats/ledger-stats.ts'
 export type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './projection/stats/stats.ts'
 export { projectionLag, type ProjectionOptions } from './projection/refresh/projection-lag.ts'
 export { rebuildProjections, type RebuildReport } from './projection/refresh/rebuild-projections.ts'
-export { rebuiltRequest, type RebuiltRequest } from './read/rebuilt-request.ts'
-export { watch } from './read/watch.ts'
-export { watchLedger } from './read/watch-ledger.ts'
-export type { Fault } from './record/link-check.ts'
+export { rebuiltRequest, type RebuiltRequest } from './store/rebuilt-request.ts'
+export { watch } from './store/watch.ts'
+export { watchLedger } from './store/watch-ledger.ts'
+export type { Fault } from './format/event-row.ts'
 export type { BrokenPlace, RunVerdict, StoreVerdict } from './verify/verdict.ts'
 export { verifyLedger, verifyRun } from './verify/verify.ts'
-export type { Keyring, SubjectKey } from './content/payload/keyring.ts'
-export { redact, type RedactOptions } from './removal/redact.ts'
+export type { Keyring, SubjectKey } from './format/keyring.ts'
+export { redact, type RedactOptions } from './store/redact.ts'
 export {
   applyRetention,
   type RetentionAges,
   type RetentionOptions,
   type RetentionReport,
-} from './removal/retention.ts'
-export type { Removal, RemovalKind } from './record/removal.ts'
-export type { MissingContent } from './removal/missing-content.ts'
+} from './store/redact.ts'
+export type { Removal, RemovalKind } from './format/removal.ts'
+export type { MissingContent } from './store/redact.ts'

@@ -26,7 +26,7 @@ describe('the tables of a ledger file', () => {
     expect(names).toContain('event')
   })
 
-  it('have every column of large contents and histories held to their digests', async () => {
+  it('have every column of messages held to their digests', async () => {
     for (const table of digestedTables) {
       const columns = withRaw(path, (database) => database.pragma(`table_info(${table})`)) as readonly {
         readonly name: string
@@ -37,7 +37,9 @@ describe('the tables of a ledger file', () => {
         const copy = temporaryFile()
         copyFileSync(path, copy)
         tamper(copy, (database) => {
-          expect(database.prepare(changeOf(table, name, type, `cast('x' as blob)`)).run().changes).toBe(1)
+          expect(
+            database.prepare(changeOf(table, name, type, `cast('x' as blob)`)).run().changes,
+          ).toBeGreaterThan(0)
         })
         const { store } = await allVerified(copy)
         expect({ table, name, ok: store.ok }).toEqual({ table, name, ok: false })

@@ -5,7 +5,7 @@ import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import {
   runOfSnapshot,
-  snapshotBytes,
+  snapshotText,
   snapshotDigest,
   type StoredSnapshot,
 } from '../src/projection/snapshot/bound-state.ts'
@@ -25,12 +25,12 @@ async function executing() {
   }
   if (state === undefined) throw new Error('The run has no events.')
   const { outline } = fold
-  return { runId, state, outline, snapshot: sealed(runId, snapshotBytes({ state, outline }, [])) }
+  return { runId, state, outline, snapshot: sealed(runId, snapshotText({ state, outline }, [])) }
 }
 
 /** A snapshot as a writer of the database can forge it, with a seal that fits. */
-function sealed(runId: RunId, state: Uint8Array): StoredSnapshot {
-  const bare = { seq: 9, state, headHash: Buffer.alloc(32, 1) }
+function sealed(runId: RunId, state: string): StoredSnapshot {
+  const bare = { seq: 9, state, headHash: 'a'.repeat(43) }
   return { ...bare, seal: snapshotDigest(runId, bare) }
 }
 
@@ -44,15 +44,14 @@ describe('a snapshot', () => {
     expect(await runOfSnapshot(runId, snapshot, nothing)).toEqual({ state, outline })
   })
 
-  it('gives no state where a byte of it, its place or its run has changed', async () => {
+  it('gives no state where a character of it, its place or its run has changed', async () => {
     const { runId, snapshot } = await executing()
-    const changed = Buffer.from(snapshot.state)
-    changed[5] = (changed[5] ?? 0) ^ 1
+    const changed = snapshot.state.replace('"', "'")
     for (const other of [
       { ...snapshot, state: changed },
       { ...snapshot, seq: 10 },
-      { ...snapshot, headHash: Buffer.alloc(32, 2) },
-      { ...snapshot, seal: Buffer.alloc(32) },
+      { ...snapshot, headHash: 'b'.repeat(43) },
+      { ...snapshot, seal: 'c'.repeat(43) },
     ])
       expect(await runOfSnapshot(runId, other, nothing)).toBeUndefined()
     expect(await runOfSnapshot(sampleRunId(9), snapshot, nothing)).toBeUndefined()
@@ -60,9 +59,8 @@ describe('a snapshot', () => {
 
   it('gives no state where it names another run, or a call by what is no id, under a seal that fits', async () => {
     const { runId, state, outline, snapshot } = await executing()
-    const text = Buffer.from(snapshot.state).toString()
-    const forged = (from: string, to: string): StoredSnapshot =>
-      sealed(runId, Buffer.from(text.replaceAll(from, to)))
+    const text = snapshot.state
+    const forged = (from: string, to: string): StoredSnapshot => sealed(runId, text.replaceAll(from, to))
     const [call] = openTurnCalls(state)
     expect(await runOfSnapshot(runId, forged('', ''), nothing)).toEqual({ state, outline })
     expect(await runOfSnapshot(runId, forged(runId, sampleRunId(9)), nothing)).toBeUndefined()
@@ -77,7 +75,7 @@ describe('a snapshot', () => {
     const [a, b] = messagesOf(begun.history) as [Message, Message]
     const shared = (given: readonly Message[]): unknown =>
       (
-        JSON.parse(Buffer.from(snapshotBytes({ state: begun, outline }, given)).toString()) as {
+        JSON.parse(Buffer.from(snapshotText({ state: begun, outline }, given)).toString()) as {
           history: unknown
         }
       ).history
@@ -90,7 +88,7 @@ describe('a snapshot', () => {
     expect(shared([sampleMessage('x')])).toEqual(messages)
     expect(shared([sampleMessage('x'), b])).toEqual(messages)
     expect(shared([])).toEqual(messages)
-    const snapshot = sealed(runId, snapshotBytes({ state: begun, outline }, [a, b]))
+    const snapshot = sealed(runId, snapshotText({ state: begun, outline }, [a, b]))
     const restored = await runOfSnapshot(runId, snapshot, async () => [...carried, sampleMessage('later')])
     expect(restored && messagesOf(restored.state.history)).toEqual(messages)
   })

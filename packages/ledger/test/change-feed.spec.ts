@@ -2,7 +2,7 @@ import { sampleRunId, everyFact, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { ChangeFeed } from '../src/sqlite/change-feed.ts'
+import { ChangeFeed } from '../src/sqlite/changes.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]

@@ -15,32 +15,27 @@ import { temporaryFile } from './support/temporary-folder.ts'
 /**
  * What the next run of a session costs in SQLite, on any machine, however many came before: two turns of 20 deltas, one tool
  * call, and one subscriber of its events. It asks whether anything of the run before it was
- * removed, and has the role of the file's writer for its time. No statement is prepared for it: that took as long as several take.
+ * removed. No statement is prepared for it: that took as long as several take.
  */
 const costs: Work = {
   'append, barrier': 3,
   'append, lazy': 1,
-  begin: 5,
+  begin: 4,
   'commit, synced': 3,
   'commit, unsynced': 1,
   event: 20,
-  'hash, of Node': 46,
-  'insert event': 4,
-  'insert fact': 2,
-  'insert history': 1,
-  'insert history_use': 1,
-  'insert payload': 4,
+  'hash, of Node': 50,
+  'insert event': 5,
+  'insert history': 4,
   'insert run': 1,
   'pragma data_version': 4,
   'pragma synchronous': 2,
-  rollback: 1,
   'select history': 5,
+  'select inbox': 1,
   'select removal': 1,
-  'select run': 2,
-  'select sqlite_sequence': 1,
-  'select total_changes()': 2,
-  'select writer': 1,
-  'update run': 3,
+  'select run': 3,
+  'select total_changes()': 6,
+  'update run': 5,
 }
 
 it('the next run of a session costs at run 5 and at run 50 what the table says', async () => {

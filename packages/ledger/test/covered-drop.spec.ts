@@ -25,9 +25,9 @@ describe('checkpoints of a run that was dropped', () => {
 
   it('given another hash on record, when it is compared, then the checkpoint finds it', async () => {
     const { path, runId, compared, last } = await dropped()
-    const other = 'ab'.repeat(32)
+    const other = 'a'.repeat(43)
     tamper(path, (database) =>
-      database.prepare('update removal set head_hash = ? where run_id = ?').run(other, runId),
+      database.prepare('update removal set digest = ? where run_id = ?').run(other, runId),
     )
     const { ok, broken } = await compared()
     expect(ok).toBe(false)
@@ -39,7 +39,7 @@ describe('checkpoints of a run that was dropped', () => {
   it('given an end before the event that was signed, when it is compared, then the checkpoint finds it', async () => {
     const { path, runId, compared, last } = await dropped()
     tamper(path, (database) =>
-      database.prepare('update removal set to_seq = to_seq - 1 where run_id = ?').run(runId),
+      database.prepare('update removal set seq = seq - 1 where run_id = ?').run(runId),
     )
     expect((await compared()).broken).toContainEqual(
       expect.objectContaining({ runId, seq: last, checkpoint: 1, what: 'hash' }),

@@ -85,6 +85,6 @@ describe('a ledger file of which one row was changed', () => {
       }),
     )
     expect(surprises(missed)).toEqual([])
-    expect(missed.map(({ what }) => what)).toContain('inbox.body')
+    expect(missed.map(({ what }) => what)).toContain('inbox.command')
   })
 })

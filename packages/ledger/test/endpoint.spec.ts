@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { describe, expect, it, vi } from 'vitest'
-import { endpointOf } from '../src/postgres/connection/endpoint.ts'
+import { endpointOf } from '../src/postgres/options.ts'
 
 const strings = [
   'postgres://ada:hunter2@db.example:5433/app',

@@ -1,18 +1,17 @@
 import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import BetterSqlite3 from 'better-sqlite3'
-import { Kysely, SqliteDialect } from 'kysely'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { findEvents } from '../src/read/find-events.ts'
-import type { FoundBatch, SearchedStore } from '../src/read/event-search.ts'
-import { searchQueries } from '../src/sqlite/rows/search-queries.ts'
-import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { everyEvent, findEvents, type FoundBatch, type SearchedRun } from '../src/store/find-events.ts'
+import { RowReader } from '../src/store/readable-rows.ts'
+import type { SearchStore } from '../src/store/store.ts'
+import { openStore } from './support/open-store.ts'
 import { tamper } from './support/raw-database.ts'
 import { driveLookingRun } from './support/looking-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
-const [first, second] = [1, 2].map(sampleRunId) as [RunId, RunId]
+const first = sampleRunId(1)
+const lazy = { durability: 'lazy' } as const
 
 function openFile(path: string): Ledger {
   const ledger = sqliteLedger(path)
@@ -28,56 +27,71 @@ async function fill(ledger: Ledger, runId: RunId, events = 3): Promise<readonly 
   return all
 }
 
-/** How SQLite carries out each query of a search. */
-async function plans(): Promise<ReadonlyMap<string, string>> {
-  const path = emptyLedgerFile()
-  const ledger = sqliteLedger(path)
-  await fill(ledger, first)
-  await ledger.close()
-  const database = new BetterSqlite3(path)
-  onTestFinished(() => void database.close())
+/** How SQLite carries out what a search of each kind asks. */
+async function plans(): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { database, store, append } = openStore()
+  const call = { ...everyFact(first).tool_result, toolCallId: sampleCallId(first) }
+  await append(
+    first,
+    { expectedSeq: 0, epoch: 1 },
+    stamped(first, [everyFact(first).run_started, call]),
+    lazy,
+  )
   const texts: string[] = []
-  const watched = new Proxy(database, {
-    get: (target, name) => {
-      if (name !== 'prepare') return Reflect.get(target, name) as unknown
-      return (text: string) => (texts.push(text), target.prepare(text))
-    },
-  })
-  const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
-  const names = Object.keys(searchQueries(watched, tables))
+  const prepare = database.prepare.bind(database)
+  vi.spyOn(database, 'prepare').mockImplementation((text) => (texts.push(text), prepare(text)) as never)
+  const run: SearchedRun = { runId: first, pos: 1, headSeq: 2 }
+  const asked = { ...everyEvent, toolCallId: call.toolCallId }
+  const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
+    run: () => store.search(everyEvent, { by: 'run', run }, { pos: 0, seq: 0 }),
+    turn: () => store.search({ ...everyEvent, turn: 1 }, { by: 'turn', run, turn: 1 }, { pos: 0, seq: 0 }),
+    type: () => store.search(everyEvent, { by: 'type', run, type: 'run_started' }, { pos: 0, seq: 0 }),
+    call: () => store.search(asked, { by: 'call', run }, { pos: 0, seq: 0 }),
+    place: () => store.search(everyEvent, { by: 'place', fromPos: 1, toPos: 2 }, { pos: 0, seq: 0 }),
+    runsOfCall: () => store.searchedRuns(asked),
+    places: () => store.places(everyEvent),
+    placesAt: () => store.places({ ...everyEvent, fromAt: 1 }),
+  }
   const planOf = (text: string): string =>
-    database
-      .prepare<unknown[], { detail: string }>(`explain query plan ${text}`)
-      .all(...Array.from(text.matchAll(/\?/g), () => 1))
+    (
+      prepare(`explain query plan ${text}`).all(...Array.from(text.matchAll(/\?/g), () => 1)) as {
+        detail: string
+      }[]
+    )
       .map(({ detail }) => detail)
       .join('; ')
-  return new Map(names.map((name, index) => [name, planOf(texts[index] ?? '')]))
+  const found = new Map<string, readonly string[]>()
+  for (const [kind, search] of Object.entries(kinds)) {
+    texts.length = 0
+    await search()
+    found.set(kind, texts.map(planOf))
+  }
+  return found
 }
 
 describe('a search in SQLite', () => {
   it('finds events by the index of what it was asked for, and sorts nothing', async () => {
     const found = await plans()
-    const seq = /sqlite_autoindex_event_1 \(run_id=\? AND seq>\? AND seq<\?\)/
-    expect(found.get('run')).toMatch(seq)
-    expect(found.get('turnAt')).toMatch(
-      /^SEARCH event USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq>\?\)$/,
+    const plan = (kind: string): string => found.get(kind)?.at(-1) ?? ''
+    const seq = /^SEARCH event USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq>\? AND seq<\?\)/
+    expect(plan('run')).toMatch(seq)
+    expect(plan('turn')).toMatch(seq)
+    expect(plan('type')).toMatch(
+      /^SEARCH event USING INDEX event_type \(run_id=\? AND type=\? AND seq>\? AND seq<\?\)/,
     )
-    expect(found.get('type')).toMatch(
-      /^SEARCH event USING INDEX event_rare_type \(run_id=\? AND type=\? AND seq>\? AND seq<\?\)/,
-    )
-    expect(found.get('call')).toMatch(
-      /^SEARCH event USING INDEX event_tool_call \(tool_call_id=\? AND seq>\? AND seq<\?\)/,
-    )
-    expect(found.get('place')).toMatch(/^SEARCH event USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/)
-    for (const by of ['run', 'type', 'call', 'place']) {
-      const plan = found.get(by)
-      expect(plan).toMatch(/SEARCH payload USING INTEGER PRIMARY KEY/)
-      expect(plan).toMatch(/SEARCH previous USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq=\?\)/)
-      expect(plan).not.toMatch(/TEMP B-TREE FOR ORDER BY|SCAN (event|payload|previous)/)
+    expect(plan('call')).toMatch(/^SEARCH event USING INDEX event_call \(tool_call_id=\? AND run_id=\?\)/)
+    expect(plan('place')).toMatch(/^SEARCH event USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/)
+    for (const kind of ['run', 'turn', 'type', 'call', 'place']) {
+      expect(plan(kind)).toMatch(
+        /SEARCH previous USING INDEX sqlite_autoindex_event_1 \(run_id=\? AND seq=\?\)/,
+      )
+      // The events of one call are few.
+      if (kind !== 'call') expect(plan(kind)).not.toMatch(/TEMP B-TREE FOR ORDER BY/)
+      expect(plan(kind)).not.toMatch(/SCAN (event|previous)/)
     }
-    expect(found.get('runsOfCall')).toMatch(/SEARCH event USING INDEX event_tool_call/)
-    expect(found.get('places')).not.toMatch(/SCAN event/)
-    expect(found.get('placesAt')).toMatch(/^SEARCH event USING COVERING INDEX event_at/)
+    expect(found.get('runsOfCall')?.[0]).toMatch(/SEARCH event USING COVERING INDEX event_call/)
+    expect(plan('places')).not.toMatch(/SCAN event/)
+    expect(plan('placesAt')).toMatch(/^SEARCH event USING COVERING INDEX event_at/)
   })
 
   it('finds what lies within a time that others are far from, whatever the order of times', async () => {
@@ -96,11 +110,11 @@ describe('a search in SQLite', () => {
   })
 
   it.each([
-    ['a body', `update payload set body = x'7b7d' where pos = 2`, { types: ['usage_updated'] }],
+    ['a body', `update event set body = '{}' where pos = 2`, { types: ['usage_updated'] }],
     ['a time', `update event set at = 7 where seq = 2 and pos = 2`, { toAt: 7 }],
     ['a type', `update event set type = 'tool_progress' where pos = 2`, { types: ['tool_progress'] }],
     ['an event in front', `delete from event where pos = 2`, { types: ['run_finished'] }],
-    ['a payload that is gone', `delete from payload where pos = 2`, { turn: 1 }],
+    ['content that is gone', `update event set salt = null, body = '{}' where pos = 2`, { turn: 1 }],
   ] as const)('stops at a row that has changed: %s', async (_name, change, query) => {
     const path = emptyLedgerFile()
     const ledger = sqliteLedger(path)
@@ -149,10 +163,7 @@ describe('a search in SQLite', () => {
     const ledger = sqliteLedger(path)
     await fill(ledger, first, 2_000)
     await ledger.close()
-    tamper(path, (database) =>
-      database.exec(`update payload set body = x'7b7d' where pos >= 1900 and pos = (
-      select min(pos) from payload where pos >= 1900)`),
-    )
+    tamper(path, (database) => database.exec(`update event set body = '{}' where pos = 1900`))
     const again = openFile(path)
     const seqs: number[] = []
     for await (const { seq } of again.find()) if (seqs.push(seq) === 1_000) break
@@ -161,40 +172,33 @@ describe('a search in SQLite', () => {
   })
 })
 
-/** A store that answers these pages, one after the other. */
-function storeOf(batches: readonly FoundBatch[]): SearchedStore {
+/** Searches a store that answers these pages, one after the other. */
+function searched(batches: readonly FoundBatch[]): Promise<readonly RuntimeEvent[]> {
   const left = [...batches]
-  return {
-    runs: async () => [],
+  const store: Partial<SearchStore> = {
+    searchedRuns: async () => [],
     places: async () => ({ fromPos: 1, toPos: 100 }),
     hasIndexOf: () => true,
     requireOpen: () => {},
-    batch: async () => left.shift() ?? { rows: [] },
+    search: async () => left.shift() ?? { rows: [] },
   }
+  const rows = new RowReader({ history: async () => undefined }, undefined)
+  return Array.fromAsync(findEvents(store as SearchStore, rows))
 }
 
 describe('a search over any store', () => {
   it('continues after pages in which nothing was found', async () => {
     const next = { pos: 9, seq: 0 }
     expect(
-      await Array.fromAsync(
-        findEvents(
-          storeOf([
-            { rows: [], next },
-            { rows: [], next },
-          ]),
-        ),
-      ),
+      await searched([
+        { rows: [], next },
+        { rows: [], next },
+      ]),
     ).toEqual([])
   })
 
   it('is stopped by an index that is out of order, and never runs for ever', async () => {
-    const path = emptyLedgerFile()
-    const ledger = openFile(path)
-    await fill(ledger, first)
-    await fill(ledger, second)
     const row = { pos: 3, seq: 3, run_id: first } as unknown as FoundBatch['rows'][number]
-    const batches = [{ rows: [{ ...row, pos: 4 }, row] }]
-    await expect(Array.fromAsync(findEvents(storeOf(batches)))).rejects.toThrow(/come out of order/)
+    await expect(searched([{ rows: [{ ...row, pos: 4 }, row] }])).rejects.toThrow(/come out of order/)
   })
 })

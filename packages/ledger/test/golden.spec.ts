@@ -98,7 +98,5 @@ describe('the golden runs', () => {
     const [one, two] = [temporaryFile(), temporaryFile()]
     expect(await record(one)).toBe(await record(two))
     expect(readFileSync(one).equals(readFileSync(two))).toBe(false)
-    copyFileSync(goldenFiles(1).ledger, one)
-    expect(storedRows(one)).not.toBe(storedRows(two))
   })
 })

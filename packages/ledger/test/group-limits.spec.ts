@@ -1,7 +1,7 @@
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { GroupCommit, type Write } from '../src/sqlite/write/group-commit.ts'
-import { Transactions } from '../src/sqlite/write/transactions.ts'
+import { GroupCommit, type Write } from '../src/sqlite/commit.ts'
+import { Transactions } from '../src/sqlite/commit.ts'
 
 /** Group commits in memory, and how many writes each commit held. */
 function grouped() {

@@ -14,8 +14,7 @@ function noting({ refuses = false } = {}) {
     if (refuses) throw new Error('refused')
     return { seq: expectedSeq + events.length, epoch }
   }
-  const release = (runId: RunId): void => void noted.push(`release ${runId === one ? 'one' : 'two'}`)
-  const writer = new ImportWriter({ append, release } as unknown as Ledger)
+  const writer = new ImportWriter({ append } as unknown as Ledger)
   const received = (): readonly string[] => noted.splice(0)
   return { writer, received }
 }
@@ -42,19 +41,19 @@ describe('imported events', () => {
     await add(writer, eventsOf(one, 259, 2))
     expect(received()).toEqual(['one 256+3 1 lazy'])
     await writer.finish()
-    expect(received()).toEqual(['one 259+1 1 barrier', 'release one'])
+    expect(received()).toEqual(['one 259+1 1 barrier'])
   })
 
-  it('are one group for each run and epoch, and a run is let go of where the next is written', async () => {
+  it('are one group for each run and epoch', async () => {
     const { writer, received } = noting()
     await add(writer, [...eventsOf(one, 1, 2), ...eventsOf(one, 3, 1, 2), ...eventsOf(two, 1, 1, 2)])
     expect(received()).toEqual(['one 0+2 1 lazy', 'one 2+1 2 lazy'])
     await writer.flush()
-    expect(received()).toEqual(['release one', 'two 0+1 2 lazy'])
+    expect(received()).toEqual(['two 0+1 2 lazy'])
     await writer.flush()
     expect(received()).toEqual([])
     await writer.finish()
-    expect(received()).toEqual(['two 1+0 2 barrier', 'release two'])
+    expect(received()).toEqual(['two 1+0 2 barrier'])
   })
 
   it('are durable after 4096 of them, and after 16 MiB of lines, each counted anew', async () => {
@@ -68,7 +67,7 @@ describe('imported events', () => {
     await add(writer, eventsOf(one, 4113, 4096))
     expect(levels()).toEqual([...groups(15), 'barrier'])
     await writer.finish()
-    expect(received()).toEqual(['release one'])
+    expect(received()).toEqual([])
   })
 
   it('append nothing if there are no events', async () => {

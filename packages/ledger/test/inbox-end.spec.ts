@@ -8,7 +8,7 @@ import { recorded, verified } from './support/recorded.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 function open(path: string): Ledger {
-  const ledger = sqliteLedger(path)
+  const ledger = sqliteLedger(path, {})
   onTestFinished(() => ledger.close())
   return ledger
 }
@@ -23,9 +23,7 @@ describe('the inbox of a run that ends', () => {
     const { path, runId } = await recorded()
     tamper(path, (database) => {
       database
-        .prepare(
-          `insert into inbox (run_id, key, kind, body, at) values (?, 'lost', 'cancel', cast('{"type":"cancel"}' as blob), 1)`,
-        )
+        .prepare(`insert into inbox (run_id, key, at, command) values (?, 'lost', 1, '{"type":"cancel"}')`)
         .run(runId)
     })
     const verdict = await verified(path, runId)

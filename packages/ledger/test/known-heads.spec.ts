@@ -3,8 +3,8 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { genesisHash, type RunCell } from '../src/record/chain.ts'
-import { KnownHeads } from '../src/sqlite/write/known-heads.ts'
+import { genesisHash, type RunCell } from '../src/format/chain.ts'
+import { KnownHeads } from '../src/sqlite/commit.ts'
 import { withRaw } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -24,12 +24,13 @@ function eventsOf(runId: RunId, { afterSeq, epoch = 1, reason = '' }: After): re
   return stamped(runId, [fact], { afterSeq, epoch })
 }
 
-function cellOf(runId: string, headSeq: number): RunCell {
-  return { runId, pos: 1, headSeq, headHash: genesisHash, epoch: 1 }
+function cellOf(run_id: string, head_seq: number): RunCell {
+  const rest = { session_id: null, session_place: null, ended_at: null, history: null }
+  return { run_id, pos: 1, head_seq, head_hash: genesisHash, epoch: 1, ...rest }
 }
 
 function opened(path: string = emptyLedgerFile()) {
-  const ledger = sqliteLedger(path)
+  const ledger = sqliteLedger(path, {})
   onTestFinished(() => ledger.close())
   const append = (runId: RunId, after: After): Promise<unknown> => {
     const { afterSeq: expectedSeq, epoch = 1 } = after
@@ -126,7 +127,7 @@ describe('known heads', () => {
     known.wrote(cellOf(run, 1), 1)
     known.wrote(cellOf(other, 2), 3)
     known.forget(run)
-    expect([known.get(run), known.get(other)?.headSeq, known.lastPlace]).toEqual([undefined, 2, 3])
+    expect([known.get(run), known.get(other)?.head_seq, known.lastPlace]).toEqual([undefined, 2, 3])
   })
 
   it('are those of the 4,096 runs that were written last', () => {
@@ -134,7 +135,7 @@ describe('known heads', () => {
     for (let index = 0; index < 4_096; index++) known.wrote(cellOf(`run ${index}`, 1), index)
     known.wrote(cellOf('run 0', 2), 4_096)
     known.wrote(cellOf('one more', 1), 4_097)
-    expect(['run 0', 'run 1', 'run 2', 'one more'].map((name) => known.get(name)?.headSeq)).toEqual([
+    expect(['run 0', 'run 1', 'run 2', 'one more'].map((name) => known.get(name)?.head_seq)).toEqual([
       2,
       undefined,
       1,

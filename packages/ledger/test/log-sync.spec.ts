@@ -5,7 +5,7 @@ import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/core/t
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { LogSync } from '../src/sqlite/connection/log-sync.ts'
+import { LogSync } from '../src/sqlite/log.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 
 /** A log whose syncs the test ends, on a clock that stands still. */

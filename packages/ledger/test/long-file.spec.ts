@@ -1,7 +1,5 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import BetterSqlite3 from 'better-sqlite3'
-import { Kysely, SqliteDialect } from 'kysely'
 import { expect, it, onTestFinished } from 'vitest'
 import {
   projectionDatabaseOf,
@@ -12,18 +10,16 @@ import {
   type AskedEvents,
   type SearchedRun,
   type SearchSource,
-} from '../src/read/event-search.ts'
-import { removableStoreOf } from '../src/removal/removable-store.ts'
-import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
-import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
+} from '../src/store/find-events.ts'
+import { internalsOf } from '../src/store/internals.ts'
+import type { Store } from '../src/store/store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [long, last] = [sampleRunId(1), sampleRunId(2)]
 
 it('a ledger file is read 4096 rows at a time by projections, and searched 8192 places at a time', async () => {
   const rows = 8_192
-  const path = emptyLedgerFile()
-  const ledger = sqliteLedger(path)
+  const ledger = sqliteLedger(emptyLedgerFile())
   onTestFinished(() => ledger.close())
   const { run_started: start, cancel_requested: cancel, run_finished: end } = everyFact(long)
   const facts = [start, ...Array.from({ length: rows - 2 }, () => cancel), end]
@@ -39,12 +35,12 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
     { runIds: [last], cursor: '8194', isLast: true },
   ])
 
-  const store = removableStoreOf(ledger)
+  const store = internalsOf(ledger)?.store as Store
   const asked = { types: ['run_finished'] as const, before: Number.MAX_SAFE_INTEGER, limit: 10 }
   const found = await Promise.all(
     [0, 1, 2].map(async (afterPos) => {
-      const page = await store?.payloads({ ...asked, afterPos })
-      return [page?.items.map(({ pos }) => pos), page?.next]
+      const page = await store.removable({ ...asked, afterPos })
+      return [page.items.map(({ pos }) => pos), page.next]
     }),
   )
   expect(found).toEqual([
@@ -53,33 +49,27 @@ it('a ledger file is read 4096 rows at a time by projections, and searched 8192 
     [[rows, rows + 2], undefined],
   ])
 
-  const connection = new BetterSqlite3(path, { readonly: true })
-  onTestFinished(() => void connection.close())
-  const { search } = new SqliteStore(
-    connection,
-    new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database: connection }) }),
-  )
-  const [run] = search.runs({ ...everyEvent, runId: long }) as readonly [SearchedRun]
+  const [run] = (await store.searchedRuns({ ...everyEvent, runId: long })) as readonly [SearchedRun]
   expect(run).toEqual({ runId: long, pos: 1, headSeq: rows })
-  const batch = (
+  const batch = async (
     asked: AskedEvents,
     source: SearchSource,
     after = { pos: 0, seq: 0 },
-  ): readonly unknown[] => {
-    const { rows: found, next } = search.batch(asked, source, after)
+  ): Promise<readonly unknown[]> => {
+    const { rows: found, next } = await store.search(asked, source, after)
     return [found.length, next?.pos, next?.seq]
   }
   const place = { by: 'place', fromPos: 0, toPos: rows + 2 } as const
   // Full, or with all that may be looked at looked at.
-  expect(batch(everyEvent, place)).toEqual([256, 256, 256])
-  expect(batch(everyEvent, { by: 'run', run })).toEqual([256, 256, 256])
+  expect(await batch(everyEvent, place)).toEqual([256, 256, 256])
+  expect(await batch(everyEvent, { by: 'run', run })).toEqual([256, 256, 256])
   const rare = { ...everyEvent, types: ['usage_updated'] as const }
-  expect(batch(rare, place)).toEqual([0, rows, 0])
-  expect(batch(rare, place, { pos: 1, seq: 1 })).toEqual([0, rows + 1, 1])
-  expect(batch(rare, place, { pos: 2, seq: 2 })).toEqual([0, undefined, undefined])
-  expect(batch(rare, { by: 'run', run: { ...run, headSeq: rows + 1 } })).toEqual([0, 0, rows])
-  expect(batch(rare, { by: 'run', run })).toEqual([0, undefined, undefined])
-  expect(batch(rare, { by: 'turn', run: { ...run, headSeq: rows + 1 }, turn: 7 })).toEqual([
+  expect(await batch(rare, place)).toEqual([0, rows, 0])
+  expect(await batch(rare, place, { pos: 1, seq: 1 })).toEqual([0, rows + 1, 1])
+  expect(await batch(rare, place, { pos: 2, seq: 2 })).toEqual([0, undefined, undefined])
+  expect(await batch(rare, { by: 'run', run: { ...run, headSeq: rows + 1 } })).toEqual([0, 0, rows])
+  expect(await batch(rare, { by: 'run', run })).toEqual([0, undefined, undefined])
+  expect(await batch(rare, { by: 'turn', run: { ...run, headSeq: rows + 1 }, turn: 7 })).toEqual([
     0,
     undefined,
     undefined,

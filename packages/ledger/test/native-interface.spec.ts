@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ConfigurationError } from '@tallystick/core'
-import { requireNativeInterface } from '../src/sqlite/connection/native-interface.ts'
+import { requireNativeInterface } from '../src/sqlite/open-database.ts'
 
 it('a Node that cannot load SQLite is named, with the one that can, before it would crash', () => {
   const old = (): void => requireNativeInterface('sqliteLedger', { node: '22.13.0', napi: '9' })

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { networkFileSystem } from '../src/sqlite/connection/network-file-system.ts'
+import { networkFileSystem } from '../src/sqlite/open-database.ts'
 import { refusalOf } from './support/refusal.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 

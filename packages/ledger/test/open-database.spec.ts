@@ -1,9 +1,8 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openDatabase } from '../src/sqlite/connection/open-database.ts'
-import { StoreAccess } from '../src/sqlite/store-access.ts'
-import { sqliteTail } from '../src/sqlite/tail.ts'
+import { openDatabase } from '../src/sqlite/open-database.ts'
+import { openStore } from './support/open-store.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
@@ -44,18 +43,7 @@ describe('the connection to a ledger file', () => {
   })
 })
 
-describe('a ledger file whose rows hold several events, or more than a read takes at once', () => {
-  it('is read from any event of its first row', async () => {
-    const ledger = sqliteLedger(temporaryFile())
-    onTestFinished(() => ledger.close())
-    const { assistant_started, usage_updated } = everyFact(run)
-    const shared = stamped(run, [assistant_started, usage_updated, usage_updated])
-    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, shared, { durability: 'lazy' })
-    for (const fromSeq of [1, 2, 3, 4]) {
-      expect(await Array.fromAsync(ledger.read(run, { fromSeq }))).toEqual(shared.slice(fromSeq - 1))
-    }
-  })
-
+describe('a ledger file that holds more than a read takes at once', () => {
   it('is searched by turn, wherever one turn ends and the next begins', async () => {
     const ledger = sqliteLedger(temporaryFile())
     onTestFinished(() => ledger.close())
@@ -96,17 +84,12 @@ describe('a ledger file whose rows hold several events, or more than a read take
 
 describe('a tail of a ledger file', () => {
   it('ends where the file ended when it began, also where it held nothing', async () => {
-    const path = temporaryFile()
-    const opened = openDatabase(path, {})
-    const access = new StoreAccess(opened, {})
-    onTestFinished(() => access.close())
-    const first = { xid: '0', pos: 0, left: 0, runId: '' }
-    const begun = await sqliteTail(access).begin(first)
-    await access.write((store) =>
-      store.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' }),
-    )
+    const { store, append } = openStore()
+    const first = { xid: '0', pos: 0, runId: '' }
+    const begun = await store.beginTail(first)
+    await append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     expect(await begun.batch(first)).toEqual({ rows: [], isLast: true })
-    const again = await sqliteTail(access).begin(first)
+    const again = await store.beginTail(first)
     expect((await again.batch(first)).rows.map(({ seq, xid }) => [seq, xid])).toEqual([[1, '0']])
   })
 })

@@ -14,7 +14,7 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { OpenFiles } from '../src/sqlite/connection/open-files.ts'
+import { OpenFiles } from '../src/sqlite/log.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
@@ -158,7 +158,7 @@ describe('a ledger', () => {
     // By this time the folder has not changed for long.
     vi.useFakeTimers({ toFake: ['Date'], now: new Date('2100-01-01') })
     onTestFinished(() => void vi.useRealTimers())
-    const ledger = sqliteLedger(path)
+    const ledger = sqliteLedger(path, {})
     onTestFinished(() => ledger.close())
     const facts = everyFact(run)
     const append = (seq: number, durability: 'barrier' | 'lazy'): Promise<unknown> => {

@@ -24,7 +24,7 @@ describe.skipIf(!hasPostgres)('the tables of a ledger in Postgres', () => {
     expect(names).toContain('event')
   })
 
-  it('have every column of large contents and histories held to their digests', async () => {
+  it('have every column of messages held to their digests', async () => {
     for (const table of digestedTables) {
       const columns = await rowsOf<{ name: string; type: string }>(
         `select column_name::text as name, data_type::text as type from information_schema.columns
@@ -38,7 +38,7 @@ describe.skipIf(!hasPostgres)('the tables of a ledger in Postgres', () => {
           // What refers to what is held by triggers of Postgres itself.
           await client.query('set session_replication_role = replica')
           const { rowCount } = await client.query(changeOf(table, name, type, `convert_to('x', 'UTF8')`))
-          expect(rowCount).toBe(1)
+          expect(rowCount).toBeGreaterThan(0)
         })
         const { store } = await allVerifiedIn(schema)
         expect({ table, name, ok: store.ok }).toEqual({ table, name, ok: false })

@@ -1,8 +1,8 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { channelOf, payloadOf, wordOf } from '../src/postgres/change-listener.ts'
-import { ChangeNotifier } from '../src/postgres/change-notifier.ts'
+import { channelOf, payloadOf, wordOf } from '../src/postgres/changes.ts'
+import { ChangeNotifier } from '../src/postgres/changes.ts'
 import {
   connectionString,
   freshSchema,

@@ -170,7 +170,7 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
     const [mine, theirs] = [openLedger(schema), openLedger(schema)]
     await append(mine, start)
     await withClient(async (client) => {
-      for (const table of ['run', 'event', 'payload']) {
+      for (const table of ['run', 'event']) {
         await client.query(`create table ${schema}.saved_${table} as table ${schema}.${table}`)
       }
     })

@@ -96,10 +96,10 @@ describe.skipIf(!hasPostgres)('a ledger that cannot be had', () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     await append(ledger, start)
-    await rowsOf(`alter table ${schema}.payload rename column body to corpse`)
+    await rowsOf(`alter table ${schema}.event rename column body to corpse`)
     const reading = Array.fromAsync(ledger.read(run))
     await expect(reading).rejects.toThrow(LedgerDamagedError)
-    await expect(reading).rejects.toThrow(/column "body" does not exist.*Run verify on it/)
+    await expect(reading).rejects.toThrow(/column event.body does not exist.*Run verify on it/)
   })
 })
 

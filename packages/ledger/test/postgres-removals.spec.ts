@@ -6,15 +6,18 @@ import type { RemovalBed } from './support/removal-bed.ts'
 import { removalCases } from './support/removal-cases.ts'
 import { sealingCases } from './support/sealing-cases.ts'
 
-const columns = ['payload.body', 'content.body', 'history.body', 'inbox.body', 'run.head_hash'] as const
-const texts = [
-  'history.name',
-  'removal.kept',
-  'removal.run_id',
-  'removal.reason',
-  'event.once_key',
-  'run.run_id',
-] as const
+const places = [
+  ...[
+    'event.body',
+    'event.type',
+    'history.message',
+    'history.digest',
+    'inbox.command',
+    'run.run_id',
+    'run.head_hash',
+  ],
+  ...['removal.run_id', 'removal.reason', 'removal.by'],
+]
 
 function bed(): RemovalBed {
   const schema = freshSchema()
@@ -22,20 +25,10 @@ function bed(): RemovalBed {
     open: (options) => openLedger(schema, options),
     tamper: (statement) => tamperIn(schema, async (client) => void (await client.query(statement))),
     async holds(bytes) {
-      for (const place of columns) {
+      for (const place of places) {
         const [table, column] = place.split('.')
-        const found = await rowsOf(
-          `select from ${schema}.${table} where position(convert_to($1, 'UTF8') in ${column}) > 0 limit 1`,
-          [bytes],
-        )
-        if (found.length > 0) return true
-      }
-      for (const place of texts) {
-        const [table, column] = place.split('.')
-        const found = await rowsOf(`select from ${schema}.${table} where strpos(${column}, $1) > 0 limit 1`, [
-          bytes,
-        ])
-        if (found.length > 0) return true
+        const text = `select from ${schema}.${table} where strpos(${column}, $1) > 0 limit 1`
+        if ((await rowsOf(text, [bytes])).length > 0) return true
       }
       return false
     },

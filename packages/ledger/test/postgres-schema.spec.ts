@@ -2,10 +2,10 @@ import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { schemaVersion } from '../src/postgres/schema/migrate.ts'
-import { schemaObjects } from '../src/postgres/schema/triggers.ts'
-import { statementTexts } from '../src/postgres/rows/statements.ts'
-import { schemaStatement, withoutSchema, type SchemaObject } from '../src/postgres/schema/schema-audit.ts'
+import { objectsAsMade, schemaObjects } from '../src/postgres/catalogue.ts'
+import type { Statement } from '../src/postgres/connections.ts'
+import { schemaVersion } from '../src/postgres/schema.ts'
+import { storeOf } from './support/lent-store.ts'
 import {
   connectionString,
   freshSchema,
@@ -49,17 +49,19 @@ function inSchema<T>(
   })
 }
 
-const tables = ['run', 'event', 'payload', 'inbox', 'ledger']
+const tables = ['run', 'event', 'inbox', 'history', 'removal']
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
   it('is the one that verify knows, whatever the schema is called', async () => {
     for (const schema of [freshSchema(), `Odd "name's" ${process.pid}`, `run_${process.pid}.x`]) {
       await ledgerSchema(schema)
-      const { text, values } = schemaStatement(schema)
-      const rows = await rowsOf<SchemaObject & Record<string, unknown>>(text, values)
       const quotedSchema = `"${schema.replaceAll('"', '""')}"`
-      expect(withoutSchema({ schema, quotedSchema }, rows)).toEqual(schemaObjects)
+      const connections = {
+        patiently: async <Row>({ text, values }: Statement): Promise<readonly Row[]> =>
+          (await rowsOf(text, values)) as unknown as readonly Row[],
+      }
+      expect(await schemaObjects(connections, { schema, quotedSchema })).toEqual(objectsAsMade)
     }
   })
 
@@ -69,31 +71,28 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
     `update event set seq = 9 where seq = 4`,
     `delete from event where seq = 4`,
     `truncate event`,
-    `truncate run, event, payload, inbox`,
+    `truncate run, event, inbox`,
     `merge into event using (select 2 as seq) as other on event.seq = other.seq when matched then delete`,
     `insert into event select * from event where seq = 2 on conflict (pos) do update set at = 1`,
-    `insert into event select pos + 100, run_id, seq + 4, epoch, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
-    `insert into event select pos + 100, run_id, 5, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
-    `insert into event select pos + 100, run_id, 0, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
-    `insert into event select pos + 100, 'nobody', 1, 1, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
-    `with moved as (update run set head_seq = 6) insert into event select pos + 100, run_id, 6, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
-    `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 1, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
-    `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 2, type, v, turn, null, at, null, body_commit, hash, '5' from event where seq = 3`,
-    `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 2, type, v, turn, null, at, null, body_commit, hash, '99999999999' from event where seq = 3`,
-    `update payload set body = '{}'`,
-    `truncate payload`,
-    `delete from run`,
-    `truncate run`,
+    `insert into event (pos, run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id, body, salt, commitment, hash) select pos + 100, run_id, seq + 4, type, turn, null, attempt, at, epoch, v, key_id, body, salt, commitment, hash from event where seq = 3`,
+    `insert into event (pos, run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id, body, salt, commitment, hash) select pos + 100, run_id, 5, type, turn, null, attempt, at, 2, v, key_id, body, salt, commitment, hash from event where seq = 3`,
+    `insert into event (pos, run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id, body, salt, commitment, hash) select pos + 100, run_id, 0, type, turn, null, attempt, at, 2, v, key_id, body, salt, commitment, hash from event where seq = 3`,
+    `with moved as (update run set head_seq = 6) insert into event (pos, run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id, body, salt, commitment, hash) select pos + 100, run_id, 6, type, turn, null, attempt, at, 2, v, key_id, body, salt, commitment, hash from event where seq = 3`,
+    `with moved as (update run set head_seq = 5) insert into event (pos, run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id, body, salt, commitment, hash) select pos + 100, run_id, 5, type, turn, null, attempt, at, 1, v, key_id, body, salt, commitment, hash from event where seq = 3`,
+    `update event set body = '{}' where seq = 2`,
+    `update event set salt = null, commitment = hash where seq = 2`,
+    `truncate run cascade`,
+    `truncate history cascade`,
     `update run set head_seq = 3`,
     `update run set epoch = 1`,
-    `update run set head_hash = '\\x00'`,
+    `update run set head_hash = ''`,
     `update run set run_id = 'other'`,
     `update run set pos = 9`,
     `update run set session_id = 'other'`,
     `update run set session_place = 7`,
     `delete from inbox`,
     `truncate inbox`,
-    `update inbox set body = '{}' where key = 'k2'`,
+    `update inbox set command = '{}' where key = 'k2'`,
     `update inbox set taken_seq = null where key = 'k1'`,
     `update inbox set taken_seq = 9 where key = 'k1'`,
   ]
@@ -118,40 +117,48 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
   })
 
   it.each([
-    ['a second start of an attempt', `'tool_started ' || tool_call_id || ' 1'`],
-    ['a second result of a call', `'tool_result ' || tool_call_id`],
-  ])('keeps out %s by an index, whatever a writer believes', async (_name, onceKey) => {
+    ['a second start of an attempt', 2],
+    ['a second result of a call', 3],
+  ])('keeps out %s by an index, whatever a writer believes', async (_name, seq) => {
     const schema = await ledgerSchema()
     await inSchema(schema, async (send) => {
       const second = `with moved as (update run set head_seq = 5)
-        insert into event (pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash)
-        select 99, run_id, 5, 2, type, v, turn, tool_call_id, at, ${onceKey}, body_commit, hash from event where seq = 3`
-      await expect(send(second)).rejects.toThrow(/"event_once"/)
+        insert into event (pos, run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id, body, salt, commitment, hash)
+        select 99, run_id, 5, type, turn, tool_call_id, attempt, at, 2, v, key_id, body, salt, commitment, hash from event where seq = ${seq}`
+      await expect(send(second)).rejects.toThrow(/"event_call"/)
     })
   })
 
-  it('lets a payload go when its removal is on record, and a run that was dropped; neither comes back', async () => {
+  it('lets content go when its removal is on record, and a run that was dropped; neither comes back', async () => {
     const schema = await ledgerSchema()
     await inSchema(schema, async (send) => {
-      const removal = (pos: number, range: string, kind: string): string =>
-        `insert into removal values (${pos}, '${run}', ${range}, '${kind}', 1, 'me', null, null, null, '\\x00')`
-      const second = 'delete from payload where pos = (select pos from event where seq = 2)'
-      await expect(send(second)).rejects.toThrow(/removal is on record/)
-      await send(removal(1, '2, 2', 'redacted'))
-      await expect(send('delete from payload')).rejects.toThrow(/removal is on record/)
-      expect((await send(second)).rowCount).toBe(1)
+      const removal = (pos: number, seq: number, kind: string): string =>
+        `insert into removal values (${pos}, '${run}', ${seq}, '${kind}', 1, 'me', null, '', '')`
+      const blank = (seq: number): string =>
+        `update event set body = '{}', salt = null, commitment = hash where seq = ${seq}`
+      await expect(send(blank(2))).rejects.toThrow(/that is on record/)
+      await send(removal(1, 2, 'redacted'))
+      await expect(send(blank(3))).rejects.toThrow(/that is on record/)
+      expect((await send(blank(2))).rowCount).toBe(1)
+      await expect(send(blank(2))).rejects.toThrow(/loses its content once/)
       await expect(send('delete from event')).rejects.toThrow(/never removed/)
-      await expect(send('delete from run')).rejects.toThrow(/never removed/)
       await expect(send('delete from inbox')).rejects.toThrow(/known for ever/)
       await expect(send('delete from removal')).rejects.toThrow(/stay as they were written/)
       await expect(send(`update removal set by = 'you'`)).rejects.toThrow(/stay as they were written/)
-      await send(removal(2, '1, 4', 'dropped'))
+      await send(removal(2, 4, 'dropped'))
       await send('create temp table kept as select * from run')
-      for (const table of ['payload', 'inbox', 'event', 'run']) await send(`delete from ${table}`)
+      for (const table of ['inbox', 'event', 'run']) await send(`delete from ${table}`)
       await expect(send('insert into run select * from kept')).rejects.toThrow(/does not come back/)
     })
   })
 })
+
+async function commentOf(schema: string): Promise<string | undefined> {
+  const [row] = await rowsOf<{ comment: string }>(
+    `select obj_description('${schema}.run'::regclass, 'pg_class') as comment`,
+  )
+  return row?.comment
+}
 
 /** What every use of a ledger is refused with. */
 async function refusalOf(ledger: Ledger): Promise<string> {
@@ -175,9 +182,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
         expect(await Promise.all(ledgers.map((ledger) => ledger.head(run)))).toEqual(
           ledgers.map(() => undefined),
         )
-        expect(await rowsOf(`select * from ${schema}.ledger`)).toEqual([
-          { application: 'tallystick', version: `${schemaVersion}` },
-        ])
+        expect(await commentOf(schema)).toBe(`tallystick ledger, format ${schemaVersion}`)
         for (const ledger of ledgers) await ledger.close()
       }
     },
@@ -186,13 +191,12 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
   it('is read in pages that end where their bodies grow large', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
-    // Of many small texts, since a large one would be stored apart.
     const data = Array.from({ length: 40 }, () => 'x'.repeat(10_000))
     const large = { ...facts.tool_progress, data }
     const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
-    const { batch: page } = statementTexts(schema)
-    const lengthFrom = async (seq: number): Promise<number> => (await rowsOf(page, [run, seq, 99])).length
+    const lengthFrom = async (fromSeq: number): Promise<number> =>
+      (await storeOf(ledger).events({ runId: run, fromSeq, toSeq: 9_999 })).length
     expect([await lengthFrom(1), await lengthFrom(5), await lengthFrom(9)]).toEqual([4, 3, 2])
     expect(await Array.fromAsync(ledger.read(run))).toEqual(events)
     const many = stamped(
@@ -201,7 +205,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
       { afterSeq: 10 },
     )
     await ledger.append(run, { expectedSeq: 10, epoch: 1 }, many, { durability: 'lazy' })
-    expect((await rowsOf(page, [run, 11, 9_999])).length).toBe(512)
+    expect(await lengthFrom(11)).toBe(512)
     expect(await Array.fromAsync(ledger.read(run, { fromSeq: 11 }))).toEqual(many)
   })
 })
@@ -209,17 +213,13 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
   it('refuses a schema in which tables of ours belong to another role, and leaves it as it is', async () => {
-    for (const table of [
-      'event (id int8)',
-      'ledger (account text, amount int8)',
-      'ledger (application text, version int8)',
-    ]) {
+    for (const table of ['event (id int8)', 'run (account text, amount int8)']) {
       const schema = freshSchema()
       await rowsOf(`create schema ${schema}`)
       await rowsOf(`create table ${schema}.${table}`)
       for (const readOnly of [false, true]) {
         expect(await refusalOf(openLedger(schema, { readOnly }))).toMatch(
-          /^LedgerUnavailableError: The schema at .* has tables of another application \((event|ledger)\).*left as it is/,
+          /^LedgerUnavailableError: The schema at .* has tables of another application \((event|run)\).*left as it is/,
         )
       }
       expect(await rowsOf('select from pg_tables where schemaname = $1', [schema])).toHaveLength(1)
@@ -236,17 +236,15 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
 
   it('refuses a ledger of a newer version, and leaves it as it is', async () => {
     const schema = await ledgerSchema()
-    await rowsOf(`update ${schema}.ledger set version = ${schemaVersion + 1}`)
+    await rowsOf(`comment on table ${schema}.run is 'tallystick ledger, format ${schemaVersion + 1}'`)
     for (const readOnly of [false, true]) {
       expect(await refusalOf(openLedger(schema, { readOnly }))).toMatch(
         new RegExp(
-          `schema version ${schemaVersion + 1}, and this library knows versions up to ${schemaVersion}\\..*Update @tallystick/ledger`,
+          `format ${schemaVersion + 1}, and this library knows formats up to ${schemaVersion}\\..*Update @tallystick/ledger`,
         ),
       )
     }
-    expect(await rowsOf(`select version from ${schema}.ledger`)).toEqual([
-      { version: String(schemaVersion + 1) },
-    ])
+    expect(await commentOf(schema)).toBe(`tallystick ledger, format ${schemaVersion + 1}`)
   })
 
   it('makes nothing where it is to read only, and says what is missing', async () => {
@@ -276,7 +274,8 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
       await client.query(`grant usage on schema ${schema} to ${writer}, ${reader}`)
       await client.query(`grant select on all tables in schema ${schema} to ${writer}, ${reader}`)
       await client.query(
-        `grant insert on ${[...tables.slice(0, 4), 'fact']
+        `grant insert on ${tables
+          .slice(0, 4)
           .map((table) => `${schema}.${table}`)
           .join(', ')} to ${writer}`,
       )

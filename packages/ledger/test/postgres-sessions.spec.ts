@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { PostgresHistories } from '../src/postgres/write/histories.ts'
+import { PostgresRecords } from '../src/postgres/records.ts'
 import { chat, countedRows, keptTables, type SessionBed } from './support/session-bed.ts'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
@@ -10,8 +10,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 function bed(): SessionBed {
   const schema = freshSchema()
-  const methods = ['piece', 'chain'] as const
-  const [one, all] = methods.map((name) => vi.spyOn(PostgresHistories.prototype, name))
+  const read = vi.spyOn(PostgresRecords.prototype, 'history')
   return {
     open: (options) => openLedger(schema, options),
     // Rules about what rows refer to are kept by triggers of Postgres itself.
@@ -20,9 +19,9 @@ function bed(): SessionBed {
         await client.query(`set session_replication_role = replica; ${statement}`)
       }),
     async holds(bytes) {
-      const places = ['payload.body', 'content.body', 'history.body', 'inbox.body']
-      for (const [table, column] of places.map((place) => place.split('.'))) {
-        const text = `select from ${schema}.${table} where position(convert_to($1, 'UTF8') in ${column}) > 0 limit 1`
+      for (const place of ['event.body', 'history.message', 'inbox.command']) {
+        const [table, column] = place.split('.')
+        const text = `select from ${schema}.${table} where strpos(${column}, $1) > 0 limit 1`
         if ((await rowsOf(text, [bytes])).length > 0) return true
       }
       return false
@@ -40,8 +39,7 @@ function bed(): SessionBed {
     },
     rowsApart: 8,
     pieces: async () => (await rowsOf(`select from ${schema}.history`)).length,
-    // A chain is as many as a thousand: the next run of a session reads none.
-    piecesRead: () => (one?.mock.calls.length ?? 0) + (all?.mock.calls.length ?? 0) * 1000,
+    piecesRead: () => read.mock.calls.length,
   }
 }
 
@@ -51,16 +49,13 @@ describe.skipIf(!hasPostgres)('sessions in a ledger in Postgres', () => {
     await expect(keeps(bed())).resolves.toBeUndefined()
   })
 
-  it('a history that is taken away while a run that follows it is appended is written anew', async () => {
+  it('messages that are removed while a run that begins with them is appended are written anew', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
-    const begun = vi.spyOn(PostgresHistories.prototype, 'begun')
-    begun.mockImplementationOnce(async (history) => ({
-      name: history.name,
-      piece: { ...history.piece(0), before: 'gone meanwhile', digest: '' },
-    }))
+    const known = vi.spyOn(PostgresRecords.prototype, 'knownMessages')
+    known.mockImplementationOnce((names) => Promise.resolve(new Set(names)))
     const [first, second] = await chat(ledger, 2)
-    expect(begun).toHaveBeenCalledTimes(2)
+    expect(known).toHaveBeenCalledTimes(2)
     const other = openLedger(schema)
     for (const runId of [first, second]) {
       expect(await eventsOf(other, runId!)).toEqual(await eventsOf(ledger, runId!))

@@ -11,14 +11,14 @@ describe.skipIf(!hasPostgres)('verify on a schema in Postgres whose rules were c
     ['a rule that was removed', 'drop trigger event_stays on event', 'trigger event.event_stays', 'missing'],
     [
       'a rule that was put to sleep',
-      'alter table run disable trigger run_remains',
-      'trigger run.run_remains',
+      'alter table run disable trigger run_advances',
+      'trigger run.run_advances',
       'another',
     ],
     [
       'a rule that sleeps while a session replicates',
-      'alter table run enable trigger run_remains',
-      'trigger run.run_remains',
+      'alter table run enable trigger run_advances',
+      'trigger run.run_advances',
       'another',
     ],
     [
@@ -35,18 +35,18 @@ describe.skipIf(!hasPostgres)('verify on a schema in Postgres whose rules were c
     ],
     [
       'a rewriting rule that was added',
-      'create rule quiet as on insert to payload do instead nothing',
-      'rewrite payload.quiet',
+      'create rule quiet as on insert to inbox do instead nothing',
+      'rewrite inbox.quiet',
       'one that was added',
     ],
-    ['an index that was removed', 'drop index event_once', 'index event_once', 'missing'],
+    ['an index that was removed', 'drop index event_call', 'index event_call', 'missing'],
     [
       'rows that are hidden from some',
       'alter table event enable row level security',
       'table event',
       'another',
     ],
-    ['a table that a crash empties', 'alter table payload set unlogged', 'table payload', 'another'],
+    ['a table that a crash empties', 'alter table inbox set unlogged', 'table inbox', 'another'],
     [
       'a column that takes nothing for a value',
       'alter table run alter seal drop not null',

@@ -8,12 +8,11 @@ import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { auditSourceOf } from '../src/record/audit-source.ts'
-import { genesis, linkFault, type Link } from '../src/record/link-check.ts'
+import { findLinkFault, genesis, type Link } from '../src/format/event-row.ts'
 import { effort } from '../../../scripts/testing/effort.ts'
 import { ledgerChild } from './support/child-process.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
-import { writerProcess } from './support/writer-process.ts'
+import { storeOf } from './support/lent-store.ts'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)
@@ -29,11 +28,17 @@ async function startedLedger(path: string, options: SqliteLedgerOptions = {}): P
 async function chainFaults(ledger: Ledger): Promise<readonly unknown[]> {
   let last: Link = genesis
   const faults: unknown[] = []
-  for await (const batch of auditSourceOf(ledger)?.events(run, Number.MAX_SAFE_INTEGER) ?? []) {
-    for (const stored of batch) {
-      const fault = linkFault(last, stored)
+  for (;;) {
+    const rows = await storeOf(ledger).events({
+      runId: run,
+      fromSeq: last.seq + 1,
+      toSeq: Number.MAX_SAFE_INTEGER,
+    })
+    if (rows.length === 0) break
+    for (const row of rows) {
+      const fault = findLinkFault(last, row)
       if (fault) faults.push(fault)
-      last = stored
+      last = row
     }
   }
   return faults
@@ -61,7 +66,7 @@ describe('a process that is killed', () => {
       expect(head?.epoch).toBe(round + 1)
       expect(await chainFaults(ledger)).toEqual([])
       expect((await Array.fromAsync(ledger.read(run))).length).toBe(head?.seq)
-      expect(await auditSourceOf(ledger)?.fault()).toBeUndefined()
+      expect(await storeOf(ledger).storeFault()).toBeUndefined()
       await ledger.close()
     }
   })
@@ -101,7 +106,7 @@ describe('a process that is killed', () => {
       const head = await ledger.head(run)
       expect(await Array.fromAsync(ledger.runs())).toEqual(head ? [{ runId: run, head }] : [])
       expect(await chainFaults(ledger)).toEqual([])
-      expect(await auditSourceOf(ledger)?.fault()).toBeUndefined()
+      expect(await storeOf(ledger).storeFault()).toBeUndefined()
       await ledger.close()
     }
   })
@@ -145,14 +150,15 @@ describe('several processes', () => {
 
   it('shut each other out where they may all write: whose run was taken over can append nothing', async () => {
     const path = temporaryFile()
-    const ledger = await startedLedger(path)
-    const other = await writerProcess(path)
-    expect(await other.ask('acquire', run)).toEqual({ seq: 1, epoch: 2 })
+    const ledger = await startedLedger(path, {})
+    const other = sqliteLedger(path)
+    expect(await other.acquire(run)).toEqual({ seq: 1, epoch: 2 })
     const late = stamped(run, [facts.tool_started], { afterSeq: 1 })
     const append = ledger.append(run, { expectedSeq: 1, epoch: 1 }, late, { durability: 'barrier' })
     await expect(append).rejects.toThrow(LedgerConflictError)
     await expect(append).rejects.toThrow(/epoch 2.*epoch 1/)
     expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
+    await other.close()
     await ledger.close()
   })
 })

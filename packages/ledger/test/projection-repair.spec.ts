@@ -11,7 +11,7 @@ import { openedProjections as opened, watched } from './support/watched-projecti
 
 describe('rows of projections that are not as they were written', () => {
   it.each([
-    ['whose run has another end', `update run_summary set head_hash = zeroblob(32)`],
+    ['whose run has another end', `update run_summary set head_hash = 'another'`],
     ['that tell of fewer events', `update run_summary set seq = seq - 1`],
   ])('%s are made anew', async (_which, statement) => {
     const { ledger, refresh, tamper: change } = opened()

@@ -3,8 +3,8 @@ import { type EventOf, type Json, type JsonObject, removedText } from '@tallysti
 import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
-import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
-import { envelopeOf } from '../src/record/envelope.ts'
+import { redactedPayload } from '../src/format/redacted-payload.ts'
+import { envelopeOf } from './support/envelope.ts'
 
 /** A value with a mark in every text of it, which names its place. */
 function marked(value: Json, path: string): Json {

@@ -1,6 +1,6 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
-import { RowsInsert } from '../src/sqlite/rows/prepared-query.ts'
+import { RowsInsert } from '../src/sqlite/statements.ts'
 
 /** A connection that counts the rows that each statement inserts, and the statements that it prepares. */
 function counting(database: Database) {
@@ -25,13 +25,13 @@ it.each<readonly [number, readonly number[]]>([
   [3, [3]],
   [4, [4]],
   [5, [4, 1]],
-  [15, [4, 4, 4, 3]],
+  [15, [8, 4, 3]],
   [48, [16, 16, 16]],
-  [63, [16, 16, 16, 4, 4, 4, 3]],
+  [63, [16, 16, 16, 8, 4, 3]],
   [64, [64]],
   [213, [64, 64, 64, 16, 4, 1]],
 ])(
-  '%d rows are inserted in order, by statements of up to 4 of them, or of 16, or of 64',
+  '%d rows are inserted in order, by statements of up to 4 of them, or of 8, 16 or 64',
   (count, expected) => {
     const database = new BetterSqlite3(':memory:')
     onTestFinished(() => void database.close())

@@ -3,7 +3,7 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { projectionDatabase, projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { lendWith, storeOf } from './support/lent-store.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
@@ -25,16 +25,15 @@ async function begun(count: number): Promise<{ readonly ledger: Ledger; readonly
 /** How many runs each question of a ledger is about, where it is about runs. */
 function asked(ledger: Ledger): readonly number[] {
   const counts: number[] = []
-  const database = projectionDatabaseOf(ledger)
-  Object.assign(ledger, {
-    [projectionDatabase]: database && {
-      ...database,
-      dialect: database.dialect,
+  const { projections } = storeOf(ledger)
+  lendWith(ledger, {
+    projections: {
+      ...projections,
       ask: (text: string, values: readonly unknown[] = []) => {
         const [first] = values
         if (typeof first === 'string' && first.startsWith('['))
           counts.push((JSON.parse(first) as unknown[]).length)
-        return database.ask(text, values)
+        return projections.ask(text, values)
       },
     },
   })

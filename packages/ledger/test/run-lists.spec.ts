@@ -53,7 +53,7 @@ const ordinals = async (of: Ledger, filter: SummaryFilter): Promise<readonly num
 beforeAll(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-lists-'))
   path = join(folder, 'runs.db')
-  ledger = sqliteLedger(path)
+  ledger = sqliteLedger(path, {})
   for (let ordinal = 1; ordinal <= many; ordinal++) await begin(ordinal)
   await refreshed(ledger)
   // These have grown since, or are new.

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
-import { SqliteHistories } from '../src/sqlite/write/histories.ts'
+import { SqliteRecords } from '../src/sqlite/records.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { countedRows, keptTables, type SessionBed } from './support/session-bed.ts'
 import { sessionCases } from './support/session-cases.ts'
@@ -13,10 +13,7 @@ afterEach(() => void vi.restoreAllMocks())
 
 function bed(): SessionBed {
   const path = emptyLedgerFile()
-  const [one, all] = [
-    vi.spyOn(SqliteHistories.prototype, 'piece'),
-    vi.spyOn(SqliteHistories.prototype, 'chain'),
-  ]
+  const read = vi.spyOn(SqliteRecords.prototype, 'history')
   return {
     runsMany: effort({ quick: 60, thorough: 200 }),
     open: (options) => sqliteLedger(path, options),
@@ -37,9 +34,7 @@ function bed(): SessionBed {
           (database) => database.prepare<[], number>('select count(*) from history').pluck().get() ?? 0,
         ),
       ),
-    piecesRead: () =>
-      one.mock.calls.length +
-      all.mock.results.reduce((sum, { value }) => sum + (value as unknown[]).length, 0),
+    piecesRead: () => read.mock.calls.length,
   }
 }
 

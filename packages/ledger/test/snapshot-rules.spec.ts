@@ -3,7 +3,7 @@ import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/
 import { foldTo, outlineTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { snapshotBytes } from '../src/projection/snapshot/bound-state.ts'
+import { snapshotText } from '../src/projection/snapshot/bound-state.ts'
 import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
 import { replacedBy, snapshotPlaces } from '../src/projection/snapshot/snapshots.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
@@ -140,7 +140,7 @@ describe('a fold keeps its state as a snapshot', () => {
     const most = 4 * 1024 * 1024
     const large = (spare: number) => recorded(7, (turn) => (turn === 6 ? spare : 300_000))
     const sizeOf = async ({ ledger, runId }: Awaited<ReturnType<typeof large>>): Promise<number> =>
-      snapshotBytes(await outlineTo(ledger, runId, undefined, { snapshots: false }), []).length
+      snapshotText(await outlineTo(ledger, runId, undefined, { snapshots: false }), []).length
     // The text is in the state twice. An empty one would be an ending of its own.
     const spare = 1 + Math.floor((most - (await sizeOf(await large(1)))) / 2)
     const [less, more] = [await large(spare), await large(spare + 1)]

@@ -7,11 +7,11 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, seededRandom } from '@tallystick/core/testing'
-import { foldTo, verifyRun } from '@tallystick/ledger'
+import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { eventsToFold } from '../src/projection/snapshot/fold-to.ts'
-import { tamper, withRaw } from './support/raw-database.ts'
+import { tamper } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A ledger with a run whose one answer is of 600 deltas, of which a row holds up to 256. */
@@ -42,33 +42,6 @@ async function answered(): Promise<{
   await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
   return { path, ledger, runId }
 }
-
-/** An event that is the first of no row and the last of none, after the first 200. */
-function withinRow(path: string): number {
-  const rows = withRaw(path, (database) =>
-    database
-      .prepare<[], { first_seq: number; seq: number }>(
-        'select first_seq, seq from event where seq - first_seq > 3 order by seq',
-      )
-      .all(),
-  )
-  const row = rows.find(({ seq }) => seq > 202)
-  return row === undefined ? 0 : Math.max(row.first_seq + 1, 201)
-}
-
-describe('a snapshot after an event within a row of several', () => {
-  it('given another state in it, when the run is verified, then verify finds it', async () => {
-    const { path, ledger, runId } = await answered()
-    const seq = withinRow(path)
-    expect(seq).toBeGreaterThan(200)
-    await foldTo(ledger, runId, seq)
-    expect((await verifyRun(ledger, runId)).differs).toBeUndefined()
-    tamper(path, (database) => database.exec('update snapshot set state = seal'))
-    expect(await verifyRun(ledger, runId)).toMatchObject({
-      ...{ ok: true, differs: { what: `snapshot at event ${seq}` } },
-    })
-  })
-})
 
 describe('how many events a fold reads', () => {
   it('given snapshots, when they are counted, then from the nearest one before the event on', async () => {

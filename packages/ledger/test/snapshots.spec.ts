@@ -7,8 +7,8 @@ import { canonicalJson, type JsonObject } from '@tallystick/core/vocabulary'
 import { foldTo, outlineTo, runSummary, verifyLedger, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { redact } from '../src/removal/redact.ts'
-import { snapshotBytes, snapshotDigest } from '../src/projection/snapshot/bound-state.ts'
+import { redact } from '../src/store/redact.ts'
+import { snapshotText, snapshotDigest } from '../src/projection/snapshot/bound-state.ts'
 import { replacedBy } from '../src/projection/snapshot/snapshots.ts'
 import {
   projectionDatabaseOf,
@@ -26,8 +26,8 @@ interface SnapshotRow {
   readonly run_id: string
   readonly reducer: string
   readonly seq: number
-  readonly state: Uint8Array
-  readonly head_hash: Uint8Array
+  readonly state: string
+  readonly head_hash: string
 }
 
 function open(path: string, readOnly = false): Ledger {
@@ -148,7 +148,7 @@ describe('a fold that comes far', () => {
     expect(snapshotsIn(path).length).toBeGreaterThan(0)
     // Each of them as far as if it were the first.
     for (let at = seq - 11; at <= seq; at++) {
-      tamper(path, (database) => database.exec(`update snapshot set head_hash = zeroblob(32)`))
+      tamper(path, (database) => database.exec(`update snapshot set head_hash = 'another'`))
       await foldTo(ledger, runId, at)
     }
     const places: number[] = []
@@ -167,11 +167,11 @@ describe('a fold that comes far', () => {
 describe('a snapshot that is not as it was written', () => {
   const changes: Readonly<Record<string, string>> = {
     'of other code': `update snapshot set reducer = 'another'`,
-    'of another history': `update snapshot set head_hash = zeroblob(32)`,
+    'of another history': `update snapshot set head_hash = 'another'`,
     'at another event': `update snapshot set seq = seq - 1`,
-    'whose bytes have changed': `update snapshot set state = cast(replace(cast(state as text), 'All is well', 'All is lost') as blob)`,
+    'whose bytes have changed': `update snapshot set state = replace(state, 'All is well', 'All is lost')`,
     'that was cut off': `update snapshot set state = substr(state, 1, 100)`,
-    'whose seal has changed': `update snapshot set seal = zeroblob(32)`,
+    'whose seal has changed': `update snapshot set seal = 'another'`,
     'of another run': `update snapshot set run_id = 'elsewhere'`,
   }
   it.each(Object.entries(changes))(
@@ -211,8 +211,8 @@ describe('the outline that a snapshot holds', () => {
     expect((await verifyRun(ledger, runId)).differs).toBeUndefined()
     tamper(path, (database) => {
       const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
-      const text = Buffer.from(row.state).toString()
-      const state = Buffer.from(text.replace(`"requests":${outline.requests}`, '"requests":9999'))
+      const text = row.state
+      const state = text.replace(`"requests":${outline.requests}`, '"requests":9999')
       const seal = snapshotDigest(runId, { seq: row.seq, headHash: row.head_hash, state })
       database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
     })
@@ -228,8 +228,8 @@ describe('the outline that a snapshot holds', () => {
     const whole = await outlineTo(ledger, runId, 250)
     tamper(path, (database) => {
       const row = database.prepare<[], SnapshotRow>('select * from snapshot').get() as SnapshotRow
-      const { outline: _outline, ...bare } = JSON.parse(Buffer.from(row.state).toString()) as JsonObject
-      const state = Buffer.from(canonicalJson(bare))
+      const { outline: _outline, ...bare } = JSON.parse(row.state) as JsonObject
+      const state = canonicalJson(bare)
       const seal = snapshotDigest(runId, { seq: row.seq, headHash: row.head_hash, state })
       database.prepare('update snapshot set state = ?, seal = ?').run(state, seal)
     })
@@ -259,10 +259,10 @@ describe('snapshots near an event', () => {
     const { state: done, outline } = await outlineTo(ledger, runId, undefined, { snapshots: false })
     tamper(path, (database) => {
       const headHash = database
-        .prepare<[string], Uint8Array>('select hash from event where run_id = ? and seq = 212')
+        .prepare<[string], string>('select hash from event where run_id = ? and seq = 212')
         .pluck()
-        .get(runId) as Uint8Array
-      const bare = { seq: 212, state: snapshotBytes({ state: { ...done, seq: 212 }, outline }, []), headHash }
+        .get(runId) as string
+      const bare = { seq: 212, state: snapshotText({ state: { ...done, seq: 212 }, outline }, []), headHash }
       database
         .prepare('insert into snapshot values (?, ?, ?, ?, ?, ?)')
         .run(runId, snapshotVersion, 212, bare.state, headHash, snapshotDigest(runId, bare))
@@ -340,7 +340,7 @@ describe('a run that began with what its session had said', () => {
     const { seq } = (await ledger.head(runId))!
     const carriedIn = (): readonly unknown[] =>
       snapshotsIn(path).map(({ state }) => {
-        const { history } = JSON.parse(Buffer.from(state).toString()) as { history: { carried: number } }
+        const { history } = JSON.parse(state) as { history: { carried: number } }
         return history.carried
       })
     await foldTo(ledger, runId, 205)

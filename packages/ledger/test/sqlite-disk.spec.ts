@@ -4,14 +4,9 @@ import { LedgerDamagedError, LedgerUnavailableError, type Ledger, type RuntimeEv
 import { type Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import BetterSqlite3 from 'better-sqlite3'
-import { Kysely, SqliteDialect } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { auditSourceOf } from '../src/record/audit-source.ts'
-import { migrate } from '../src/sqlite/schema/migrate.ts'
-import { OpenFiles } from '../src/sqlite/connection/open-files.ts'
-import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
-import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
+import { storeOf } from './support/lent-store.ts'
+import { openStore } from './support/open-store.ts'
 import { ledgerChild } from './support/child-process.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -90,7 +85,7 @@ describe('a disk that is full', () => {
         await ledger.append(runId, { expectedSeq: seq, epoch: 1 }, next, barrier)
       }
       expect((await Array.fromAsync(ledger.find())).length).toBe(acknowledged + heads.size)
-      expect(await auditSourceOf(ledger)?.fault()).toBeUndefined()
+      expect(await storeOf(ledger).storeFault()).toBeUndefined()
     },
   )
 })
@@ -117,28 +112,18 @@ describe.skipIf(process.platform === 'win32')('a file that is taken away while t
   })
 
   it('is missed where it goes while an append is under way, which is recognised when the file is back', async () => {
-    const [path, elsewhere] = [temporaryFile(), temporaryFile()]
-    const database = new BetterSqlite3(path)
-    onTestFinished(() => void database.close())
-    database.pragma('journal_mode = wal')
-    const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
-    await migrate(database, tables)
-    const files = new OpenFiles(database, path)
+    const elsewhere = temporaryFile()
+    const { path, database, append } = openStore()
+    const appendAt = (seq: number): Promise<Head> =>
+      append(run, { expectedSeq: seq, epoch: 1 }, eventAt(seq), barrier)
+    await appendAt(0)
     // It goes after the look before the transaction.
-    const admit = (): void => {
-      files.requireSame()
-      if (goes) renameSync(path, elsewhere)
-    }
-    const store = new SqliteStore(database, tables, { admit, committed: () => files.requireSame() })
-    const append = (seq: number): Promise<Head> =>
-      store.append(run, { expectedSeq: seq, epoch: 1 }, eventAt(seq), barrier)
-    let goes = false
-    await append(0)
-    goes = true
-    await expect(append(1)).rejects.toThrow(/was removed, moved or replaced/)
-    goes = false
+    database.function('move', () => renameSync(path, elsewhere))
+    database.exec('create temp trigger moves after insert on main.event begin select move(); end')
+    await expect(appendAt(1)).rejects.toThrow(/was removed, moved or replaced/)
+    database.exec('drop trigger moves')
     renameSync(elsewhere, path)
-    expect(await append(1)).toEqual({ seq: 2, epoch: 1 })
+    expect(await appendAt(1)).toEqual({ seq: 2, epoch: 1 })
   })
 
   it('is missed too where another is in its place, which stays as it is', async () => {

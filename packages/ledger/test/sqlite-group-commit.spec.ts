@@ -9,13 +9,9 @@ import { everyFact, sampleMessage, sampleRunId, scriptedModel, stamped } from '@
 import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { Kysely, SqliteDialect } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Transactions } from '../src/sqlite/write/transactions.ts'
-import { GroupCommit } from '../src/sqlite/write/group-commit.ts'
-import { migrate } from '../src/sqlite/schema/migrate.ts'
-import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
-import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
+import { GroupCommit, Transactions } from '../src/sqlite/commit.ts'
+import { openStore } from './support/open-store.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
 import { commitsInLog } from './support/wal-commits.ts'
 
@@ -36,16 +32,6 @@ function ledgerIn(path: string): ReturnType<typeof sqliteLedger> {
   const ledger = sqliteLedger(path)
   onTestFinished(() => ledger.close())
   return ledger
-}
-
-/** A store with a connection of its own, whose limits a test may set. */
-async function openStore(): Promise<{ readonly database: Database; readonly store: SqliteStore }> {
-  const database = new BetterSqlite3(temporaryFile())
-  onTestFinished(() => void database.close())
-  database.pragma('journal_mode = wal')
-  const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
-  await migrate(database, tables)
-  return { database, store: new SqliteStore(database, tables) }
 }
 
 /** Lets the database grow by so many pages and no further, as on a disk that is nearly full. */
@@ -209,10 +195,10 @@ describe('a group that meets a full disk', () => {
     ['in a statement that is undone alone', 4],
     ['in one that ends the whole transaction', 1],
   ])('loses only the append that does not fit, %s', async (_where, events) => {
-    const { database, store } = await openStore()
+    const { database, store, append } = openStore()
     const [one, large, three] = [1, 2, 3].map((ordinal) => sampleRunId(ordinal)) as [RunId, RunId, RunId]
     for (const runId of [one, large, three]) {
-      await store.append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)
+      await append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)
     }
     leaveRoomFor(database, 12)
     const fact = { ...everyFact(large).cancel_requested, reason: 'x'.repeat(100_000) }
@@ -223,17 +209,18 @@ describe('a group that meets a full disk', () => {
     )
     const appendAll = (): Promise<PromiseSettledResult<unknown>[]> =>
       Promise.allSettled([
-        store.append(one, { expectedSeq: 1, epoch: 1 }, followed(one), barrier),
-        store.append(large, { expectedSeq: 1, epoch: 1 }, tooLarge, barrier),
-        store.append(three, { expectedSeq: 1, epoch: 1 }, followed(three), barrier),
+        append(one, { expectedSeq: 1, epoch: 1 }, followed(one), barrier),
+        append(large, { expectedSeq: 1, epoch: 1 }, tooLarge, barrier),
+        append(three, { expectedSeq: 1, epoch: 1 }, followed(three), barrier),
       ])
-    const heads = (): readonly unknown[] => [one, large, three].map((runId) => store.head(runId)?.seq)
+    const heads = async (): Promise<readonly unknown[]> =>
+      Promise.all([one, large, three].map(async (runId) => (await store.head(runId))?.seq))
     expect((await appendAll()).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    expect(heads()).toEqual([2, 1, 2])
+    expect(await heads()).toEqual([2, 1, 2])
     database.pragma('max_page_count = 1000000')
     // What stood already is recognised, and what did not fit now does.
     expect((await appendAll()).map(({ status }) => status)).toEqual(Array(3).fill('fulfilled'))
-    expect(heads()).toEqual([2, 1 + events, 2])
+    expect(await heads()).toEqual([2, 1 + events, 2])
   })
 })
 

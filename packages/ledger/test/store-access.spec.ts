@@ -1,10 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { LedgerDamagedError } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { withRaw } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 it('a list of a ledger that is closed in its middle ends there, and says why', async () => {
@@ -18,26 +16,6 @@ it('a list of a ledger that is closed in its middle ends there, and says why', a
   expect((await listed.next()).value).toMatchObject({ runId: sampleRunId(3) })
   await ledger.close()
   await expect(listed.next()).rejects.toThrow(/ was closed, so it can neither be read nor written/)
-})
-
-it('a ledger that could not be brought up to date says so until it is closed, and then that it was closed', async () => {
-  const path = emptyLedgerFile()
-  withRaw(path, (database) => {
-    database.exec('drop table schema_migration; create table schema_migration (name text)')
-    database.pragma('user_version = 1')
-  })
-  const ledger = sqliteLedger(path)
-  onTestFinished(() => ledger.close())
-  const runId = sampleRunId(1)
-  const append = (): Promise<unknown> =>
-    ledger.append(runId, { expectedSeq: 0, epoch: 1 }, stamped(runId, [everyFact(runId).run_started]), {
-      durability: 'lazy',
-    })
-  const entry = { key: 'k', command: { type: 'cancel', by: 'me' }, at: 1 } as const
-  const uses = [() => ledger.head(runId), () => ledger.put(runId, entry), append]
-  for (const use of uses) await expect(use()).rejects.toThrow(LedgerDamagedError)
-  await ledger.close()
-  for (const use of uses) await expect(use()).rejects.toThrow(/ was closed, so it can neither be read/)
 })
 
 it('a ledger that is closed claims no file any more, whatever is asked of it', async () => {

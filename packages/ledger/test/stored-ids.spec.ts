@@ -3,7 +3,7 @@ import { hostileTexts, sampleRunId } from '@tallystick/core/testing'
 import { exportEvents, foldTo, runSummaries } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import { BadRunIdsError, namedRun, quotedId, RunIdSieve, untilBadIds } from '../src/record/stored-ids.ts'
+import { BadRunIdsError, namedRun, quotedId, RunIdSieve, untilBadIds } from '../src/format/stored-ids.ts'
 import { tamper } from './support/raw-database.ts'
 import { forgeRun, type ForgedEvent } from './support/forged-ledger.ts'
 import { allVerified, recorded } from './support/recorded.ts'
@@ -29,7 +29,8 @@ async function planted(): Promise<{ readonly path: string; readonly runIds: read
   const { path, runId, otherId } = await recorded()
   tamper(path, (database) => {
     const plant = database.prepare(
-      `insert into run select ?, ?, head_seq, head_hash, epoch, seal, null, null, null, null from run where run_id = ?`,
+      `insert into run (run_id, pos, head_seq, head_hash, epoch, seal) select ?, ?, head_seq, head_hash, epoch, seal
+        from run where run_id = ?`,
     )
     for (const [index, text] of plantable.entries()) plant.run(text, 10_000 + index, runId)
   })
@@ -156,7 +157,10 @@ describe('a ledger file whose ids were forged, with a chain that verifies', () =
     [
       'the call of an event',
       'tool_call_id',
-      (event) => (event.toolCallId ? { ...event, toolCallId: hostileId } : event),
+      (event) =>
+        event.type === 'tool_request_ready'
+          ? { ...event, toolCallId: `${hostileId}${String(event.body['part'])}` }
+          : event,
     ],
     [
       'the run that it came from',

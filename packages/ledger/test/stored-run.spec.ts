@@ -8,7 +8,7 @@ import { storedRun, writtenRun, type StoredRunRow } from '../src/projection/summ
 import { unreadableRecord, type SummaryRecord } from '../src/projection/summary/summary-record.ts'
 
 const runId = sampleRunId(1)
-const place = { runId, pos: 7, headSeq: 9, headHash: Buffer.alloc(32, 5) }
+const place = { runId, pos: 7, headSeq: 9, headHash: 'h'.repeat(43) }
 const call = { toolCallId: sampleCallId(runId), name: 'look' }
 const accumulated = new RunAccumulator().run
 const summary: RunSummary = {
@@ -31,21 +31,25 @@ const record: SummaryRecord = { summary, shares: { spending: [], session }, accu
 
 /** A row as the store gives it back. */
 function row(of: SummaryRecord = record, change: Partial<StoredRunRow> = {}): StoredRunRow {
-  const { agents: _agents, head_hash: hex, ...columns } = writtenRun(place, of)
-  return { ...columns, head_hash: Buffer.from(hex, 'hex'), ...change }
+  return { ...writtenRun(place, of), ...change }
 }
 
 describe('the row of a run', () => {
   it('holds its summary, and what is looked for in columns', () => {
     expect(writtenRun(place, record)).toEqual({
-      ...{ run_id: runId, pos: 7, seq: 9, head_hash: '05'.repeat(32), status: 'suspended' },
-      ...{ session_id: '"\\"s\\""', started_at: 100, last_at: 200, agents: ['a', '"\\"b\\""'] },
+      ...{ run_id: runId, pos: 7, seq: 9, head_hash: 'h'.repeat(43), status: 'suspended' },
+      ...{
+        session_id: '"\\"s\\""',
+        started_at: 100,
+        last_at: 200,
+        agents: JSON.stringify(['a', '"\\"b\\""']),
+      },
       shares: JSON.stringify(record.shares),
       summary: JSON.stringify(summary),
       notes: JSON.stringify(accumulated),
     })
     expect(storedRun(row())).toStrictEqual({
-      ...{ runId, pos: 7, seq: 9, headHash: Buffer.alloc(32, 5), status: 'suspended' },
+      ...{ runId, pos: 7, seq: 9, headHash: 'h'.repeat(43), status: 'suspended' },
       ...{ session: '"\\"s\\""', startedAt: 100, lastAt: 200, shares: record.shares, summary, accumulated },
     })
   })
@@ -54,9 +58,9 @@ describe('the row of a run', () => {
     const unreadable = unreadableRecord(runId, 9, { code: 'ledger_damaged', message: 'It is damaged.' })
     const written = writtenRun(place, unreadable)
     expect(written).toMatchObject({ status: 'unreadable', session_id: null, started_at: 0, last_at: 0 })
-    expect(written).toMatchObject({ notes: null, agents: [] })
+    expect(written).toMatchObject({ notes: null, agents: '[]' })
     expect(storedRun(row(unreadable))).toStrictEqual({
-      ...{ runId, pos: 7, seq: 9, headHash: Buffer.alloc(32, 5), status: 'unreadable' },
+      ...{ runId, pos: 7, seq: 9, headHash: 'h'.repeat(43), status: 'unreadable' },
       ...{ startedAt: 0, lastAt: 0, shares: { spending: [] } },
       summary: { runId, status: 'unreadable', seq: 9, code: 'ledger_damaged', message: 'It is damaged.' },
     })

@@ -1,11 +1,13 @@
 import { ConfigurationError, LedgerDamagedError } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { tailEvents, type BegunTail, type TailRow, type TailStart } from '../src/read/tail-events.ts'
+import { RowReader } from '../src/store/readable-rows.ts'
+import type { SearchStore } from '../src/store/store.ts'
+import { tailEvents, type BegunTail, type TailRow, type TailStart } from '../src/store/tail-events.ts'
 
 const run = sampleRunId(1)
-const hash = Buffer.from('0123456789abcdef'.repeat(4), 'hex')
-const cursor = (xid: string, pos: string, digest = '0123456789abcdef', runId: string = run): string =>
+const hash = '0123456789ab-_x'.padEnd(43, 'A')
+const cursor = (xid: string, pos: string, digest = '0123456789ab', runId: string = run): string =>
   `${xid}-${pos}-${digest}-${runId}`
 
 /** Reads a tail of a store whose only event is at the place that is asked for, and notes what was asked. */
@@ -14,11 +16,12 @@ async function tailed(after: string | undefined, begun: Partial<BegunTail> = {})
   const tail = tailEvents(
     {
       requireOpen: () => {},
-      async begin(start) {
+      async beginTail(start: TailStart) {
         asked.push(start)
         return { isDropped: false, batch: async () => ({ rows: [], isLast: true }), ...begun }
       },
-    },
+    } as Partial<SearchStore> as SearchStore,
+    new RowReader({ history: async () => undefined }, undefined),
     after,
   )
   const ending = await Array.fromAsync(tail).then(
@@ -33,8 +36,8 @@ describe('the cursor of a tail', () => {
     [cursor('0', '1'), '0', 1],
     [cursor('18446744073709551615', '9007199254740991'), '18446744073709551615', 9_007_199_254_740_991],
   ])('%s is a place that a store may be asked for', async (after, xid, pos) => {
-    const { asked, ending } = await tailed(after, { rowAtCursor: { runId: run, hash, events: 1 } })
-    expect(asked).toEqual([{ xid, pos, left: 0, runId: run, digest: '0123456789abcdef' }])
+    const { asked, ending } = await tailed(after, { atCursor: { runId: run, hash } })
+    expect(asked).toEqual([{ xid, pos, runId: run, hash: '0123456789ab' }])
     expect(ending).toBe(0)
   })
 
@@ -43,17 +46,17 @@ describe('the cursor of a tail', () => {
     ...[cursor('0', '1.'), cursor('0', '1.1.1'), cursor('0', '1.1000')],
     ...[cursor('18446744073709551616', '1'), cursor('0', '9007199254740992'), cursor('0', '1', 'ABCD')],
   ])('%j is no place, and no store is asked for it', async (after) => {
-    const { asked, ending } = await tailed(after, { rowAtCursor: { runId: run, hash, events: 1 } })
+    const { asked, ending } = await tailed(after, { atCursor: { runId: run, hash } })
     expect(ending).toBeInstanceOf(ConfigurationError)
     expect(asked).toEqual([])
   })
 
   it.each<readonly [string, Partial<BegunTail>, boolean]>([
-    ['has that event', { rowAtCursor: { runId: run, hash, events: 1 } }, true],
-    ['has another event there', { rowAtCursor: { runId: run, hash: Buffer.alloc(32), events: 1 } }, false],
+    ['has that event', { atCursor: { runId: run, hash } }, true],
+    ['has another event there', { atCursor: { runId: run, hash: 'B'.repeat(43) } }, false],
     [
       'has the event of another run there',
-      { rowAtCursor: { runId: sampleRunId(2), hash, events: 1 }, isDropped: true },
+      { atCursor: { runId: sampleRunId(2), hash }, isDropped: true },
       false,
     ],
     ['has dropped its run, on record', { isDropped: true }, true],
@@ -64,7 +67,7 @@ describe('the cursor of a tail', () => {
   })
 
   it('is not needed: a tail without one begins before every event', async () => {
-    expect(await tailed(undefined)).toEqual({ asked: [{ xid: '0', pos: 0, left: 0, runId: '' }], ending: 0 })
+    expect(await tailed(undefined)).toEqual({ asked: [{ xid: '0', pos: 0, runId: '' }], ending: 0 })
   })
 })
 
@@ -75,7 +78,7 @@ it.each<readonly [string, readonly (readonly [xid: string, pos: number])[]]>([
 ])('a tail that %s is damage, and is not read for ever', async (_name, places) => {
   const rows = places.map(([xid, pos]) => ({ xid, pos, run_id: run }) as unknown as TailRow)
   const { ending } = await tailed(cursor('7', '3'), {
-    rowAtCursor: { runId: run, hash, events: 1 },
+    atCursor: { runId: run, hash },
     batch: async () => ({ rows, isLast: false }),
   })
   expect(ending).toBeInstanceOf(LedgerDamagedError)

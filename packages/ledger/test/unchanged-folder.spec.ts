@@ -1,6 +1,6 @@
 import type { Stats } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { UnchangedFolder } from '../src/sqlite/connection/unchanged-folder.ts'
+import { UnchangedFolder } from '../src/sqlite/log.ts'
 
 type Times = Pick<Stats, 'mtimeMs' | 'ctimeMs' | 'ino' | 'dev'>
 

@@ -4,8 +4,8 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { upcast } from '../src/versions/upcast.ts'
-import { upcasters, type Upcasters } from '../src/versions/upcasters.ts'
+import { upcast } from '../src/format/versions.ts'
+import { upcasters, type Upcasters } from '../src/format/versions.ts'
 import { withRaw } from './support/raw-database.ts'
 import { linesOfLedger } from './support/exported.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
@@ -82,11 +82,7 @@ describe('an event of an older version', () => {
       expect(await verifyRun(file, runId)).toEqual({ scope: 'run', runId, ok: true, events: 2 })
       await file.close()
       const [row] = withRaw(path, (database) =>
-        database
-          .prepare<[], { v: number; body: string }>(
-            'select v, cast(body as text) as body from event join payload using (pos) where seq = 2',
-          )
-          .all(),
+        database.prepare<[], { v: number; body: string }>('select v, body from event where seq = 2').all(),
       )
       expect(row?.v).toBe(v)
       expect(row?.body).toContain(v === 0 ? '"text":"Hello there"' : '"words":["Hello","there"]')

@@ -3,7 +3,7 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger, verifyRun, type RunVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import { auditSource, auditSourceOf } from '../src/record/audit-source.ts'
+import { lendWith, storeOf } from './support/lent-store.ts'
 import { withRaw } from './support/raw-database.ts'
 import { recordRun } from './support/record-run.ts'
 import { allVerified, lastSeq, recorded, verified } from './support/recorded.ts'
@@ -58,7 +58,7 @@ describe('verify on a sound ledger', () => {
       const next = stamped(runId, seq === 0 ? [start, input] : [input], { afterSeq: seq })
       await ledger.append(runId, { expectedSeq: seq, epoch }, next, { durability: 'lazy' })
     }
-    const source = auditSourceOf(file)
+    const store = storeOf(file)
     const busy: readonly Ledger[] = [
       {
         ...memory,
@@ -67,16 +67,12 @@ describe('verify on a sound ledger', () => {
           yield* memory.read(id, range)
         },
       },
-      {
-        ...file,
-        [auditSource]: {
-          ...source,
-          async *events(id: RunId, toSeq: number) {
-            await append(file)
-            yield* source?.events(id, toSeq) ?? []
-          },
+      lendWith(file, {
+        async auditedEvents(range) {
+          if (range.fromSeq === 1) await append(file)
+          return await store.auditedEvents(range)
         },
-      } as Ledger,
+      }),
     ]
     for (const ledger of busy) {
       await append(ledger)

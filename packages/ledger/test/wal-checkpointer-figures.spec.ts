@@ -2,11 +2,7 @@ import { rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { manualClock } from '@tallystick/core/testing'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import {
-  maxWalBytesUnlessGiven,
-  WalCheckpointer,
-  type Committed,
-} from '../src/sqlite/connection/wal-checkpointer.ts'
+import { maxWalBytesUnlessGiven, WalCheckpointer, type Committed } from '../src/sqlite/log.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const leastBytes = 1_600

@@ -5,7 +5,6 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from '../command/exit-code.ts'
 import type { Keyring } from '@tallystick/ledger'
 import { openKeys } from './open-keys.ts'
-import { commandLine } from '../command/command-context.ts'
 import { isAddress, isPostgres, postgresPlace, shownLedger } from '../command/ledger-place.ts'
 
 /** Why a ledger is opened: to read it; to command and drive its runs; or to create it if it does not exist. */
@@ -38,23 +37,9 @@ export async function withLedger<Result>(
     } finally {
       await ledger.close()
     }
-  } catch (error) {
-    throw olderLedger(error, place) ?? error
   } finally {
     keyring?.close()
   }
-}
-
-/** What keeps a verb from reading a ledger that an older release made, with the command that mends it. */
-function olderLedger(error: unknown, place: string): CommandError | undefined {
-  if (!(error instanceof LedgerUnavailableError) || error.reason !== 'older_schema') return undefined
-  const upgrade = commandLine('tallystick', 'upgrade', place)
-  return new CommandError(
-    'refused',
-    `The ledger ${shownLedger(place)} was made by an older release, and a verb that reads does not upgrade it. ` +
-      `When no older release uses it any more, upgrade it: ${upgrade}`,
-    { cause: error },
-  )
 }
 
 function openSqlite(path: string, access: LedgerAccess, keys: GivenKeys): Ledger {

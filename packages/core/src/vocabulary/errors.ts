@@ -110,11 +110,8 @@ export class UnknownEventError extends TallystickError {
   }
 }
 
-/**
- * Why a ledger that was opened with `readOnly` is not available. `absent`: there is no ledger at that place.
- * `older_schema`: an older release made it, and only a ledger that is opened for writing is upgraded.
- */
-export type UnavailableReason = 'absent' | 'older_schema'
+/** Why a ledger that was opened with `readOnly` is not available. `absent`: there is no ledger at that place. */
+export type UnavailableReason = 'absent'
 
 /** The store cannot be opened, read or written. Code `ledger_unavailable`. */
 export class LedgerUnavailableError extends TallystickError {

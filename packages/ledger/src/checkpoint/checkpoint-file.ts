@@ -2,14 +2,14 @@ import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { isSignatureLine } from './signed-note.ts'
-import { linesOf } from './lines-of.ts'
-import { isRunId } from '../record/stored-ids.ts'
+import { linesOf } from '../transfer/lines-of.ts'
+import { isRunId } from '../format/stored-ids.ts'
 
 /** Where a run ended when a checkpoint was made: an entry of the log that checkpoints sign. */
 export interface CoveredHead {
   readonly runId: RunId
   readonly seq: number
-  /** Of the link at `seq`, in hex. */
+  /** Of the link at `seq`. */
   readonly hash: string
 }
 
@@ -71,7 +71,7 @@ async function headsFrom(lines: FileLines, count: number): Promise<readonly Cove
   while (heads.length < count) {
     const line = await lines.next()
     if (line === undefined) return undefined
-    const [, hash, seq, runId] = /^([0-9a-f]{64}) ([1-9]\d{0,15}) (.+)$/.exec(line) ?? []
+    const [, hash, seq, runId] = /^([\w-]{43}) ([1-9]\d{0,15}) (.+)$/.exec(line) ?? []
     if (hash === undefined || !isRunId(runId)) throw lines.damaged('the head of a run')
     heads.push({ runId, seq: Number(seq), hash })
   }

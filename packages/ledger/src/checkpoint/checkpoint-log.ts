@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { entryOf, type CheckpointBlock } from './checkpoint-file.ts'
 import type { CheckpointHeader } from './checkpoint-header.ts'
 import { isSignedBy } from './signed-note.ts'
-import { fault, type Fault } from '../record/link-check.ts'
+import { fault, type Fault } from '../format/event-row.ts'
 import { MerkleLog } from './merkle-log.ts'
 
 /**

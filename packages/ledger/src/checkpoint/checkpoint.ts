@@ -1,8 +1,9 @@
 import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
 import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
-import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
-import { hexOf, rowDigest } from '../record/chain.ts'
+import { internalsOf } from '../store/internals.ts'
+import type { Store } from '../store/store.ts'
+import { sealRun } from '../format/chain.ts'
 import {
   appendBlock,
   blockText,
@@ -71,9 +72,9 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
 }
 
 /** The rows of a ledger, of which only the chain can be signed. */
-export function requireRows(ledger: Ledger): AuditSource {
-  const source = auditSourceOf(ledger)
-  if (source) return source
+export function requireRows(ledger: Ledger): Store {
+  const beneath = internalsOf(ledger)
+  if (beneath) return beneath.store
   throw new ConfigurationError(
     'This ledger keeps no chain of hashes, so there is nothing that a checkpoint could cover. Use a ledger of @tallystick/ledger.',
   )
@@ -112,7 +113,7 @@ async function readBefore(
 /** Where runs end that are new, or continued; in the order in which they were made. */
 async function movedHeads(
   ledger: Ledger,
-  source: AuditSource,
+  source: Store,
   covered: Before['heads'],
 ): Promise<readonly CoveredHead[]> {
   const moved: CoveredHead[] = []
@@ -128,12 +129,12 @@ async function movedHeads(
   return moved.toReversed()
 }
 
-async function headOf(source: AuditSource, runId: RunId): Promise<CoveredHead> {
-  const { row } = (await source.run(runId)) ?? {}
-  if (row === undefined || Buffer.compare(rowDigest(row), row.seal) !== 0) {
+async function headOf(source: Store, runId: RunId): Promise<CoveredHead> {
+  const { row } = (await source.storedRun(runId)) ?? {}
+  if (row === undefined || sealRun(row) !== row.seal) {
     throw lost(runId, 'has a row that differs from what was written')
   }
-  return { runId, seq: row.headSeq, hash: hexOf(row.headHash) }
+  return { runId, seq: row.head_seq, hash: row.head_hash }
 }
 
 async function missingRun(ledger: Ledger, covered: Before['heads']): Promise<RunId> {

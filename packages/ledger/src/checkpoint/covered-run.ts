@@ -1,9 +1,7 @@
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import type { AuditSource } from '../record/audit-source.ts'
-import { hexOf, linkHash } from '../record/chain.ts'
+import { eachRemoval, type Store } from '../store/store.ts'
 import type { CoveredHead } from './checkpoint-file.ts'
-import { fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
-import type { StoredRow } from '../record/stored-row.ts'
+import { fault, findLinkFault, genesis, type EventRow, type Fault, type Link } from '../format/event-row.ts'
 
 /** A head, and the checkpoint that covers it. */
 export type Covered = CoveredHead & { readonly checkpoint: number }
@@ -23,7 +21,7 @@ interface CoveredRun {
 
 /** Walks the chain of a run up to the last head that is covered, and compares it at each. */
 export async function coveredRunFault(
-  source: AuditSource,
+  source: Store,
   runId: RunId,
   heads: readonly Covered[],
 ): Promise<CoveredRun> {
@@ -34,8 +32,8 @@ export async function coveredRunFault(
     const { checkpoint } = due.find((head) => head.seq >= seq) ?? { checkpoint: 1 }
     return { events: last.seq, broken: { seq, checkpoint, ...found } }
   }
-  const foundAt = (stored: StoredRow): CoveredRun | undefined => {
-    const found = chainFault(last, stored)
+  const foundAt = (stored: EventRow): CoveredRun | undefined => {
+    const found = findLinkFault(last, stored)
     if (found) return brokenAt(last.seq + 1, found)
     while (due[0]?.seq === stored.seq) {
       const other = headFault(due[0], stored)
@@ -46,11 +44,14 @@ export async function coveredRunFault(
     return undefined
   }
   try {
-    for await (const batch of source.events(runId, due.at(-1)?.seq ?? 0)) {
+    const toSeq = due.at(-1)?.seq ?? 0
+    while (last.seq < toSeq) {
+      const batch = await source.events({ runId, fromSeq: last.seq + 1, toSeq })
       for (const stored of batch) {
         const found = foundAt(stored)
         if (found) return found
       }
+      if (batch.length === 0) break
     }
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
@@ -63,10 +64,10 @@ export async function coveredRunFault(
 }
 
 /** A run that was dropped left the hash that it ended with; its heads before that can no longer be compared. */
-async function droppedRun(source: AuditSource, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
-  for await (const removal of source.removals(runId)) {
+async function droppedRun(source: Store, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
+  for await (const removal of eachRemoval(source, runId)) {
     if (removal.kind !== 'dropped') continue
-    const { toSeq, headHash = 'none' } = removal
+    const { seq: toSeq, digest: headHash } = removal
     const wrong = due.find(({ seq, hash }) => seq > toSeq || (seq === toSeq && hash !== headHash))
     if (wrong === undefined) return { events: 0 }
     const { seq, checkpoint } = wrong
@@ -81,15 +82,6 @@ async function droppedRun(source: AuditSource, runId: RunId, due: readonly Cover
   return { events: 0, broken }
 }
 
-function headFault({ hash }: CoveredHead, stored: StoredRow): Fault | undefined {
-  const found = hexOf(stored.hash)
-  return hash === found ? undefined : fault('hash', hash, found)
-}
-
-/** What breaks the chain; a payload that is gone does not. */
-function chainFault(previous: Link, stored: StoredRow): Fault | undefined {
-  const found = linkFault(previous, stored)
-  if (found?.what !== 'payload' || stored.payload !== undefined) return found
-  const hash = linkHash(previous.hash, stored, stored.bodyCommit)
-  return Buffer.compare(hash, stored.hash) === 0 ? undefined : fault('hash', hexOf(hash), hexOf(stored.hash))
+function headFault({ hash }: CoveredHead, stored: EventRow): Fault | undefined {
+  return hash === stored.hash ? undefined : fault('hash', hash, stored.hash)
 }

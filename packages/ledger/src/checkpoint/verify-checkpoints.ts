@@ -6,7 +6,7 @@ import { CheckpointLog } from './checkpoint-log.ts'
 import { keyLike, verifyingKey } from './signed-note.ts'
 import { requireRows } from './checkpoint.ts'
 import { coveredRunFault, type Covered, type UncoveredPlace } from './covered-run.ts'
-import { fault } from '../record/link-check.ts'
+import { fault } from '../format/event-row.ts'
 
 /** Where to find the checkpoints, and who has signed them. */
 export interface VerifyCheckpointsOptions {

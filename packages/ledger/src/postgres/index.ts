@@ -1,3 +1,3 @@
 export { postgresLedger, type PostgresLedger } from './postgres-ledger.ts'
-export type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
-export type { OpenTransaction, TailHorizon } from './rows/tail-horizon.ts'
+export type { PostgresLedgerOptions } from './options.ts'
+export type { OpenTransaction, TailHorizon } from './search.ts'

@@ -1,228 +1,324 @@
-import { RunNotFoundError, type RunId } from '@tallystick/core'
-import { endedBefore, requireInboxKey, requireRunFilter, storableText } from '@tallystick/core/store-kit'
-import {
-  type Head,
-  type InboxEntry,
-  type RunFilter,
-  type RunRecord,
-  type TakeOverClaim,
+import { LedgerUnavailableError, type RunId } from '@tallystick/core'
+import { requireOptions } from '@tallystick/core/kit'
+import type {
+  EventType,
+  Head,
+  Lease,
+  LeaseClaim,
+  RunFilter,
+  RunRecord,
+  TakeOverClaim,
 } from '@tallystick/core/vocabulary'
+import type { Observable } from 'rxjs'
+import type { EventRow, Fault } from '../format/event-row.ts'
+import type { HistoryRow } from '../format/history.ts'
+import type { RemovalRequest, RemovalRow } from '../format/removal.ts'
+import type { ProjectionDatabase } from '../projection/tables/projection-database.ts'
+import type { AskedEvents, Cursor, FoundBatch, SearchedRun, SearchSource } from '../store/find-events.ts'
+import { isRareType } from '../store/shared-schema.ts'
+import type {
+  AppendRequest,
+  AuditedRow,
+  Batch,
+  EndedRun,
+  EventRange,
+  InboxRow,
+  RemovableQuery,
+  Store,
+  StoredRun,
+} from '../store/store.ts'
+import type { BegunTail, TailStart } from '../store/tail-events.ts'
+import { Appender } from './append.ts'
+import { PostgresAudit } from './audit.ts'
+import { ChangeFeed } from './changes.ts'
+import { Connections, loadPg, requirePg } from './connections.ts'
+import { ledgerFailure } from './failure.ts'
 import {
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  type Compilable,
-} from 'kysely'
-import { withDecodingContext, type DecodingSource } from '../content/event/decoded-events.ts'
-import { HistoryPieceReader } from '../content/event/history-piece-reader.ts'
-import { outOfOrder, type EventRow } from '../record/event-row.ts'
-import { commandOf } from '../read/inbox-command.ts'
-import { recordOf, type ListedRow } from '../record/run-record.ts'
-import { Appender } from './write/append.ts'
-import type { Connections } from './connection/connections.ts'
-import type { DatabasePlace } from './connection/database-place.ts'
-import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
-import { isAfterEnd } from './connection/postgres-failure.ts'
-import { PostgresRemovals } from './write/removals.ts'
-import { PostgresContentAudit } from './rows/content-audit.ts'
-import { PostgresSearch } from './rows/search.ts'
-import { PostgresTail } from './rows/tail.ts'
-import { isRunId, RunIdSieve } from '../record/stored-ids.ts'
-import { isStorable } from './connection/storable-name.ts'
-import { statementTexts, type StatementTexts } from './rows/statements.ts'
-import type { LedgerTables } from './schema/tables.ts'
+  databasePlace,
+  postgresLedgerOptions,
+  type DatabasePlace,
+  type PostgresLedgerOptions,
+} from './options.ts'
+import { postgresProjections } from './projections.ts'
+import { PostgresRecords } from './records.ts'
+import { PostgresRemovals } from './removals.ts'
+import { inspectSchema, makeSchema } from './schema.ts'
+import { PostgresSearch, tailHorizon, type TailHorizon } from './search.ts'
 
-/** How many rows of runs are read at once. */
-const runsPerBatch = 256
-
-type Listed = ListedRow & { readonly pos: number }
-
-/** The members of the port on a schema of the newest version. */
-export class PostgresStore {
-  readonly appender: Appender
-  readonly texts: StatementTexts
-  /** Builds queries; the connections carry them out. */
-  readonly tables: Kysely<LedgerTables>
+/** A schema that is open. */
+interface Opened {
   readonly connections: Connections
+  readonly records: PostgresRecords
+  readonly appender: Appender
   readonly search: PostgresSearch
   readonly removals: PostgresRemovals
-  readonly contentAudit: PostgresContentAudit
-  /** What runs begin with. */
-  readonly pieces: HistoryPieceReader
-  readonly #decoding: DecodingSource
-  readonly tail: PostgresTail
+  readonly audit: PostgresAudit
+}
 
-  constructor(connections: Connections, place: DatabasePlace, options: PostgresLedgerOptions) {
-    const { schema, quotedSchema } = place
-    const removals = new PostgresRemovals(connections, quotedSchema)
-    const pieces = new HistoryPieceReader(removals.histories)
-    this.removals = removals
-    this.pieces = pieces
-    this.#decoding = {
-      keyring: options.keys,
-      contents: (digests) => removals.contents(digests),
-      histories: (names) => pieces.pieces(names),
-      removals: (runId, fromSeq, toSeq) => removals.covering(runId, fromSeq, toSeq),
-    }
-    this.connections = connections
-    this.contentAudit = new PostgresContentAudit(connections, quotedSchema)
-    this.texts = statementTexts(quotedSchema)
-    this.search = new PostgresSearch(connections, quotedSchema)
-    this.tail = new PostgresTail(connections, place, this.texts)
-    this.appender = new Appender(connections, this.texts, removals.histories)
-    this.tables = new Kysely<LedgerTables>({
-      dialect: {
-        createAdapter: () => new PostgresAdapter(),
-        createDriver: () => new DummyDriver(),
-        createIntrospector: (database) => new PostgresIntrospector(database),
-        createQueryCompiler: () => new PostgresQueryCompiler(),
+/**
+ * A schema as a store: it is opened at the first use, and where that fails the next use tries again. Refuses what must not
+ * be, and speaks of failures in our words.
+ */
+export class PostgresStore implements Store {
+  readonly isWritable: boolean
+  readonly projections: ProjectionDatabase
+  readonly #place: DatabasePlace
+  readonly #options: PostgresLedgerOptions
+  readonly #feed: ChangeFeed
+  #connections: Promise<Connections> | undefined
+  #opened: Promise<Opened> | undefined
+  readonly #underWay = new Set<Promise<unknown>>()
+  #isClosed = false
+
+  /** Throws a `ConfigurationError` where the options cannot work. Connects to nothing yet. */
+  constructor(options: PostgresLedgerOptions) {
+    requireOptions('postgresLedger', postgresLedgerOptions, options)
+    requirePg()
+    this.#place = databasePlace(options)
+    this.#options = options
+    this.isWritable = !options.readOnly
+    this.projections = postgresProjections(
+      {
+        isWritable: this.isWritable,
+        read: <Row>(statement: Parameters<Connections['rows']>[0]) =>
+          this.#read(({ connections }) => connections.rows<Row>(statement)),
+        write: <Row>(statement: Parameters<Connections['rows']>[0]) =>
+          this.#write(({ connections }) => connections.rows<Row>(statement)),
       },
-    }).withSchema(schema)
+      this.#place.quotedSchema,
+    )
+    this.#feed = new ChangeFeed(
+      {
+        marks: (runIds) => this.#read(({ records }) => records.marks(runIds)),
+        tailMark: () => this.#read(({ search }) => search.mark()),
+        // Over the connections of the store that is open, and also while it closes.
+        tell: async (channel, payload) => await (await this.#opened)?.records.tell(channel, payload),
+      },
+      options,
+      this.#place.schema,
+    )
   }
 
-  /** Rows of events, each with what it needs to be read. */
-  withDecoding<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
-    return withDecodingContext(rows, this.#decoding)
-  }
-
-  /** The first event of a run that still has its payload. */
-  async firstRow(runId: RunId): Promise<EventRow | undefined> {
-    if (!isRunId(runId)) return undefined
-    const [row] = await this.connections.rows<EventRow>({
-      name: 'tallystick first row',
-      text: this.texts.firstRow,
-      values: [runId],
-    })
-    return row
-  }
-
-  /** The rows of a query that Kysely builds. */
-  ask<Row>(query: Compilable<Row>): Promise<readonly Row[]> {
-    const { sql: text, parameters: values } = query.compile()
-    return this.connections.rows<Row>({ text, values })
-  }
-
-  /** The rows of a query that may go through all there is. */
-  audit<Row>(query: Compilable<Row>): Promise<readonly Row[]> {
-    const { sql: text, parameters: values } = query.compile()
-    return this.connections.patiently<Row>({ text, values })
-  }
-
-  async head(runId: RunId): Promise<Head | undefined> {
-    if (!isRunId(runId)) return undefined
-    const [row] = await this.connections.rows<{ readonly head_seq: number; readonly epoch: number }>({
-      name: 'tallystick run',
-      text: this.texts.run,
-      values: [runId],
-    })
-    return row && { seq: row.head_seq, epoch: row.epoch }
+  append(request: AppendRequest): Promise<Head> {
+    return this.#write(({ appender }) => appender.append(request))
   }
 
   acquire(runId: RunId, claim?: TakeOverClaim): Promise<Head> {
-    if (!isRunId(runId)) return Promise.reject(new RunNotFoundError(runId))
-    return this.appender.acquire(runId, claim)
+    return this.#write(({ appender }) => appender.acquire(runId, claim))
   }
 
-  async *runs(filter: RunFilter = {}): AsyncGenerator<RunRecord> {
-    requireRunFilter(filter)
-    let { limit: left = Infinity } = filter
-    if (filter.sessionId !== undefined && !isStorable(filter.sessionId)) return
-    let before = await this.#startOf(filter)
-    const sieve = new RunIdSieve()
-    while (left > 0) {
-      const asked = Math.min(runsPerBatch, Math.ceil(left))
-      const batch = await this.ask(this.#batchBefore(before, filter.sessionId).limit(asked))
-      for (const row of batch) {
-        const place = placeOf(row, filter)
-        // An index that is out of order would have the same batch listed for ever.
-        if (place === undefined || place >= before) throw outOfOrder('its runs')
-        before = place
-        if (!sieve.keeps(row.run_id)) continue
-        left -= 1
-        yield recordOf(row)
-      }
-      if (batch.length < asked) return sieve.end()
+  lease(runId: RunId): Promise<Lease | undefined> {
+    return this.#read(({ records }) => records.lease(runId))
+  }
+
+  renew(runIds: readonly RunId[], claim: LeaseClaim): Promise<readonly RunId[]> {
+    return this.#write(({ records }) => records.renew(runIds, claim))
+  }
+
+  release(runId: RunId, holder: string): Promise<void> {
+    return this.#write(({ records }) => records.release(runId, holder))
+  }
+
+  put(runId: RunId, entry: InboxRow): Promise<boolean> {
+    return this.#write(({ records }) => records.put(runId, entry))
+  }
+
+  head(runId: RunId): Promise<Head | undefined> {
+    return this.#read(({ records }) => records.head(runId))
+  }
+
+  keyIdOf(runId: RunId): Promise<string | null | undefined> {
+    return this.#read(({ records }) => records.keyIdOf(runId))
+  }
+
+  events(range: EventRange): Promise<readonly EventRow[]> {
+    return this.#read(({ records }) => records.events(range))
+  }
+
+  history(name: string): Promise<HistoryRow | undefined> {
+    return this.#read(({ records }) => records.history(name))
+  }
+
+  /** Between two items no connection is held. */
+  async *runs(filter?: RunFilter): AsyncGenerator<RunRecord> {
+    const runs = await this.#read(async ({ records }) => records.runs(filter))
+    for (;;) {
+      this.requireOpen()
+      const next = await this.#attend(() => runs.next())
+      if (next.done) return
+      yield next.value
     }
   }
 
-  /** Whether the key is new. */
-  async put(runId: RunId, { key, command, at }: InboxEntry): Promise<boolean> {
-    requireInboxKey(key)
-    const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
-    if (!isRunId(runId)) throw new RunNotFoundError(runId)
-    const statement = {
-      name: 'tallystick put',
-      text: this.texts.put,
-      values: [runId, key, command.type, body, at],
+  inbox(runId: RunId): Promise<readonly InboxRow[]> {
+    return this.#read(({ records }) => records.inbox(runId))
+  }
+
+  hasLost(runId: RunId): Promise<boolean> {
+    return this.#read(({ records }) => records.hasLost(runId))
+  }
+
+  changes(runId?: RunId, part?: 'inbox'): Observable<void> {
+    return runId === undefined ? this.#feed.ofAll() : this.#feed.of(runId, part)
+  }
+
+  changed(runId: RunId, isInbox: boolean): void {
+    this.#feed.notify(runId, isInbox)
+  }
+
+  searchedRuns(asked: AskedEvents): Promise<readonly SearchedRun[]> {
+    return this.#read(({ search }) => search.runs(asked))
+  }
+
+  places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined> {
+    return this.#read(({ search }) => search.places(asked))
+  }
+
+  search(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch> {
+    return this.#read(({ search }) => search.batch(asked, source, after))
+  }
+
+  hasIndexOf(type: EventType): boolean {
+    return isRareType(type)
+  }
+
+  async beginTail(after: TailStart): Promise<BegunTail> {
+    const begun = await this.#read(({ search }) => search.beginTail(after))
+    if (begun.isHeldBack) this.#feed.pollSoon()
+    return { ...begun, batch: (place) => this.#read(() => begun.batch(place)) }
+  }
+
+  storedRun(runId: RunId): Promise<StoredRun | undefined> {
+    return this.#read(({ audit }) => audit.run(runId))
+  }
+
+  auditedEvents(range: EventRange): Promise<readonly AuditedRow[]> {
+    return this.#read(({ audit }) => audit.events(range))
+  }
+
+  orphans(): Promise<readonly string[]> {
+    return this.#read(({ audit }) => audit.orphans())
+  }
+
+  storeFault(): Promise<Fault | undefined> {
+    return this.#read(({ audit }) => audit.fault())
+  }
+
+  removalsAfter(pos: number, runId?: RunId): Promise<readonly RemovalRow[]> {
+    return this.#read(({ removals }) => removals.after(pos, runId))
+  }
+
+  removable(query: RemovableQuery): Promise<Batch<EventRow>> {
+    return this.#read(({ removals }) => removals.removable(query))
+  }
+
+  endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>> {
+    return this.#read(({ removals }) => removals.endedRuns(query))
+  }
+
+  async remove(requests: readonly RemovalRequest[]): Promise<number> {
+    const removed = await this.#write(({ removals }) => removals.remove(requests))
+    for (const runId of new Set(requests.map((request) => request.runId))) this.changed(runId, true)
+    return removed
+  }
+
+  horizon(): Promise<TailHorizon> {
+    return this.#read(({ connections }) => tailHorizon(connections, this.#place.quotedSchema))
+  }
+
+  requireOpen(): void {
+    if (!this.#isClosed) return
+    throw new LedgerUnavailableError(
+      `The ledger at ${this.#place.description} was closed, so it can neither be read nor written. Open it again with postgresLedger().`,
+    )
+  }
+
+  /** Lets what is under way end, makes what was lazy durable, and ends every connection. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    try {
+      await Promise.allSettled(this.#underWay)
+      await this.#feed.close()
+      const opened = await this.#opened?.catch(() => undefined)
+      await opened?.appender.harden()
+    } catch (error) {
+      throw this.#failure(error)
+    } finally {
+      await this.#connections?.then(
+        (connections) => connections.end(),
+        () => undefined,
+      )
     }
-    const { rows, wasResent } = await this.connections
-      .send<{ runs: number; entries: number }>(statement)
-      .catch((error: unknown) => {
-        throw isAfterEnd(error) ? endedBefore(runId) : error
-      })
-    if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
-    // If the answer to the first try was lost, its own entry may refuse the second.
-    return rows[0].entries === 1 || (wasResent && (await this.#holds(runId, key, body, at)))
   }
 
-  async inbox(runId: RunId): Promise<readonly InboxEntry[]> {
-    if (!isRunId(runId)) return []
-    const rows = await this.connections.rows<{ key: string; body: Uint8Array; at: number }>({
-      name: 'tallystick inbox',
-      text: this.texts.inbox,
-      values: [runId],
+  async #read<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
+    this.requireOpen()
+    return await this.#attend(async () => work(await this.#open()))
+  }
+
+  #write<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
+    return this.#read((opened) => {
+      if (!this.isWritable) throw this.#refusedReadOnly()
+      return work(opened)
     })
-    return rows.map(({ key, body, at }) => ({ key, command: commandOf(runId, key, body), at }))
   }
 
-  /**
-   * The marks of runs: a run whose mark differs from one poll to the next has changed. Runs that are not there have no
-   * mark.
-   */
-  async marks(runIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    const rows = await this.connections.rows<{ run_id: string; mark: string }>({
-      name: 'tallystick marks',
-      text: this.texts.marks,
-      values: [runIds],
+  /** Closing waits for it, and what it throws is an error of ours. */
+  async #attend<T>(work: () => Promise<T>): Promise<T> {
+    const working = work()
+    this.#underWay.add(working)
+    try {
+      return await working
+    } catch (error) {
+      throw this.#failure(error)
+    } finally {
+      this.#underWay.delete(working)
+    }
+  }
+
+  #failure(error: unknown): Error {
+    return ledgerFailure(error, this.#place.description)
+  }
+
+  #open(): Promise<Opened> {
+    this.#opened ??= this.#openAnew()
+    this.#opened.catch(() => {
+      this.#opened = undefined
     })
-    return new Map(rows.map(({ run_id, mark }) => [run_id, mark]))
+    return this.#opened
   }
 
-  async #holds(runId: RunId, key: string, body: Uint8Array, at: number): Promise<boolean> {
-    const query = this.tables.selectFrom('inbox').select(['body', 'at'])
-    const [row] = await this.ask(query.where('run_id', '=', runId).where('key', '=', key))
-    return row !== undefined && row.at === at && Buffer.compare(row.body, body) === 0
+  async #openAnew(): Promise<Opened> {
+    const connections = await this.#connect()
+    const { quotedSchema } = this.#place
+    const found = await inspectSchema(
+      (statement) => connections.rows(statement),
+      this.#place,
+      !this.isWritable,
+    )
+    if (found.kind === 'nothing') await makeSchema(this.#options, this.#place, connections.pg)
+    const records = new PostgresRecords(connections, quotedSchema)
+    return {
+      connections,
+      records,
+      appender: new Appender(connections, records, quotedSchema),
+      search: new PostgresSearch(connections, records, this.#place),
+      removals: new PostgresRemovals(connections, quotedSchema),
+      audit: new PostgresAudit(connections, this.#place),
+    }
   }
 
-  /** The place in its list after which a batch begins: that of a run. */
-  async #startOf(filter: RunFilter): Promise<number> {
-    if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
-    const named = this.#listed().where('run_id', '=', filter.before)
-    const [row] = isRunId(filter.before) ? await this.ask(named) : []
-    const place = row && placeOf(row, filter)
-    if (place === undefined) throw new RunNotFoundError(filter.before)
-    return place
+  #connect(): Promise<Connections> {
+    this.#connections ??= loadPg().then((pg) => new Connections(this.#options, pg))
+    this.#connections.catch(() => {
+      this.#connections = undefined
+    })
+    return this.#connections
   }
 
-  #batchBefore(place: number, sessionId?: string) {
-    if (sessionId === undefined) return this.#listed().where('pos', '<', place).orderBy('pos', 'desc')
-    return this.#listed()
-      .where('session_id', '=', sessionId)
-      .where('session_place', '<', place)
-      .orderBy('session_place', 'desc')
+  #refusedReadOnly(): LedgerUnavailableError {
+    return new LedgerUnavailableError(
+      `The ledger at ${this.#place.description} was opened with readOnly, so nothing was written. Open it without readOnly to drive or command runs.`,
+    )
   }
-
-  #listed() {
-    return this.tables
-      .selectFrom('run')
-      .select(['run_id', 'pos', 'head_seq', 'epoch', 'session_id', 'session_place'])
-  }
-}
-
-/** Returns the sort key of a run in a list; `undefined` if the run is not in the list. */
-function placeOf(row: Listed, { sessionId }: RunFilter): number | undefined {
-  if (sessionId === undefined) return row.pos
-  return row.session_id === sessionId ? (row.session_place ?? undefined) : undefined
 }

@@ -1,3 +1,3 @@
 export { sqliteLedger } from './sqlite-ledger.ts'
-export type { SqliteLedgerOptions } from './connection/sqlite-ledger-options.ts'
-export { sqliteKeyring, type SqliteKeyring } from './sqlite-keyring.ts'
+export type { SqliteLedgerOptions } from './open-database.ts'
+export { sqliteKeyring, type SqliteKeyring } from './keyring.ts'

@@ -2,10 +2,9 @@ import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { recordedEvents } from '../read/recorded-events.ts'
-import { untilBadIds } from '../record/stored-ids.ts'
-import { ExportedHistories } from '../read/shared-history.ts'
-import { envelopeOf } from '../record/envelope.ts'
+import { recordedEvents } from '../store/read-events.ts'
+import { untilBadIds } from '../format/stored-ids.ts'
+import { ExportedHistories } from './shared-history.ts'
 
 const exportedBefore = option.valueThat(
   'new ExportedHistories(), the same for all runs of a file',
@@ -62,7 +61,9 @@ async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
 /** An event as one line of an export. Throws a `ConfigurationError` for what is no event. */
 export function exportedLine(event: RuntimeEvent): string {
   requireOptions('exportedLine', anEvent, event, 'the event')
-  const envelope = envelopeOf(event)
+  const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
+  const call = toolCallId !== undefined && { toolCallId }
+  const envelope = { runId, seq, epoch, turn, ...call, type, v, at }
   const body = Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key))
   const rest = canonicalJson(Object.fromEntries<Json>(body))
   return rest === '{}'

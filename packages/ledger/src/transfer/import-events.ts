@@ -4,7 +4,7 @@ import { damagedLine, importedLine, isBlank } from './import-line.ts'
 import { ImportedOrigins } from './imported-origins.ts'
 import { RunImport } from './import-run.ts'
 import { ImportWriter } from './import-writer.ts'
-import { ImportedHistories } from '../read/shared-history.ts'
+import { ImportedHistories } from './shared-history.ts'
 
 /** One run that was imported. */
 export interface ImportedRun {

@@ -1,7 +1,7 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import { parseEvent } from '@tallystick/core/vocabulary'
-import type { ImportedHistories } from '../read/shared-history.ts'
-import { upcast } from '../versions/upcast.ts'
+import type { ImportedHistories } from './shared-history.ts'
+import { upcast } from '../format/versions.ts'
 
 /** An event that a line of an export holds. */
 export interface ImportedLine {

@@ -5,8 +5,8 @@ import { EventAudit } from '../verify/event-audit.ts'
 import { exportedLine } from './export-events.ts'
 import { damagedLine, type ImportedLine } from './import-line.ts'
 import type { ImportWriter } from './import-writer.ts'
-import { recordedEvents } from '../read/recorded-events.ts'
-import { auditSourceOf } from '../record/audit-source.ts'
+import { recordedEvents } from '../store/read-events.ts'
+import { internalsOf } from '../store/internals.ts'
 
 /** A run with more take-overs that wrote no event is no real run. */
 const maxEmptyEpochs = 10_000
@@ -37,7 +37,7 @@ export class RunImport {
     this.#head = head
     this.#epoch = head.epoch
     this.#present = recordedEvents(ledger, runId)
-    this.#keepsVersions = auditSourceOf(ledger) !== undefined
+    this.#keepsVersions = internalsOf(ledger) !== undefined
   }
 
   static async begin(ledger: Ledger, writer: ImportWriter, runId: RunId): Promise<RunImport> {

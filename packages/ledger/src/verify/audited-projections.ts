@@ -13,15 +13,6 @@ export class AuditedProjections {
     this.#dialect = database.dialect
   }
 
-  /** Who had the conversation of the run at a place, as keys. */
-  async agentsAt(pos: number): Promise<readonly string[]> {
-    const rows = await this.#database.ask<{ readonly agent: string }>(
-      `select agent from ${this.#dialect.table('run_agent')} where pos = $1`,
-      [pos],
-    )
-    return rows.map(({ agent }) => agent)
-  }
-
   /** How many rows tell of runs that are not there, and have not been forgotten. */
   strayRows(): Promise<number> {
     const { table } = this.#dialect

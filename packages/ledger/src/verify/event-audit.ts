@@ -6,11 +6,11 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { audit, auditAll } from '@tallystick/core/machine'
+import { audit } from '@tallystick/core/machine'
 import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
 import { idFaultOf, shapeFaultOf } from '@tallystick/core/vocabulary'
-import { fault, type Fault } from '../record/link-check.ts'
-import { quotedId } from '../record/stored-ids.ts'
+import { fault, type Fault } from '../format/event-row.ts'
+import { quotedId } from '../format/stored-ids.ts'
 import { OutlineFold, type RunOutline } from '../projection/snapshot/run-outline.ts'
 import { RunAccumulator, type AccumulatedRun } from '../projection/summary/run-accumulator.ts'
 
@@ -56,32 +56,14 @@ export class EventAudit {
     return sessionId === undefined ? undefined : { sessionId, sessionPlace }
   }
 
-  /**
-   * Takes deltas of a reply if all of them are sound, and returns whether it did; if not, `faultOf` finds the one at fault. Deltas of
-   * one row (`areAlike`) differ only in their texts and in rising numbers and times: checking the first and the last is enough.
-   */
-  takeDeltas(deltas: readonly RuntimeEvent[], areAlike = false): boolean {
-    try {
-      const checked = areAlike ? [...deltas.slice(0, 1), ...deltas.slice(-1)] : deltas
-      if (checked.some((delta) => shapeFault(delta) !== undefined)) return false
-      this.#state = auditAll(deltas, this.#state)
-      return true
-    } catch {
-      return false
-    }
-  }
-
-  /**
-   * The first law that the next event breaks, or its first field that has another shape. An event between others of its row
-   * (`isAlike`) has their shape.
-   */
-  faultOf(event: RuntimeEvent, isAlike = false): Fault | undefined {
+  /** The first law that the next event breaks, or its first field that has another shape. */
+  faultOf(event: RuntimeEvent): Fault | undefined {
     const onceKey = onceKeyOf(event)
     if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {
       const state = audit(this.#state, event)
-      const misshapen = isAlike ? undefined : shapeFault(event)
+      const misshapen = shapeFault(event)
       if (misshapen) return misshapen
       this.#state = state
       this.#accumulator?.add(event)

@@ -6,7 +6,7 @@ import {
   type EventOf,
   type Grant,
 } from '@tallystick/core/vocabulary'
-import { fault, type Fault } from '../record/link-check.ts'
+import { fault, type Fault } from '../format/event-row.ts'
 
 /** Sums of dollars are rounded. */
 const ROUNDING = 1e-9

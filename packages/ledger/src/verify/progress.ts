@@ -1,5 +1,5 @@
-import type { Fault } from '../record/link-check.ts'
-import type { MissingContents } from '../removal/missing-content.ts'
+import type { Fault } from '../format/event-row.ts'
+import type { MissingContents } from '../store/redact.ts'
 import type { FamilyAudit } from './family-audit.ts'
 
 /** How far an audit of a run came, and what stopped it. */
@@ -12,8 +12,4 @@ export interface Progress {
   hasEnded: boolean
   /** What the run's events say of its child runs. */
   readonly family: FamilyAudit
-  /** The facts that the store holds, and no event has stated yet. */
-  readonly facts: Set<number>
-  /** The first event that states one which the store does not hold. */
-  unheld?: Progress['broken']
 }

@@ -1,15 +1,13 @@
 import { type Ledger, type RunId } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { AuditedRun } from './event-audit.ts'
-import { fault, type Fault } from '../record/link-check.ts'
-import { AuditedProjections } from './audited-projections.ts'
+import { fault, type Fault } from '../format/event-row.ts'
 import { orElse } from '../projection/refresh/projection-lag.ts'
 import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
-import { writtenRun, type StoredRunRow, type WrittenRun } from '../projection/summary/stored-run.ts'
+import { writtenRun, type StoredRunRow } from '../projection/summary/stored-run.ts'
 import { recordOf } from '../projection/summary/summary-record.ts'
-import { snapshotBytes, snapshotDigest } from '../projection/snapshot/bound-state.ts'
+import { snapshotText, snapshotDigest } from '../projection/snapshot/bound-state.ts'
 import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
-import { hexOf } from '../record/chain.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 
 /** What a store has projected from one run, as it was before the audit of its events began. */
@@ -17,15 +15,14 @@ interface RunProjections {
   /** The cursor up to which projections cover every event; `undefined` without projections of this version. */
   readonly cursor: string | undefined
   readonly row: StoredRunRow | undefined
-  readonly agents: readonly string[]
   /** The events after which there are snapshots of this code. */
   readonly snapshots: readonly number[]
 }
 
-/** An event to which an audit came, the link of the row that holds it, and what was known of the run after it. */
+/** An event to which an audit came, its hash, and what was known of the run after it. */
 export interface AuditedPlace extends AuditedRun {
   readonly seq: number
-  readonly hash: Uint8Array
+  readonly hash: string
 }
 
 /** Compares what was projected from a run with what an audit of its events comes to. */
@@ -50,10 +47,9 @@ export class ProjectionAudit {
     return this.#places.length > 0
   }
 
-  /** Whether anything was projected after one of these events, both ends included. */
-  concerns(fromSeq: number, toSeq: number): boolean {
-    for (const seq of this.#places) if (fromSeq <= seq && seq <= toSeq) return true
-    return false
+  /** Whether anything was projected after an event. */
+  concerns(seq: number): boolean {
+    return this.#places.includes(seq)
   }
 
   /** Compares what was projected after an event, to which the audit came. */
@@ -88,9 +84,8 @@ export class ProjectionAudit {
     const [run] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
     if (run === undefined) return undefined
     const due = writtenRun({ ...run, headHash: place.hash }, record)
-    const found: WrittenRun = { ...row, head_hash: hexOf(row.head_hash), agents: this.#projections.agents }
-    const differing = (Object.keys(due) as (keyof WrittenRun)[]).find(
-      (column) => comparable(column, due[column]) !== comparable(column, found[column]),
+    const differing = (Object.keys(due) as (keyof StoredRunRow)[]).find(
+      (column) => comparable(column, due[column]) !== comparable(column, row[column]),
     )
     return differing && fault('projection', `its ${differing} as its events say`, 'another')
   }
@@ -100,8 +95,8 @@ export class ProjectionAudit {
     if (state === undefined || outline === undefined) return undefined
     const isSound =
       snapshot?.seq === seq &&
-      Buffer.compare(snapshotDigest(this.#runId, snapshot), snapshot.seal) === 0 &&
-      Buffer.compare(snapshot.state, snapshotBytes({ state, outline }, carried)) === 0
+      snapshotDigest(this.#runId, snapshot) === snapshot.seal &&
+      snapshot.state === snapshotText({ state, outline }, carried)
     return isSound
       ? undefined
       : fault(`snapshot at event ${seq}`, 'the state and the outline there', 'another')
@@ -117,21 +112,18 @@ export async function projectionAuditOf(ledger: Ledger, runId: RunId): Promise<P
     // First, so that no row that is written meanwhile can be older than it.
     const cursor = await tables.cursorOfThisCode()
     const [row] = cursor === undefined ? [] : await tables.rows([runId])
-    const agents = row ? await new AuditedProjections(database).agentsAt(row.pos) : []
     return new ProjectionAudit(database, runId, {
       cursor,
       row,
-      agents,
       snapshots: await snapshotPlaces(database, runId),
     })
   })
 }
 
-/** JSON says the same in whatever order; and so does a set. */
-function comparable(column: keyof WrittenRun, value: WrittenRun[keyof WrittenRun]): string {
-  if (Array.isArray(value))
-    return (value as readonly string[]).toSorted((a, b) => (a < b ? -1 : 1)).join('\n')
-  if (typeof value !== 'string' || !['shares', 'summary', 'notes'].includes(column)) return String(value)
+/** JSON says the same in whatever order. */
+function comparable(column: keyof StoredRunRow, value: StoredRunRow[keyof StoredRunRow]): string {
+  if (typeof value !== 'string' || !['agents', 'shares', 'summary', 'notes'].includes(column))
+    return String(value)
   try {
     return canonicalJson(JSON.parse(value) as Json)
   } catch {

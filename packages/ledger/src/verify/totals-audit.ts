@@ -1,7 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { amountColumns } from '../projection/tables/amounts.ts'
 import { projectionDatabaseOf } from '../projection/tables/projection-database.ts'
-import { fault, type Fault } from '../record/link-check.ts'
+import { fault, type Fault } from '../format/event-row.ts'
 import { orElse } from '../projection/refresh/projection-lag.ts'
 import { CorruptRowError } from '../projection/refresh/projected-runs.ts'
 import { AuditedProjections } from './audited-projections.ts'

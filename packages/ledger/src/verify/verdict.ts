@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
-import type { Fault } from '../record/link-check.ts'
-import type { MissingContent } from '../removal/missing-content.ts'
+import type { Fault } from '../format/event-row.ts'
+import type { MissingContent } from '../store/redact.ts'
 
 /** The first place where a run is not what was written, or breaks a law. */
 export interface BrokenPlace extends Fault {

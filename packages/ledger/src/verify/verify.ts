@@ -1,17 +1,18 @@
 import { requireLedger } from '@tallystick/core/kit'
 import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
+import { internalsOf, type Internals } from '../store/internals.ts'
+import { eachRemoval, type Store } from '../store/store.ts'
 import { projectionAuditOf } from './projection-audit.ts'
-import { EventWalk } from './event-walk.ts'
+import { EventAudit } from './event-audit.ts'
 import { FamilyAudit } from './family-audit.ts'
-import { fault, genesis, type Fault } from '../record/link-check.ts'
+import { fault, type Fault } from '../format/event-row.ts'
 import type { Progress } from './progress.ts'
 import { auditRows } from './row-audit.ts'
 import { totalsFault } from './totals-audit.ts'
-import { MissingContents } from '../removal/missing-content.ts'
-import { isAsWritten } from '../record/removal.ts'
-import { BadRunIdsError, isRunId, quotedId } from '../record/stored-ids.ts'
+import { MissingContents } from '../store/redact.ts'
+import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/removal.ts'
+import { BadRunIdsError, isRunId, quotedId } from '../format/stored-ids.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
 /**
@@ -23,18 +24,17 @@ import type { RunVerdict, StoreVerdict } from './verdict.ts'
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   requireLedger('verifyRun', ledger)
   requireTextId('verifyRun', runId)
-  const source = auditSourceOf(ledger)
-  await source?.forget()
+  const source = internalsOf(ledger)
+  source?.rows.forget()
   return await verdictOn(ledger, source, runId)
 }
 
-async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId: RunId): Promise<RunVerdict> {
+async function verdictOn(ledger: Ledger, source: Internals | undefined, runId: RunId): Promise<RunVerdict> {
   const progress: Progress = {
     events: 0,
     hasEnded: false,
     missing: new MissingContents(),
     family: new FamilyAudit(),
-    facts: new Set(),
   }
   const projections = await projectionAuditOf(ledger, runId)
   try {
@@ -79,8 +79,8 @@ async function inboxFault(
 /** Verifies every run, the newest first, and last the store around them, whose verdict comes last. */
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
   requireLedger('verifyLedger', ledger)
-  const source = auditSourceOf(ledger)
-  await source?.forget()
+  const source = internalsOf(ledger)
+  source?.rows.forget()
   const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }
   let differingRuns = 0
   let broken: Fault | undefined
@@ -93,7 +93,9 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
       if (verdict.differs) differingRuns += 1
       yield verdict
     }
-    broken = source && ((await removalFault(source, () => void sum.droppedRuns++)) ?? (await source.fault()))
+    const store = source?.store
+    broken =
+      store && ((await removalFault(store, () => void sum.droppedRuns++)) ?? (await store.storeFault()))
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
     broken = fault('pages', 'readable', error.message)
@@ -116,7 +118,7 @@ async function projectionVerdict(
 /** A run that is listed and cannot be found under its id is damage, not a mistake of the caller. */
 async function verifyListed(
   ledger: Ledger,
-  source: AuditSource | undefined,
+  source: Internals | undefined,
   runId: string,
 ): Promise<RunVerdict> {
   if (!isRunId(runId)) {
@@ -134,43 +136,47 @@ async function verifyListed(
 }
 
 /** Removals are chained like events, so that none can be changed or left out unseen. */
-async function removalFault(source: AuditSource, dropped: () => void): Promise<Fault | undefined> {
-  let last: { readonly pos: number; readonly hash: Uint8Array } = genesis
-  for await (const removal of source.removals()) {
-    if (removal.pos !== last.pos + 1) return fault('removal', last.pos + 1, removal.pos)
-    if (!isAsWritten(last, removal)) return fault(`removal ${removal.pos}`, 'as it was written', 'another')
-    if (removal.kind === 'dropped') dropped()
-    last = removal
+async function removalFault(store: Store, dropped: () => void): Promise<Fault | undefined> {
+  let last: RemovalLink = firstRemoval
+  for await (const row of eachRemoval(store)) {
+    if (row.pos !== last.pos + 1) return fault('removal', last.pos + 1, row.pos)
+    if (!isRemovalIntact(last, row)) return fault(`removal ${row.pos}`, 'as it was written', 'another')
+    if (row.kind === 'dropped') dropped()
+    last = row
   }
   return undefined
 }
 
 /** Every text that stands for a run. */
-async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<string> {
+async function* everyRun(ledger: Ledger, source: Internals | undefined): AsyncGenerator<string> {
   try {
     for await (const { runId } of ledger.runs()) yield runId
   } catch (error) {
     if (!(error instanceof BadRunIdsError)) throw error
     yield* error.found
   }
-  if (source) yield* await source.orphans()
+  if (source) yield* await source.store.orphans()
 }
 
 /** What the port lets anyone check. */
 async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Promise<void> {
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
-  const walk = new EventWalk(runId, progress)
-  try {
-    // No further than the head that was read before, since the run's writer may be at work.
-    for await (const event of ledger.read(runId, { toSeq: head.seq })) if (!walk.add(event)) return
-  } catch (error) {
-    // A fault of what came before is the first one.
-    if (!walk.end()) return
-    throw error
+  const laws = new EventAudit()
+  let epoch = 0
+  // No further than the head that was read before, since the run's writer may be at work.
+  for await (const event of ledger.read(runId, { toSeq: head.seq })) {
+    const due = progress.events + 1
+    const broken =
+      event.seq === due && event.runId === runId
+        ? laws.faultOf(event)
+        : fault('seq', `${due} of run ${runId}`, `${event.seq} of run ${event.runId}`)
+    if (broken) return void (progress.broken = { seq: due, ...broken })
+    progress.events = due
+    progress.family.handle(event)
+    progress.hasEnded = event.type === 'run_finished'
+    epoch = event.epoch
   }
-  if (!walk.end()) return
-  const { epoch } = walk
   if (head.seq !== progress.events) {
     progress.broken = { seq: progress.events, ...fault('head', head.seq, progress.events) }
   } else if (head.epoch < epoch) {

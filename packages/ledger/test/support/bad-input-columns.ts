@@ -5,16 +5,12 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 export type Guard =
   /** The chain: each column is tried in the tests of verifying. */
   | 'chain'
-  /** Its digest, and the bodies that refer to it. */
-  | 'content'
-  /** The events that state its facts: tried in the tests of shared rows. */
-  | 'fact'
+  /** Its digest, and the rows that refer to it. */
+  | 'digest'
   /** Its own digest and the events that it is about: tried in the tests of removals. */
   | 'removal'
   /** Nothing: it can be dropped at any time, and is made anew. */
   | 'derived'
-  /** It holds nothing that a run says. */
-  | 'bookkeeping'
   /** Nothing: what was taken from it is on record as events, and what waits in it is no part of the chain. */
   | 'inbox'
 
@@ -22,33 +18,22 @@ export type Guard =
 export const guards: Readonly<Record<string, Guard>> = {
   run: 'chain',
   event: 'chain',
-  payload: 'chain',
-  content: 'content',
-  content_use: 'content',
-  history: 'content',
-  history_use: 'content',
+  history: 'digest',
   removal: 'removal',
-  fact: 'fact',
-  lease: 'bookkeeping',
   snapshot: 'derived',
   projection: 'derived',
   run_summary: 'derived',
-  run_agent: 'derived',
   session_summary: 'derived',
   spending: 'derived',
-  schema_migration: 'bookkeeping',
-  schema_migration_lock: 'bookkeeping',
-  barrier: 'bookkeeping',
-  ledger: 'bookkeeping',
   inbox: 'inbox',
 }
 
 /** Tables that are held to digests. */
 export const digestedTables: readonly string[] = Object.keys(guards).filter(
-  (table) => guards[table] === 'content',
+  (table) => guards[table] === 'digest',
 )
 
-/** A run whose tool answers so much that the answer is kept once, by its digest, and one that begins with it. */
+/** A run whose tool answers much, and one that begins with what it said. */
 export async function recordLargeRun(ledger: Ledger): Promise<void> {
   const dump = testTool({ name: 'dump', run: () => 'a long answer. '.repeat(4_000) })
   const done = { text: 'Done.' }

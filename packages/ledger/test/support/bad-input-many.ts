@@ -1,4 +1,3 @@
-import { ownRows } from './own-rows.ts'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,9 +6,9 @@ import { sampleRunId, scriptedModel } from '@tallystick/core/testing'
 import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { genesisHash, rowDigest } from '../../src/record/chain.ts'
-import { linkRows } from '../../src/record/linked-row.ts'
-import { storedBody } from '../../src/content/event/stored-body.ts'
+import { encodeEvent } from '../../src/format/body.ts'
+import { genesisHash, sealRun } from '../../src/format/chain.ts'
+import { eventColumns, linkEvents } from '../../src/format/event-row.ts'
 
 /** What a question to a ledger of so many runs took, in milliseconds: the best of a few times. */
 export interface ManyRunsFigures {
@@ -69,31 +68,23 @@ function fill(path: string, runs: number, start: readonly RuntimeEvent[]): void 
 }
 
 function runWriter(database: Database, start: readonly RuntimeEvent[]): (ordinal: number) => void {
-  const event = database.prepare(
-    `insert into event (run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash)
-     values (?, ?, ?, ?, ?, ?, null, ?, ?, ?, ?)`,
-  )
-  const payload = database.prepare('insert into payload (pos, salt, body) values (?, ?, ?)')
-  const run = database.prepare(
-    'insert into run (run_id, pos, head_seq, head_hash, epoch, seal) values (?, ?, ?, ?, ?, ?)',
-  )
+  const insert = (table: string, columns: readonly string[]) =>
+    database.prepare(
+      `insert into ${table} (${columns.join(', ')}) values (${columns.map(() => '?').join(', ')})`,
+    )
+  const event = insert('event', eventColumns)
+  const run = insert('run', ['run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'])
+  let pos = 0
   return (ordinal) => {
     const runId = sampleRunId(ordinal)
-    const events = start.map((each): RuntimeEvent => ({ ...each, runId }))
-    const linked = linkRows(
-      genesisHash,
-      ownRows(events, (each) => storedBody(each).bytes),
-    )
-    let pos = 0
-    for (const { envelope: said, onceKey = null, salt, body, bodyCommit, hash } of linked) {
-      const { seq, epoch, type, v, turn, at } = said
-      const { lastInsertRowid } = event.run(runId, seq, epoch, type, v, turn, at, onceKey, bodyCommit, hash)
-      payload.run(lastInsertRowid, salt, body)
-      pos ||= Number(lastInsertRowid)
-    }
-    const headHash = linked.at(-1)?.hash ?? genesisHash
-    const cell = { runId, pos, headSeq: events.length, headHash, epoch: 1 }
-    run.run(runId, pos, events.length, headHash, 1, rowDigest(cell))
+    const encoded = start.map((each) => encodeEvent({ ...each, runId }))
+    const rows = linkEvents({ hash: genesisHash, pos }, encoded)
+    const head_hash = rows.at(-1)?.hash ?? genesisHash
+    const none = { session_id: null, session_place: null, ended_at: null, history: null }
+    const cell = { run_id: runId, pos: pos + 1, head_seq: rows.length, head_hash, epoch: 1, ...none }
+    run.run(runId, cell.pos, cell.head_seq, head_hash, 1, sealRun(cell))
+    for (const row of rows) event.run(...eventColumns.map((column) => row[column]))
+    pos += rows.length
   }
 }
 

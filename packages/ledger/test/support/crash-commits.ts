@@ -14,7 +14,7 @@ export function watchCommits(cross: Cross): void {
 const isCommit = (source: string): boolean => source.trim().toLowerCase() === 'commit'
 
 /** The statements that write the rows of a page of events: first what is hashed, then what is said. */
-const isRows = (source: string): boolean => /^insert into (event|payload) /.test(source)
+const isRows = (source: string): boolean => source.startsWith('insert into event ')
 
 interface SqliteDriver {
   readonly prepare: (this: Database, source: string) => Statement

@@ -7,11 +7,8 @@ import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { callsOf, evolve, foldVersion, messagesOf, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
-/**
- * The format that is written today. Format 2 names limits with `max` first; format 3 has failed attempts of tools; in format
- * 4 the events of a turn share rows.
- */
-export const newestFormat = 4
+/** The format that is written today. */
+export const newestFormat = 1
 
 /** The files of one released format: a ledger, its export, and what its runs fold to. */
 export interface GoldenFiles {
@@ -111,8 +108,7 @@ export function storedRows(path: string): string {
     return JSON.stringify([
       rows('select type, name, sql from sqlite_schema order by name'),
       tables.map((table) => [table, rows(`select count(*) from "${String(table)}"`)]),
-      rows('select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at from event order by pos'),
-      rows('select pos, hex(body) from payload order by pos'),
+      rows('select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, body from event order by pos'),
     ])
   } finally {
     database.close()

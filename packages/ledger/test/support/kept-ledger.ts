@@ -8,10 +8,7 @@ import {
   type CheckpointsVerdict,
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
-import { segmentedCommitment } from '../../src/record/segments/segment-commitments.ts'
-import { isSegmentedRow } from '../../src/record/segments/segmented-body.ts'
-import { storedRow, type EventRow } from '../../src/record/event-row.ts'
+import { relink } from './forged-ledger.ts'
 import { tamper } from './raw-database.ts'
 import { recordRun } from './record-run.ts'
 import { recorded, type Recorded } from './recorded.ts'
@@ -60,26 +57,7 @@ export async function another(path: string): Promise<RunId> {
 /** Lets a run have said something else, and computes its chain and its seal anew, as an attacker would who knows how. */
 export function rewrite(path: string, runId: RunId, change: (body: string) => string): void {
   tamper(path, (database) => {
-    const rows = database
-      .prepare<[string], EventRow>(
-        'select * from event join payload using (pos) where run_id = ? order by seq',
-      )
-      .all(runId)
-    let hash = genesisHash
-    for (const row of rows) {
-      const salt = row.salt as Uint8Array
-      const body = Buffer.from(change(Buffer.from(row.body as Uint8Array).toString()))
-      const isSegmented = isSegmentedRow(row)
-      const commitment = isSegmented ? segmentedCommitment({ salt, body }) : commitmentOf(salt, body)
-      const commit = isSegmented ? Buffer.alloc(0) : commitment
-      hash = linkHash(hash, storedRow(row), commitment ?? Buffer.alloc(0))
-      database.prepare('update payload set body = ? where pos = ?').run(body, row.pos)
-      database.prepare('update event set body_commit = ?, hash = ? where pos = ?').run(commit, hash, row.pos)
-    }
-    const [first, last] = [rows[0] as EventRow, rows.at(-1) as EventRow]
-    const cell = { runId, pos: first.pos, headSeq: last.seq, headHash: hash, epoch: last.epoch }
-    const seal = rowDigest(cell)
-    database.prepare('update run set head_hash = ?, seal = ? where run_id = ?').run(hash, seal, runId)
+    relink(database, runId, (row) => ({ ...row, body: change(row.body) }))
   })
 }
 

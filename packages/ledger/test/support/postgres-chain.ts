@@ -1,26 +1,27 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { auditSourceOf } from '../../src/record/audit-source.ts'
-import { genesis, linkFault, type Link } from '../../src/record/link-check.ts'
+import { findLinkFault, genesis, type Link } from '../../src/format/event-row.ts'
+import { storeOf } from './lent-store.ts'
 
 /**
  * What is wrong with the chain of a run, its row and its end. For tests whose events are no legal run, so that no law
  * is asked.
  */
 export async function chainFaults(ledger: Ledger, runId: RunId): Promise<readonly unknown[]> {
-  const source = auditSourceOf(ledger)
-  if (source === undefined) throw new Error('The ledger lends no rows.')
+  const store = storeOf(ledger)
   let last: Link = genesis
   const faults: unknown[] = []
-  for await (const batch of source.events(runId, Number.MAX_SAFE_INTEGER)) {
-    for (const stored of batch) {
-      const fault = linkFault(last, stored)
+  for (;;) {
+    const batch = await store.auditedEvents({ runId, fromSeq: last.seq + 1, toSeq: Number.MAX_SAFE_INTEGER })
+    if (batch.length === 0) break
+    for (const row of batch) {
+      const fault = findLinkFault(last, row)
       if (fault) faults.push(fault)
-      last = stored
+      last = row
     }
   }
-  const { row, events } = (await source.run(runId)) ?? {}
-  if (row?.headSeq !== last.seq || events !== last.seq) faults.push('the head')
-  if (row && Buffer.compare(row.headHash, last.hash) !== 0) faults.push('the hash of the head')
+  const { row, events } = (await store.storedRun(runId)) ?? {}
+  if (row?.head_seq !== last.seq || events !== last.seq) faults.push('the head')
+  if (row && row.head_hash !== last.hash) faults.push('the hash of the head')
   return faults
 }
 

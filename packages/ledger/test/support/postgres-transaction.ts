@@ -1,13 +1,12 @@
-import { ownRows } from './own-rows.ts'
 import type { RunId } from '@tallystick/core'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { stamped } from '@tallystick/core/testing'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'
-import { genesisHash } from '../../src/record/chain.ts'
-import { linkRows } from '../../src/record/linked-row.ts'
-import { appendStatement } from '../../src/postgres/write/append-group.ts'
-import { statementTexts } from '../../src/postgres/rows/statements.ts'
+import { genesisHash } from '../../src/format/chain.ts'
+import { encodeEvent } from '../../src/format/body.ts'
+import { linkEvents } from '../../src/format/event-row.ts'
+import { AppendTexts } from '../../src/postgres/append.ts'
 import { connectionString } from './postgres-database.ts'
 
 /** A transaction that stays open for as long as a test wants, and what is done in it. */
@@ -36,18 +35,22 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
   return {
     write: async () => void (await client.query('select pg_current_xact_id()')),
     async start(schema, runId, facts) {
-      const events = stamped(runId, facts)
-      const linked = linkRows(genesisHash, ownRows(events))
-      const expected = { runId, expectedSeq: 0, epoch: 1, previousHash: genesisHash }
-      const kept = {
-        durability: 'barrier',
-        contents: [[]],
-        histories: [undefined],
-        isSealed: false,
-        lease: null,
-      } as const
-      const item = { ...expected, ...kept, linked, takes: [], events: 1, bytes: 1 }
-      const { text, values } = appendStatement(statementTexts(schema), [item])
+      const events = stamped(runId, facts).map((event) => encodeEvent(event, undefined))
+      const request = {
+        ...{ runId, expected: { expectedSeq: 0, epoch: 1 }, events },
+        ...({ durability: 'barrier', takes: [], isSealed: false } as const),
+      }
+      const rows = linkEvents({ hash: genesisHash, pos: 0 }, events)
+      const item = {
+        runId,
+        request,
+        previousHash: genesisHash,
+        rows,
+        history: undefined,
+        events: 1,
+        bytes: 1,
+      }
+      const { text, values } = new AppendTexts(schema).append([item])
       await client.query(text, [...values])
     },
     send: (statement) => client.query(statement),

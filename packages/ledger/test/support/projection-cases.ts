@@ -22,10 +22,9 @@ import { recordRun } from './record-run.ts'
 const now = Date.UTC(2027, 0, 1)
 
 /** What a plan says that goes through a whole table, whatever its size. */
-const wholeTable =
-  /SCAN (run|run_summary|session|session_summary|run_agent|event)\b(?! USING)|Seq Scan on (?!pg_)/
+const wholeTable = /SCAN (run|run_summary|session|session_summary|event)\b(?! USING)|Seq Scan on (?!pg_)/
 
-const tables = ['run_summary', 'run_agent', 'session_summary', 'spending', 'snapshot', 'projection'] as const
+const tables = ['run_summary', 'session_summary', 'spending', 'snapshot', 'projection'] as const
 
 /** Which runs a ledger is asked to read while something is done, from which event on. */
 async function readsDuring(

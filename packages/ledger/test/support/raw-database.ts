@@ -18,6 +18,7 @@ export function tamper(path: string, work: (database: Database) => void): void {
   withRaw(path, (database) => {
     // What a test changes need not outlast the machine.
     database.pragma('synchronous = off')
+    database.pragma('foreign_keys = off')
     const triggers = database
       .prepare<[], { name: string; sql: string }>(
         `select name, sql from sqlite_schema where type = 'trigger'`,

@@ -21,8 +21,6 @@ export interface RemovalBed {
 
 /** What must not be left. */
 export const secret: string = 'the secret of Seoul'
-/** Some other bytes, in the SQL of both stores. */
-export const otherBytes: string = `(select salt from payload limit 1)`
 /** What is kept once. */
 export const large: string = 'a large secret. '.repeat(4_000)
 
@@ -92,12 +90,17 @@ export interface SuspendedRun {
   readonly pendingCall: string
 }
 
-/** The run again, in a runtime of its own, with the call that it waits for. */
-export async function suspended(ledger: Ledger, runId: RunId): Promise<SuspendedRun> {
+/** A runtime of its own for runs that wait. */
+export function finderRuntime(ledger: Ledger): Runtime {
   const model = scriptedModel([{ text: 'Found.', usage: {} }])
   const look = asking('x')
   const agent = defineAgent({ name: 'finder', instructions: 'Look.', model, tools: [look] })
-  const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
+  return createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
+}
+
+/** The run again, in a runtime of its own, with the call that it waits for. */
+export async function suspended(ledger: Ledger, runId: RunId): Promise<SuspendedRun> {
+  const runtime = finderRuntime(ledger)
   for await (const { runId: found, pendingApprovals } of runtime.suspended()) {
     if (found !== runId) continue
     const run = {

@@ -28,16 +28,7 @@ export interface SessionBed extends RemovalBed {
 }
 
 /** The tables that hold what cannot be made again. */
-export const keptTables = [
-  'run',
-  'event',
-  'payload',
-  'inbox',
-  'content',
-  'content_use',
-  'history',
-  'history_use',
-] as const
+export const keptTables = ['run', 'event', 'inbox', 'history'] as const
 
 const deltas = `('assistant_text_delta', 'assistant_reasoning_delta', 'tool_input_delta')`
 
@@ -47,8 +38,7 @@ const deltas = `('assistant_text_delta', 'assistant_reasoning_delta', 'tool_inpu
  */
 export function countedRows(table: string, prefix = ''): string {
   if (table === 'event') return `${prefix}event as each where type not in ${deltas}`
-  if (table !== 'payload') return `${prefix}${table} as each`
-  return `${prefix}payload as each where pos in (select pos from ${prefix}event where type not in ${deltas})`
+  return `${prefix}${table} as each`
 }
 
 const usage = { inputTokens: 120, outputTokens: 17 }

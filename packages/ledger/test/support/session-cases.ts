@@ -42,7 +42,9 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     const [fifth, last] = [await costOf(5), await costOf(runsMany)]
     const { bytes, rows, ...counts } = last
     expect(fifth).toMatchObject(counts)
-    expect(counts).toMatchObject({ runs: 1, pieces: 1 })
+    expect(counts.runs).toBe(1)
+    // The messages that the last run added, and no more.
+    expect(counts.pieces).toBeLessThanOrEqual(4)
     expect(Math.abs(rows - fifth.rows)).toBeLessThanOrEqual(rowsApart)
     // Some numbers have more digits, and a row has an envelope: the messages of a session that were copied would be more.
     expect(Math.abs(bytes - fifth.bytes)).toBeLessThan(256 + 512 * rowsApart)
@@ -108,7 +110,7 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
       expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
     }
     expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
-    expect(await pieces()).toBe(5)
+    expect(await pieces()).toBe(5 * 4)
     const { at } = await foldTo(ledger, ids[5] as RunId)
     await applyRetention(ledger, { factsMs: 0 }, { now: at + 1 })
     expect((await Array.fromAsync(ledger.runs())).map(({ runId }) => runId)).toEqual([])
@@ -178,20 +180,14 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     const ids = await chat(ledger, 4)
     await ledger.close()
     for (const change of [
-      `update history set body = (select salt from payload limit 1) where before is null`,
+      `update history set message = '"another"' where before is null`,
       `update history set before = null`,
-      `update history set name = 'another' where before is null`,
-      `update history_use set name = (select name from history where before is null)`,
+      `update history set digest = 'another' where before is null`,
       `delete from history where before is null`,
     ]) {
-      const saved = ['history', 'history_use']
-      const save = saved.map((table) => `create table saved_${table} as select * from ${table}`)
-      await tamper([...save, change].join('; '))
-      await requireDamage(open(), ids, change.startsWith('update history_use') ? 'uses of contents' : 'body')
-      const restore = saved.map((table) => `insert into ${table} select * from saved_${table}`)
-      const remove = saved.toReversed().map((table) => `delete from ${table}`)
-      const drop = saved.map((table) => `drop table saved_${table}`)
-      await tamper([...remove, ...restore, ...drop].join('; '))
+      await tamper(`create table saved as select * from history; ${change}`)
+      await requireDamage(open(), ids)
+      await tamper('delete from history; insert into history select * from saved; drop table saved')
     }
     const sound = open()
     expect(await storeVerdict(sound)).toMatchObject({ ok: true, brokenRuns: 0 })
@@ -213,13 +209,13 @@ function difference(after: Cost, before: Cost): Cost {
   }
 }
 
-async function requireDamage(ledger: Ledger, ids: readonly RunId[], what: string): Promise<void> {
+async function requireDamage(ledger: Ledger, ids: readonly RunId[]): Promise<void> {
   const verdicts = await Array.fromAsync(verifyLedger(ledger))
   expect(verdicts.at(-1)).toMatchObject({ scope: 'store', ok: false })
   const broken = verdicts.flatMap((verdict) => (verdict.scope === 'run' && !verdict.ok ? [verdict] : []))
   for (const { runId, broken: place } of broken) {
-    expect(place).toMatchObject({ seq: 2, what })
-    if (what === 'body') await expect(eventsOf(ledger, runId)).rejects.toThrow(LedgerDamagedError)
+    expect(place).toMatchObject({ seq: 2, what: 'body' })
+    await expect(eventsOf(ledger, runId)).rejects.toThrow(LedgerDamagedError)
   }
   expect(ids).toEqual(expect.arrayContaining(broken.map(({ runId }) => runId)))
   await ledger.close()

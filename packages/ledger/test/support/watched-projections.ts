@@ -88,7 +88,7 @@ export async function begin(ledger: Ledger, from: number, to: number): Promise<v
 export function addStale(path: string, from: number, to: number): void {
   tamper(path, (file) => {
     const add = file.prepare(
-      `insert into run_summary values (?, ?, 1, x'00', 'done', null, 0, 0, '{"spending":[]}', null, null)`,
+      `insert into run_summary values (?, ?, 1, '', 'done', null, 0, 0, '[]', '{"spending":[]}', null, null)`,
     )
     file.transaction(() => {
       for (let ordinal = from; ordinal <= to; ordinal++) add.run(10_000 + ordinal, sampleRunId(ordinal))

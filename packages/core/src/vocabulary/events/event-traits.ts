@@ -21,18 +21,16 @@ export interface EventTraits<T extends EventType = EventType> {
 type Kept = Omit<EventTraits, 'cause'>
 
 const fact: Kept = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
-/** Since its second version, names its limits with `max` first. */
-const limited: Kept = { ...fact, v: 2 }
 const noted: Kept = { ...fact, durability: 'lazy' }
 const history: Kept = { ...fact, modelHistory: 'yes' }
 const delta: Kept = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
 
 /** Every event type once. All are on the UI stream and in the ledger. */
 export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
-  run_started: { ...limited, cause: 'start' },
+  run_started: { ...fact, cause: 'start' },
   history_carried: { ...history, cause: 'start' },
   history_edited: { ...history, cause: 'start' },
-  run_resumed: { ...limited, cause: 'resume' },
+  run_resumed: { ...fact, cause: 'resume' },
   run_finished: { ...fact, cause: 'controller' },
   input_received: { ...history, cause: ({ delivery }) => delivery },
   input_settled: { ...history, cause: 'controller' },
@@ -64,15 +62,15 @@ export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
   tool_results_injected: { ...noted, cause: 'controller' },
   compaction_started: { ...fact, cause: 'controller' },
   context_compacted: { ...history, cause: 'controller' },
-  agent_handed_off: { ...history, v: 2, cause: 'controller' },
+  agent_handed_off: { ...history, cause: 'controller' },
   guardrail_tripped: {
     ...history,
     cause: ({ on }) => (on === 'tool_input' ? 'calls_checked' : 'guardrails_checked'),
   },
   guardrails_checked: { ...fact, cause: 'guardrails_checked' },
   output_checked: { ...history, cause: 'output_checked' },
-  limit_reached: { ...limited, cause: 'controller' },
-  limit_raised: { ...limited, cause: 'raise_limit' },
+  limit_reached: { ...fact, cause: 'controller' },
+  limit_raised: { ...fact, cause: 'raise_limit' },
   cancel_requested: { ...fact, cause: 'cancel' },
 }
 

@@ -9,7 +9,6 @@ const dropping = 'dropping'
 
 /** The tables of projections, each with what names a row of it. */
 const tables: readonly (readonly [name: string, key: string])[] = [
-  ['run_agent', 'agent, pos'],
   ['run_summary', 'run_id'],
   ['session_summary', 'session_id'],
   ['spending', 'hour, agent, provider, api, model_id'],

@@ -1,6 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { knownBefore, projectRun } from '../summary/project-run.ts'
-import { namedRun } from '../../record/stored-ids.ts'
+import { namedRun } from '../../format/stored-ids.ts'
 import type { ProjectionTables } from './projection-tables.ts'
 import { storedRun, type RunPlace, type StoredRun } from '../summary/stored-run.ts'
 import type { SummaryRecord } from '../summary/summary-record.ts'
@@ -66,7 +66,7 @@ async function knownRows(
 
 /** Whether a row tells of a run as it is now. */
 function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): boolean {
-  return summary !== undefined && seq === place.headSeq && Buffer.compare(headHash, place.headHash) === 0
+  return summary !== undefined && seq === place.headSeq && headHash === place.headHash
 }
 
 /** What the totals gain and lose by some runs. */

@@ -2,11 +2,11 @@ import { amountColumns } from '../tables/amounts.ts'
 import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 import type { ProjectionState } from './projection-tables.ts'
 import type { TotalsChange } from '../summary/totals-change.ts'
-import type { WrittenRun } from '../summary/stored-run.ts'
+import type { StoredRunRow } from '../summary/stored-run.ts'
 
 /** Rows that come in the place of others, and what that does to the totals. */
 export interface ProjectionChange {
-  readonly runs: readonly WrittenRun[]
+  readonly runs: readonly StoredRunRow[]
   /** Runs that are no longer there. */
   readonly gone: readonly string[]
   readonly totals: TotalsChange
@@ -39,12 +39,6 @@ function changeParts(dialect: ProjectionDialect): readonly ChangePart[] {
         where name = 'runs' and revision = cast($1 as bigint)`,
     },
     runsPart(dialect),
-    agentsPart(dialect),
-    {
-      name: 'gone_agents',
-      text: (when) => `delete from ${dialect.table('run_agent')} where ${when} and pos in (
-        select pos from ${dialect.texts('$4')} join ${dialect.table('run_summary')} as run_summary on run_id = item.value)`,
-    },
     {
       name: 'gone',
       text: (when) =>
@@ -59,26 +53,17 @@ function changeParts(dialect: ProjectionDialect): readonly ChangePart[] {
 const text = (field: string): string => `item.value ->> '${field}'`
 const whole = (field: string): string => `cast(item.value ->> '${field}' as bigint)`
 
-function runsPart({ table, objects, bytes }: ProjectionDialect): ChangePart {
-  const moving = ['seq', 'head_hash', 'status', 'last_at', 'shares', 'summary', 'notes']
+function runsPart({ table, objects }: ProjectionDialect): ChangePart {
+  const moving = ['seq', 'head_hash', 'status', 'last_at', 'agents', 'shares', 'summary', 'notes']
   const set = moving.map((column) => `${column} = excluded.${column}`)
   return {
     name: 'runs',
     text: (when) => `insert into ${table('run_summary')}
-        (run_id, pos, seq, head_hash, status, session_id, started_at, last_at, shares, summary, notes)
-      select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${bytes(text('head_hash'))}, ${text('status')},
-        ${text('session_id')}, ${whole('started_at')}, ${whole('last_at')}, ${text('shares')}, ${text('summary')}, ${text('notes')}
+        (run_id, pos, seq, head_hash, status, session_id, started_at, last_at, agents, shares, summary, notes)
+      select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${text('head_hash')}, ${text('status')},
+        ${text('session_id')}, ${whole('started_at')}, ${whole('last_at')}, ${text('agents')}, ${text('shares')}, ${text('summary')}, ${text('notes')}
       from ${objects('$3')} where ${when}
       on conflict (run_id) do update set ${set.join(', ')}, session_id = excluded.session_id, started_at = excluded.started_at`,
-  }
-}
-
-function agentsPart({ table, objects, textsWithin }: ProjectionDialect): ChangePart {
-  return {
-    name: 'agents',
-    text: (when) => `insert into ${table('run_agent')} (agent, pos)
-      select agent.value, ${whole('pos')} from ${objects('$3')} cross join ${textsWithin('item', 'agents', 'agent')}
-      where ${when} on conflict (agent, pos) do nothing`,
   }
 }
 

@@ -1,7 +1,7 @@
 import { projectionVersion } from '../tables/projection-version.ts'
 import { amountColumns } from '../tables/amounts.ts'
 import type { ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
-import { isRunId } from '../../record/stored-ids.ts'
+import { isRunId } from '../../format/stored-ids.ts'
 import type { RunStatus } from '../summary/run-summary.ts'
 import type { RunPlace, StoredRunRow } from '../summary/stored-run.ts'
 import type { SessionTimes } from '../summary/totals-change.ts'
@@ -53,7 +53,7 @@ export interface SessionRow extends AmountRow {
 /** The columns of a run's projection. */
 export const runColumns: string =
   'run_summary.run_id, run_summary.pos, run_summary.seq, run_summary.head_hash, status, session_id, started_at, ' +
-  'last_at, shares, summary, notes'
+  'last_at, agents, shares, summary, notes'
 
 /** Reads what is projected of runs, sessions and totals. */
 export class ProjectionTables {
@@ -86,7 +86,7 @@ export class ProjectionTables {
       readonly run_id: string
       readonly pos: number
       readonly head_seq: number
-      readonly head_hash: Uint8Array
+      readonly head_hash: string
     }>(
       `select run_id, pos, head_seq, head_hash from ${texts('$1')} join ${table('run')} as run on run_id = item.value`,
       [JSON.stringify(runIds)],
@@ -115,25 +115,20 @@ export class ProjectionTables {
   }
 
   batch({ status, agent, since, beforePos, limit }: RowQuery): Promise<readonly StoredRunRow[]> {
-    const { table, unindexed } = this.#dialect
+    const { hasText, unindexed } = this.#dialect
     const values: unknown[] = [beforePos, limit]
     const given = (value: unknown): string => `$${values.push(value)}`
-    const from =
-      agent === undefined
-        ? this.#runs
-        : `${table('run_agent')} as run_agent join ${this.#runs} on run_summary.pos = run_agent.pos`
     // What is named first is found by its index, and the rest is looked at.
-    const pos = agent === undefined ? 'run_summary.pos' : 'run_agent.pos'
-    const isBySince = agent === undefined && status === undefined && since !== undefined
-    const place = isBySince ? unindexed(pos) : pos
+    const isBySince = status === undefined && since !== undefined
+    const place = isBySince ? unindexed('run_summary.pos') : 'run_summary.pos'
     const conditions = [
-      ...(agent === undefined ? [] : [`agent = ${given(agent)}`]),
+      ...(agent === undefined ? [] : [hasText('run_summary.agents', given(agent))]),
       ...(status === undefined ? [] : [`status = ${given(status)}`]),
       ...(since === undefined ? [] : [`last_at >= ${given(since)}`]),
       `${place} < $1`,
     ]
     return this.database.ask<StoredRunRow>(
-      `select ${runColumns} from ${from} where ${conditions.join(' and ')} order by ${place} desc limit $2`,
+      `select ${runColumns} from ${this.#runs} where ${conditions.join(' and ')} order by ${place} desc limit $2`,
       values,
     )
   }

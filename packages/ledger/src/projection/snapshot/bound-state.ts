@@ -1,8 +1,7 @@
-import { hash } from 'node:crypto'
 import { type Message, type RunId, type RunState } from '@tallystick/core'
 import { messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, parseToolCallId, type Json, type JsonObject } from '@tallystick/core/vocabulary'
-import { hexOf } from '../../record/chain.ts'
+import { digestOf } from '../../format/chain.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 import { outlineFrom, type RunOutline } from './run-outline.ts'
 
@@ -16,11 +15,11 @@ export interface FoldedRun {
 export interface StoredSnapshot {
   readonly seq: number
   /** Canonical JSON of both. */
-  readonly state: Uint8Array
-  /** The link of the row that holds that event: of another history it is another one. */
-  readonly headHash: Uint8Array
+  readonly state: string
+  /** The hash of that event: of another history it is another one. */
+  readonly headHash: string
   /** Over all of this, the run and the code that folded it. */
-  readonly seal: Uint8Array
+  readonly seal: string
 }
 
 /** A history of which the first messages are those that the run began with: they are kept once, with its events. */
@@ -29,24 +28,21 @@ interface BegunHistory {
   readonly messages: readonly Message[]
 }
 
-/** The bytes of the state and the outline of a run that began with `carried`. The same ones give the same bytes. */
-export function snapshotBytes({ state, outline }: FoldedRun, carried: readonly Message[]): Uint8Array {
+/** The state and the outline of a run that began with `carried`, as text. The same ones give the same text. */
+export function snapshotText({ state, outline }: FoldedRun, carried: readonly Message[]): string {
   const json = { ...stateToJson(state), outline }
   const messages = messagesOf(state.history)
   const changed = carried.findIndex((message, index) => message !== messages[index])
   const shared = changed < 0 ? carried.length : changed
-  if (shared === 0) return Buffer.from(canonicalJson(json))
+  if (shared === 0) return canonicalJson(json)
   const history = { carried: shared, messages: messages.slice(shared) }
-  return Buffer.from(canonicalJson({ ...json, history }))
+  return canonicalJson({ ...json, history })
 }
 
-/** SHA-256 over what a snapshot is of, and over its bytes. */
-export function snapshotDigest(
-  runId: RunId,
-  { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>,
-): Uint8Array {
-  const of = canonicalJson({ runId, seq, headHash: hexOf(headHash), reducer: snapshotVersion })
-  return hash('sha256', Buffer.concat([Buffer.from(`snapshot ${of}\n`), state]), 'buffer')
+/** Binds the text of a snapshot to its run, its place and the code that made it. */
+export function snapshotDigest(runId: RunId, { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>): string {
+  const of = canonicalJson({ runId, seq, headHash, reducer: snapshotVersion })
+  return digestOf(`snapshot ${of}\n${state}`)
 }
 
 /** The state and the outline that a snapshot holds; `undefined` where it is not as it was written. */
@@ -55,10 +51,8 @@ export async function runOfSnapshot(
   snapshot: StoredSnapshot,
   carried: () => Promise<readonly Message[]>,
 ): Promise<FoldedRun | undefined> {
-  if (Buffer.compare(snapshotDigest(runId, snapshot), snapshot.seal) !== 0) return undefined
-  const { state: bytes } = snapshot
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-  const { outline: written, ...json } = JSON.parse(text) as JsonObject
+  if (snapshotDigest(runId, snapshot) !== snapshot.seal) return undefined
+  const { outline: written, ...json } = JSON.parse(snapshot.state) as JsonObject
   const outline = outlineFrom(written)
   const history = json['history'] as unknown as readonly Message[] | BegunHistory
   const messages =

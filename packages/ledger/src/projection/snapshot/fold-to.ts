@@ -10,7 +10,7 @@ import {
 import { option, requireOptions, requireLedger } from '@tallystick/core/kit'
 import { requireTextId } from '@tallystick/core/store-kit'
 import { evolve, isSuspended } from '@tallystick/core/machine'
-import { eachEvent } from '../../read/checked-events.ts'
+import { eachEvent } from '../../store/read-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import type { FoldedRun } from './bound-state.ts'
 import { OutlineFold } from './run-outline.ts'

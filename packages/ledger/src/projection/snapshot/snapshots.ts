@@ -1,10 +1,9 @@
 import { TallystickError, type Ledger, type Message, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { maxEventsOfRow } from '../../record/envelope.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 import {
   runOfSnapshot,
-  snapshotBytes,
+  snapshotText,
   snapshotDigest,
   type FoldedRun,
   type StoredSnapshot,
@@ -14,7 +13,7 @@ import {
 const maxSnapshotsOfRun = 8
 
 /** A state that takes more is not kept: most of it is large contents, which would be stored once more. */
-const maxStateBytes = 4 * 1024 * 1024
+const maxStateCharacters = 4 * 1024 * 1024
 
 /** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
 export class Snapshots {
@@ -57,17 +56,17 @@ export class Snapshots {
     const isOpen = state.subject === undefined && state.removedFrom === undefined
     if (forgotten === undefined || !isOpen) return
     await orNothing(async () => {
-      const bytes = snapshotBytes(run, this.#carried)
-      const headHash = bytes.length > maxStateBytes ? undefined : await this.#hashAt(state.seq)
+      const text = snapshotText(run, this.#carried)
+      const headHash = text.length > maxStateCharacters ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
-      const seal = snapshotDigest(this.#runId, { seq: state.seq, state: bytes, headHash })
+      const seal = snapshotDigest(this.#runId, { seq: state.seq, state: text, headHash })
       const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
       const dropped = JSON.stringify(replaced.map(String))
       await this.#database.change(keepParts(this.#database.dialect), [
         this.#runId,
         snapshotVersion,
         state.seq,
-        bytes,
+        text,
         headHash,
         seal,
         dropped,
@@ -81,7 +80,7 @@ export class Snapshots {
     if (event.type === 'history_carried') this.#carried = event.messages
   }
 
-  /** Bytes that were sealed and are no state after all are as good as none. */
+  /** A text that was sealed and is no state after all is as good as none. */
   async #soundRun(snapshot: StoredSnapshot): Promise<FoldedRun | undefined> {
     try {
       return await runOfSnapshot(this.#runId, snapshot, async () => {
@@ -93,10 +92,10 @@ export class Snapshots {
     }
   }
 
-  async #hashAt(seq: number): Promise<Uint8Array | undefined> {
+  async #hashAt(seq: number): Promise<string | undefined> {
     const { table } = this.#database.dialect
-    const [row] = await this.#database.ask<{ readonly hash: Uint8Array }>(
-      `select hash from ${table('event')} as event where run_id = $1 and ${holds('event', '$2')}`,
+    const [row] = await this.#database.ask<{ readonly hash: string }>(
+      `select hash from ${table('event')} as event where run_id = $1 and seq = $2`,
       [this.#runId, seq],
     )
     return row?.hash
@@ -111,11 +110,6 @@ export class Snapshots {
   }
 }
 
-/** The condition for the row that holds an event: its own, or that of the deltas around it. */
-function holds(row: string, seq: string): string {
-  return `${row}.seq >= ${seq} and ${row}.seq < ${seq} + ${maxEventsOfRow} and coalesce(${row}.first_seq, ${row}.seq) <= ${seq}`
-}
-
 /** The last snapshot of this code that is not after an event, and of the history that the run has. */
 export async function snapshotNear(
   database: ProjectionDatabase,
@@ -126,7 +120,7 @@ export async function snapshotNear(
   const [row] = await database.ask<SnapshotRow>(
     `select snapshot.seq, state, head_hash, snapshot.seal from ${table('snapshot')} as snapshot
       join ${table('event')} as event
-        on event.run_id = snapshot.run_id and ${holds('event', 'snapshot.seq')} and event.hash = snapshot.head_hash
+        on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
       where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
     [runId, snapshotVersion, upTo],
   )
@@ -144,9 +138,9 @@ export async function snapshotPlaces(database: ProjectionDatabase, runId: RunId)
 
 interface SnapshotRow {
   readonly seq: number
-  readonly state: Uint8Array
-  readonly head_hash: Uint8Array
-  readonly seal: Uint8Array
+  readonly state: string
+  readonly head_hash: string
+  readonly seal: string
 }
 
 /** The start of a run says what it began with right after `run_started`, where it does. */
@@ -182,15 +176,15 @@ export function replacedBy(added: number, places: readonly number[]): readonly n
 }
 
 /**
- * $1 the run, $2 the code, $3 the event, $4 the bytes, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
+ * $1 the run, $2 the code, $3 the event, $4 the text, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
  * often something had been forgotten when the fold began.
  */
-function keepParts({ table, texts, blob, held }: ProjectionDialect): readonly ChangePart[] {
+function keepParts({ table, texts, held }: ProjectionDialect): readonly ChangePart[] {
   return [
     {
       name: 'kept',
       text: () => `insert into ${table('snapshot')} (run_id, reducer, seq, state, head_hash, seal)
-        select cast($1 as text), cast($2 as text), cast($3 as bigint), ${blob('$4')}, ${blob('$5')}, ${blob('$6')}
+        select cast($1 as text), cast($2 as text), cast($3 as bigint), cast($4 as text), cast($5 as text), cast($6 as text)
         from ${table('projection')} as projection
         where name = 'snapshots' and revision = $8 ${held}
         on conflict (run_id, reducer, seq) do update set

@@ -13,7 +13,7 @@ import {
 import { endedRuns } from '../summary/ended-runs.ts'
 import { knownBefore, projectRun } from '../summary/project-run.ts'
 import { ProjectionTables, type RowQuery } from '../refresh/projection-tables.ts'
-import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
+import { BadRunIdsError, isRunId } from '../../format/stored-ids.ts'
 import type { CallCount } from '../summary/call-counts.ts'
 import { runStatuses, type ListedRun, type RunStatus } from '../summary/run-summary.ts'
 import { storedRun, type StoredRun, type StoredRunRow } from '../summary/stored-run.ts'

@@ -9,10 +9,8 @@ import {
   type Limits,
   type RunRecord,
 } from '@tallystick/core/vocabulary'
-import { isPlainRow } from '../../content/event/decoded-events.ts'
-import type { FoundRow } from '../../read/event-search.ts'
-import { segmentedType } from '../../record/segments/segmented-body.ts'
-import { eventsOfRow, wantedTypes } from '../../read/find-events.ts'
+import { isPlain } from '../../format/body.ts'
+import { readFound, type FoundRow } from '../../store/find-events.ts'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { RunAccumulator } from './run-accumulator.ts'
 import type { RunSummary } from './run-summary.ts'
@@ -24,11 +22,6 @@ const summaryTypes: readonly EventType[] = [
   ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
   ...(['limit_reached', 'limit_raised', 'run_finished'] as const),
 ]
-
-/** The rows that hold them, all of them or some. */
-const summaryRowTypes: readonly string[] = [...summaryTypes, segmentedType]
-
-const isSummaryType = wantedTypes(summaryTypes)
 
 /** So many rows are held at once. */
 const rowsAtOnce = 512
@@ -77,7 +70,7 @@ async function readable(
 ): Promise<readonly Together[]> {
   const heads = new Map<string, ListedHead>(runs.map((run) => [run.runId, run]))
   const groups: Together[] = []
-  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), summaryRowTypes)) {
+  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), summaryTypes)) {
     const { run_id, events, last_seq, unknown, counted } = outline
     const run = heads.get(run_id)
     if (run?.head.seq !== last_seq || events !== last_seq || unknown > 0) continue
@@ -105,7 +98,7 @@ async function endingsOf(
   const width = Math.ceil(lastSeq / parts)
   for (let fromSeq = 1; fromSeq <= lastSeq; fromSeq += width) {
     const toSeq = Math.min(fromSeq + width - 1, lastSeq)
-    const found = await rowsOfTypes(database, { runIds, types: summaryRowTypes, fromSeq, toSeq })
+    const found = await rowsOfTypes(database, { runIds, types: summaryTypes, fromSeq, toSeq })
     for (const [runId, ofRun] of Map.groupBy(found, ({ run_id }) => run_id as RunId)) {
       const ending = endings.get(runId) ?? new Ending()
       endings.set(runId, ending)
@@ -127,10 +120,9 @@ class Ending {
 
   handle(row: FoundRow): void {
     if (!this.#isReadable) return
-    const events = eventsOf(row)
-    if (events === undefined) this.#isReadable = false
-    // A row may hold others as well.
-    else for (const event of events) if (summaryTypes.includes(event.type)) this.#take(event)
+    const event = eventOf(row)
+    if (event === undefined) this.#isReadable = false
+    else this.#take(event)
   }
 
   get summary(): RunSummary | undefined {
@@ -180,11 +172,11 @@ class Ending {
   }
 }
 
-/** The events of a row; `undefined` where its bytes have changed, or do not say all of them. */
-function eventsOf(row: FoundRow): readonly RuntimeEvent[] | undefined {
-  if (!isPlainRow(row)) return undefined
+/** The event of a row; `undefined` if the row has changed, or needs more than its own text. */
+function eventOf(row: FoundRow): RuntimeEvent | undefined {
+  if (!isPlain(row)) return undefined
   try {
-    return eventsOfRow(row, isSummaryType)
+    return readFound(row)
   } catch (error) {
     if (error instanceof TallystickError) return undefined
     throw error

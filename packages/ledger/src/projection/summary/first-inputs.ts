@@ -1,8 +1,8 @@
 import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
 import type { EventOf } from '@tallystick/core/vocabulary'
-import { isPlain } from '../../content/event/stored-body.ts'
-import { eventsOfRow } from '../../read/find-events.ts'
+import { isPlain } from '../../format/body.ts'
+import { readFound } from '../../store/find-events.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { firstInputRows } from './summary-rows.ts'
 
@@ -47,9 +47,9 @@ async function lookUp(
     const left: RunId[] = []
     for (const row of await firstInputRows(database, runIds)) {
       const runId = row.run_id as RunId
-      // What needs more than its own bytes to be read, a search brings along.
-      if (row.first_seq !== null || row.body === null || !isPlain(row.body)) left.push(runId)
-      else for (const event of soundEvents(() => eventsOfRow(row))) found.set(runId, event as Input)
+      // What needs more than its own text to be read, a search brings along.
+      if (!isPlain(row)) left.push(runId)
+      else for (const event of soundEvents(() => [readFound(row)])) found.set(runId, event as Input)
     }
     return left
   } catch (error) {

@@ -1,8 +1,7 @@
 import { type RunId } from '@tallystick/core'
 import { limitNames, parseToolCallId, type ModelRef } from '@tallystick/core/vocabulary'
-import { hexOf } from '../../record/chain.ts'
 import { storableKey } from '../tables/storable-key.ts'
-import { isRunId } from '../../record/stored-ids.ts'
+import { isRunId } from '../../format/stored-ids.ts'
 import { amountColumns, type Amounts } from '../tables/amounts.ts'
 import type { AccumulatedRun, SpendingLine } from './run-accumulator.ts'
 import type { ListedRun, RunStatus } from './run-summary.ts'
@@ -14,7 +13,7 @@ export interface RunPlace {
   /** By which runs are listed, the newest first. */
   readonly pos: number
   readonly headSeq: number
-  readonly headHash: Uint8Array
+  readonly headHash: string
 }
 
 /** The columns of a run's projection. */
@@ -23,11 +22,13 @@ export interface StoredRunRow {
   readonly pos: number
   readonly seq: number
   /** Of the event `seq`, to which the row is bound. */
-  readonly head_hash: Uint8Array
+  readonly head_hash: string
   readonly status: string
   readonly session_id: string | null
   readonly started_at: number
   readonly last_at: number
+  /** Who had the conversation, as keys, as JSON. */
+  readonly agents: string
   /** The run's share of the totals, as JSON. */
   readonly shares: string
   /** As JSON; null where the row has to be made anew. */
@@ -40,7 +41,7 @@ export interface StoredRun {
   readonly runId: RunId
   readonly pos: number
   readonly seq: number
-  readonly headHash: Uint8Array
+  readonly headHash: string
   readonly status: RunStatus
   /** As a key. */
   readonly session?: string
@@ -167,28 +168,22 @@ function isNumber(value: unknown): boolean {
   return typeof value === 'number'
 }
 
-/** The row of a run's projection as JSON, for a change. Bytes are in hex. */
-export type WrittenRun = Omit<StoredRunRow, 'head_hash'> & {
-  readonly head_hash: string
-  readonly agents: readonly string[]
-}
-
 /** The row that is to hold a record. */
-export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRecord): WrittenRun {
+export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRecord): StoredRunRow {
   const { summary, shares, accumulated } = record
   const times = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0, agents: [] }
   return {
     run_id: runId,
     pos,
     seq: summary.seq,
-    head_hash: hexOf(headHash),
+    head_hash: headHash,
     status: summary.status,
     session_id: shares.session ? storableKey(shares.session.sessionId) : null,
     started_at: times.startedAt,
     last_at: times.lastAt,
+    agents: JSON.stringify([...new Set(times.agents.map(storableKey))]),
     shares: JSON.stringify(shares),
     summary: JSON.stringify(summary),
     notes: accumulated ? JSON.stringify(accumulated) : null,
-    agents: [...new Set(times.agents.map(storableKey))],
   }
 }

@@ -1,7 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import { eventTraits } from '@tallystick/core/vocabulary'
-import type { FoundRow } from '../../read/event-search.ts'
-import { segmentedType } from '../../record/segments/segmented-body.ts'
+import type { FoundRow } from '../../store/find-events.ts'
+import { eventColumns } from '../../format/event-row.ts'
 import type { ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 
 /** The rows of a run, counted. */
@@ -20,7 +20,6 @@ const knownVersions: string = JSON.stringify([
   ...Object.entries(eventTraits).flatMap(([type, { v }]) =>
     Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
   ),
-  `${segmentedType} 1`,
 ])
 
 /** Counts the rows of those of the runs that have ended. */
@@ -31,7 +30,7 @@ export function outlinesOf(
 ): Promise<readonly RunOutline[]> {
   const { table, texts, rareEvents } = database.dialect
   return database.ask<RunOutline>(
-    `select run_id, cast(sum(1 + seq - coalesce(first_seq, seq)) as bigint) as events, max(seq) as last_seq,
+    `select run_id, count(*) as events, max(seq) as last_seq,
         count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
         count(*) filter (where type in (select value from ${texts('$2')})) as counted
       from ${table('event')} as event where run_id in (
@@ -80,16 +79,11 @@ export function firstInputRows(
   )
 }
 
-const columns = [
-  ...(['pos', 'run_id', 'first_seq', 'seq', 'epoch', 'type', 'v', 'turn', 'tool_call_id'] as const),
-  ...(['at', 'once_key', 'body_commit', 'hash'] as const),
-].map((name) => `event.${name}`)
+const columns = eventColumns.map((name) => `event.${name}`)
 
 /** Rows of `event`, each with the link before it, before their conditions. */
 function linked({ table }: ProjectionDialect, events: string): string {
-  return `select ${columns.join(', ')}, payload.salt, payload.body,
+  return `select ${columns.join(', ')},
       previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
-    from ${events} left join ${table('payload')} as payload on payload.pos = event.pos
-      left join ${table('event')} as previous on previous.run_id = event.run_id
-        and previous.seq = coalesce(event.first_seq, event.seq) - 1`
+    from ${events} left join ${table('event')} as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1`
 }

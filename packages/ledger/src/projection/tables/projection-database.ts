@@ -1,4 +1,5 @@
 import type { Ledger } from '@tallystick/core'
+import { internalsOf } from '../../store/internals.ts'
 
 /** The parts of SQL that differ between databases. Parameters are `$1`, `$2` … everywhere. */
 export interface ProjectionDialect {
@@ -10,12 +11,8 @@ export interface ProjectionDialect {
   readonly texts: (parameter: string) => string
   /** The objects of a JSON array, as a table `item` with the column `value`, of which `->>` takes fields. */
   readonly objects: (parameter: string) => string
-  /** The strings of an array in a field of `item`, as a table with the column `value`. */
-  readonly textsWithin: (item: string, field: string, alias: string) => string
-  /** A parameter that is bytes. */
-  readonly blob: (parameter: string) => string
-  /** The bytes that a text spells in hex. */
-  readonly bytes: (hex: string) => string
+  /** The condition that a JSON array of strings holds one. */
+  readonly hasText: (array: string, parameter: string) => string
   /** Appended to a query whose rows are to stay unchanged until its transaction ends. */
   readonly held: string
   /** A column as a term that no index is chosen by. */
@@ -61,10 +58,7 @@ export interface ProjectionDatabase {
   eventsAfter(after: string): Promise<number>
 }
 
-/** The member under which a ledger of this package lends these tables. No part of the port. */
-export const projectionDatabase: unique symbol = Symbol.for('tallystick.ledger.derived-database')
-
 /** The tables beneath a ledger, where it has them. */
 export function projectionDatabaseOf(ledger: Ledger): ProjectionDatabase | undefined {
-  return (ledger as { readonly [projectionDatabase]?: ProjectionDatabase })[projectionDatabase]
+  return internalsOf(ledger)?.store.projections
 }

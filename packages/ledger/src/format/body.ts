@@ -1,0 +1,217 @@
+import type { Message, RuntimeEvent } from '@tallystick/core'
+import { isFrozenOnce, omitUndefined, storableText } from '@tallystick/core/store-kit'
+import { canonicalJson, type Json, type JsonObject, type Removed } from '@tallystick/core/vocabulary'
+import { envelopeText, type RowEnvelope } from './chain.ts'
+import { carriedHistory, type CarriedHistory } from './history.ts'
+import type { Sealer } from './keyring.ts'
+import { redactedPayload } from './redacted-payload.ts'
+
+/*
+ * The forms of a body, each canonical JSON of an object:
+ *   what the event says, all but its envelope          most events
+ *   the same without `messages`, with `carried`        the history that a run begins with, by its name in `history`
+ *   {"kept":…,"sealed":…}, perhaps with "carried"      where the row has a `key_id`: what is sealed is one of the above
+ *   what is left of it, with "removed"                 where the row has a `commitment`
+ */
+
+/** The fields of an event that are columns of its row. */
+const envelopeFields: ReadonlySet<string> = new Set<keyof RuntimeEvent>([
+  ...(['runId', 'seq', 'epoch', 'turn', 'toolCallId', 'type', 'v', 'at'] as const),
+])
+
+/** An event as a store keeps it, before it is linked. */
+export interface EncodedEvent {
+  readonly event: RuntimeEvent
+  readonly envelope: RowEnvelope
+  readonly body: string
+  /** What the run begins with, to be kept in `history`. */
+  readonly history?: CarriedHistory
+}
+
+/** The row of an event, its place and its link aside. A `ConfigurationError` for what JSON cannot carry. */
+export function encodeEvent(event: RuntimeEvent, sealer?: Sealer): EncodedEvent {
+  const envelope = rowEnvelope(event, sealer?.id ?? null)
+  const history = historyIn(event, sealer)
+  const text = history === undefined ? bodyText(event) : bodyWithHistory(event, history.name)
+  if (sealer === undefined)
+    return history ? { event, envelope, body: text, history } : { event, envelope, body: text }
+  const body = canonicalJson({
+    kept: redactedPayload(event) as unknown as Json,
+    sealed: sealer.seal(text, envelopeText(envelope)),
+    ...(history && { carried: history.name }),
+  })
+  return { event, envelope, body, ...(history && { history }) }
+}
+
+/** Only the second event of a run carries what it begins with; a run with more of them keeps those as they are. */
+function historyIn(event: RuntimeEvent, sealer: Sealer | undefined): CarriedHistory | undefined {
+  if (event.type !== 'history_carried' || event.seq !== 2 || Object.hasOwn(event, 'carried')) return undefined
+  return event.messages.length === 0 ? undefined : carriedHistory(event.messages, subjectOf(event), sealer)
+}
+
+function bodyWithHistory(event: RuntimeEvent, name: string): string {
+  const { messages: _kept, ...rest } = bodyOf(event) as JsonObject & { readonly messages?: Json }
+  return storableText({ ...rest, carried: name }, subjectOf(event))
+}
+
+function rowEnvelope(event: RuntimeEvent, key_id: string | null): RowEnvelope {
+  const { runId: run_id, seq, type, turn, toolCallId, at, epoch, v } = event
+  const attempt = attemptOf(event)
+  return { run_id, seq, type, turn, tool_call_id: toolCallId ?? null, attempt, at, epoch, v, key_id }
+}
+
+/** What an event may state once of its call: its start and its decision at an attempt, and its result. */
+function attemptOf(event: RuntimeEvent): number | null {
+  if (event.type === 'tool_result') return 0
+  if (event.type !== 'tool_started' && event.type !== 'approval_decided') return null
+  // What another run decided is asked about anew.
+  if (event.type === 'approval_decided' && event.elsewhere) return null
+  return Number.isSafeInteger(event.attempt) ? event.attempt : null
+}
+
+/** An event without its envelope. */
+export function bodyOf(event: RuntimeEvent): JsonObject {
+  const { runId: _run, seq: _seq, epoch: _epoch, turn: _turn, toolCallId: _call, ...rest } = event
+  const { type: _type, v: _v, at: _at, ...body } = rest
+  return body as unknown as JsonObject
+}
+
+function subjectOf({ seq, type, runId }: RuntimeEvent): string {
+  return `Event ${seq} (${type}) of run ${runId}`
+}
+
+function bodyText(event: RuntimeEvent): string {
+  try {
+    return writeBody(event)
+  } catch (error) {
+    // This names the event and the place in it.
+    storableText(bodyOf(event), subjectOf(event))
+    throw error
+  }
+}
+
+/** The names of an event's fields, and those of its body in the order in which they are written. */
+interface KnownFields {
+  readonly names: readonly string[]
+  readonly order: readonly { readonly name: string; readonly text: string }[]
+}
+
+/** Events of one type most often have the same fields, so that of the last one is kept. */
+const knownFields = new Map<string, KnownFields>()
+const maxTypes = 100
+
+/** Writes the body as canonical JSON without a copy of the event. Throws what `canonicalJson` throws. */
+function writeBody(event: RuntimeEvent): string {
+  const fields = event as unknown as Readonly<Record<string, Json | undefined>>
+  let text = ''
+  for (const { name, text: written } of fieldsOf(event)) {
+    const value = fields[name]
+    if (value === undefined) continue
+    text += (text === '' ? '{' : ',') + written
+    text += event.type === 'run_started' ? writeStartField(value) : canonicalJson(value)
+  }
+  return text === '' ? '{}' : `${text}}`
+}
+
+function fieldsOf(event: RuntimeEvent): KnownFields['order'] {
+  const known = knownFields.get(event.type)
+  if (known !== undefined && hasNames(event, known.names)) return known.order
+  const names = Object.keys(event)
+  const order = names
+    .toSorted()
+    .filter((name) => !envelopeFields.has(name))
+    .map((name) => ({ name, text: `${JSON.stringify(name)}:` }))
+  // An append may hold events of any number of unknown types.
+  if (known !== undefined || knownFields.size < maxTypes) knownFields.set(event.type, { names, order })
+  return order
+}
+
+function hasNames(event: RuntimeEvent, names: readonly string[]): boolean {
+  let count = 0
+  for (const name in event) if (name !== names[count++]) return false
+  return count === names.length
+}
+
+/** What the runs of an agent all begin with, such as its definition, is written once for all of them. */
+const startTexts = new WeakMap<object, string>()
+
+function writeStartField(value: Json): string {
+  if (typeof value !== 'object' || value === null || !isFrozenOnce(value)) return canonicalJson(value)
+  const known = startTexts.get(value) ?? canonicalJson(value)
+  startTexts.set(value, known)
+  return known
+}
+
+/** What bodies need to be read, beside their own text. */
+export interface Decoding {
+  /** The keys that are there, under their ids. */
+  readonly sealers: ReadonlyMap<string, Sealer>
+  /** Without a keyring, it is unknown whether a key still exists. */
+  readonly hasKeys: boolean
+  /** The messages under the name of a history. Throws if they are not there or were changed. */
+  history(name: string, sealer: Sealer | undefined): readonly Message[]
+}
+
+/** What is read of a row to decode it. */
+export type BodyRow = RowEnvelope & { readonly body: string; readonly commitment: string | null }
+
+/** Whether a row needs nothing but its own text to be read. */
+export function isPlain({ key_id, commitment, type }: BodyRow): boolean {
+  return (key_id === null || commitment !== null) && type !== 'history_carried'
+}
+
+/** The name of the history that a row refers to, if it does. */
+export function historyNameIn({ type, seq, commitment, body }: BodyRow): string | undefined {
+  if (type !== 'history_carried' || seq !== 2 || commitment !== null) return undefined
+  const fields = parseObject(body)
+  return typeof fields['carried'] === 'string' && !Object.hasOwn(fields, 'messages')
+    ? fields['carried']
+    : undefined
+}
+
+/**
+ * What the event of a row says, with its envelope. What was removed, or is sealed with a key that is not there, is marked
+ * by `removed`. Throws if the body is no JSON object, cannot be opened, or refers to what is not there.
+ */
+export function decodeEvent(row: BodyRow, decoding: Decoding | undefined): RuntimeEvent {
+  const fields = isPlain(row) ? parseObject(row.body) : decodeFields(row, decoding)
+  return Object.assign(fields, eventEnvelope(row)) as unknown as RuntimeEvent
+}
+
+function decodeFields(row: BodyRow, decoding: Decoding | undefined): Record<string, unknown> {
+  const name = historyNameIn(row)
+  let fields = parseObject(row.body)
+  let sealer: Sealer | undefined
+  if (row.key_id !== null && row.commitment === null) {
+    const { kept, sealed } = fields
+    if (typeof sealed !== 'string') throw new Error('its body is not sealed, and its row names a key')
+    sealer = decoding?.sealers.get(row.key_id)
+    const removed: Removed = { kind: decoding?.hasKeys ? 'erased' : 'sealed' }
+    if (sealer === undefined) return { ...Object(kept), removed }
+    fields = parseObject(sealer.open(sealed, envelopeText(row)))
+  }
+  if (name === undefined) return fields
+  const { carried: _name, ...rest } = fields
+  if (decoding === undefined) throw new Error('its history was not read')
+  return { ...rest, messages: decoding.history(name, sealer) }
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  const value = JSON.parse(text) as unknown
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>
+  throw new Error('its body is no JSON object')
+}
+
+function eventEnvelope(row: RowEnvelope): object {
+  const { run_id: runId, seq, epoch, turn, tool_call_id: toolCallId, type, v, at } = row
+  return toolCallId === null
+    ? { runId, seq, epoch, turn, type, v, at }
+    : { runId, seq, epoch, turn, toolCallId, type, v, at }
+}
+
+/** The body of an event whose content is removed: what may stay of it, and why the rest went. */
+export function removedBody(event: RuntimeEvent, removed: Removed): string {
+  const rest = redactedPayload(event) as unknown as Json
+  return canonicalJson({ ...(rest as JsonObject), removed: omitUndefined(removed) })
+}

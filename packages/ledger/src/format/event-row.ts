@@ -1,0 +1,197 @@
+import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { idFaultOf, parseToolCallId } from '@tallystick/core/vocabulary'
+import { decodeEvent, type Decoding, type EncodedEvent } from './body.ts'
+import { commitTo, genesisHash, linkHash, newSalt, type Digest, type RowEnvelope } from './chain.ts'
+import { isRunId, namedRun, quotedId } from './stored-ids.ts'
+import { hasUpcaster, upcast } from './versions.ts'
+
+/** The columns of an event, under the names that they have in every store. */
+export interface EventRow extends RowEnvelope {
+  /** Place in the store, from 1, in the order of commits. */
+  readonly pos: number
+  /** Canonical JSON of all that is not envelope: see `body.ts`. */
+  readonly body: string
+  /** Null once the content was removed. */
+  readonly salt: string | null
+  /** What the chain holds of the body that was removed; null where the body is there. */
+  readonly commitment: Digest | null
+  readonly hash: Digest
+}
+
+/** A row with what its body needs to be read. */
+export type ReadableRow = EventRow & { readonly decoding?: Decoding | undefined }
+
+/** The columns of an event in the order in which they are inserted. */
+export const eventColumns: readonly (keyof EventRow)[] = [
+  ...(['pos', 'run_id', 'seq', 'type', 'turn', 'tool_call_id', 'attempt', 'at'] as const),
+  ...(['epoch', 'v', 'key_id', 'body', 'salt', 'commitment', 'hash'] as const),
+]
+
+/** Links encoded events to the one before them, and gives them the places after `lastPos`. */
+export function linkEvents(
+  { hash, pos }: { readonly hash: Digest; readonly pos: number },
+  events: readonly EncodedEvent[],
+): readonly EventRow[] {
+  let previous = hash
+  let place = pos
+  return events.map(({ envelope, body }) => {
+    const salt = newSalt()
+    previous = linkHash(previous, envelope, commitTo(salt, body))
+    const { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id } = envelope
+    const columns = { run_id, seq, type, turn, tool_call_id, attempt, at, epoch, v, key_id }
+    return { pos: ++place, ...columns, body, salt, commitment: null, hash: previous }
+  })
+}
+
+const envelopeColumns = eventColumns.slice(1, 11) as readonly (keyof RowEnvelope)[]
+
+/** Whether a row holds this very event: then only the acknowledgement of its append was lost. */
+export function isSameEvent(row: EventRow, { envelope, body }: EncodedEvent): boolean {
+  return row.body === body && envelopeColumns.every((column) => row[column] === envelope[column])
+}
+
+/** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
+export interface Fault {
+  /** The column or fact that is wrong. */
+  readonly what: string
+  readonly expected: string
+  readonly found: string
+}
+
+/** A fault, with numbers as text. */
+export function fault(what: string, expected: string | number, found: string | number): Fault {
+  return { what, expected: String(expected), found: String(found) }
+}
+
+/** Where the chain of a run has got to. */
+export type Link = Pick<EventRow, 'seq' | 'pos' | 'epoch' | 'hash'>
+
+/** The link before the first event. */
+export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
+
+/** The first fault of a row, given the link before it; `undefined` if the row is as it was written. */
+export function findLinkFault(previous: Link, row: EventRow): Fault | undefined {
+  if (row.seq !== previous.seq + 1) return fault('seq', previous.seq + 1, row.seq)
+  const mistyped = findTypeFault(row)
+  if (mistyped) return mistyped
+  const { salt, body, commitment, hash } = row
+  if ((salt === null) !== (commitment !== null))
+    return fault('salt', 'a salt or a commitment', 'both or none')
+  const due = linkHash(previous.hash, row, commitment ?? commitTo(salt as string, body))
+  if (due !== hash) return fault('hash', due, hash)
+  if (row.epoch < previous.epoch) return fault('epoch', `${previous.epoch} or more`, row.epoch)
+  if (row.pos <= previous.pos) return fault('pos', `more than ${previous.pos}`, row.pos)
+  return findIdFault(row)
+}
+
+/** Damaged bytes may be read as another type than their column has, even from tables that refuse to store one. */
+function findTypeFault(row: EventRow): Fault | undefined {
+  const {
+    run_id,
+    type,
+    tool_call_id,
+    key_id,
+    body,
+    salt,
+    commitment,
+    hash,
+    attempt,
+    pos,
+    turn,
+    at,
+    epoch,
+    v,
+  } = row
+  for (const [what, value] of [
+    ['pos', pos],
+    ['turn', turn],
+    ['at', at],
+    ['epoch', epoch],
+    ['v', v],
+  ] as const) {
+    if (!Number.isSafeInteger(value)) return fault(what, 'a whole number', `a ${typeof value}`)
+  }
+  if (attempt !== null && !Number.isSafeInteger(attempt))
+    return fault('attempt', 'a whole number', `a ${typeof attempt}`)
+  for (const [what, value] of [
+    ['run_id', run_id],
+    ['type', type],
+    ['body', body],
+    ['hash', hash],
+  ] as const) {
+    if (typeof value !== 'string') return fault(what, 'a text', `a ${typeof value}`)
+  }
+  const optional = [
+    ['tool_call_id', tool_call_id],
+    ['key_id', key_id],
+    ['salt', salt],
+    ['commitment', commitment],
+  ] as const
+  for (const [what, value] of optional) {
+    if (value !== null && typeof value !== 'string') return fault(what, 'a text', `a ${typeof value}`)
+  }
+  return undefined
+}
+
+/** Checked last: an id that was changed is found by the chain, and what is left was written so. */
+function findIdFault({ run_id, tool_call_id }: EventRow): Fault | undefined {
+  if (!isRunId(run_id)) return fault('run_id', 'a run id', quotedId(run_id))
+  if (tool_call_id === null || parseToolCallId(tool_call_id) !== undefined) return undefined
+  return fault('tool_call_id', 'a tool call id', quotedId(tool_call_id))
+}
+
+/** Which version of an event a reader wants: the one on record, or the newest. */
+export type Version = 'recorded' | 'newest'
+
+/**
+ * The event of a row, checked against the link before it, so that nothing is ever built on text that has changed;
+ * `undefined` if it is not the next one of its run. Throws `LedgerDamagedError` if it is not as it was written.
+ */
+export function readEvent(
+  previous: Link,
+  row: ReadableRow,
+  version: Version = 'newest',
+): RuntimeEvent | undefined {
+  const found = findLinkFault(previous, row)
+  if (found?.what === 'seq') return undefined
+  if (found) throw damagedEvent(row.run_id, row.seq, `its ${found.what} is not what was written`)
+  const event = decodeRow(row)
+  const badId = idFaultOf(event)
+  if (badId) throw damagedEvent(row.run_id, row.seq, `its ${badId.path} is not ${badId.expected}`)
+  return version === 'newest' && hasUpcaster(event) ? upcast(event) : event
+}
+
+/** The event of a row as it was recorded. Throws `LedgerDamagedError` if it cannot be read. */
+export function decodeRow(row: ReadableRow): RuntimeEvent {
+  try {
+    return decodeEvent(row, row.decoding)
+  } catch (error) {
+    throw damagedEvent(row.run_id, row.seq, messageOf(error))
+  }
+}
+
+/** The message of a `SyntaxError` quotes what it could not parse, and no error says what an event says. */
+function messageOf(error: unknown): string {
+  if (error instanceof SyntaxError) return 'what it says is no JSON'
+  return error instanceof Error ? error.message : 'its body cannot be opened'
+}
+
+/** The refusal to read past an event that should be there. */
+export function missingEvent(runId: string, seq: number): LedgerDamagedError {
+  return damagedEvent(runId, seq, 'the event is missing')
+}
+
+export function damagedEvent(runId: string, seq: number, what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+      'Run verify for the whole picture, and restore a copy.',
+  )
+}
+
+/** Rows that do not come in the order that was asked for: an index of the store is damaged. */
+export function outOfOrder(what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `An index of the ledger is damaged: ${what} come out of order. What it says cannot be trusted. ` +
+      'Run verify on it, and restore a copy.',
+  )
+}

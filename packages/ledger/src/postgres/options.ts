@@ -1,0 +1,185 @@
+import { ConfigurationError } from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
+import { keyring, type Keyring } from '../format/keyring.ts'
+import { deltaDelay } from '../store/open-ledger.ts'
+
+/** How to reach the database of a ledger, and how to use it. */
+export interface PostgresLedgerOptions {
+  /** As `pg` takes it: `postgres://user:password@host:port/database`, with `sslmode` and the like as parameters. */
+  readonly connectionString: string
+  /** Schema of the ledger's tables; created if missing. `tallystick` if not given. */
+  readonly schema?: string | undefined
+  /**
+   * Keys that encrypt the content of runs with a subject. Without them the ledger writes such runs in the clear, and
+   * reads encrypted runs without their content; these cannot be continued.
+   */
+  readonly keys?: Keyring | undefined
+  /** Only reads: the ledger has to exist, and a role that may only read is enough. */
+  readonly readOnly?: boolean | undefined
+  /**
+   * Whether the connection string names a pooler in transaction mode, such as PgBouncer. Then nothing is kept on a
+   * connection between statements, and `changes` polls for events that other processes wrote.
+   */
+  readonly pooled?: boolean | undefined
+  /** The most connections at a time, beside the one that listens. 10 unless given. */
+  readonly maxConnections?: number | undefined
+  /** How long the server may take to accept a connection, in milliseconds. 10000 unless given. */
+  readonly connectTimeoutMs?: number | undefined
+  /** How long a statement may take before it is given up, in milliseconds. 30000 unless given. */
+  readonly statementTimeoutMs?: number | undefined
+  /**
+   * How often `changes` polls for writes of other processes, in milliseconds: 250 with a pooler; otherwise 1000,
+   * since it receives notifications and polls only to be sure.
+   */
+  readonly pollIntervalMs?: number | undefined
+  /**
+   * How long deltas of a reply may wait for further ones, in milliseconds, so that one event records them: 200 unless
+   * given; with 0 each is recorded, and shown, as soon as it arrives. The first delta of a reply never waits.
+   */
+  readonly deltaDelayMs?: number | undefined
+}
+
+const { anyText, fields, maybe, trueOrFalse, valueThat } = option
+
+function wholeTo(max: number): OptionCheck {
+  return valueThat(
+    `a whole number from 1 to ${max}`,
+    (value) => Number.isInteger(value) && (value as number) >= 1 && (value as number) <= max,
+  )
+}
+
+/** What `postgresLedger` takes. */
+export const postgresLedgerOptions: OptionCheck = fields<PostgresLedgerOptions>(
+  {
+    connectionString: anyText,
+    schema: maybe(anyText),
+    keys: maybe(keyring),
+    readOnly: maybe(trueOrFalse),
+    pooled: maybe(trueOrFalse),
+    maxConnections: maybe(wholeTo(10_000)),
+    connectTimeoutMs: maybe(wholeTo(0x7fffffff)),
+    statementTimeoutMs: maybe(wholeTo(0x7ffffbff)),
+    pollIntervalMs: maybe(wholeTo(0x7fffffff)),
+    deltaDelayMs: maybe(deltaDelay),
+  },
+  {
+    url: 'connectionString',
+    connection: 'connectionString',
+    host: 'connectionString',
+    max: 'maxConnections',
+    poolSize: 'maxConnections',
+    keyring: 'keys',
+    readonly: 'readOnly',
+  },
+)
+
+/** Which ledger is meant. */
+export interface DatabasePlace {
+  /** The schema as it is called. */
+  readonly schema: string
+  /** The quoted name of the schema, for statements. */
+  readonly quotedSchema: string
+  /** Host, port, database and schema, for messages; no user and no password. */
+  readonly description: string
+}
+
+const maxIdentifierBytes = 63
+
+/** Reads the options that say where a ledger is. Throws a `ConfigurationError`, which repeats no secret. */
+export function databasePlace({
+  connectionString,
+  schema = 'tallystick',
+}: PostgresLedgerOptions): DatabasePlace {
+  requireSchemaName(schema)
+  if (typeof connectionString !== 'string' || connectionString.trim() === '') {
+    throw new ConfigurationError(
+      'postgresLedger needs a connectionString, and without one it would guess which database to write to. ' +
+        'Give one such as postgres://user@host:5432/database.',
+    )
+  }
+  try {
+    const { host, port, database } = endpointOf(connectionString)
+    const description = `${host}:${port}/${database ?? ''}, schema ${schema}`
+    return { schema, quotedSchema: `"${schema.replaceAll('"', '""')}"`, description }
+  } catch {
+    throw unreadableConnectionString()
+  }
+}
+
+/** The refusal of a connection string. What the error of its reader says would repeat it, and with it the password. */
+export function unreadableConnectionString(): ConfigurationError {
+  return new ConfigurationError(
+    'postgresLedger got a connectionString that cannot be read, so no database is named. ' +
+      'Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',
+  )
+}
+
+function requireSchemaName(schema: string): void {
+  const sound =
+    schema !== '' &&
+    schema.isWellFormed() &&
+    !schema.includes('\0') &&
+    !schema.startsWith('pg_') &&
+    Buffer.byteLength(schema) <= maxIdentifierBytes
+  if (sound) return
+  throw new ConfigurationError(
+    `postgresLedger got a schema name that Postgres would refuse or cut short. Give one of 1 to ${maxIdentifierBytes} ` +
+      'bytes that does not begin with pg_.',
+  )
+}
+
+/** Where a server and a database are. */
+export interface Endpoint {
+  readonly host: string
+  readonly port: number
+  readonly database: string | undefined
+}
+
+/**
+ * The endpoint that a connection string names, read as pg reads it, with the same variables of the environment for what it
+ * leaves out; so it is known before pg is loaded. Throws where the string cannot be read; the error may repeat it.
+ */
+export function endpointOf(connectionString: string): Endpoint {
+  const named = connectionString.startsWith('/') ? socketOf(connectionString) : urlOf(connectionString)
+  const { PGHOST, PGPORT, PGDATABASE, PGUSER, USER, USERNAME } = process.env
+  const user = named.user || PGUSER || (process.platform === 'win32' ? USERNAME : USER)
+  return {
+    host: named.host || PGHOST || 'localhost',
+    port: Number.parseInt(named.port || PGPORT || '5432', 10),
+    database: named.database || PGDATABASE || user,
+  }
+}
+
+type Named = { readonly [Part in 'host' | 'port' | 'database' | 'user']?: string | null | undefined }
+
+/** A socket of the machine, and the database after a blank. */
+function socketOf(connectionString: string): Named {
+  const [host, database] = connectionString.split(' ')
+  return { host, database }
+}
+
+function urlOf(connectionString: string): Named {
+  const { url, hasHost } = parsed(connectionString)
+  const asked = url.searchParams
+  const user = asked.get('user') || decodeURIComponent(url.username)
+  if (url.protocol === 'socket:') return { host: decodeURI(url.pathname), database: asked.get('db'), user }
+  const hostname = hasHost ? url.hostname.replace(/^\[(.+)\]$/, '$1') : ''
+  const isSocket = Boolean(asked.get('host')) && /^%2f/i.test(hostname)
+  const path = isSocket ? hostname + url.pathname : url.pathname.slice(1)
+  return {
+    host: asked.get('host') || decodeURIComponent(hostname),
+    port: asked.get('port') || url.port,
+    database: path === '' ? undefined : decodeURI(path),
+    user,
+  }
+}
+
+/** Blanks, and signs that begin no escape, are escaped. A string without a host is read with one in its place. */
+function parsed(connectionString: string): { readonly url: URL; readonly hasHost: boolean } {
+  const escaped = / |%[^a-f0-9]|%[a-f0-9][^a-f0-9]/i.test(connectionString)
+    ? encodeURI(connectionString).replace(/%25(\d\d)/g, '%$1')
+    : connectionString
+  const base = 'postgres://base'
+  if (URL.canParse(escaped, base)) return { url: new URL(escaped, base), hasHost: true }
+  return { url: new URL(escaped.replace('@/', '@nowhere/'), base), hasHost: false }
+}

@@ -1,0 +1,318 @@
+import { createRequire } from 'node:module'
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
+import { option, requireOptions, type OptionCheck } from '@tallystick/core/kit'
+import type BetterSqlite3 from 'better-sqlite3'
+import type { Database } from 'better-sqlite3'
+import { keyring, type Keyring } from '../format/keyring.ts'
+import { deltaDelay } from '../store/open-ledger.ts'
+import { ledgerFailure, nativeFailure, sqliteCode } from './failure.ts'
+import { maxWalBytesUnlessGiven } from './log.ts'
+import { applicationId, makeSchema, schemaVersion } from './schema.ts'
+
+/** How to open a ledger file. */
+export interface SqliteLedgerOptions {
+  /** Only reads. The file has to exist, and may be read-only. */
+  readonly readOnly?: boolean | undefined
+  /**
+   * Keys that encrypt the content of runs with a subject. Without them the ledger writes such runs in the clear, and
+   * reads encrypted runs without their content; these cannot be continued.
+   */
+  readonly keys?: Keyring | undefined
+  /**
+   * How long to wait for the commit of another process, in milliseconds. Default: 5000.
+   */
+  readonly busyTimeoutMs?: number | undefined
+  /**
+   * The size of the write-ahead log, in bytes, above which it is truncated; 64 MiB if not given. A long read prevents
+   * that, and the log grows until the read ends.
+   */
+  readonly maxWalBytes?: number | undefined
+  /** How often `changes` looks for events that other processes wrote, in milliseconds. Default: 250. */
+  readonly pollIntervalMs?: number | undefined
+  /**
+   * How long deltas of a reply may wait for further ones, in milliseconds, so that one event records them: 20 unless
+   * given; with 0 each is recorded, and shown, as soon as it arrives. The first delta of a reply never waits.
+   */
+  readonly deltaDelayMs?: number | undefined
+}
+
+const { fields, maybe, milliseconds, trueOrFalse, valueThat } = option
+
+/** What `sqliteLedger` takes beside the path. */
+export const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
+  {
+    readOnly: maybe(trueOrFalse),
+    keys: maybe(keyring),
+    busyTimeoutMs: maybe(
+      valueThat(
+        'a whole number of milliseconds from 0 to 2147483647',
+        (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0x7fffffff,
+      ),
+    ),
+    maxWalBytes: maybe(
+      valueThat(
+        'a whole number of bytes, at least 1',
+        (value) => Number.isSafeInteger(value) && (value as number) >= 1,
+      ),
+    ),
+    pollIntervalMs: maybe(milliseconds),
+    deltaDelayMs: maybe(deltaDelay),
+  },
+  { timeout: 'busyTimeoutMs', keyring: 'keys' },
+)
+
+/** A connection to a ledger file. */
+export interface OpenedDatabase {
+  readonly database: Database
+  /** Absolute. */
+  readonly path: string
+}
+
+/**
+ * Opens the file, or makes it. Whatever is refused is refused before anything is written or made. Throws
+ * `LedgerUnavailableError`, `LedgerDamagedError` or `ConfigurationError`.
+ */
+export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
+  requireFilePath(name, 'sqliteLedger')
+  requireOptions('sqliteLedger', sqliteLedgerOptions, options)
+  requireNativeInterface('sqliteLedger')
+  const path = resolve(name.trim())
+  const { readOnly = false, busyTimeoutMs = 5000 } = options
+  let database: Database | undefined
+  try {
+    const found = inspectFile(path)
+    requireUsable(path, found, readOnly)
+    if (!readOnly) requireLocal(path)
+    const fileMustExist = found.kind !== 'nothing'
+    database = openSqlite(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
+    database.pragma('trusted_schema = off')
+    // What is taken away is written over, and pages leave no copies of it where rows are moved.
+    database.pragma('secure_delete = on')
+    database.pragma('foreign_keys = on')
+    if (!readOnly) prepareForWriting(database, path, options.maxWalBytes ?? maxWalBytesUnlessGiven)
+    if (found.kind !== 'ledger') makeSchema(database)
+    return { database, path }
+  } catch (error) {
+    database?.close()
+    throw ledgerFailure(error, path)
+  }
+}
+
+function requireUsable(path: string, found: Found, readOnly: boolean): void {
+  if (found.kind === 'ledger' && found.version > schemaVersion) {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} has schema version ${found.version}, and this library knows versions up to ${schemaVersion}. ` +
+        'Writing to it could lose what the newer version keeps. Update @tallystick/ledger.',
+    )
+  }
+  if (!readOnly) return
+  if (found.kind !== 'ledger') {
+    const [what, hint] =
+      found.kind === 'nothing'
+        ? ['is not there', '']
+        : ['is empty', ', and copy an open ledger together with its -wal file']
+    throw new LedgerUnavailableError(
+      `The ledger ${path} ${what}, and readOnly creates none. Look at the path${hint}.`,
+      { reason: 'absent' },
+    )
+  }
+}
+
+/** The write-ahead log lives in memory that processes share, which machines do not. */
+function requireLocal(path: string): void {
+  const network = networkFileSystem(dirname(path))
+  if (network === undefined) return
+  throw new LedgerUnavailableError(
+    `The ledger ${path} lies on a network file system (${network}), where SQLite's log would be corrupted as soon as ` +
+      'two machines use it. Keep the file on a local disk; opening it with readOnly is allowed.',
+  )
+}
+
+function prepareForWriting(database: Database, path: string, maxWalBytes: number): void {
+  const mode = database.pragma('journal_mode = wal', { simple: true })
+  if (mode !== 'wal') {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} cannot use a write-ahead log (its journal mode stays ${String(mode)}), without which a crash ` +
+        'could lose what was acknowledged. Keep the file on a local disk, not on a network file system.',
+    )
+  }
+  database.pragma('synchronous = full')
+  // Where it exists (macOS), only this makes the drive itself write.
+  database.pragma('fullfsync = on')
+  database.pragma('checkpoint_fullfsync = on')
+  // A log that is begun anew is cut back to this size; a long burst would leave it large for ever.
+  database.pragma(`journal_size_limit = ${maxWalBytes}`)
+}
+
+/** The smallest page that SQLite knows. */
+const pageBytesMin = 512
+
+/** What is at a path: nothing yet, a file without content, or a ledger of some schema version. */
+export type Found =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'blank' }
+  | { readonly kind: 'ledger'; readonly version: number }
+
+/**
+ * Reads the file at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
+ * not there, a file that is no database, a database of something else. Throws `LedgerUnavailableError`.
+ */
+export function inspectFile(path: string): Found {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) return requireFolder(path)
+  if (!stats.isFile()) {
+    throw new LedgerUnavailableError(
+      `${path} is ${stats.isDirectory() ? 'a folder' : 'no regular file'}, and a ledger is one file. Name the file.`,
+    )
+  }
+  if (stats.size === 0) return { kind: 'blank' }
+  // SQLite takes a file shorter than a page for one without content, and would write over it.
+  if (stats.size < pageBytesMin) throw foreign(path, 'no SQLite database')
+  return identify(path)
+}
+
+/** Refuses what is no path, and paths that SQLite takes for something else than a file. Throws `ConfigurationError`. */
+export function requireFilePath(path: unknown, subject: string): asserts path is string {
+  const what = otherThanPath(path)
+  if (what !== undefined) throw new ConfigurationError(`${subject} needs the path of a file, ${what}`)
+}
+
+function otherThanPath(path: unknown): string | undefined {
+  if (path instanceof URL) return 'and was given a URL. Pass fileURLToPath(url).'
+  if (typeof path !== 'string') return "and was given none. Name a file, as in 'runs.db'."
+  const text = path.trim()
+  if (/^postgres(ql)?:/i.test(text)) {
+    return 'and was given the address of a Postgres database. Use postgresLedger({ connectionString }) of @tallystick/ledger/postgres.'
+  }
+  if (/^file:/i.test(text)) {
+    return "and was given a file: URL, which would make a file of that name. Pass the path alone, as in 'runs.db'."
+  }
+  if (text !== '' && text !== ':memory:') return undefined
+  return (
+    'since a ledger that ends with its process cannot be resumed. ' +
+    'Name a file, or use memoryLedger() where that is what you want.'
+  )
+}
+
+function requireFolder(path: string): Found {
+  const folder = statSync(dirname(path), { throwIfNoEntry: false })
+  if (folder?.isDirectory()) return { kind: 'nothing' }
+  throw new LedgerUnavailableError(
+    `The folder of the ledger ${path} is not there, so the file cannot be made. Make the folder first.`,
+  )
+}
+
+/**
+ * Reads what the file says about itself through SQLite, since opening it in any other way would drop the locks of
+ * this process. A connection that may write takes away the files it puts beside a database in WAL mode; where such
+ * files exist already, only one that cannot write is sure to leave them as they are.
+ */
+function identify(path: string): Found {
+  let database: Database | undefined
+  try {
+    database = openSqlite(path, { fileMustExist: true, readonly: existsSync(`${path}-wal`) })
+    const { id, version, count } = database.prepare<[], FileHeader>(header).get() as FileHeader
+    if (id === applicationId) return { kind: 'ledger', version }
+    if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
+  } catch (error) {
+    if (sqliteCode(error) === 'SQLITE_NOTADB') throw foreign(path, 'no SQLite database', error)
+    throw ledgerFailure(error, path)
+  } finally {
+    database?.close()
+  }
+  throw foreign(path, 'a database of another application')
+}
+
+interface FileHeader {
+  readonly id: number
+  readonly version: number
+  readonly count: number
+}
+
+/** All of it in one statement, and so at one moment: another process may be making the ledger. */
+const header = `select (select application_id from pragma_application_id) as id,
+  (select user_version from pragma_user_version) as version, (select count(*) from sqlite_schema) as count`
+
+function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
+  return new LedgerUnavailableError(
+    `${path} is ${what}, and no Tallystick ledger. It was left as it is. Name another file; one that does not exist is created.`,
+    { cause },
+  )
+}
+
+let Constructor: typeof BetterSqlite3 | undefined
+
+/**
+ * Opens a SQLite file. The first call loads better-sqlite3: users of Postgres, or of the ledger in memory, need no native
+ * code. Throws a `ConfigurationError`, with the line that installs the package, where it is missing.
+ */
+export function openSqlite(path: string, options?: BetterSqlite3.Options): BetterSqlite3.Database {
+  Constructor ??= load()
+  return new Constructor(path, options)
+}
+
+function load(): typeof BetterSqlite3 {
+  try {
+    return createRequire(import.meta.url)('better-sqlite3') as typeof BetterSqlite3
+  } catch (error) {
+    if (!isMissing(error)) throw nativeFailure(error) ?? error
+    throw new ConfigurationError(
+      'A SQLite file needs the package better-sqlite3, which is not installed. Add it: npm install better-sqlite3.',
+      { cause: error },
+    )
+  }
+}
+
+/** Whether the package itself is missing, and not a part of it. */
+function isMissing(error: unknown): boolean {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'ERR_MODULE_NOT_FOUND') return true
+  return code === 'MODULE_NOT_FOUND' && String(error).includes(`'better-sqlite3'`)
+}
+
+/** What the native part of better-sqlite3 calls of Node. Where it is missing, the process would end without a word. */
+const nativeInterfaceMin = 10
+
+/**
+ * Refuses a Node that cannot load better-sqlite3, before it tries. `versions` are those of the process; a host that names
+ * no version of Node-API is left to answer for itself.
+ */
+export function requireNativeInterface(
+  subject: string,
+  versions: { readonly node?: string; readonly napi?: string } = process.versions,
+): void {
+  const { node = 'an unknown version', napi } = versions
+  if (napi === undefined || Number(napi) >= nativeInterfaceMin) return
+  throw new ConfigurationError(
+    `${subject} needs Node 22.14 or newer, and this is Node ${node}: its Node-API ${napi} is older than the ${nativeInterfaceMin} that better-sqlite3 calls, and the process would crash. Install a newer Node, such as the current LTS from nodejs.org.`,
+  )
+}
+
+/** File system types by the numbers that Linux gives them, where other machines may have the same file open. */
+const networkTypes: ReadonlyMap<number, string> = new Map([
+  [0x6969, 'NFS'],
+  [0x517b, 'SMB'],
+  [0xff534d42, 'SMB'],
+  [0xfe534d42, 'SMB'],
+  [0x73757245, 'Coda'],
+  [0x5346414f, 'AFS'],
+])
+
+/** The name of a file system type that is shared between machines; `undefined` for any other. */
+export function networkTypeName(type: number): string | undefined {
+  // Some builds of libuv hand the number on as a signed one.
+  return networkTypes.get(type >>> 0)
+}
+
+/** The name of the network file system that a folder lies on, where the host can tell. */
+export function networkFileSystem(folder: string): string | undefined {
+  if (process.platform !== 'linux') return undefined
+  try {
+    return networkTypeName(statfsSync(folder).type)
+  } catch {
+    // If this check fails, opening reports the error.
+    return undefined
+  }
+}

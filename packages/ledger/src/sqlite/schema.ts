@@ -1,0 +1,187 @@
+import type { Database } from 'better-sqlite3'
+import type { GeneratedAlways } from 'kysely'
+import type { EventRow } from '../format/event-row.ts'
+import type { HistoryRow } from '../format/history.ts'
+import type { RemovalRow } from '../format/removal.ts'
+import { amountsOf, rareType } from '../store/shared-schema.ts'
+import type { SealedRun } from '../store/store.ts'
+
+/** The `application_id` of a ledger file: the letters TLSK. */
+export const applicationId: number = 0x544c534b
+
+/** The format of the record, which is the `user_version` of a file. */
+export const schemaVersion = 1
+
+/** The record: what cannot be made again. */
+const recordTables: readonly string[] = [
+  // One row a message of what runs begin with, so that a session's messages are kept once.
+  `create table history (digest text primary key, before text references history (digest), message text not null) strict, without rowid`,
+  // Where each run stands: appending is a compare-and-swap of this row. The lease is not part of the record.
+  `create table run (pos integer primary key, run_id text not null unique, head_seq integer not null, head_hash text not null,
+  epoch integer not null, session_id text, session_place integer, ended_at integer, history text references history (digest),
+  seal text not null, lease_holder text, lease_until integer, unique (session_id, session_place)) strict`,
+  // One event is one row.
+  `create table event (pos integer primary key autoincrement, run_id text not null references run (run_id), seq integer not null,
+  type text not null, turn integer not null, tool_call_id text, attempt integer, at integer not null, epoch integer not null,
+  v integer not null, key_id text, body text not null, salt text, commitment text, hash text not null, unique (run_id, seq)) strict`,
+  // Commands from outside. Rows stay when they are taken, so that a key is known for ever.
+  `create table inbox (pos integer primary key, run_id text not null references run (run_id), key text not null, at integer not null,
+  command text not null, taken_seq integer, unique (run_id, key)) strict`,
+  // What was removed, by whom and why: a chain of its own, which outlives dropped runs.
+  `create table removal (pos integer primary key, run_id text not null, seq integer not null, kind text not null, at integer not null,
+  by text not null, reason text, digest text not null, hash text not null) strict`,
+]
+
+/** What follows from the events, and can be dropped at any time. */
+const derivedTables: readonly string[] = [
+  // States of runs after some of their events, from which a fold begins.
+  `create table snapshot (run_id text not null, reducer text not null, seq integer not null, state text not null, head_hash text not null,
+  seal text not null, primary key (run_id, reducer, seq)) strict`,
+  // One row a run, for lists and totals.
+  `create table run_summary (pos integer primary key, run_id text unique not null, seq integer not null, head_hash text not null,
+  status text not null, session_id text, started_at integer not null, last_at integer not null, agents text not null, shares text not null,
+  summary text, notes text) strict`,
+  // What the runs of a session come to.
+  `create table session_summary (session_id text primary key not null, runs integer not null, started_at integer not null,
+  last_at integer not null, turns integer not null, tool_calls integer not null, ${amountsOf('integer')}) strict`,
+  // Model calls by hour, agent and model.
+  `create table spending (hour integer not null, agent text not null, provider text not null, api text not null, model_id text not null,
+  calls integer not null, ${amountsOf('integer')}, primary key (hour, agent, provider, api, model_id)) strict, without rowid`,
+  // How far the tables above are.
+  `create table projection (name text primary key not null, version text not null, revision integer not null, cursor text not null) strict, without rowid`,
+  `insert into projection (name, version, revision, cursor) values ('runs', '', 0, ''), ('snapshots', '', 0, '')`,
+]
+
+const indexes: readonly string[] = [
+  // A start, a decision and a result of a call are recorded once; and events are found by their call.
+  `create unique index event_call on event (tool_call_id, run_id, type, attempt) where tool_call_id is not null`,
+  `create index event_type on event (run_id, type, seq) where ${rareType}`,
+  'create index event_at on event (at)',
+  'create index inbox_open on inbox (run_id, pos) where taken_seq is null',
+  'create index removal_event on removal (run_id, seq)',
+  // For the foreign keys.
+  'create index history_before on history (before) where before is not null',
+  'create index run_history on run (history) where history is not null',
+  'create index run_summary_status on run_summary (status, pos, last_at)',
+  'create index run_summary_last on run_summary (last_at)',
+  'create index run_summary_session on run_summary (session_id, pos) where session_id is not null',
+  'create index run_summary_stale on run_summary (pos) where summary is null',
+  'create index session_summary_last on session_summary (last_at, cost_nano)',
+]
+
+/** Refuses a statement where the condition holds. */
+function refusal(name: string, on: string, when: string, why: string): string {
+  const condition = when === '' ? '' : `\n  when ${when}`
+  return `create trigger ${name} before ${on}${condition}\n  begin select raise(abort, 'tallystick: ${why}'); end`
+}
+
+const isDropped = (runId: string): string =>
+  `exists (select 1 from removal where run_id = ${runId} and kind = 'dropped')`
+const isChanged = (columns: readonly string[]): string =>
+  columns.map((column) => `new.${column} is not old.${column}`).join(' or ')
+
+/**
+ * What no client of the file may do, this library included. They also keep out `insert or replace`, which would remove rows
+ * without firing a trigger for that.
+ */
+const triggers: readonly string[] = [
+  refusal(
+    'event_follows',
+    'insert on event',
+    `new.seq <> 1 + coalesce((select max(seq) from event where run_id = new.run_id), 0)
+    or new.pos <= (select max(pos) from event)`,
+    'an event follows the last one of its run without a gap',
+  ),
+  refusal(
+    'event_stays',
+    'update on event',
+    `${isChanged([...['pos', 'run_id', 'seq', 'type', 'turn', 'tool_call_id', 'attempt', 'at'], ...['epoch', 'v', 'key_id', 'hash']])}
+    or old.commitment is not null or new.commitment is null or new.salt is not null
+    or not exists (select 1 from removal where run_id = old.run_id and seq = old.seq)`,
+    'an event loses its content once, and only when that is on record',
+  ),
+  refusal('event_remains', 'delete on event', `not ${isDropped('old.run_id')}`, 'events are never removed'),
+  refusal(
+    'run_begins',
+    'insert on run',
+    `${isDropped('new.run_id')} or exists (select 1 from run where run_id = new.run_id or pos = new.pos
+    or (session_id = new.session_id and session_place = new.session_place))`,
+    'a run begins once, and one that was dropped does not come back',
+  ),
+  refusal(
+    'run_advances',
+    'update on run',
+    `${isChanged(['pos', 'run_id', 'session_id', 'session_place'])} or new.head_seq < old.head_seq or new.epoch < old.epoch
+    or (new.head_seq = old.head_seq and new.head_hash <> old.head_hash) or (old.ended_at is not null and new.ended_at is not old.ended_at)
+    or (old.ended_at is null and new.ended_at is not null and exists (select 1 from inbox where run_id = new.run_id and taken_seq is null))`,
+    'a run never goes back, and ends only with its inbox read',
+  ),
+  refusal('run_remains', 'delete on run', `not ${isDropped('old.run_id')}`, 'runs are never removed'),
+  refusal(
+    'inbox_opens',
+    'insert on inbox',
+    `exists (select 1 from inbox where pos = new.pos or (run_id = new.run_id and key = new.key))
+    or exists (select 1 from run where run_id = new.run_id and ended_at is not null)`,
+    'a command is put once, and into a run that has not ended',
+  ),
+  refusal(
+    'inbox_stays',
+    'update on inbox',
+    `${isChanged(['pos', 'run_id', 'key', 'at'])} or new.taken_seq is null or (new.command <> old.command and new.command <> '')
+    or (old.taken_seq is not null and new.taken_seq <> old.taken_seq)`,
+    'a command is taken once, and never changed',
+  ),
+  refusal(
+    'inbox_remains',
+    'delete on inbox',
+    `not ${isDropped('old.run_id')}`,
+    'keys of commands are known for ever',
+  ),
+  refusal('removal_stays', 'update on removal', '', 'removals are never changed'),
+  refusal('removal_remains', 'delete on removal', '', 'removals are never removed'),
+  refusal('history_stays', 'update on history', '', 'messages are never changed'),
+]
+
+/** The statements that make the schema, in order. */
+export const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
+
+/** Whether an object of the schema is of what can be dropped at any time. */
+export function isDerived(name: string): boolean {
+  return /^(table|index) (snapshot|projection|run_summary|session_summary|spending)/.test(name)
+}
+
+/** Makes the schema, in one transaction, unless another process has made it. */
+export function makeSchema(database: Database): void {
+  database
+    .transaction(() => {
+      if (database.pragma('user_version', { simple: true }) === schemaVersion) return
+      for (const statement of schema) database.exec(statement)
+      database.pragma(`application_id = ${applicationId}`)
+      database.pragma(`user_version = ${schemaVersion}`)
+    })
+    .immediate()
+}
+
+interface LeaseColumns {
+  readonly lease_holder: string | null
+  readonly lease_until: number | null
+}
+
+/** The columns of a run's row beside its lease. */
+export type RunRow = SealedRun
+
+/** The tables of a ledger file that queries are built on. */
+export interface LedgerTables {
+  readonly run: RunRow & LeaseColumns
+  readonly event: Omit<EventRow, 'pos'> & { readonly pos: GeneratedAlways<number> }
+  readonly inbox: {
+    readonly pos: GeneratedAlways<number>
+    readonly run_id: string
+    readonly key: string
+    readonly at: number
+    readonly command: string
+    readonly taken_seq: number | null
+  }
+  readonly removal: RemovalRow
+  readonly history: HistoryRow
+}

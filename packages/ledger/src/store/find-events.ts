@@ -1,0 +1,256 @@
+import type { RunId, RuntimeEvent } from '@tallystick/core'
+import { requireEventQuery } from '@tallystick/core/store-kit'
+import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
+import {
+  genesis,
+  missingEvent,
+  outOfOrder,
+  readEvent,
+  type EventRow,
+  type Link,
+} from '../format/event-row.ts'
+import type { RowReader } from './readable-rows.ts'
+import type { SearchStore } from './store.ts'
+
+/** A query with its bounds made whole: what a store compares with the columns of an event. */
+export interface AskedEvents {
+  readonly sessionId?: string
+  readonly runId?: RunId
+  readonly turn: number | null
+  readonly toolCallId: string | null
+  /** Each once, and at least one. */
+  readonly types: readonly EventType[] | null
+  readonly fromAt: number
+  readonly toAt: number
+}
+
+/** Asks for every event. */
+export const everyEvent: AskedEvents = {
+  turn: null,
+  toolCallId: null,
+  types: null,
+  fromAt: Number.MIN_SAFE_INTEGER,
+  toAt: Number.MAX_SAFE_INTEGER,
+}
+
+/** A run that may hold what is asked for, as it stood when the search began. */
+export interface SearchedRun {
+  readonly runId: RunId
+  /** Place of its first event. */
+  readonly pos: number
+  readonly headSeq: number
+}
+
+/** What one index finds in the order of places. The store applies every filter of the query to it. */
+export type SearchSource =
+  | { readonly by: 'turn'; readonly run: SearchedRun; readonly turn: number }
+  | { readonly by: 'call'; readonly run: SearchedRun }
+  /** With `types`, only events of these, whatever else is asked for. */
+  | { readonly by: 'run'; readonly run: SearchedRun; readonly types?: readonly EventType[] }
+  | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
+  | { readonly by: 'place'; readonly fromPos: number; readonly toPos: number }
+
+/** The event after which a batch begins, or a place before the first event. */
+export interface Cursor {
+  readonly pos: number
+  readonly seq: number
+}
+
+/** An event with the link that it is chained to; nulls where the event before it is not there. */
+export interface FoundRow extends EventRow {
+  readonly previous_pos: number | null
+  readonly previous_epoch: number | null
+  readonly previous_hash: string | null
+}
+
+/** Some events of a source. It may be empty and yet not the last. */
+export interface FoundBatch {
+  readonly rows: readonly FoundRow[]
+  /** Where the next batch begins; absent after the last. */
+  readonly next?: Cursor
+}
+
+/** Where a batch ends: after its last row if it is full, else after every event that was looked at. */
+export function toBatch(
+  rows: readonly FoundRow[],
+  isFull: boolean,
+  source: SearchSource,
+  scanned: Cursor,
+): FoundBatch {
+  const last = rows.at(-1)
+  if (isFull && last) return { rows, next: last }
+  const isMore = source.by === 'place' ? scanned.pos < source.toPos : scanned.seq < source.run.headSeq
+  return isMore ? { rows, next: scanned } : { rows }
+}
+
+/** Whether a search is bounded in time. */
+export function isTimed({ fromAt, toAt }: AskedEvents): boolean {
+  return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
+}
+
+/** `undefined` if the query can have no answer, whatever the store holds. */
+export function askedEvents(query: EventQuery): AskedEvents | undefined {
+  const { sessionId, runId, turn = null, toolCallId = null, types } = query
+  const { fromAt = Number.MIN_SAFE_INTEGER, toAt = Number.MAX_SAFE_INTEGER } = query
+  const asked: AskedEvents = {
+    ...(sessionId !== undefined && { sessionId }),
+    ...(runId !== undefined && { runId }),
+    turn,
+    toolCallId,
+    types: types ? [...new Set(types)] : null,
+    fromAt: Math.max(Math.ceil(fromAt), Number.MIN_SAFE_INTEGER),
+    toAt: Math.min(Math.floor(toAt), Number.MAX_SAFE_INTEGER),
+  }
+  const isAnswerable =
+    (turn === null || Number.isSafeInteger(turn)) && types?.length !== 0 && asked.fromAt <= asked.toAt
+  return isAnswerable ? asked : undefined
+}
+
+/**
+ * Events of a store in the order of their places. Each is checked against the event before it in its run. Throws
+ * `LedgerDamagedError` at the first that is not as it was written, and the error of a closed ledger. Holds a batch of each
+ * run that is under way at the place where the search is, and no more.
+ */
+export async function* findEvents(
+  store: SearchStore,
+  rows: RowReader,
+  query: EventQuery = {},
+): AsyncGenerator<RuntimeEvent> {
+  requireEventQuery(query)
+  const asked = askedEvents(query)
+  // A store that is closed refuses this query as any other.
+  if (asked === undefined) return void (await store.places({ ...everyEvent, fromAt: 0, toAt: -1 }))
+  const waiting = [...(await sourcesOf(store, asked))].toReversed()
+  const open: SourceReader[] = []
+  for (;;) {
+    const first = open.reduce<SourceReader | undefined>(
+      (least, source) => (least === undefined || source.head.pos < least.head.pos ? source : least),
+      undefined,
+    )
+    const next = waiting.at(-1)
+    if (next && (first === undefined || startOf(next) <= first.head.pos)) {
+      waiting.pop()
+      const opened = await SourceReader.open(store, rows, asked, next)
+      if (opened) open.push(opened)
+      continue
+    }
+    if (first === undefined) return
+    const event = readFound(first.head)
+    store.requireOpen()
+    yield event
+    if (!(await first.advance())) open.splice(open.indexOf(first), 1)
+  }
+}
+
+/** The sources whose events, laid together by place, are what is asked for; those that begin first come first. */
+export async function sourcesOf(store: SearchStore, asked: AskedEvents): Promise<readonly SearchSource[]> {
+  const { runId, sessionId, toolCallId, turn, types } = asked
+  if (runId === undefined && sessionId === undefined && toolCallId === null) {
+    const places = await store.places(asked)
+    return places ? [{ by: 'place', ...places }] : []
+  }
+  const runs = [...(await store.searchedRuns(asked))].toSorted((left, right) => left.pos - right.pos)
+  return runs.flatMap((run): readonly SearchSource[] => {
+    if (toolCallId !== null) return [{ by: 'call', run }]
+    if (turn !== null) return [{ by: 'turn', run, turn }]
+    return types ? sourcesOfTypes(store, run, types) : [{ by: 'run', run }]
+  })
+}
+
+/** The events of each type by its index; those of all types without an index in one walk through the run. */
+function sourcesOfTypes(
+  store: SearchStore,
+  run: SearchedRun,
+  types: readonly EventType[],
+): readonly SearchSource[] {
+  const indexed = types.filter((type) => store.hasIndexOf(type))
+  const others = types.filter((type) => !store.hasIndexOf(type))
+  return [
+    ...indexed.map((type) => ({ by: 'type', run, type }) as const),
+    ...(others.length > 0 ? [{ by: 'run', run, types: others } as const] : []),
+  ]
+}
+
+function startOf(source: SearchSource): number {
+  return source.by === 'place' ? source.fromPos : source.run.pos
+}
+
+type NextBatch = (after: Cursor) => Promise<FoundBatch>
+
+/** The batches of a source, one after the other. */
+class SourceReader {
+  readonly #nextBatch: NextBatch
+  #batch: FoundBatch
+  #index = 0
+  /** The event that it is at. */
+  head: FoundRow
+
+  private constructor(nextBatch: NextBatch, batch: FoundBatch, head: FoundRow) {
+    this.#nextBatch = nextBatch
+    this.#batch = batch
+    this.head = head
+  }
+
+  /** `undefined` if the source has no event at all. */
+  static async open(
+    store: SearchStore,
+    rows: RowReader,
+    asked: AskedEvents,
+    source: SearchSource,
+  ): Promise<SourceReader | undefined> {
+    const nextBatch: NextBatch = async (after) => {
+      for (let cursor = after; ;) {
+        const batch = await store.search(asked, source, cursor)
+        requireOrder(batch, source, cursor)
+        if (batch.rows.length > 0 || batch.next === undefined) {
+          return { ...batch, rows: await rows.readable(batch.rows) }
+        }
+        cursor = batch.next
+      }
+    }
+    const batch = await nextBatch({ pos: startOf(source) - 1, seq: 0 })
+    const [head] = batch.rows
+    return head && new SourceReader(nextBatch, batch, head)
+  }
+
+  /** Goes to the next event; whether there is one. */
+  async advance(): Promise<boolean> {
+    this.#index++
+    if (this.#index >= this.#batch.rows.length && this.#batch.next) {
+      this.#batch = await this.#nextBatch(this.#batch.next)
+      this.#index = 0
+    }
+    const head = this.#batch.rows[this.#index]
+    if (head) this.head = head
+    return head !== undefined
+  }
+}
+
+/** An index that is out of order would have the same batch read for ever. */
+function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor): void {
+  let last = after
+  for (const row of rows) {
+    const isAfter = row.pos > last.pos && (source.by === 'place' || row.seq > last.seq)
+    if (!isAfter) throw outOfOrder(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
+    last = row
+  }
+}
+
+/** The event of a row that was found. Throws `LedgerDamagedError` if it is not as it was written. */
+export function readFound(row: FoundRow): RuntimeEvent {
+  const event = readEvent(linkBefore(row), row)
+  if (event === undefined) throw missingEvent(row.run_id, row.seq)
+  return event
+}
+
+function linkBefore({
+  run_id,
+  seq,
+  previous_pos: pos,
+  previous_epoch: epoch,
+  previous_hash: hash,
+}: FoundRow): Link {
+  if (seq === 1) return genesis
+  if (pos === null || epoch === null || hash === null) throw missingEvent(run_id, seq - 1)
+  return { seq: seq - 1, pos, epoch, hash }
+}

@@ -1,0 +1,248 @@
+import {
+  ConfigurationError,
+  RunNotFoundError,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
+import { eventTraits, eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
+import { removedBody } from '../format/body.ts'
+import { decodeRow, type EventRow } from '../format/event-row.ts'
+import type { RemovalCause, RemovalRequest } from '../format/removal.ts'
+import { requireRemovable, type Internals } from './internals.ts'
+import type { Batch, EndedRun, RemovableQuery, Store } from './store.ts'
+
+/** Who removes content, and why. Both stay on record for ever, so they must not repeat the content. */
+export interface RedactOptions {
+  readonly by: string
+  readonly reason: string
+  /** Milliseconds since 1970 UTC. Default: now. */
+  readonly at?: number | undefined
+}
+
+const { anyFunction, anyText, fields, maybe, numberFrom, textOr, trueOrFalse, valueThat } = option
+const redactOptions = fields<RedactOptions>({ by: anyText, reason: anyText, at: maybe(numberFrom(0)) })
+const redactedSeqs = textOr(['all'], valueThat("a list of event numbers, or 'all'", Array.isArray))
+
+const eventsAtOnce = 512
+
+/**
+ * Removes the content of events of a run, for good. Of each event its facts stay, and who removed the content and why.
+ * The chain of hashes still verifies. A run that is resumed continues without the content. Returns how many events lost
+ * their content; those that had lost it before are not counted. Name events that repeat the content as well: a text is
+ * also in the finished message, a tool's input in the request and in the message, and messages are carried into later runs
+ * of the session. `find` helps to find them. Rejects with `RunNotFoundError` for an unknown run, and with
+ * `ConfigurationError` for an event that the run does not have, wrong options, or a ledger that cannot remove content.
+ */
+export async function redact(
+  ledger: Ledger,
+  runId: RunId,
+  seqs: readonly number[] | 'all',
+  options: RedactOptions,
+): Promise<number> {
+  requireLedger('redact', ledger)
+  requireTextId('redact', runId)
+  requireOptions('redact', redactedSeqs, seqs, 'the third argument')
+  requireOptions('redact', redactOptions, options)
+  const { by, reason, at = Date.now() } = options
+  const beneath = requireRemovable(ledger)
+  if (by === '' || reason === '') {
+    throw new ConfigurationError(
+      'redact needs a name in by, and a reason: they are recorded in place of the content. Nothing was removed.',
+    )
+  }
+  const head = await ledger.head(runId)
+  if (head === undefined) throw new RunNotFoundError(runId)
+  const chosen = seqs === 'all' ? undefined : new Set(seqs)
+  const unknown = [...(chosen ?? [])].find((seq) => !Number.isSafeInteger(seq) || seq < 1 || seq > head.seq)
+  if (unknown !== undefined) {
+    throw new ConfigurationError(
+      `Run ${runId} has events 1 to ${head.seq}, so event ${unknown} cannot be redacted. Nothing was removed.`,
+    )
+  }
+  const cause = { kind: 'redacted', at, by, reason } as const
+  let removed = 0
+  for (let seq = 0; seq < head.seq;) {
+    const toSeq = Math.min(seq + eventsAtOnce, head.seq)
+    const rows = await beneath.store.events({ runId, fromSeq: seq + 1, toSeq })
+    const due = rows.filter((row) => row.commitment === null && (chosen?.has(row.seq) ?? true))
+    if (due.length > 0) removed += await beneath.store.remove(await requestsFor(beneath, due, cause))
+    seq = rows.at(-1)?.seq ?? toSeq
+  }
+  return removed
+}
+
+/** What takes the content of events away. Throws `LedgerDamagedError` if one cannot be read. */
+async function requestsFor(
+  { rows }: Internals,
+  due: readonly EventRow[],
+  cause: RemovalCause & { readonly kind: 'redacted' | 'expired' },
+): Promise<readonly RemovalRequest[]> {
+  const { kind, at, by, reason } = cause
+  const removed: Removed = { kind, at, by, ...(reason !== undefined && { reason }) }
+  return (await rows.readable(due)).map((row): RemovalRequest => {
+    const event = decodeRow(row)
+    return { ...cause, runId: event.runId, seq: row.seq, body: removedBody(event, removed) }
+  })
+}
+
+/** How long content is kept, by class, in milliseconds from its recording. A class that is not named stays for ever. */
+export interface RetentionAges {
+  /**
+   * Pieces of texts and of tool inputs as they were streamed, and progress of tools: later events hold their content
+   * whole.
+   */
+  readonly deltasMs?: number | undefined
+  /** Messages, inputs and results. The facts of each event stay: who, which, when, how much, how it ended. */
+  readonly contentMs?: number | undefined
+  /** Whole runs, from their end. Of each run only its id, its time and its last hash stay. */
+  readonly factsMs?: number | undefined
+}
+
+/** How rules of retention are applied. */
+export interface RetentionOptions {
+  /** Milliseconds since 1970 UTC. Default: now. */
+  readonly now?: number | undefined
+  /** Recorded with each removal. Default: `retention`. */
+  readonly by?: string | undefined
+  readonly reason?: string | undefined
+  /** Counts, and removes nothing. */
+  readonly dryRun?: boolean | undefined
+  /** Called after each step with what has been removed so far. */
+  readonly onProgress?: ((soFar: RetentionReport) => void) | undefined
+}
+
+/** What rules of retention removed. */
+export interface RetentionReport {
+  /** Events that lost their content, by class. */
+  readonly deltas: number
+  readonly content: number
+  /** Runs that were dropped, and how many events they had. */
+  readonly runs: number
+  readonly events: number
+}
+
+/** Types that only state facts: numbers, names, reasons of the runtime's own. */
+const factual: ReadonlySet<EventType> = new Set([
+  ...(['usage_updated', 'tool_deferred', 'tool_results_injected'] as const),
+  ...(['guardrails_checked', 'limit_reached', 'limit_raised'] as const),
+])
+
+/** Types that only show progress: a later event holds their content again. */
+export const deltaTypes: readonly EventType[] = eventTypes.filter(
+  (type) => eventTraits[type].retention === 'deltas',
+)
+
+/** Types that hold what people or models said, asked or answered. */
+export const contentTypes: readonly EventType[] = eventTypes.filter(
+  (type) => !factual.has(type) && !deltaTypes.includes(type),
+)
+
+const runsAtOnce = 1024
+
+/**
+ * Removes content that is older than the rules allow, from runs that have ended; a run that is under way, or waits
+ * for a person or a command, keeps the content that it needs to continue. It works in small transactions: it can be
+ * stopped at any moment, and run again.
+ *
+ * Rejects with `ConfigurationError` for invalid ages, or a ledger that cannot remove content.
+ */
+export async function applyRetention(
+  ledger: Ledger,
+  ages: RetentionAges,
+  options: RetentionOptions = {},
+): Promise<RetentionReport> {
+  requireLedger('applyRetention', ledger)
+  requireOptions('applyRetention', retentionAges, ages)
+  requireOptions('applyRetention', retentionOptions, options)
+  if ((ages.deltasMs ?? ages.contentMs ?? ages.factsMs) === undefined) {
+    throw new ConfigurationError(
+      'Retention needs an age in milliseconds, from 0, for at least one class: deltasMs, contentMs, factsMs. Nothing was removed.',
+    )
+  }
+  const beneath = requireRemovable(ledger)
+  const { store } = beneath
+  const { now = Date.now(), by = 'retention', reason, dryRun = false, onProgress } = options
+  const report = { deltas: 0, content: 0, runs: 0, events: 0 }
+  const cause = { at: now, by, ...(reason !== undefined && { reason }) }
+  // Whole runs first: what goes with them need not be masked before.
+  if (ages.factsMs !== undefined) {
+    for await (const { runId, headSeq: seq, headHash } of endedRuns(store, now - ages.factsMs)) {
+      report.events += dryRun
+        ? seq
+        : await store.remove([{ ...cause, kind: 'dropped', runId, seq, headHash }])
+      report.runs++
+      onProgress?.({ ...report })
+    }
+  }
+  for (const [name, types, ageMs] of [
+    ['deltas', deltaTypes, ages.deltasMs],
+    ['content', contentTypes, ages.contentMs],
+  ] as const) {
+    if (ageMs === undefined) continue
+    for await (const due of expiredRows(store, { types, before: now - ageMs })) {
+      const requests = await requestsFor(beneath, due, { ...cause, kind: 'expired' })
+      report[name] += dryRun ? requests.length : await store.remove(requests)
+      onProgress?.({ ...report })
+    }
+  }
+  return report
+}
+
+const age = valueThat('milliseconds from 0', (value) => Number.isFinite(value) && (value as number) >= 0)
+const retentionAges = fields<RetentionAges>({
+  deltasMs: maybe(age),
+  contentMs: maybe(age),
+  factsMs: maybe(age),
+})
+const retentionOptions = fields<RetentionOptions>({
+  now: maybe(numberFrom(0)),
+  by: maybe(anyText),
+  reason: maybe(anyText),
+  dryRun: maybe(trueOrFalse),
+  onProgress: maybe(anyFunction),
+})
+
+async function* endedRuns(store: Store, before: number): AsyncGenerator<EndedRun> {
+  for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
+    const batch: Batch<EndedRun> = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
+    afterPos = batch.next
+    yield* batch.items
+  }
+}
+
+async function* expiredRows(
+  store: Store,
+  asked: Pick<RemovableQuery, 'types' | 'before'>,
+): AsyncGenerator<readonly EventRow[]> {
+  for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
+    const batch: Batch<EventRow> = await store.removable({ ...asked, afterPos, limit: eventsAtOnce })
+    afterPos = batch.next
+    if (batch.items.length > 0) yield batch.items
+  }
+}
+
+/** Content that is not there, or not readable, and why. */
+export interface MissingContent extends Removed {
+  /** How many events it is missing from. */
+  readonly events: number
+}
+
+/** Counts the events of a run whose content is missing, by why it is. */
+export class MissingContents {
+  readonly #found = new Map<string, MissingContent>()
+
+  handle({ removed }: RuntimeEvent): void {
+    if (removed === undefined) return
+    const { kind, at, by, reason } = removed
+    const why = JSON.stringify([kind, at, by, reason])
+    const events = (this.#found.get(why)?.events ?? 0) + 1
+    this.#found.set(why, { ...removed, events })
+  }
+
+  get all(): readonly MissingContent[] {
+    return [...this.#found.values()]
+  }
+}
