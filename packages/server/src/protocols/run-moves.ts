@@ -347,7 +347,7 @@ function callMoves(event: RuntimeEvent): readonly RunMove[] {
 }
 
 /** The id of the message that a run began with, where its sender gave none. */
-export function firstMessageId(runId: string): string {
+function firstMessageId(runId: string): string {
   return `${runId}.input`
 }
 

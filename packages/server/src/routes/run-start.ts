@@ -116,7 +116,7 @@ function requireSeen(principal: Principal, facts: Parameters<typeof sees>[1]): v
  * Refuses a caller that does not see the run which its own would follow: the history of the session would be its. Asked for
  * each place in the session that the run tries to take, since another caller may have taken the one before it meanwhile.
  */
-export function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
+function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
   return async (before) => {
     if (await isVisible(ledger, principal, before)) return
     throw new RefusedRequestError(403, 'out_of_scope', 'This session is not yours. Give another sessionId.')

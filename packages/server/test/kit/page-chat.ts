@@ -3,7 +3,7 @@ import { RunChatTransport, type RunChatOptions } from '@tallystick/server/client
 import type { Office } from './office.ts'
 
 /** What a chat of a page keeps. */
-export class PlainState implements ChatState<UIMessage> {
+class PlainState implements ChatState<UIMessage> {
   status: ChatStatus = 'ready'
   error: Error | undefined
   messages: UIMessage[]

@@ -25,7 +25,7 @@ const lineEnds = '\\n\\r\\x{2028}\\x{2029}'
 const spaces = `\\t\\v\\f \\x{a0}\\x{feff}\\p{Zs}${lineEnds}`
 
 function inSameWords(source: string): string {
-  return source.replaceAll(/\\.|\[\^?(?:\\.|[^\]\\])*\]|\./gsu, (token) => {
+  return source.replaceAll(/\\.|\[\^?(?:\\.|[^\]\\])*\]?|\./gsu, (token) => {
     if (token === '.') return `[^${lineEnds}]`
     if (token === '\\s') return `[${spaces}]`
     if (token === '\\S') return `[^${spaces}]`

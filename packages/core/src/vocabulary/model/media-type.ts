@@ -14,7 +14,7 @@ const beginnings: readonly (readonly [RegExp, string])[] = [
  * A part of a message with the media type that its bytes have: services refuse an image whose type is another one, and so every
  * later run of a session that holds it. A part without bytes here, and one of bytes that tell nothing, stays as it is.
  */
-export function correctMediaType<Part extends TextPart | ImagePart | FilePart>(
+function correctMediaType<Part extends TextPart | ImagePart | FilePart>(
   part: Part,
 ): Part | ImagePart | FilePart {
   if (part.type === 'text' || part.data === undefined) return part

@@ -3,7 +3,7 @@ import { isJson } from './json.ts'
 /** A text that holds a number which a double may not hold as it is written. Most texts hold none, and are not looked through. */
 const suspicious = /\d{16}|\d[eE]|\d\.\d{15}/
 /** Strings are matched so that digits in them are passed over. */
-const token = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+const token = /"(?:[^"\\]|\\[^])*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 /**
  * Reads JSON that a model or another program wrote, and that is to be kept as it was meant. Throws an error whose message is

@@ -65,15 +65,17 @@ const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed', 'r
 export function refusedField(failure: ProviderError, body: object): string | undefined {
   if (failure.class !== 'invalid_request') return undefined
   const choice = 'tool_choice' in body ? refusableChoice(body.tool_choice) : undefined
-  if (choice !== undefined && choiceWords.test(failure.message)) return choice
+  if (choice !== undefined && choiceWords.every((words) => words.test(failure.message))) return choice
   if (!/unsupported|not supported|does not support/i.test(failure.message)) return undefined
   if ('reasoning' in body && failure.message.includes(`'${effortName}'`)) return effortName
   return samplingNames.find((field) => field in body && failure.message.includes(`'${field}'`))
 }
 
 /** What DeepSeek, Moonshot, Alibaba and others say of a choice that their thinking models do not take. */
-const choiceWords =
-  /tool.?choice\b.*(incompatible|not support|unsupported|not allowed|not available|only (auto|none))|(not support|unsupported|incompatible)\b.*tool.?choice/is
+const choiceWords = [
+  /tool.?choice/i,
+  /incompatible|not support|unsupported|not allowed|not available|only (auto|none)/i,
+]
 
 /** A choice of tools, unless the model is known to refuse its kind: then the model is free, as its vendor advises. */
 export function takenChoice<Choice>(
@@ -89,7 +91,7 @@ export function takenChoice<Choice>(
 }
 
 /** How a refused choice of tools is remembered; `undefined` for one that leaves the model free. */
-export function refusableChoice(wireChoice: unknown): string | undefined {
+function refusableChoice(wireChoice: unknown): string | undefined {
   if (wireChoice === 'auto' || wireChoice === undefined) return undefined
   return `tool_choice ${typeof wireChoice === 'string' ? wireChoice : 'named'}`
 }

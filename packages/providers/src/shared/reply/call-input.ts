@@ -50,6 +50,6 @@ export function inObject(text: string): string {
 }
 
 /** The input of a call whose arguments are JSON, but no object. */
-export function notAnObject(text: string): CallInput {
+function notAnObject(text: string): CallInput {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }

@@ -23,7 +23,7 @@ export function mendToolLists(transport: client.Transport, sdk: typeof client): 
   }
   const mend = (message: Message): Message =>
     'id' in message && asked.delete(message.id) && 'result' in message
-      ? ({ ...message, result: mendList(message.result, sdk) } as Message)
+      ? { ...message, result: mendList(message.result, sdk) }
       : message
   let handler = transport.onmessage
   Object.defineProperty(transport, 'onmessage', {

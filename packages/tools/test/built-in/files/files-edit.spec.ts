@@ -292,8 +292,8 @@ describe('the file behind an edit', () => {
         )
         const isExact = given.includes(input.oldText) && !hasWindowsLines(given)
         const plain = (each: string): string => each.replaceAll('\r\n', '\n')
-        if (!isExact) expect(plain(edited)).toBe(plain(given).replaceAll(input.oldText, input.newText))
-        else expect(edited).toBe(given.replaceAll(input.oldText, input.newText))
+        const expected = (isExact ? given : plain(given)).replaceAll(input.oldText, input.newText)
+        expect(isExact ? edited : plain(edited)).toBe(expected)
       }),
     )
   })
