@@ -19,7 +19,7 @@ interface Stretch {
  * event. What a person took back, by an edit of an earlier message, is in none of them. Ends before a run that the principal
  * does not see.
  */
-export async function* stretchesOf(
+async function* stretchesOf(
   ledger: Ledger,
   principal: Principal,
   newest: Stretch | undefined,
