@@ -4,7 +4,9 @@
 export function errorCodes(sources: readonly string[]): readonly string[] {
   const codes = sources
     .filter((source) => source.includes('extends TallystickError'))
-    .flatMap((source) => [...source.matchAll(/\bsuper\(\s*'([a-z_]+)'/g)].map(([, code = '']) => code))
+    .flatMap((source) =>
+      [...source.matchAll(/\bsuper\(\s*(?:options\?\.code \?\? )?'([a-z_]+)'/g)].map(([, code = '']) => code),
+    )
   return [...new Set([...codes, ...wordsOf('CommandErrorKind', sources), 'unexpected'])].toSorted()
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { memoryLedger, type RunId } from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunId } from '@tallystick/core'
 import { requiredEffects } from '@tallystick/core/machine'
-import { given, mortalLedger, testTool, type TestTool } from '@tallystick/core/testing'
+import { given, manualClock, testTool, type TestTool } from '@tallystick/core/testing'
 import type { Fact, Reconciliation, Recovery } from '@tallystick/core/vocabulary'
 import {
   begun,
@@ -25,8 +25,10 @@ async function inDoubt(
   recovery: Recovery,
   reconcile?: () => Promise<Reconciliation>,
 ): Promise<{ readonly set: Stage; readonly runId: RunId; readonly send: TestTool }> {
-  const ledger = memoryLedger()
-  const dying = mortalLedger(ledger, { append: 7, stored: true })
+  const clock = manualClock()
+  const ledger = memoryLedger({ clock })
+  // A process that is gone renews no lease.
+  const dying: Ledger = { ...ledger, renew: () => Promise.resolve([]) }
   const steps = [{ toolCalls: [{ name: 'send', input: {} }] }, { text: 'Sent.' }]
   const make = (run?: () => Promise<string>): TestTool =>
     testTool({
@@ -37,7 +39,7 @@ async function inDoubt(
       ...(reconcile && { reconcile }),
     })
   const send = make()
-  const first = stage({ ledger: dying, steps, tools: [make(() => new Promise(() => {}))] })
+  const first = stage({ ledger: dying, clock, steps, tools: [make(() => new Promise(() => {}))] })
   const run = first.start()
   const dead = new Promise<void>((resolve) => {
     run.events$.subscribe(({ type }) => {

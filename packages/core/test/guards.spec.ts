@@ -108,7 +108,8 @@ describe('law 2: how a call may end depends on how far it came', () => {
     success: ['started', 'in_doubt', 'deferred'],
     failed: ['started', 'in_doubt', 'deferred', 'to_retry'],
     timed_out: ['started', 'deferred', 'to_retry'],
-    interrupted: ['started', 'in_doubt', 'deferred', 'to_retry', 'awaiting_approval', 'to_settle'],
+    // A start that is asked about anew waits for its turn, or for a person, and may be in doubt still.
+    interrupted: ['started', 'in_doubt', 'deferred', 'ready', 'to_retry', 'awaiting_approval', 'to_settle'],
     cancelled: [...nothingRan, 'started', 'in_doubt'],
     invalid_input: [...nothingRan, 'started'],
     unknown_tool: nothingRan,

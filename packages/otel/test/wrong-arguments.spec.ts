@@ -31,7 +31,7 @@ it.each<readonly [string, () => unknown, string]>([
   [
     'a choice of child runs that is none',
     () => recordedSpans(ledger, runId, { withChildren: 'no' as never }).next(),
-    'recordedSpans: withChildren is a text; expected true or false',
+    "recordedSpans: withChildren is a text, 'no'; expected true or false",
   ],
   ['no spans', () => toOtlp(nothing), 'toOtlp: the list of spans is missing: give a list'],
   [

@@ -49,7 +49,7 @@ describe('a block that asks for a tool', () => {
       'a text at its start',
       { input: 'x' },
       [],
-      { input: {}, malformed: { text: '"x"', error: 'The input is valid JSON, but not an object.' } },
+      { input: {}, malformed: { text: 'x', error: 'The input is not valid JSON.' } },
     ],
     ['a piece that is no text', {}, [json(7)], { input: {} }],
     [

@@ -1,5 +1,7 @@
 import { LedgerUnavailableError, RunNotFoundError } from '../vocabulary/errors.ts'
 import { closedByUsing, type OpenLedger } from '../ports/open-ledger.ts'
+import { anyObject, fields, maybe } from '../vocabulary/options/option.ts'
+import { requireOptions } from '../vocabulary/options/require-options.ts'
 import type { Clock } from '../ports/clock.ts'
 import { defaultHost } from '../runtime/run/host.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
@@ -22,11 +24,15 @@ export interface MemoryLedgerOptions {
   readonly clock?: Pick<Clock, 'now'> | undefined
 }
 
+const memoryLedgerOptions = fields<MemoryLedgerOptions>({ clock: maybe(anyObject) })
+
 /**
  * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
  * every promise of the port but durability: a `barrier` equals a `lazy` append, and `close` forgets everything.
  */
-export function memoryLedger({ clock = defaultHost.clock }: MemoryLedgerOptions = {}): OpenLedger {
+export function memoryLedger(options: MemoryLedgerOptions = {}): OpenLedger {
+  requireOptions('memoryLedger', memoryLedgerOptions, options)
+  const { clock = defaultHost.clock } = options
   const changes = new ChangeHints()
   let store: MemoryStore | undefined = new MemoryStore()
   const leases = new MemoryLeases(clock)

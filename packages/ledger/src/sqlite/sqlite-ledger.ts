@@ -16,7 +16,9 @@ const deltaDelayMsUnlessGiven = 20
  */
 export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): OpenLedger {
   digestNatively()
+  // The options are checked as the database is opened.
+  const database = openDatabase(path, options)
   const { keys, deltaDelayMs = deltaDelayMsUnlessGiven } = options
-  const store = new SqliteStore(openDatabase(path, options), options)
+  const store = new SqliteStore(database, options)
   return openLedger(store, { keys, deltaDelayMs })
 }

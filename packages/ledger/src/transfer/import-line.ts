@@ -1,4 +1,5 @@
-import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { ConfigurationError, LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { isJson } from '@tallystick/core/kit'
 import { parseEvent } from '@tallystick/core/vocabulary'
 import type { ImportedHistories } from './shared-history.ts'
 import { upcast } from '../format/versions.ts'
@@ -63,6 +64,11 @@ export async function importedLine(
   if (value === undefined) {
     if (isEventCutOff(text)) return undefined
     throw damagedLine(line, 'it is no JSON, and not the beginning of an event.')
+  }
+  if (!isJson(value)) {
+    throw new ConfigurationError(
+      `Line ${line} cannot be imported: it is nested deeper than 500 levels, and not every store can read that. Nothing was written of it.`,
+    )
   }
   try {
     const whole = await histories.whole(value)

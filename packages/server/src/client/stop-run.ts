@@ -12,10 +12,9 @@ export async function stopRun(
       return
     } catch (error) {
       if (attempt === tries) {
-        // The page shows it as any error that nobody caught.
-        queueMicrotask(() => {
-          throw new Error('The run could not be stopped.', { cause: error })
-        })
+        // A browser shows it as an error that nobody caught. Elsewhere an uncaught one would end the process.
+        const { reportError } = globalThis as { readonly reportError?: (error: unknown) => void }
+        reportError?.(new Error('The run could not be stopped.', { cause: error }))
         return
       }
       await new Promise((resolve) => setTimeout(resolve, retryMs * attempt))
