@@ -96,7 +96,7 @@ export type { RunStep, StepCall } from './runtime/run/run-steps.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
 export { shownEvent } from './runtime/output/shown-event.ts'
 export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'
-export { defaultHost } from './runtime/run/host.ts'
+export { defaultHost } from './ports/host.ts'
 export { isRunDriven } from './runtime/run/run-driven.ts'
 export type {
   Given,

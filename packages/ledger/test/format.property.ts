@@ -88,7 +88,7 @@ describe('the row of any event', () => {
           ...rest,
           sealed: sealed.slice(0, place) + other + sealed.slice(place + 1),
         })
-        expect(() => decodeEvent({ ...row, body }, decoding)).toThrow()
+        expect(() => decodeEvent({ ...row, body }, decoding)).toThrow('unable to authenticate data')
       }),
       { numRuns: tries(100) },
     )

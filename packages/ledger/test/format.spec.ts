@@ -142,7 +142,7 @@ describe('the row of an event', () => {
   it('given a sealed body, when it is put into the row of another event, then it does not open', () => {
     const [one, two] = rowsOf(someEvents, sealer)
     const decoding: Decoding = { sealers: new Map([['k1', sealer]]), hasKeys: true, history: () => [] }
-    expect(() => decodeEvent({ ...one!, body: two!.body }, decoding)).toThrow()
+    expect(() => decodeEvent({ ...one!, body: two!.body }, decoding)).toThrow('unable to authenticate data')
   })
 
   it('given a row, when it is compared with events, then only the very same one is the same', () => {
@@ -238,7 +238,7 @@ describe('what a run begins with', () => {
       'is not there',
     )
     const circle = byName([{ ...second, before: third.digest }, third])
-    expect(() => new HistoryReader().restore(third.digest, circle, undefined)).toThrow()
+    expect(() => new HistoryReader().restore(third.digest, circle, undefined)).toThrow('is not there')
     const changed = byName([first, { ...second, message: first.message }, third])
     expect(() => new HistoryReader().restore(third.digest, changed, undefined)).toThrow('has changed')
   })

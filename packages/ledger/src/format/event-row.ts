@@ -181,7 +181,7 @@ export function missingEvent(runId: string, seq: number): LedgerDamagedError {
   return damagedEvent(runId, seq, 'the event is missing')
 }
 
-export function damagedEvent(runId: string, seq: number, what: string): LedgerDamagedError {
+function damagedEvent(runId: string, seq: number, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
     `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',

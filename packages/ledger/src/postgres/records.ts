@@ -13,7 +13,7 @@ import { durabilityText, inSchema, nowText } from './schema.ts'
 
 /** A batch holds at most this many rows, and ends with the first that takes its bodies over this many bytes. */
 export const rowsPerBatch = 512
-export const bytesPerBatch: number = 1024 * 1024
+const bytesPerBatch: number = 1024 * 1024
 
 /** How many rows of runs are read at once. */
 const runsPerBatch = 256

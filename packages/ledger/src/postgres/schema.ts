@@ -186,7 +186,7 @@ const triggers: readonly (readonly [name: string, on: string, then: string])[] =
 ]
 
 /** The statements that make the schema; `@` stands for its quoted name. */
-export const schema: readonly string[] = [
+const schema: readonly string[] = [
   'create sequence @.event_pos',
   ...[...Object.entries(tables), ...Object.entries(derivedTables)].map(
     ([name, columns]) => `create table @.${name} (${columns})`,

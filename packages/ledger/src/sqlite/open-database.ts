@@ -41,7 +41,7 @@ export interface SqliteLedgerOptions {
 const { fields, maybe, milliseconds, trueOrFalse, valueThat } = option
 
 /** What `sqliteLedger` takes beside the path. */
-export const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
+const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
   {
     readOnly: maybe(trueOrFalse),
     keys: maybe(keyring),
@@ -159,7 +159,7 @@ export type Found =
  * Reads the file at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
  * not there, a file that is no database, a database of something else. Throws `LedgerUnavailableError`.
  */
-export function inspectFile(path: string): Found {
+function inspectFile(path: string): Found {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return requireFolder(path)
   if (!stats.isFile()) {

@@ -305,7 +305,7 @@ function recordOf({ run_id, head_seq, epoch, session_id, session_place }: RunRow
 }
 
 /** The row, if it holds what its columns hold; damaged bytes may be read as anything. */
-export function soundRun(row: RunRow): RunRow {
+function soundRun(row: RunRow): RunRow {
   const { pos, head_seq, epoch, head_hash, seal, session_id, session_place, ended_at } = row
   const isSound =
     [pos, head_seq, epoch, ended_at ?? 0].every(Number.isSafeInteger) &&

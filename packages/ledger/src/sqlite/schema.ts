@@ -143,7 +143,7 @@ const triggers: readonly string[] = [
 ]
 
 /** The statements that make the schema, in order. */
-export const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
+const schema: readonly string[] = [...recordTables, ...derivedTables, ...indexes, ...triggers]
 
 /** Whether an object of the schema is of what can be dropped at any time. */
 export function isDerived(name: string): boolean {

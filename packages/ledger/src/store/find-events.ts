@@ -89,7 +89,7 @@ export function isTimed({ fromAt, toAt }: AskedEvents): boolean {
 }
 
 /** `undefined` if the query can have no answer, whatever the store holds. */
-export function askedEvents(query: EventQuery): AskedEvents | undefined {
+function askedEvents(query: EventQuery): AskedEvents | undefined {
   const { sessionId, runId, turn = null, toolCallId = null, types } = query
   const { fromAt = Number.MIN_SAFE_INTEGER, toAt = Number.MAX_SAFE_INTEGER } = query
   const asked: AskedEvents = {
@@ -143,7 +143,7 @@ export async function* findEvents(
 }
 
 /** The sources whose events, laid together by place, are what is asked for; those that begin first come first. */
-export async function sourcesOf(store: SearchStore, asked: AskedEvents): Promise<readonly SearchSource[]> {
+async function sourcesOf(store: SearchStore, asked: AskedEvents): Promise<readonly SearchSource[]> {
   const { runId, sessionId, toolCallId, turn, types } = asked
   if (runId === undefined && sessionId === undefined && toolCallId === null) {
     const places = await store.places(asked)

@@ -131,12 +131,10 @@ const factual: ReadonlySet<EventType> = new Set([
 ])
 
 /** Types that only show progress: a later event holds their content again. */
-export const deltaTypes: readonly EventType[] = eventTypes.filter(
-  (type) => eventTraits[type].retention === 'deltas',
-)
+const deltaTypes: readonly EventType[] = eventTypes.filter((type) => eventTraits[type].retention === 'deltas')
 
 /** Types that hold what people or models said, asked or answered. */
-export const contentTypes: readonly EventType[] = eventTypes.filter(
+const contentTypes: readonly EventType[] = eventTypes.filter(
   (type) => !factual.has(type) && !deltaTypes.includes(type),
 )
 

@@ -6,7 +6,10 @@ export async function statementsOf(
   work: (soFar: ReadonlyMap<string, Statement>) => Promise<unknown>,
 ): Promise<ReadonlyMap<string, Statement>> {
   const found = new Map<string, Statement>()
-  const { send } = Connections.prototype
+  const send = Reflect.get(Connections.prototype, 'send') as (
+    this: Connections,
+    statement: Statement,
+  ) => Promise<unknown>
   const spied = vi.spyOn(Connections.prototype, 'send').mockImplementation(function (
     this: Connections,
     statement: Statement,

@@ -122,7 +122,9 @@ function endlessPattern(toolName: string, source: string): ConfigurationError {
  * characters, and in one place. Classes and escapes count as single characters.
  */
 function isQuickPattern(source: string): boolean {
-  const bare = source.replaceAll(/\\(?:u\{[^}]*\}|[pP]\{[^}]*\}|.)/gu, 'x').replaceAll(/\[[^\][]*\]/gu, 'x')
+  const bare = source
+    .replaceAll(/\\(?:u\{[^}]*\}|[pP]\{[^}]*\}|.)/gu, 'x')
+    .replaceAll(/\[[^\]]*(?:\]|$)/gu, 'x')
   if (/\)[*+?{]|\(\?[=!<]/.test(bare) || /\\[1-9k]/.test(source)) return false
   return (
     bare

@@ -23,7 +23,7 @@ import { isSameSecret } from '../../vocabulary/values/is-same-secret.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { shownApproval } from '../commands/approval-decision.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
-import { defaultHost } from './host.ts'
+import { defaultHost } from '../../ports/host.ts'
 import type { InContext, Runtime } from './runtime.ts'
 
 /** The secret that signs approval tokens, and their audience. */

@@ -3,7 +3,7 @@ import { answerOf } from '../../vocabulary/options/answer-of.ts'
 import { anyFunction, valueThat } from '../../vocabulary/options/option.ts'
 import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { defaultHost } from './host.ts'
+import { defaultHost } from '../../ports/host.ts'
 import type { RuntimeOptions } from './runtime.ts'
 
 const aTime = valueThat(

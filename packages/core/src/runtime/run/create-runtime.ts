@@ -8,7 +8,7 @@ import { faultOf } from '../../vocabulary/values/schema.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import { noOptions } from '../commands/no-options.ts'
 import { suspendedRuns } from '../reading/listed-runs.ts'
-import { digestOfHost } from './host.ts'
+import { digestOfHost } from '../../ports/host.ts'
 import {
   requireForkOptions,
   requireResumeOptions,

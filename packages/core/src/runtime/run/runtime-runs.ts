@@ -26,7 +26,7 @@ import { givenIn, withDefaults, type KeyedOrder } from '../session/recorded-opti
 import { startCommand } from '../session/start-command.ts'
 import { cancelCommandOf, cancelWith } from './cancel-signal.ts'
 import { checkedHost } from './checked-host.ts'
-import { uniqueName } from './host.ts'
+import { uniqueName } from '../../ports/host.ts'
 import { runIdMaker } from '../session/run-ids.ts'
 import { runOf, type Run } from './run.ts'
 import type { InContext, RunOptions, RuntimeOptions } from './runtime.ts'

@@ -1,5 +1,5 @@
-import type { Cancel, Clock, Host } from '../../ports/clock.ts'
-import type { TextDigest } from '../../vocabulary/values/digest.ts'
+import type { Cancel, Clock, Host } from './clock.ts'
+import type { TextDigest } from '../vocabulary/values/digest.ts'
 import { processOfHost } from './host-process.ts'
 
 /**

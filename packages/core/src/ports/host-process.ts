@@ -1,4 +1,4 @@
-import type { HostProcess } from '../../ports/clock.ts'
+import type { HostProcess } from './clock.ts'
 
 /** The parts of Node, Bun and Deno that tell one process from another. */
 interface System {
