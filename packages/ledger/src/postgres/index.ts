@@ -1,3 +1,2 @@
 export { postgresLedger, type PostgresLedger } from './postgres-ledger.ts'
-export type { PostgresLedgerOptions } from './options.ts'
-export type { OpenTransaction, TailHorizon } from './search.ts'
+export type { OpenTransaction, PostgresLedgerOptions, TailHorizon } from './options.ts'

@@ -183,3 +183,27 @@ function parsed(connectionString: string): { readonly url: URL; readonly hasHost
   if (URL.canParse(escaped, base)) return { url: new URL(escaped, base), hasHost: true }
   return { url: new URL(escaped.replace('@/', '@nowhere/'), base), hasHost: false }
 }
+
+/** A transaction that is under way somewhere on the server, in any of its databases. */
+export interface OpenTransaction {
+  /** Its server process, as `pg_terminate_backend` takes it; absent where it was prepared and waits for its second phase. */
+  readonly pid?: number
+  readonly database: string
+  /** As its client calls itself; the name of the transaction where it was prepared. */
+  readonly applicationName: string
+  /**
+   * Such as `idle in transaction`, when its client runs no statement, or `prepared`. Absent, like `ageMs`, if the
+   * role of this ledger may not see it: `pg_read_all_stats` allows it.
+   */
+  readonly state?: string
+  /** How long it has been under way, in milliseconds, by the clock of the server. */
+  readonly ageMs?: number
+}
+
+/** How far tails over all runs are delayed, and by which transaction. */
+export interface TailHorizon {
+  /** Committed events that no tail yields yet, since the oldest transaction may put others in front of them. */
+  readonly waitingEvents: number
+  /** The oldest transaction that has written; absent where none has. */
+  readonly oldest?: OpenTransaction
+}

@@ -1,9 +1,8 @@
 import type { OpenLedger } from '@tallystick/core/store-kit'
 import { digestNatively } from '../format/chain.ts'
 import { openLedger } from '../store/open-ledger.ts'
-import type { PostgresLedgerOptions } from './options.ts'
+import type { PostgresLedgerOptions, TailHorizon } from './options.ts'
 import { PostgresStore } from './postgres-store.ts'
-import type { TailHorizon } from './search.ts'
 
 /** A ledger in Postgres, and what can be asked of it beyond the port. */
 export interface PostgresLedger extends OpenLedger {

@@ -43,7 +43,8 @@ import { postgresProjections } from './projections.ts'
 import { PostgresRecords } from './records.ts'
 import { PostgresRemovals } from './removals.ts'
 import { inspectSchema, makeSchema } from './schema.ts'
-import { PostgresSearch, tailHorizon, type TailHorizon } from './search.ts'
+import { PostgresSearch, tailHorizon } from './search.ts'
+import type { TailHorizon } from './options.ts'
 
 /** A schema that is open. */
 interface Opened {

@@ -15,7 +15,7 @@ import {
 import { rareType } from '../store/shared-schema.ts'
 import type { BegunTail, TailBatch, TailPlace, TailRow, TailStart } from '../store/tail-events.ts'
 import type { Connections } from './connections.ts'
-import type { DatabasePlace } from './options.ts'
+import type { DatabasePlace, OpenTransaction, TailHorizon } from './options.ts'
 import { boundedText, eventColumnsText, isFull, rowsPerBatch, type PostgresRecords } from './records.ts'
 import { inSchema } from './schema.ts'
 
@@ -261,30 +261,6 @@ function withPrevious(chosen: string, order: string): string {
   return `select event.*, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
     from (${chosen}) as event left join @.event as previous
       on previous.run_id = event.run_id and previous.seq = event.seq - 1 order by ${order}`
-}
-
-/** A transaction that is under way somewhere on the server, in any of its databases. */
-export interface OpenTransaction {
-  /** Its server process, as `pg_terminate_backend` takes it; absent where it was prepared and waits for its second phase. */
-  readonly pid?: number
-  readonly database: string
-  /** As its client calls itself; the name of the transaction where it was prepared. */
-  readonly applicationName: string
-  /**
-   * Such as `idle in transaction`, when its client runs no statement, or `prepared`. Absent, like `ageMs`, if the
-   * role of this ledger may not see it: `pg_read_all_stats` allows it.
-   */
-  readonly state?: string
-  /** How long it has been under way, in milliseconds, by the clock of the server. */
-  readonly ageMs?: number
-}
-
-/** How far tails over all runs are delayed, and by which transaction. */
-export interface TailHorizon {
-  /** Committed events that no tail yields yet, since the oldest transaction may put others in front of them. */
-  readonly waitingEvents: number
-  /** The oldest transaction that has written; absent where none has. */
-  readonly oldest?: OpenTransaction
 }
 
 type OldestRow = {

@@ -3,7 +3,8 @@ import type { AppendOptions, ExpectedHead, Head } from '@tallystick/core/vocabul
 import type { Database } from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import { encodeEvent } from '../../src/format/body.ts'
-import { openDatabase, type SqliteLedgerOptions } from '../../src/sqlite/open-database.ts'
+import { openDatabase } from '../../src/sqlite/open-database.ts'
+import type { SqliteLedgerOptions } from '../../src/sqlite/options.ts'
 import { SqliteStore } from '../../src/sqlite/sqlite-store.ts'
 import { temporaryFile } from './temporary-folder.ts'
 
