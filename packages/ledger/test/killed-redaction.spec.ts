@@ -71,9 +71,9 @@ describe('a redaction that is killed', () => {
       expect([statement, holds(path, secret)]).toEqual([statement, false])
     }
     expect(left).toContain(total as number)
-    // A transaction takes away all that it is given, or nothing: three of them look at 512 events each.
+    // A transaction takes away all that it is given, or nothing, and a redaction of this run has a handful of them.
     expect(left.size).toBeGreaterThan(1)
-    expect(left.size).toBeLessThanOrEqual(4)
+    expect(left.size).toBeLessThanOrEqual(8)
   })
 })
 
