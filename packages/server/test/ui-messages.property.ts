@@ -80,6 +80,16 @@ function answerChunks(run: readonly RuntimeEvent[], answer: number): readonly Ui
   return run.flatMap((event) => (reader.isOver ? [] : reader.read(event)))
 }
 
+/** The parts of a message as a page shows them. What has come of an input that never became whole is gone with its stream. */
+function shownParts(message: { readonly parts: readonly object[] } | undefined): unknown {
+  const parts = (message?.parts ?? []).map((part) =>
+    'state' in part && part.state === 'input-streaming'
+      ? { ...part, input: undefined, rawInput: undefined }
+      : part,
+  )
+  return JSON.parse(JSON.stringify(parts))
+}
+
 describe('a run as a message of the AI SDK', () => {
   it('is taken by its reader at every event, and shows the answer', async () => {
     await fc.assert(
@@ -128,9 +138,7 @@ describe('a run as a message of the AI SDK', () => {
             for (let answer = 1; answer <= moves.answer; answer++) {
               const streamed = await readBy(answerChunks(run, answer))
               const kept = answers.find(({ id }) => id === streamed?.id)
-              expect(JSON.parse(JSON.stringify(kept?.parts ?? []))).toEqual(
-                JSON.parse(JSON.stringify(streamed?.parts ?? [])),
-              )
+              expect(shownParts(kept)).toEqual(shownParts(streamed))
             }
           }
         })
