@@ -1,8 +1,8 @@
 // Loaded before a program by `--import`, with the folder of `bundled-sources.ts` as its query: what the program imports of the
 // packages and libraries that are laid together there, comes from there.
 import { readFileSync } from 'node:fs'
-import { registerHooks } from 'node:module'
-import { fileURLToPath } from 'node:url'
+import { createRequire, registerHooks } from 'node:module'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { BundleTable } from './bundle-sources.ts'
 
 const folder = new URL(import.meta.url).searchParams.get('folder') ?? ''
@@ -22,6 +22,11 @@ registerHooks({
     // What a package depends on is beside the package, and not beside this folder.
     const [name = ''] = parentURL.slice(folder.length).split('/')
     const from = isOfFolder ? `${packages}${name}/package.json` : context.parentURL
+    // A resolver of CommonJS goes by the module that asks, whatever parent it is told.
+    if (isOfFolder && context.conditions.includes('require') && from !== undefined) {
+      const url = pathToFileURL(createRequire(from).resolve(specifier)).href
+      return { url, format: 'commonjs', shortCircuit: true }
+    }
     const found = next(specifier, { ...context, parentURL: from })
     const file = context.conditions.includes('import') ? table.get(found.url) : undefined
     return file === undefined ? found : { url: folder + file, format: 'module', shortCircuit: true }
