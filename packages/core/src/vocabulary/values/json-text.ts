@@ -1,7 +1,5 @@
 import { isJson } from './json.ts'
 
-/** A text that holds a number which a double may not hold as it is written. Most texts hold none, and are not looked through. */
-const suspicious = /\d{16}|\d[eE]|\d\.\d{15}/
 /** Strings are matched so that digits in them are passed over. */
 const token = /"(?:[^"\\]|\\[^])*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
@@ -24,7 +22,6 @@ export function readJson(text: string): unknown {
 }
 
 function numberFault(text: string): string | undefined {
-  if (!suspicious.test(text)) return undefined
   for (const [written] of text.matchAll(token)) {
     if (written.startsWith('"') || !isChanged(written)) continue
     const shown = written.length > 60 ? `${written.slice(0, 60)}…` : written
