@@ -52,6 +52,20 @@ describe.each(['in the same runtime', 'in another runtime'])('given a run that a
     },
   )
 
+  it('when nobody owns that run, then an owner that comes with its key does not get it', async () => {
+    const ledger = memoryLedger()
+    const agent = telling('office')
+    const key = { idempotencyKey: 'k' }
+    const first = createRuntime({ ledger, agents: [agent] })
+    await first.run(agent, 'Go.', key).result
+    const runtime = where === 'in the same runtime' ? first : createRuntime({ ledger, agents: [agent] })
+    const again = async () => await runtime.run(agent, 'Go.', { ...key, owner: 'eve' }).result
+    await expect(again()).rejects.toMatchObject({
+      code: 'key_used',
+      message: expect.stringContaining('another owner'),
+    })
+  })
+
   it('when the key comes with another past, then it is refused', async () => {
     const ledger = memoryLedger()
     const agent = telling('office')

@@ -166,9 +166,9 @@ export async function requireSameRun(ledger: Ledger, runId: RunId, order: KeyedO
   // Before the input come the start, the past, and its edits.
   for await (const event of ledger.read(runId, { toSeq: 4 })) {
     if (event.type === 'run_started') {
-      const { agent, sessionId, subject, parent } = event
-      // A redaction keeps none of the rest.
-      const { owner = order.owner, givenLimits } = event.removed ? order : event
+      const { agent, sessionId, subject, owner, parent } = event
+      // A redaction does not keep them.
+      const { givenLimits } = event.removed ? order : event
       const history = parent === undefined ? [] : undefined
       before = { message: order.message, history, agent, sessionId, subject, owner, givenLimits }
     } else if (before && event.type === 'history_carried') {
