@@ -149,11 +149,16 @@ export class RunLoop implements LeasedDrive {
     this.epoch = (await parts.leases.acquire(runId, takeOver)).epoch
     this.isWriter = true
     parts.leases.granted(this, askedAt)
-    const state = await this.#load()
-    requireOwnEpoch(state, this.epoch)
-    if (state.phase === 'done') return state
-    this.#unrecordedResume.begin(state, this.#drive)
-    return await this.#run()
+    try {
+      const state = await this.#load()
+      requireOwnEpoch(state, this.epoch)
+      if (state.phase === 'done') return state
+      this.#unrecordedResume.begin(state, this.#drive)
+      return await this.#run()
+    } finally {
+      // Else the lease would be renewed as long as this process lives.
+      parts.leases.ended(this)
+    }
   }
 
   /** Reads what is in the ledger and not yet in the state. Publishes it, since another process may have appended it. */
