@@ -82,7 +82,7 @@ class SystemProcess implements HostProcess {
   #read(): Machine | undefined {
     switch (this.#system.platform) {
       case 'linux':
-        return linux(this.#system.getBuiltinModule('node:fs') as Files)
+        return linux(this.#system.getBuiltinModule('node:fs') as Files, this.#system)
       case 'darwin':
         return darwin(this.#system.getBuiltinModule('node:child_process') as Programs, this.#system)
     }
@@ -91,7 +91,7 @@ class SystemProcess implements HostProcess {
 }
 
 /** Containers of one machine share its start, not its numbers: each has a name space of its own for them. */
-function linux({ readFileSync, readlinkSync }: Files): Machine {
+function linux({ readFileSync, readlinkSync }: Files, system: System): Machine {
   const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   const numbers = /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0]
   if (boot === '' || numbers === undefined) throw new Error('This system does not say which it is.')
@@ -103,7 +103,8 @@ function linux({ readFileSync, readlinkSync }: Files): Machine {
         stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
       } catch (error) {
         const { code } = error as { readonly code?: unknown }
-        if (code === 'ENOENT' || code === 'ESRCH') return undefined
+        // A machine may hide the processes of other users (`hidepid`): those only look as if they were gone.
+        if ((code === 'ENOENT' || code === 'ESRCH') && isNoProcess(pid, system)) return undefined
         throw error
       }
       // The name of the program, in brackets, may hold anything.
@@ -124,12 +125,17 @@ function darwin({ execFileSync }: Programs, system: System): Machine {
   return {
     id: ask('/usr/sbin/sysctl', ['-n', 'kern.bootsessionuuid']),
     startOf(pid) {
-      try {
-        system.kill(pid, 0)
-      } catch (error) {
-        if ((error as { readonly code?: unknown }).code === 'ESRCH') return undefined
-      }
+      if (isNoProcess(pid, system)) return undefined
       return ask('/bin/ps', ['-o', 'lstart=', '-p', String(pid)]).replaceAll(/\s+/g, '_')
     },
+  }
+}
+
+function isNoProcess(pid: number, system: System): boolean {
+  try {
+    system.kill(pid, 0)
+    return false
+  } catch (error) {
+    return (error as { readonly code?: unknown }).code === 'ESRCH'
   }
 }
