@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { markVariable } from './left-group.ts'
 
 /**
  * Ends groups of processes when this process ends, however it ends: `kill -9` included. A shell holds the other end of a
  * pipe, and ends the groups that it got when the pipe closes.
  */
 export interface ProcessGuard {
-  /** Watches over the group of this process from now on. */
-  add(groupId: number): void
+  /** Watches over the group of this process from now on, and over what has left it with the mark in its environment. */
+  add(groupId: number, mark?: string): void
   /** The group is gone. */
   remove(groupId: number): void
   /** Ends the guard itself; resolves when its process is gone. */
@@ -15,8 +16,9 @@ export interface ProcessGuard {
 
 const script = `
 groups=''
-while read -r what group; do
-  if [ "$what" = '+' ]; then groups="$groups $group"; continue; fi
+marks=''
+while read -r what group mark; do
+  if [ "$what" = '+' ]; then groups="$groups $group"; marks="$marks $mark"; continue; fi
   rest=''
   for each in $groups; do [ "$each" = "$group" ] || rest="$rest $each"; done
   groups=$rest
@@ -25,6 +27,11 @@ done
 for each in $groups; do kill -s TERM -- "-$each"; done
 sleep 1
 for each in $groups; do kill -s KILL -- "-$each"; done
+for mark in $marks; do
+  for each in /proc/[0-9]*; do
+    grep -qs "${markVariable}=$mark" "$each/environ" && kill -s KILL "\${each#/proc/}"
+  done
+done
 `
 
 /** Starts its process with the first group. On Windows, which has no groups, it does nothing. */
@@ -54,7 +61,7 @@ export function processGuard(): ProcessGuard {
     shell.stdin?.write(`${line}\n`)
   }
   return {
-    add: (groupId) => send(`+ ${groupId}`),
+    add: (groupId, mark = '') => send(`+ ${groupId} ${mark}`),
     remove: (groupId) => send(`- ${groupId}`),
     async close() {
       if (shell === undefined) return

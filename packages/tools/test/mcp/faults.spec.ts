@@ -250,7 +250,7 @@ describe('the process of a server', () => {
     const manager = await connectFaulty({ env: { OWN: 'yes' } }, { environment })
     const env = JSON.parse(await said(manager, 'env')) as Record<string, string>
     const safe = ['HOME', 'LANG', 'LC_ALL', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'TMPDIR', 'TZ', 'USER']
-    expect(Object.keys(env).filter((name) => !safe.includes(name))).toEqual(['OWN'])
+    expect(Object.keys(env).filter((name) => !safe.includes(name))).toEqual(['OWN', 'TALLYSTICK_STARTED_BY'])
   })
 
   it('has its secrets struck out of results and errors', async () => {
@@ -288,6 +288,25 @@ describe('the process of a server', () => {
     expect(manager.servers).toMatchObject([{ state: 'closed' }])
     await expect(manager.call('bad', 'echo', { text: '' })).rejects.toThrow('cannot be reached')
   })
+
+  it.runIf(process.platform === 'linux')(
+    'ends with what it started in a session of its own, on the system that tells which that is',
+    async () => {
+      const manager = await connectFaulty({}, quickly)
+      const detached = { detached: true }
+      const first = Number(await said(manager, 'spawn', detached))
+      await said(manager, 'die').catch(() => {})
+      await manager.call('bad', 'echo', { text: '' })
+      await expect.poll(() => isAlive(first)).toBe(false)
+      const [second, third] = [
+        Number(await said(manager, 'spawn', detached)),
+        Number(await said(manager, 'spawn', detached)),
+      ]
+      expect([second, third].map(isAlive)).toEqual([true, true])
+      await manager.close()
+      await expect.poll(() => [second, third].map(isAlive)).toEqual([false, false])
+    },
+  )
 
   it('is named with its last words when it does not start', async () => {
     const program =

@@ -13,8 +13,9 @@ const host = `
 import { mcpTools } from '@tallystick/tools/mcp'
 const mcp = await mcpTools({ servers: { bad: { command: process.execPath, args: [process.argv[1]] } } })
 const [{ text: pid }] = await mcp.call('bad', 'pid', {})
-const [{ text: child }] = await mcp.call('bad', 'spawn', {})
-process.stdout.write(pid + ' ' + child)
+const [{ text: child }] = await mcp.call('bad', 'spawn', { detached: process.platform === 'linux' })
+const [{ text: sibling }] = await mcp.call('bad', 'spawn', {})
+process.stdout.write(pid + ' ' + child + ' ' + sibling)
 setInterval(() => {}, 1000)
 `
 
@@ -26,10 +27,10 @@ it('ends servers when their host is killed', { timeout: 60_000 }, async () => {
   })
   const [said] = (await once(child.stdio[1], 'data')) as [Buffer]
   const pids = String(said).split(' ').map(Number)
-  expect(pids.map(isAlive)).toEqual([true, true])
+  expect(pids.map(isAlive)).toEqual([true, true, true])
   child.kill('SIGKILL')
   await once(child, 'exit')
-  await expect.poll(() => pids.map(isAlive), { timeout: 30_000 }).toEqual([false, false])
+  await expect.poll(() => pids.map(isAlive), { timeout: 30_000 }).toEqual([false, false, false])
 })
 
 it('given servers that are closed, then what watches over their processes has ended as well', async () => {

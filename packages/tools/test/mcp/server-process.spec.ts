@@ -146,9 +146,9 @@ describe('the process of a server', () => {
     await server.close()
   })
 
-  it('given a process of another group that keeps its output open, when it is gone, then that is read for half a second', async () => {
+  it('given a process of another group and environment that keeps its output open, when it is gone, then that is read for half a second', async () => {
     const { server, heard, timers, children, gone, said } = serving(
-      `const other = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { detached: true, stdio: ['ignore', 'inherit', 'ignore'] }); process.stdout.write(String(other.pid)); other.unref()`,
+      `const other = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)'], { detached: true, env: {}, stdio: ['ignore', 'inherit', 'ignore'] }); process.stdout.write(String(other.pid)); other.unref()`,
     )
     await server.start()
     await said

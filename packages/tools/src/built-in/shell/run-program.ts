@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Json } from '@tallystick/core/vocabulary'
 import { scheduleLimit, type Timers } from '../timers.ts'
+import { endHolders, outputEndsOf } from '../../execution/left-group.ts'
 import { processGuard } from '../../execution/process-guard.ts'
 import { type KeptOutput, keptOutput } from './kept-output.ts'
-import { endHolders, outputEndsOf } from './left-group.ts'
 import { outputProgress, type StreamName } from './output-progress.ts'
 
 /** One start of a program. */

@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import type { Timers } from '../../built-in/timers.ts'
+import { endMarked, markVariable } from '../../execution/left-group.ts'
 import type { ProcessGuard } from '../../execution/process-guard.ts'
 import { type StderrTail, stderrTail } from './stderr-tail.ts'
 
@@ -28,7 +30,10 @@ export interface ProcessEvents {
   readonly onGone: () => void
 }
 
-/** The process of a server, in a group of its own, so that whatever it started ends with it. */
+/**
+ * The process of a server, in a group of its own, so that whatever it started ends with it. What has left the group is known by
+ * its environment, on Linux.
+ */
 export interface ServerProcess {
   /** What it wrote to its standard error. */
   readonly stderrTail: StderrTail
@@ -53,6 +58,7 @@ export function serverProcess(
 ): ServerProcess {
   const isPosix = given.platform !== 'win32'
   const tail = stderrTail()
+  const mark = randomUUID()
   let child: ChildProcess | undefined
   let exit: string | undefined
   let isClosing = false
@@ -72,9 +78,10 @@ export function serverProcess(
     new Promise((resolve) => {
       // One that has started has a number.
       const pid = Number(started.pid)
-      guard.add(pid)
+      guard.add(pid, mark)
       started.once('exit', (code, signal) => {
         signalGroup('SIGKILL')
+        endMarked(mark)
         guard.remove(pid)
         if (!isClosing) exit = signal === null ? `exit code ${code}` : `signal ${signal}`
         const end = (): void => {
@@ -96,7 +103,7 @@ export function serverProcess(
     kill: () => signalGroup('SIGKILL'),
     start: () =>
       new Promise((resolve, reject) => {
-        const started = spawned(given)
+        const started = spawned(given, mark)
         const [, output, errors] = started.stdio
         started.once('error', reject)
         started.once('spawn', () => {
@@ -124,11 +131,11 @@ export function serverProcess(
   }
 }
 
-function spawned({ command, args, env, cwd, platform }: ServerCommand): ChildProcess {
+function spawned({ command, args, env, cwd, platform }: ServerCommand, mark: string): ChildProcess {
   const isPosix = platform !== 'win32'
   return spawn(command, [...args], {
     stdio: ['pipe', 'pipe', 'pipe'],
-    env,
+    env: { ...env, [markVariable]: mark },
     cwd,
     detached: isPosix,
     // Commands of Windows such as npx are scripts, which only its shell can start.

@@ -40,8 +40,11 @@ const answers: Readonly<Record<string, (served: Served) => Answer>> = {
   env: () => texts(JSON.stringify(process.env)),
   pid: () => texts(String(process.pid)),
   /** A process of its own, which would outlive the server. */
-  spawn: () => {
-    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' })
+  spawn: ({ input }) => {
+    const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
+      stdio: 'ignore',
+      detached: input['detached'] === true,
+    })
     return texts(String(child.pid))
   },
   die: ({ write }) => {
