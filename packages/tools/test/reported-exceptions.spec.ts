@@ -92,6 +92,29 @@ describe('an exception in the code of a tool', () => {
     expect(noted.result?.error).toContain('A-7')
   })
 
+  it('given middleware that changes only what the model reads, when the tool throws, then the stack is hidden, too', async () => {
+    const shorten: ToolMiddleware = {
+      name: 'shorten',
+      run: async (_call, next) => {
+        const ending = await next()
+        return 'externalId' in ending ? ending : { ...ending, projected: [{ type: 'text', text: 'No.' }] }
+      },
+    }
+    const { reports, result } = await callOnce({ execute: failToAdd }, [shorten])
+    expect([reports, result?.projected]).toEqual([[], [{ type: 'text', text: 'No.' }]])
+    expect(result).not.toHaveProperty('error')
+  })
+
+  it('given middleware that throws, before or after the tool ran, then host and record have its stack', async () => {
+    const before: ToolMiddleware = { name: 'count', run: failToAdd }
+    const after: ToolMiddleware = { name: 'count', run: async (_call, next) => (await next(), failToAdd()) }
+    for (const middleware of [before, after]) {
+      const { reports, result } = await callOnce({}, [middleware])
+      expect(reports).toMatchObject([{ error: { message: 'could not total A-7' } }])
+      expect(result?.error).toContain('failToAdd')
+    }
+  })
+
   const ownCause = new Error('round')
   ownCause.cause = ownCause
   it.each([

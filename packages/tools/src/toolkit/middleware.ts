@@ -11,7 +11,7 @@ import type {
   ToolSignal,
 } from '@tallystick/core/vocabulary'
 import { Observable, type Subscription } from 'rxjs'
-import { describeError, failureOf } from '../execution/outcome.ts'
+import { describeError, type Ending, failureOf, textEnding } from '../execution/outcome.ts'
 import { boundedText } from '../content/bounded-text.ts'
 
 /** One start of a call, on its way to its tool. */
@@ -149,7 +149,11 @@ function around<Context>(
       if ('externalId' in ending) subscriber.next({ ...ending, type: 'tool_deferred' })
       else {
         // A middleware that changed the result may have hidden what the exception says, too.
-        const isAsThrown = failure && 'thrown' in failure && ending.content === failure.content
+        const isAsThrown =
+          failure !== undefined &&
+          'thrown' in failure &&
+          ending.content === failure.content &&
+          ending.projected === failure.projected
         const thrown = isAsThrown ? { thrown: failure?.thrown } : {}
         subscriber.next({ ...ending, ...thrown, type: 'tool_ended' })
       }
@@ -172,10 +176,10 @@ function failed(
   name: string,
   { hasRun, effect }: { readonly hasRun: boolean; readonly effect: ToolEffect },
   thrown: unknown,
-): MiddlewareEnding {
+): Ending {
   if (!hasRun) return failureOf(thrown)
   const why = boundedText(describeError(thrown), 2_000)
   const done = effect === 'write' ? ' It may have taken effect: check before you call it again.' : ''
   const text = `The tool was run, but ${name} failed around it (${why}), so its result is not shown.${done}`
-  return { outcome: 'failed', content: [{ type: 'text', text }] }
+  return { ...textEnding('failed', text), thrown }
 }
