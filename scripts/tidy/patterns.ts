@@ -17,7 +17,7 @@ const makersOfPatterns: ReadonlySet<string> = new Set([
   'packages/cli/src/verbs/check/regression.ts',
   'packages/cli/src/terminal/paint.ts',
   'packages/cli/src/terminal/visible-text.ts',
-  'packages/replay/src/regression/secret-mask.ts',
+  'packages/replay/src/secrets.ts',
   'packages/tools/src/input/json-schema.ts',
 ])
 

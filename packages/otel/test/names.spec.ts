@@ -7,7 +7,7 @@ import {
   operations,
   own,
   providerName,
-} from '../src/conventions/names.ts'
+} from '../src/conventions.ts'
 
 describe('the names of the conventions', () => {
   it('are those of the pinned state', () => {

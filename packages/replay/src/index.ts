@@ -1,14 +1,27 @@
-export { diffRuns, type RunsDiff, type RunSpending, type RunTail } from './diff/diff-runs.ts'
-export { reportedDifferences, type Difference } from './diff/difference.ts'
-export { replayRun, type Divergence, type ReplayOptions, type ReplayReport } from './replay/replay.ts'
-export { exportRegression, type Regression, type RegressionOptions } from './regression/regression.ts'
 export {
-  replayRegression,
-  type ReplayRegressionOptions,
-  type RegressionReport,
+  type Difference,
+  diffRuns,
+  reportedDifferences,
+  type RunsDiff,
+  type RunSpending,
+  type RunTail,
+} from './diff.ts'
+export { replayRun, type Divergence, type ReplayOptions, type ReplayReport } from './replay.ts'
+export {
+  exportRegression,
+  type Regression,
   type RegressionAgents,
   type RegressionContext,
+  type RegressionOptions,
+  type RegressionReport,
   type RegressionSetup,
-} from './regression/replay-regression.ts'
-export { explain } from './explain/explain.ts'
-export type { ExplainedAttempt, ExplainedItem, Explanation, ReplacedMessage } from './explain/explanation.ts'
+  replayRegression,
+  type ReplayRegressionOptions,
+} from './regression.ts'
+export {
+  explain,
+  type ExplainedAttempt,
+  type ExplainedItem,
+  type Explanation,
+  type ReplacedMessage,
+} from './explain.ts'

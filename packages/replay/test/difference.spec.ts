@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { differencesOf, reportedDifferences } from '../src/diff/difference.ts'
+import { differencesOf, reportedDifferences } from '../src/diff.ts'
 
 describe('differencesOf', () => {
   it('names every place in which two values differ, with what each has there', () => {

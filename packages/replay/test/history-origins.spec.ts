@@ -2,8 +2,7 @@ import type { Message, RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleMessage, sampleRunId } from '@tallystick/core/testing'
 import type { EventType } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { explainedAttempts } from '../src/explain/explained-attempts.ts'
-import { HistoryOrigins, matched } from '../src/explain/history-origins.ts'
+import { explainedAttempts, HistoryOrigins, matched } from '../src/explain.ts'
 
 const facts = everyFact(sampleRunId(1))
 const event = (type: EventType, seq: number, more: object = {}): RuntimeEvent =>

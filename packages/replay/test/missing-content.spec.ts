@@ -6,7 +6,7 @@ import { redact } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { exportRegression, replayRun } from '@tallystick/replay'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { requireContent } from '../src/replay/required-content.ts'
+import { requireContent } from '../src/replay.ts'
 import { temporaryFolder } from './support/temporary-folder.ts'
 
 describe('a run of which content is gone', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { namedSecretsIn } from '../src/regression/named-secrets.ts'
+import { namedSecretsIn } from '../src/secrets.ts'
 
 /** The texts that count as secrets. */
 const found = (text: string): readonly string[] =>

@@ -2,7 +2,7 @@ import { type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import { eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { isSignificant, normalizedEvent } from '../src/diff/normalized-event.ts'
+import { isSignificant, normalizedEvent } from '../src/diff.ts'
 
 const event = (fields: object): RuntimeEvent => fields as RuntimeEvent
 const words = (text: string): readonly string[] => text.trim().split(/\s+/)

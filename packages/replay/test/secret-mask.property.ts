@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { hostileTexts } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { SecretMask } from '../src/regression/secret-mask.ts'
+import { SecretMask } from '../src/secrets.ts'
 import { anyText } from '../../../scripts/testing/any-text.ts'
 
 const mask = new SecretMask()

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { hostileTexts, repeatedTexts } from '@tallystick/core/testing'
-import { SecretMask } from '../src/regression/secret-mask.ts'
+import { SecretMask } from '../src/secrets.ts'
 
 const mask = new SecretMask()
 /** Puts a key together, so that no scanner takes this file for one that leaks. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isPlainlySecret, isSecretName } from '../src/regression/secret-name.ts'
+import { isPlainlySecret, isSecretName } from '../src/secrets.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/)
 

@@ -1,7 +1,7 @@
 import { hostileTexts } from '@tallystick/core/testing'
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { commentText, identifier, stringLiteral } from '../src/regression/source-text.ts'
+import { commentText, identifier, stringLiteral } from '../src/regression.ts'
 
 /** What code comes to that is run as a function. */
 function run(code: string): unknown {

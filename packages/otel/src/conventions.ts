@@ -88,7 +88,7 @@ export const metrics = {
 export type MetricName = (typeof metrics)[keyof typeof metrics]
 
 /** The unit of a metric; a counter adds up, any other one is a histogram with these buckets. */
-export interface MetricKind {
+interface MetricKind {
   readonly unit: string
   readonly buckets?: readonly number[]
 }

@@ -1,6 +1,12 @@
 import { option, requireOptions } from '@tallystick/core/kit'
-import { anySpan } from '../span/any-span.ts'
-import type { Attributes, AttributeValue, Span, SpanEvent, SpanLink } from '../span/span.ts'
+import {
+  anySpan,
+  type Attributes,
+  type AttributeValue,
+  type Span,
+  type SpanEvent,
+  type SpanLink,
+} from './span.ts'
 
 /** A value as OTLP has it in JSON. */
 export type OtlpValue =

@@ -1,28 +1,262 @@
-import { omitUndefined } from '@tallystick/core/kit'
 import {
+  addUsage,
   type AgentDefinition,
   type EventOf,
   type EventType,
+  type FinishReason,
+  type ModelFailure,
+  type RunLabels,
   type RuntimeEvent,
+  type Usage,
 } from '@tallystick/core/vocabulary'
-import { genAi, operations, own } from '../conventions/names.ts'
-import { RunContent } from '../content/content.ts'
-import { ChatSpan, modelAttributes } from './chat-span.ts'
-import { marksOf } from './event-marks.ts'
-import { OpenSpan, type MaybeAttributes, type NewSpan, type SpanError } from '../span/open-span.ts'
-import { requestAttributes } from './request-attributes.ts'
-import { finishAttributes, finishError, labelAttributes } from './run-attributes.ts'
-import type { Attributes, Span, SpanLink, SpanMove, StartedSpan } from '../span/span.ts'
-import { nameText } from '../span/span-text.ts'
-import { SummarySpan } from './summary-span.ts'
+import { omitUndefined } from '@tallystick/core/kit'
+import { finishReason, genAi, operations, own, providerName } from './conventions.ts'
 import {
+  type Attributes,
   callSpanId,
-  lineageOf,
-  runSpanId,
-  spanIdOf,
+  costAttributes,
   type Lineage,
+  lineageOf,
+  type MaybeAttributes,
+  nameText,
+  type NewSpan,
+  OpenSpan,
+  runSpanId,
   type RunStarts,
-} from '../span/trace-context.ts'
+  type Span,
+  type SpanError,
+  spanIdOf,
+  type SpanLink,
+  type SpanMove,
+  type StartedSpan,
+  usageAttributes,
+} from './span.ts'
+import { RunContent } from './content.ts'
+
+/** What the ledger says of the use of one attempt: totals, so that a later report replaces an earlier one. */
+interface AttemptUse {
+  readonly usage: Usage
+  readonly costUsd?: number
+}
+
+/** One call of a model, with all its attempts. Attempts of another model are another call. */
+class ChatSpan {
+  readonly turn: number
+  readonly model: string
+  readonly span: OpenSpan
+  readonly #uses = new Map<number, AttemptUse>()
+  #attemptStartedAt = 0
+  #attempts = 0
+  #failedAt: number | undefined
+  #failure: ModelFailure | undefined
+
+  constructor(event: EventOf<'model_call_started'>, span: OpenSpan) {
+    this.turn = event.turn
+    this.model = modelKey(event)
+    this.span = span
+    this.addAttempt(event)
+  }
+
+  /** Whether an attempt belongs to this call. */
+  continuesWith(event: EventOf<'model_call_started'>): boolean {
+    return event.turn === this.turn && modelKey(event) === this.model
+  }
+
+  addAttempt({ at, maxOutputTokens }: EventOf<'model_call_started'>): void {
+    this.#attempts++
+    this.#attemptStartedAt = at
+    this.#failure = undefined
+    this.#failedAt = undefined
+    this.span.set({ [genAi.maxTokens]: maxOutputTokens, [own.attempts]: this.#attempts })
+  }
+
+  begin({ at, providerMessageId, servedModel }: EventOf<'assistant_started'>): void {
+    this.span.set({
+      [genAi.timeToFirstChunk]: (at - this.#attemptStartedAt) / 1000,
+      ...replyAttributes({ providerMessageId, servedModel }),
+    })
+  }
+
+  use({ attempt, usage, costUsd }: EventOf<'usage_updated'>): void {
+    this.#uses.set(attempt, { usage, ...(costUsd !== undefined && { costUsd }) })
+  }
+
+  fail({ at, attempt, failure }: EventOf<'model_stream_failed'>): void {
+    this.#failure = failure
+    this.#failedAt = at
+    this.span.addEvent(at, 'tallystick.attempt_failed', {
+      [own.attempt]: attempt,
+      [genAi.errorType]: failure.class,
+    })
+  }
+
+  /** Ends it with its whole reply. */
+  finish(event: EventOf<'assistant_message_finished'>): Span {
+    const { at, stopReason, partial, providerMessageId } = event
+    this.span.set({
+      [genAi.finishReasons]: [finishReason(stopReason)],
+      ...replyAttributes({ providerMessageId }),
+    })
+    return this.#end(at, partial ? { type: stopReason } : undefined)
+  }
+
+  /** Ends it without a reply: at its last failure, or at an event after which none can come. */
+  giveUp(at: number): Span {
+    const failure = this.#failure
+    return this.#end(this.#failedAt ?? at, failure ? { type: failure.class } : { type: 'cancelled' })
+  }
+
+  #end(at: number, error: SpanError | undefined): Span {
+    const uses = [...this.#uses.values()]
+    this.span.set(usageAttributes(uses.reduce<Usage>((sum, { usage }) => addUsage(sum, usage), {})))
+    const costs = uses.flatMap(({ costUsd }) => costUsd ?? [])
+    this.span.set(costAttributes(costs.length > 0 ? costs.reduce((sum, cost) => sum + cost, 0) : undefined))
+    return this.span.end(at, error)
+  }
+}
+
+function modelKey({ model }: EventOf<'model_call_started'>): string {
+  return JSON.stringify([model.provider, model.api, model.modelId])
+}
+
+function replyAttributes(reply: {
+  readonly providerMessageId?: string | undefined
+  readonly servedModel?: string | undefined
+}): MaybeAttributes {
+  const { providerMessageId: id, servedModel } = reply
+  return {
+    [genAi.responseId]: id === undefined ? undefined : nameText(id),
+    [genAi.responseModel]: servedModel === undefined ? undefined : nameText(servedModel),
+  }
+}
+
+/** What a request of a model tells of the model. */
+function modelAttributes(model: { readonly provider: string; readonly modelId: string }): MaybeAttributes {
+  return {
+    [genAi.provider]: nameText(providerName(model.provider)),
+    [genAi.requestModel]: nameText(model.modelId),
+  }
+}
+
+/** What is noted of events that have no span of their own. None of it is content. */
+const marks: { readonly [T in EventType]?: (event: EventOf<T>) => MaybeAttributes } = {
+  run_resumed: ({ why, epoch }) => ({ [own.reason]: why, [own.value]: epoch }),
+  input_received: ({ delivery }) => ({ [own.action]: delivery }),
+  tool_deferred: ({ attempt }) => ({ [own.attempt]: attempt }),
+  tool_attempt_failed: ({ attempt, outcome }) => ({ [own.attempt]: attempt, [genAi.errorType]: outcome }),
+  context_compacted: ({ replacedMessages }) => ({ [own.value]: replacedMessages }),
+  guardrail_tripped: ({ guardrail, on, action }) => ({
+    [own.name]: nameText(guardrail),
+    [own.reason]: on,
+    [own.action]: action,
+  }),
+  output_checked: ({ valid }) => ({ [own.value]: valid }),
+  limit_reached: ({ limit, max, policy }) => ({
+    [own.name]: limit,
+    [own.value]: max,
+    [own.action]: policy,
+  }),
+  limit_raised: ({ limit, max }) => ({ [own.name]: limit, [own.value]: max }),
+  cancel_requested: () => ({}),
+}
+
+/** Returns what is noted of an event; `undefined` where it says nothing to a trace. */
+function marksOf(event: RuntimeEvent): MaybeAttributes | undefined {
+  const mark = marks[event.type] as ((event: RuntimeEvent) => MaybeAttributes) | undefined
+  return mark?.(event)
+}
+
+/** How a model was asked to write: each setting of the run wins over the agent's. */
+function requestAttributes(
+  { modelSettings: ofRun }: EventOf<'run_started'>,
+  { modelSettings: ofAgent, output }: AgentDefinition,
+): MaybeAttributes {
+  const { temperature, topP, seed, stop, reasoningEffort } = { ...ofAgent, ...ofRun }
+  return {
+    [genAi.temperature]: temperature,
+    [genAi.topP]: topP,
+    [genAi.seed]: seed,
+    [genAi.stopSequences]: stop?.map(nameText),
+    [genAi.reasoningLevel]: reasoningEffort,
+    [genAi.outputType]: output ? 'json' : undefined,
+  }
+}
+
+/** The names that the application gave the run. Its metadata may say anything, and stays in the ledger. */
+function labelAttributes({ workflowName, groupId, traceId, tags }: RunLabels = {}): MaybeAttributes {
+  return {
+    [own.workflow]: textOrNone(workflowName),
+    [own.group]: textOrNone(groupId),
+    [own.trace]: textOrNone(traceId),
+    [own.tags]: tags?.map(nameText),
+  }
+}
+
+function textOrNone(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : nameText(text)
+}
+
+/** What a run used, child runs included; its number of model calls counts only its own. */
+function finishAttributes(
+  { reason, turns, toolCalls, usage, costUsd }: EventOf<'run_finished'>,
+  modelCalls: number,
+): MaybeAttributes {
+  return {
+    [genAi.inputTokens]: usage.inputTokens,
+    [genAi.outputTokens]: usage.outputTokens,
+    ...costAttributes(costUsd),
+    [own.finishReason]: reason,
+    [own.turns]: turns,
+    [own.toolCalls]: toolCalls,
+    [own.modelCalls]: modelCalls,
+  }
+}
+
+/** The endings of a run that are no error. */
+const endedWell: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
+
+/** Returns the error that a run ended in; `undefined` where it ended well. */
+function finishError({ reason }: EventOf<'run_finished'>): SpanError | undefined {
+  return endedWell.has(reason) ? undefined : { type: reason }
+}
+
+/** A call of a model that sums up older history. */
+class SummarySpan {
+  readonly span: OpenSpan
+  #usage: Usage = {}
+  #costUsd: number | undefined
+
+  constructor(span: OpenSpan) {
+    this.span = span
+  }
+
+  /** The process before this one stopped while it waited for the summary, and it is asked for again. */
+  restart({ at, interrupted }: EventOf<'compaction_started'>): void {
+    this.#spend(interrupted?.usage, interrupted?.costUsd)
+    this.span.addEvent(at, 'tallystick.attempt_failed', { [genAi.errorType]: 'interrupted' })
+  }
+
+  finish({ at, usage, costUsd, failure, abandoned }: EventOf<'context_compacted'>): Span {
+    this.#spend(usage, costUsd)
+    const type = failure?.class ?? (abandoned ? 'abandoned' : undefined)
+    return this.#end(at, type === undefined ? undefined : { type })
+  }
+
+  /** Ends it without its summary. */
+  giveUp(at: number): Span {
+    return this.#end(at, { type: 'cancelled' })
+  }
+
+  #end(at: number, error: SpanError | undefined): Span {
+    this.span.set({ ...usageAttributes(this.#usage), ...costAttributes(this.#costUsd) })
+    return this.span.end(at, error)
+  }
+
+  #spend(usage: Usage = {}, costUsd?: number): void {
+    this.#usage = addUsage(this.#usage, usage)
+    if (costUsd !== undefined) this.#costUsd = (this.#costUsd ?? 0) + costUsd
+  }
+}
 
 /**
  * Folds the events of one run, from the first, and tells what each means to its trace. The same events give the same spans

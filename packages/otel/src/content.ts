@@ -11,9 +11,8 @@ import type {
   RuntimeEvent,
   TextPart,
 } from '@tallystick/core/vocabulary'
-import { finishReason, genAi, own } from '../conventions/names.ts'
-import type { MaybeAttributes } from '../span/open-span.ts'
-import { contentText, nameText } from '../span/span-text.ts'
+import { finishReason, genAi, own } from './conventions.ts'
+import { contentText, type MaybeAttributes, nameText } from './span.ts'
 
 /** Longer texts are cut: one image, or one file that a tool has read, is no reason to lose a span. */
 const maxText = 16_384
@@ -166,4 +165,26 @@ function argumentsOf(input: Json): Json {
 
 function jsonText(value: Json): string {
   return contentText(JSON.stringify(value), maxText)
+}
+
+/** Whether spans hold content. */
+export interface ContentOption {
+  /**
+   * Whether spans hold messages, instructions, inputs and results. Default: as the environment variable
+   * `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; `false` without it.
+   */
+  readonly content?: boolean | undefined
+}
+
+const variable = 'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT'
+
+/** The values of the variable that ask for content in spans; `true` is that of older instrumentations. */
+const asking: ReadonlySet<string> = new Set(['span_only', 'span_and_event', 'true'])
+
+/** Returns whether spans hold content. */
+export function holdsContent({ content }: ContentOption): boolean {
+  const { process } = globalThis as {
+    readonly process?: { readonly env: Readonly<Record<string, string | undefined>> }
+  }
+  return content ?? asking.has((process?.env[variable] ?? '').toLowerCase())
 }

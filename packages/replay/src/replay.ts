@@ -1,20 +1,136 @@
 import {
-  RunNotFoundError,
   type Agent,
+  type Clock,
+  ConfigurationError,
   type Ledger,
   type RunId,
+  RunNotFoundError,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { definedAgent, option, requireLedger, requireOptions, type OptionalCheck } from '@tallystick/core/kit'
+import {
+  answerVerdict,
+  checkCalls,
+  definedAgent,
+  definitionInRun,
+  definitionNow,
+  option,
+  type OptionalCheck,
+  requireLedger,
+  requireOptions,
+} from '@tallystick/core/kit'
+import {
+  chanceOf,
+  decide,
+  eventOf,
+  evolve,
+  nextAction,
+  recoverMessage,
+  type Stamp,
+} from '@tallystick/core/machine'
+import {
+  causeOf,
+  type Command,
+  type EventOf,
+  type EventType,
+  type Fact,
+  type Signal,
+} from '@tallystick/core/vocabulary'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { decide, eventOf, evolve, nextAction } from '@tallystick/core/machine'
-import { causeOf, type EventOf, type EventType, type Fact } from '@tallystick/core/vocabulary'
-import { differencesOf, type Difference } from '../diff/difference.ts'
-import { requireContent } from './required-content.ts'
-import { messageAt, stampAt } from './replay-causes.ts'
-import { replayedRules, type ReplayContext } from './replay-context.ts'
-import { recordedFields, rulesAsRecorded, currentFields, type DefinitionFields } from './definition-fields.ts'
+import {
+  currentFields,
+  type DefinitionFields,
+  recordedAnswers,
+  recordedCallGuardrails,
+  recordedFields,
+  type ReplayContext,
+  replayedChecks,
+  replayedRules,
+  rulesAsRecorded,
+} from './replay-context.ts'
+import { type Difference, differencesOf } from './diff.ts'
+
+/** A run with missing content cannot be replayed. Throws a `ConfigurationError` if content of a run is missing. */
+export function requireContent(events: readonly RuntimeEvent[]): void {
+  const gone = events.find(({ removed }) => removed !== undefined)
+  if (gone?.removed === undefined) return
+  const { kind, by } = gone.removed
+  const way = kind === 'sealed' ? ' Open the ledger with its keys.' : ' Choose a run that is whole.'
+  throw new ConfigurationError(
+    `Run ${gone.runId} cannot be driven again: the content of event ${gone.seq} is ${kind}${by === undefined ? '' : ` by ${by}`}.${way}`,
+  )
+}
+
+/** The progress of a replay, and the events that it follows. */
+interface ReplayPlace {
+  readonly before: RunState | undefined
+  readonly recorded: readonly RuntimeEvent[]
+  /** The index of the next event. */
+  readonly index: number
+  readonly agent: Agent<unknown>
+  readonly fields: DefinitionFields
+  readonly given: ReplayContext
+}
+
+/**
+ * The command or signal that the next event followed from, as the facts on record say it; `undefined` where the record
+ * ends before all of it was said. Whether calls may run and answers fit is asked of the agent's tools and schema as they
+ * are now.
+ */
+async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
+  const { before, recorded, index, agent, fields } = place
+  const event = recorded[index] as RuntimeEvent
+  if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, place))
+  if (event.type === 'output_checked') return before && (await answerOf(before, agent))
+  const message = recoverMessage(before, { recorded, index })
+  if (message?.type !== 'start' && message?.type !== 'resume') return message
+  const given = message.type === 'start' ? message.givenModel : before?.givenModel
+  const now = fields(definitionNow(agent, message.definition), message.definition)
+  return { ...message, definition: definitionInRun(now, given) }
+}
+
+/** When the next event was decided, and by what chance. */
+function stampAt({ before, recorded, index }: Pick<ReplayPlace, 'before' | 'recorded' | 'index'>): Stamp {
+  const event = recorded[index] as RuntimeEvent
+  const { at } = event
+  if (before && event.type === 'tool_attempt_failed') return { at, random: chanceOf(before, event) }
+  if (before?.phase !== 'streaming' || !causeOf(event).startsWith('model_')) return { at, random: 0 }
+  // What the attempt used may be settled in front of its failure.
+  const failed = event.type === 'usage_updated' && event.estimated ? recorded[index + 1] : event
+  return { at, random: failed?.type === 'model_stream_failed' ? chanceOf(before, failed) : 0 }
+}
+
+/** The check of a reply's calls, made again. */
+async function checkOf(
+  state: RunState,
+  { recorded, index, agent, given }: ReplayPlace,
+): Promise<Signal | undefined> {
+  if (state.phase !== 'collecting') return undefined
+  const found: Signal[] = []
+  const { calls, reply } = state
+  const context = { state, context: given.context, clock: noTimer }
+  const { offered } = reply
+  const guardrails = recordedCallGuardrails(recorded, index)
+  const answering = recordedAnswers(recorded, index)
+  const checks = replayedChecks(agent, given, { recorded, from: index })
+  await checkCalls(
+    calls,
+    { ...checks, guardrails },
+    { ...context, answering, ...(offered && { offered }) },
+    (signal) => found.push(signal),
+  )
+  return found[0]
+}
+
+/** The check of an answer, made again. */
+async function answerOf(state: RunState, agent: Agent<unknown>): Promise<Signal | undefined> {
+  if (state.phase !== 'collecting') return undefined
+  const verdict = await answerVerdict(state, { agent, clock: noTimer })
+  return { type: 'output_checked', turn: state.turn, verdict }
+}
+
+/** Nothing that a replay asks may take time. */
+const noTimer: Clock = { now: () => 0, schedule: () => () => {} }
 
 const { anyFunction, fields, maybe, oneOf, valueThat } = option
 

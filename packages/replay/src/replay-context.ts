@@ -1,15 +1,83 @@
-import { type Agent, type RunState, type RuntimeEvent, type Tool } from '@tallystick/core'
-import { omitUndefined, option, rulesIn, type PolicyVerdict, type Preparing } from '@tallystick/core/kit'
-import { messagesShown, unpreparedClosing, type Rules, type TurnChange } from '@tallystick/core/machine'
+import type { Agent, RunState, RuntimeEvent, Tool } from '@tallystick/core'
 import {
-  canonicalJson,
+  definitionNow,
+  omitUndefined,
+  option,
+  type PolicyVerdict,
+  type Preparing,
+  rulesIn,
+  type ToolInputGuardrail,
+} from '@tallystick/core/kit'
+import {
+  type AgentDefinition,
   type CallVerdict,
+  canonicalJson,
+  type EventOf,
   type JsonObject,
   type RepairedInput,
+  type ToolCallId,
   type ToolDefinition,
 } from '@tallystick/core/vocabulary'
+import { messagesShown, type Rules, type TurnChange, unpreparedClosing } from '@tallystick/core/machine'
 import { EMPTY } from 'rxjs'
-import { checkedAt } from './replay-checks.ts'
+
+type Trip = EventOf<'guardrail_tripped'>
+
+/** Returns guardrails that repeat the recorded verdict on each call: a replay runs no guardrail again. */
+export function recordedCallGuardrails(
+  recorded: readonly RuntimeEvent[],
+  from: number,
+): readonly ToolInputGuardrail[] {
+  const { trips, collected } = checkedAt(recorded, from)
+  const inputs = new Map(collected?.calls.map(({ toolCallId, input }) => [toolCallId, input]))
+  return trips.map((trip): ToolInputGuardrail => ({
+    name: trip.guardrail,
+    on: 'tool_input',
+    check: ({ toolCallId }) => {
+      if (trip.toolCallId !== toolCallId) return 'pass'
+      return toVerdict(trip, inputs.get(toolCallId))
+    },
+  }))
+}
+
+/** Which results on record of another run answered the calls of a fork then. */
+export function recordedAnswers(
+  recorded: readonly RuntimeEvent[],
+  from: number,
+): (calls: readonly { readonly toolCallId: ToolCallId }[]) => readonly (ToolCallId | undefined)[] {
+  const { collected } = checkedAt(recorded, from)
+  const answers = new Map(collected?.calls.map((call) => [call.toolCallId, call.recorded]))
+  return (calls) => calls.map(({ toolCallId }) => answers.get(toolCallId))
+}
+
+/** What a check of a reply's calls put on record: what guardrails found, then what becomes of the calls. */
+function checkedAt(
+  recorded: readonly RuntimeEvent[],
+  from: number,
+): { readonly trips: readonly Trip[]; readonly collected?: EventOf<'tool_requests_collected'> } {
+  const trips: Trip[] = []
+  for (let index = from; index < recorded.length; index++) {
+    const event = recorded[index] as RuntimeEvent
+    if (event.type === 'tool_requests_collected') return { trips, collected: event }
+    if (event.type !== 'guardrail_tripped') break
+    trips.push(event)
+  }
+  return { trips }
+}
+
+function toVerdict(
+  { action, detail = '' }: Trip,
+  input: JsonObject | undefined,
+): Awaited<ReturnType<ToolInputGuardrail['check']>> {
+  switch (action) {
+    case 'block':
+      return { block: detail }
+    case 'record':
+      return { record: detail }
+    case 'replace':
+      return { replace: input ?? {}, ...(detail !== '' && { why: detail }) }
+  }
+}
 
 const { isAsync, isThenable } = option
 
@@ -189,4 +257,61 @@ function repairOf(toolCallId: string, { recorded, from }: Place): RepairedInput 
 /** Whether a guardrail found something in the input of a call. */
 function hasTripped(toolCallId: string, { recorded, from }: Place): boolean {
   return checkedAt(recorded, from).trips.some((trip) => trip.toolCallId === toolCallId)
+}
+
+/** What an agent tells its models in a replay, of what its code says today and what is on record. */
+export type DefinitionFields = (
+  now: AgentDefinition,
+  recorded: AgentDefinition | undefined,
+) => AgentDefinition
+
+/** What the agent's code says now, at the prices of then: a cost is never computed again. */
+export const currentFields: DefinitionFields = (now, recorded) => {
+  const { price, fallbacks = [], summarizer } = recorded ?? {}
+  return {
+    ...now,
+    ...omitUndefined({ price }),
+    ...(now.fallbacks && {
+      fallbacks: now.fallbacks.map((fallback, index) => ({
+        ...fallback,
+        ...omitUndefined({ price: fallbacks[index]?.price }),
+      })),
+    }),
+    ...(now.summarizer && {
+      summarizer: { ...now.summarizer, ...omitUndefined({ price: summarizer?.price }) },
+    }),
+  }
+}
+
+/** What is on record, whatever the agent's code says now. */
+export const recordedFields: DefinitionFields = (now, recorded) => recorded ?? now
+
+/** The progress of a replay, and whose definitions apply. */
+interface FieldsPosition {
+  readonly fields: DefinitionFields
+  readonly recorded: readonly RuntimeEvent[]
+  readonly from: number
+}
+
+/** An agent's rules, by which another takes over in the words that the next handoff on record has. */
+export function rulesAsRecorded(
+  rules: Rules,
+  { handoffs }: Agent<unknown>,
+  { fields, recorded, from }: FieldsPosition,
+): Rules {
+  const { handOff } = rules
+  if (handOff === undefined) return rules
+  return {
+    ...rules,
+    handOff: (tool, messages) => {
+      const taking = handOff(tool, messages)
+      const handed = recorded.slice(from).find((event) => event.type === 'agent_handed_off')
+      if (taking === undefined) return undefined
+      const next = handoffs.find((target) => target.tool.name === tool)?.agent
+      const then = handed?.definition
+      const now =
+        next && then ? definitionNow({ ...next, definition: taking.definition }, then) : taking.definition
+      return { ...taking, definition: fields(now, then) }
+    },
+  }
 }

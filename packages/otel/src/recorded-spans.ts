@@ -2,10 +2,18 @@ import type { Ledger } from '@tallystick/core'
 import { option, requireLedger, requireOptions, startOf } from '@tallystick/core/kit'
 import { requireTextId } from '@tallystick/core/store-kit'
 import type { EventOf, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core/vocabulary'
-import { holdsContent, type ContentOption } from '../content/capture.ts'
+import { type ContentOption, holdsContent } from './content.ts'
 import { RunSpans } from './run-spans.ts'
-import type { Span } from '../span/span.ts'
-import { callSpanId, lineageOf, traceIdOf } from '../span/trace-context.ts'
+import {
+  anySpan,
+  type Attributes,
+  type AttributeValue,
+  callSpanId,
+  lineageOf,
+  type Span,
+  traceIdOf,
+} from './span.ts'
+import { genAi, type MetricName, metrics, operations, own } from './conventions.ts'
 
 type Start = EventOf<'run_started'>
 
@@ -123,4 +131,72 @@ export async function traceparentOf(
     ? lineageOf(start, await startsBefore(ledger, start)).trace
     : { traceId: traceIdOf(runId), traceFlags: 1 }
   return `00-${traceId}-${callSpanId(runId, toolCallId)}-0${traceFlags}`
+}
+
+/** A number that a metric takes in. */
+export interface Measurement {
+  readonly metric: MetricName
+  readonly value: number
+  readonly attributes: Attributes
+}
+
+/** Returns what a span that has ended adds to the metrics of the conventions: one projection makes both. */
+export function measurementsOf(span: Span): readonly Measurement[] {
+  requireOptions('measurementsOf', anySpan, span, 'the span')
+  const { attributes } = span
+  const operation = attributes[genAi.operation]
+  if (operation === operations.chat) return ofChat(span)
+  if (operation === operations.agent) return attributes[own.finishReason] === undefined ? [] : ofRun(span)
+  // What was never started takes no time; and its tool may have any name that a model thinks of.
+  return operation === operations.tool && attributes[own.attempts] !== undefined ? ofCall(span) : []
+}
+
+function ofChat(span: Span): readonly Measurement[] {
+  const common = pick(span, genAi.operation, genAi.provider, genAi.requestModel, genAi.responseModel)
+  const failed = { ...common, ...pick(span, genAi.errorType) }
+  const counted = { ...common, [genAi.tokenModality]: 'unknown' }
+  const tokens = (metric: MetricName, value: AttributeValue | undefined): readonly Measurement[] =>
+    typeof value === 'number' ? [{ metric, value, attributes: counted }] : []
+  const firstChunk = span.attributes[genAi.timeToFirstChunk]
+  return [
+    { metric: metrics.chatDuration, value: seconds(span), attributes: failed },
+    ...(typeof firstChunk === 'number'
+      ? [{ metric: metrics.chatTimeToFirstChunk, value: firstChunk, attributes: common }]
+      : []),
+    // A call that reported nothing counts as one without tokens, as the conventions ask.
+    ...tokens(metrics.chatInputTokens, span.attributes[genAi.inputTokens] ?? 0),
+    ...tokens(metrics.chatOutputTokens, span.attributes[genAi.outputTokens] ?? 0),
+    ...tokens(metrics.chatCacheReadTokens, span.attributes[genAi.cacheReadTokens]),
+    ...tokens(metrics.chatCacheWriteTokens, span.attributes[genAi.cacheWriteTokens]),
+    ...tokens(metrics.chatReasoningTokens, span.attributes[genAi.reasoningTokens]),
+  ]
+}
+
+function ofRun(span: Span): readonly Measurement[] {
+  const common = pick(span, genAi.operation, genAi.agent, genAi.requestModel)
+  const failed = { ...common, ...pick(span, genAi.errorType) }
+  return [
+    { metric: metrics.agentDuration, value: seconds(span), attributes: failed },
+    {
+      metric: metrics.agentInferenceCalls,
+      value: Number(span.attributes[own.modelCalls]),
+      attributes: common,
+    },
+    { metric: metrics.agentToolCalls, value: Number(span.attributes[own.toolCalls]), attributes: common },
+  ]
+}
+
+function ofCall(span: Span): readonly Measurement[] {
+  const attributes = pick(span, genAi.operation, genAi.tool, genAi.agent, genAi.errorType)
+  return [{ metric: metrics.toolDuration, value: seconds(span), attributes }]
+}
+
+function seconds({ startedAt, endedAt }: Span): number {
+  return (endedAt - startedAt) / 1000
+}
+
+function pick({ attributes }: Span, ...names: readonly string[]): Attributes {
+  return Object.fromEntries(
+    names.flatMap((name) => (attributes[name] === undefined ? [] : [[name, attributes[name]]])),
+  )
 }

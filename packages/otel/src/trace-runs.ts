@@ -1,14 +1,171 @@
-import { metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api'
+import {
+  type Context,
+  type Counter,
+  type Histogram,
+  type HrTime,
+  type Meter,
+  type MeterProvider,
+  metrics,
+  ROOT_CONTEXT,
+  type Span as ApiSpan,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Tracer,
+  type TracerProvider,
+} from '@opentelemetry/api'
 import type { Ledger } from '@tallystick/core'
 import { caughtUp, changesOfEveryRun, defaultHost, option, requireOptions } from '@tallystick/core/kit'
 import type { RuntimeEvent, TailCursor } from '@tallystick/core/vocabulary'
-import { holdsContent, type ContentOption } from '../content/capture.ts'
-import { measurementsOf } from '../projection/measurements.ts'
-import { startsBefore } from '../projection/recorded-spans.ts'
-import { RunSpans } from '../projection/run-spans.ts'
-import type { SpanMove } from '../span/span.ts'
-import { MetricWriter } from './metric-writer.ts'
-import { SpanWriter } from './span-writer.ts'
+import { metricKinds, type MetricName } from './conventions.ts'
+import { type Measurement, measurementsOf, startsBefore } from './recorded-spans.ts'
+import type { Attributes, Span, SpanMove, StartedSpan } from './span.ts'
+import { type ContentOption, holdsContent } from './content.ts'
+import { RunSpans } from './run-spans.ts'
+
+/** Writes measurements through a meter. */
+class MetricWriter {
+  readonly #meter: Meter
+  readonly #histograms = new Map<MetricName, Histogram>()
+  readonly #counters = new Map<MetricName, Counter>()
+
+  constructor(meter: Meter) {
+    this.#meter = meter
+  }
+
+  write({ metric, value, attributes }: Measurement): void {
+    const { unit, buckets } = metricKinds[metric]
+    if (buckets === undefined) this.#counter(metric, unit).add(value, { ...attributes })
+    else this.#histogram(metric, unit, buckets).record(value, { ...attributes })
+  }
+
+  #counter(name: MetricName, unit: string): Counter {
+    const counter = this.#counters.get(name) ?? this.#meter.createCounter(name, { unit })
+    this.#counters.set(name, counter)
+    return counter
+  }
+
+  #histogram(name: MetricName, unit: string, buckets: readonly number[]): Histogram {
+    const advice = { explicitBucketBoundaries: [...buckets] }
+    const histogram = this.#histograms.get(name) ?? this.#meter.createHistogram(name, { unit, advice })
+    this.#histograms.set(name, histogram)
+    return histogram
+  }
+}
+
+/** The ids of the span that is begun next. */
+interface Ids {
+  readonly traceId: string
+  readonly spanId: string
+}
+
+/** Set while a span of a run is begun, and at no other time. */
+let next: Ids | undefined
+
+/** Calls a function that begins one span. The span gets these ids if its provider generates ids with `runIds`. */
+function withIds<Result>(ids: Ids, begin: () => Result): Result {
+  next = ids
+  try {
+    return begin()
+  } finally {
+    next = undefined
+  }
+}
+
+/** Generates the ids of a tracer provider. */
+export interface IdGenerator {
+  generateTraceId(): string
+  generateSpanId(): string
+}
+
+/**
+ * The `idGenerator` of a tracer provider. Spans of runs get ids that follow from their runs, so that the spans of a run
+ * belong together whichever process exports them. All other spans get random ids.
+ */
+export function runIds(): IdGenerator {
+  return {
+    generateTraceId: () => next?.traceId ?? randomHex(16),
+    generateSpanId: () => next?.spanId ?? randomHex(8),
+  }
+}
+
+function randomHex(bytes: number): string {
+  const random = crypto.getRandomValues(new Uint8Array(bytes))
+  // Ids of nothing but zeros are invalid.
+  random[0] ||= 1
+  return Array.from(random, (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Writes spans through a tracer, each begun when it begins and ended when it ends, with the times of its events. */
+class SpanWriter {
+  readonly #tracer: Tracer
+  readonly #open = new Map<string, ApiSpan>()
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer
+  }
+
+  write(move: SpanMove): void {
+    if (move.type === 'started') this.start(move.span)
+    else this.#end(move.span)
+  }
+
+  start(span: StartedSpan): void {
+    const { traceId, spanId, name, kind, startedAt } = span
+    const options = {
+      kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL,
+      startTime: timeOf(startedAt),
+      attributes: ownAttributes(span.attributes),
+      links: span.links.map((link) => ({
+        context: { traceId: link.traceId, spanId: link.spanId, traceFlags: 1, isRemote: true },
+        attributes: ownAttributes(link.attributes),
+      })),
+      root: span.parentSpanId === undefined,
+    }
+    const begun = withIds({ traceId, spanId }, () => this.#tracer.startSpan(name, options, this.#above(span)))
+    this.#open.set(spanId, begun)
+  }
+
+  #end({ spanId, attributes, events, status, statusMessage, endedAt }: Span): void {
+    const open = this.#open.get(spanId)
+    if (open === undefined) return
+    this.#open.delete(spanId)
+    open.setAttributes(ownAttributes(attributes))
+    for (const { name, at, attributes: ofEvent } of events)
+      open.addEvent(name, ownAttributes(ofEvent), timeOf(at))
+    if (status === 'error') {
+      open.setStatus({
+        code: SpanStatusCode.ERROR,
+        ...(statusMessage !== undefined && { message: statusMessage }),
+      })
+    }
+    open.end(timeOf(endedAt))
+  }
+
+  /** Forgets spans that this writer will not end: they are not exported. */
+  forget(spanIds: Iterable<string>): void {
+    for (const spanId of spanIds) this.#open.delete(spanId)
+  }
+
+  /** The span above: the one that was begun here, or that of another process by its id. */
+  #above({ traceId, parentSpanId, traceFlags }: StartedSpan): Context {
+    if (parentSpanId === undefined) return ROOT_CONTEXT
+    const open = this.#open.get(parentSpanId)
+    const context = open?.spanContext() ?? { traceId, spanId: parentSpanId, traceFlags, isRemote: true }
+    return trace.setSpanContext(ROOT_CONTEXT, context)
+  }
+}
+
+/** As seconds and nanoseconds: the SDK takes a small number of milliseconds for one since the process began. */
+function timeOf(at: number): HrTime {
+  return [Math.floor(at / 1000), (at % 1000) * 1_000_000]
+}
+
+function ownAttributes(attributes: Attributes): Record<string, string | number | boolean | string[]> {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
+  ) as Record<string, string | number | boolean | string[]>
+}
 
 /** Options of `traceRuns`. */
 export interface TraceRunsOptions extends ContentOption {

@@ -1,0 +1,316 @@
+import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import {
+  type Ledger,
+  type RunId,
+  RunNotFoundError,
+  type RuntimeEvent,
+  textOf,
+  type Usage,
+} from '@tallystick/core'
+import {
+  addUsage,
+  type AgentDefinition,
+  type EventOf,
+  type EventType,
+  type Json,
+  runIdOfCall,
+} from '@tallystick/core/vocabulary'
+import { requireTextId } from '@tallystick/core/store-kit'
+
+/** One place in which two values differ; `undefined` where one has nothing there. */
+export interface Difference {
+  /** Such as `content[0].text`; items with a name are identified by it: `definition.tools[pay].description`. */
+  readonly path: string
+  readonly recorded: unknown
+  readonly happened: unknown
+}
+
+const foundDifferences = option.listOf(
+  option.valueThat('a difference', (value) => typeof Object(value).path === 'string'),
+)
+
+/** Where two JSON values differ, by path, in the order of the first value's keys. Equal values give nothing. */
+export function differencesOf(recorded: unknown, happened: unknown, path = ''): readonly Difference[] {
+  if (Object.is(recorded, happened)) return []
+  if (
+    !isContainer(recorded) ||
+    !isContainer(happened) ||
+    Array.isArray(recorded) !== Array.isArray(happened)
+  ) {
+    return [{ path: path || '(all)', recorded, happened }]
+  }
+  if (Array.isArray(recorded) && Array.isArray(happened)) return listDifferences(recorded, happened, path)
+  const keys = new Set([...Object.keys(recorded), ...Object.keys(happened)])
+  return [...keys].flatMap((key) =>
+    differencesOf(recorded[key], happened[key], path === '' ? key : `${path}.${key}`),
+  )
+}
+
+/**
+ * Returns the differences to show to people: without digests, unless only digests differ, and of long texts only the
+ * lines between the first and the last change. The path then names the first of these lines.
+ */
+export function reportedDifferences(differences: readonly Difference[]): readonly Difference[] {
+  requireOptions('reportedDifferences', foundDifferences, differences, 'the list of differences')
+  const reported = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))
+  return (reported.length > 0 ? reported : differences).map(withChangedLines)
+}
+
+function withChangedLines(difference: Difference): Difference {
+  const { path, recorded, happened } = difference
+  if (typeof recorded !== 'string' || typeof happened !== 'string') return difference
+  const [before, after] = [recorded.split('\n'), happened.split('\n')]
+  if (before.length === 1 && after.length === 1) return difference
+  const start = sameFromTheFirst(before, after)
+  const rest = Math.min(before.length, after.length) - start
+  const end = Math.min(rest, sameFromTheFirst(before.toReversed(), after.toReversed()))
+  const changed = (lines: readonly string[]): string | undefined => {
+    const own = lines.slice(start, lines.length - end)
+    return own.length === 0 ? undefined : own.join('\n')
+  }
+  return { path: `${path}, from line ${start + 1}`, recorded: changed(before), happened: changed(after) }
+}
+
+/** How many lines two texts begin with alike. */
+function sameFromTheFirst(a: readonly string[], b: readonly string[]): number {
+  const changed = a.findIndex((line, index) => line !== b[index])
+  return changed === -1 ? a.length : changed
+}
+
+/** Items that have names are compared by them: whatever comes in or goes away moves none of the others. */
+function listDifferences(
+  recorded: readonly unknown[],
+  happened: readonly unknown[],
+  path: string,
+): readonly Difference[] {
+  const [before, after] = [byName(recorded), byName(happened)]
+  if (before === undefined || after === undefined) {
+    const length = Math.max(recorded.length, happened.length)
+    return Array.from({ length }, (_, index) => index).flatMap((index) =>
+      differencesOf(recorded[index], happened[index], `${path}[${index}]`),
+    )
+  }
+  const [namesBefore, namesAfter] = [[...before.keys()], [...after.keys()]]
+  const found = [...new Set([...namesBefore, ...namesAfter])].flatMap((name) =>
+    differencesOf(before.get(name), after.get(name), `${path}[${name}]`),
+  )
+  const moved = found.length === 0 && namesBefore.join() !== namesAfter.join()
+  return moved ? [{ path: `${path}, in order`, recorded: namesBefore, happened: namesAfter }] : found
+}
+
+/** Items by their names; `undefined` where not each has one of its own. */
+function byName(items: readonly unknown[]): ReadonlyMap<string, unknown> | undefined {
+  const named = new Map<string, unknown>()
+  for (const item of items) {
+    if (!isContainer(item) || typeof item['name'] !== 'string' || named.has(item['name'])) return undefined
+    named.set(item['name'], item)
+  }
+  return named
+}
+
+function isContainer(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
+}
+
+/** Events that say how something went, and nothing that a run of the same task would have to say again. */
+const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])
+
+/**
+ * Returns whether an event matters to a comparison. A take-over by another process does only if it brings another
+ * definition.
+ */
+export function isSignificant(event: RuntimeEvent): boolean {
+  if (event.type === 'run_resumed') return event.definition !== undefined
+  return !silent.has(event.type)
+}
+
+/** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
+const incidental: ReadonlySet<string> = new Set([
+  'cause',
+  'inboxKey',
+  'draining',
+  'places',
+  'runId',
+  'seq',
+  'epoch',
+  'at',
+  'parent',
+  'sessionId',
+  'sessionPlace',
+  'durationMs',
+  'expiresAt',
+  'deadlineAt',
+  'retryAt',
+  'idempotencyKey',
+  'receipt',
+  'child',
+  'reused',
+  'costUsd',
+  'usage',
+  'contextTokens',
+  'tokensBefore',
+  'tokensAfter',
+])
+/** The same, at any depth of an event. */
+const incidentalAnywhere: ReadonlySet<string> = new Set([
+  'digest',
+  'requestDigest',
+  'inputDigest',
+  'price',
+  'providerMessageId',
+  'providerCallId',
+  'requestId',
+  'opaque',
+  'raw',
+  'recorded',
+])
+/** What models, tools and their makers wrote: whatever is in it counts. */
+const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output', 'schema', 'data'])
+
+/** What an event says, as another run of the same task may say it, too: calls go by their places. */
+export function normalizedEvent(event: RuntimeEvent): Json {
+  if (event.type === 'run_resumed') return normalizedTakeOver(event.definition)
+  return withoutKeys(event as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
+}
+
+/** What a take-over says: the definition that is in force from there on. */
+function normalizedTakeOver(definition: AgentDefinition | undefined): Json {
+  return withoutKeys({ definition } as unknown as Json, (key) => incidentalAnywhere.has(key))
+}
+
+function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {
+  if (typeof value === 'string') return runIdOfCall(value) === undefined ? value : placeOf(value)
+  if (typeof value !== 'object' || value === null) return value
+  const within = (item: Json): Json => withoutKeys(item, (key) => incidentalAnywhere.has(key))
+  if (Array.isArray(value)) return value.map(within)
+  const kept = Object.entries(value).filter(([key]) => !leavesOut(key))
+  return Object.fromEntries(kept.map(([key, item]) => [key, verbatim.has(key) ? item : within(item)]))
+}
+
+/** Turn, attempt and place of a call, without the run. */
+function placeOf(toolCallId: string): string {
+  return `call ${toolCallId.split('_').slice(2).join('_')}`
+}
+
+/** What a part of a run used. */
+export interface RunSpending {
+  readonly turns: number
+  /** Tool calls that were started. */
+  readonly toolCalls: number
+  /** Of those, the calls for which a fork got the recorded result: nothing ran. */
+  readonly reused: number
+  readonly usage: Usage
+  /** US dollars, where a price is on record. */
+  readonly costUsd?: number
+}
+
+/** What a run did after the event at which two runs part, and what it used from there on. */
+export interface RunTail extends RunSpending {
+  readonly runId: RunId
+  /** Why it ended; absent if it has not. */
+  readonly reason?: string
+  /** The text of its last message. */
+  readonly text: string
+  /** What the run used since its first event. For a fork, the part that it shares with the other run is left out. */
+  readonly own: RunSpending
+  /** Its events from there on, but for deltas. */
+  readonly events: readonly RuntimeEvent[]
+}
+
+/** Where two runs part, and what each did from there on. */
+export interface RunsDiff {
+  /** Events that say the same in both. */
+  readonly shared: number
+  /** What differs between the two events at which they part; empty where one run ends there. */
+  readonly differences: readonly Difference[]
+  readonly left: RunTail
+  readonly right: RunTail
+}
+
+/**
+ * Compares two runs: a run and its fork, or two tries at the same task. It compares their contents, not their ids,
+ * token counts, times and writers. Rejects with `RunNotFoundError` for an unknown run.
+ */
+export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promise<RunsDiff> {
+  requireLedger('diffRuns', ledger)
+  for (const runId of [left, right]) requireTextId('diffRuns', runId)
+  const [one, two] = [await eventsOf(ledger, left), await eventsOf(ledger, right)]
+  const [significantOne, significantTwo] = [one.filter(isSignificant), two.filter(isSignificant)]
+  const length = Math.min(significantOne.length, significantTwo.length)
+  let definition: AgentDefinition | undefined
+  let shared = 0
+  let differences: readonly Difference[] = []
+  for (; shared < length; shared++) {
+    const [before, after] = [significantOne[shared] as RuntimeEvent, significantTwo[shared] as RuntimeEvent]
+    differences = betweenEvents(before, after, definition)
+    if (differences.length > 0) break
+    if ('definition' in before) definition = before.definition
+  }
+  return {
+    shared,
+    differences,
+    left: tailOf(left, one, significantOne[shared - 1]),
+    right: tailOf(right, two, significantTwo[shared - 1]),
+  }
+}
+
+function betweenEvents(
+  one: RuntimeEvent,
+  two: RuntimeEvent,
+  definition: AgentDefinition | undefined,
+): readonly Difference[] {
+  if (one.type === two.type) return differencesOf(normalizedEvent(one), normalizedEvent(two))
+  // A run that continues with another text differs where the other run only continues.
+  if (one.type === 'run_resumed' || two.type === 'run_resumed') {
+    const inForce = (event: RuntimeEvent): Json =>
+      event.type === 'run_resumed' ? normalizedEvent(event) : normalizedTakeOver(definition)
+    return differencesOf(inForce(one), inForce(two))
+  }
+  return [{ path: 'type', recorded: one.type, happened: two.type }]
+}
+
+/** Deltas only show progress: the message says what they say. */
+async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) {
+    if (!event.type.endsWith('_delta') && event.type !== 'tool_progress') events.push(event)
+  }
+  if (events.length === 0) throw new RunNotFoundError(runId)
+  return events
+}
+
+function tailOf(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEvent | undefined): RunTail {
+  const tail = events.filter(({ seq }) => seq > (last?.seq ?? 0))
+  const { parent } = events[0] as EventOf<'run_started'>
+  const own = parent?.relation === 'fork' ? events.filter(({ seq }) => seq > parent.seq) : events
+  const end = events.at(-1) as RuntimeEvent
+  const answer = events.findLast((event) => event.type === 'assistant_message_finished')
+  return {
+    runId,
+    ...(end.type === 'run_finished' && { reason: end.reason }),
+    text: answer ? textOf(answer.parts) : '',
+    ...spendingOf(tail),
+    own: spendingOf(own),
+    events: tail,
+  }
+}
+
+function spendingOf(events: readonly RuntimeEvent[]): RunSpending {
+  const attempts = new Map<string, { readonly usage: Usage; readonly costUsd?: number }>()
+  for (const event of events) {
+    // Numbers are totals of an attempt, so a later report replaces an earlier one.
+    if (event.type === 'usage_updated') attempts.set(`${event.turn} ${event.attempt}`, event)
+    if (event.type === 'tool_result' && event.child) attempts.set(event.toolCallId, event.child)
+    if (event.type === 'context_compacted' && event.usage)
+      attempts.set(`summary ${event.seq}`, { ...event, usage: event.usage })
+  }
+  const spent = [...attempts.values()]
+  const costs = spent.flatMap(({ costUsd }) => costUsd ?? [])
+  return {
+    turns: events.filter((event) => event.type === 'model_call_started' && event.attempt === 1).length,
+    toolCalls: events.filter((event) => event.type === 'tool_started' && event.attempt === 1).length,
+    reused: events.filter((event) => event.type === 'tool_result' && event.reused !== undefined).length,
+    usage: spent.reduce<Usage>((sum, { usage }) => addUsage(sum, usage), {}),
+    ...(costs.length > 0 && { costUsd: costs.reduce((sum, cost) => sum + cost, 0) }),
+  }
+}

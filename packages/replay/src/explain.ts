@@ -1,0 +1,395 @@
+import {
+  ConfigurationError,
+  type Ledger,
+  type Message,
+  type ModelRequest,
+  type RunId,
+  RunNotFoundError,
+  type RunState,
+  type RuntimeEvent,
+  type Usage,
+} from '@tallystick/core'
+import { omitUndefined, requireLedger } from '@tallystick/core/kit'
+import {
+  type AgentDefinition,
+  canonicalJson,
+  costOf,
+  type EventOf,
+  type EventType,
+  type FailureClass,
+  type ModelRef,
+  type RequestAddition,
+  type ToolChoice,
+} from '@tallystick/core/vocabulary'
+import { requireTextId } from '@tallystick/core/store-kit'
+import {
+  definitionTokens,
+  evolve,
+  messagesOf,
+  messageTokens,
+  modelRequest,
+  type StreamingState,
+} from '@tallystick/core/machine'
+
+/** The attempts of a turn's model call, as the turn's events tell of them. */
+export function explainedAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {
+  const attempts: ExplainedAttempt[] = []
+  for (const event of ofTurn) {
+    if (event.type === 'model_call_started') {
+      const { attempt, seq, model } = event
+      attempts.push({ attempt, seq, model, outcome: 'under_way' })
+      continue
+    }
+    const last = attempts.at(-1)
+    if (last) attempts[attempts.length - 1] = { ...last, ...attemptFacts(event) }
+  }
+  return attempts
+}
+
+function attemptFacts(event: RuntimeEvent): Partial<ExplainedAttempt> {
+  if (event.type === 'model_stream_failed') return { outcome: 'failed', failure: event.failure.class }
+  if (event.type === 'assistant_message_finished') return { outcome: event.partial ? 'cut_off' : 'answered' }
+  if (event.type !== 'usage_updated') return {}
+  const { usage, costUsd } = event
+  return { usage, ...omitUndefined({ costUsd }) }
+}
+
+/**
+ * Follows where the messages of a history come from, event by event. It compares the history before and after an
+ * event instead of knowing what each event does: what stays keeps its origin, what is new comes from the event.
+ */
+export class HistoryOrigins {
+  #origins: readonly MessageOrigin[] = []
+  readonly #dropped: MessageOrigin[] = []
+  /** Events of the attempt that streams, of the results that come in, of a summary, and of inputs that wait. */
+  #reply: number[] = []
+  #results: number[] = []
+  #summary: number[] = []
+  readonly #inputs = new Map<string, number>()
+
+  /** Of each message of the history, in its order. */
+  get origins(): readonly MessageOrigin[] {
+    return this.#origins
+  }
+
+  /** Messages that left the history, with nothing in their place. */
+  get dropped(): readonly MessageOrigin[] {
+    return [...this.#dropped]
+  }
+
+  /** Takes an event in; `messages` is the history after it, `undefined` if the event did not change it. */
+  follow(event: RuntimeEvent, messages: readonly Message[] | undefined): void {
+    this.#note(event)
+    if (messages === undefined) return
+    const seqs = [...this.#sourcesOf(event), event.seq]
+    const { origins, dropped } = originsAfter(this.#origins, messages, { event, seqs })
+    this.#origins = origins
+    for (const origin of dropped) this.#dropped.push(origin)
+  }
+
+  #note(event: RuntimeEvent): void {
+    const { seq, type } = event
+    if (type === 'model_call_started') [this.#reply, this.#results] = [[], []]
+    if (replyTypes.has(type)) this.#reply.push(seq)
+    if (type === 'tool_result') this.#results.push(seq)
+    if (type === 'guardrail_tripped' && event.on === 'tool_output' && event.action !== 'record') {
+      this.#results.push(seq)
+    }
+    if (type === 'compaction_started') this.#summary = [seq]
+    if (type === 'input_received') this.#inputs.set(event.receipt ?? '', seq)
+  }
+
+  /** What an event adds to the history comes from these, beside itself. */
+  #sourcesOf(event: RuntimeEvent): readonly number[] {
+    if (event.type === 'assistant_message_finished') return this.#reply
+    if (event.type === 'tool_results_injected') return this.#results
+    if (event.type === 'input_settled') return [this.#inputs.get(event.receipt) ?? event.seq]
+    return event.type === 'context_compacted' ? this.#summary.splice(0) : []
+  }
+}
+
+/** Events that a reply is put together from. */
+const replyTypes: ReadonlySet<EventType> = new Set<EventType>([
+  'assistant_text_delta',
+  'assistant_reasoning_delta',
+  'tool_input_delta',
+  'tool_request_ready',
+])
+
+/**
+ * Returns where messages come from: earlier ones keep their origin, a changed one has its origin and the event, and the
+ * rest come from `seqs`; the first of these replaces all that are gone.
+ */
+function originsAfter(
+  before: readonly MessageOrigin[],
+  messages: readonly Message[],
+  { event, seqs }: { readonly event: RuntimeEvent; readonly seqs: readonly number[] },
+): { readonly origins: readonly MessageOrigin[]; readonly dropped: readonly MessageOrigin[] } {
+  const { found, lost } = matched(before, messages, { wordForWord: event.type === 'agent_handed_off' })
+  const changedFrom = originsByPlace(before, messages, event)
+  const unclaimed = new Set(lost)
+  const origins = messages.map((message, index): MessageOrigin => {
+    const same = found.get(message)
+    if (same) return same
+    const changed = changedFrom(index)
+    if (changed && unclaimed.delete(changed)) {
+      return { ...changed, message, seqs: [...changed.seqs, event.seq] }
+    }
+    const replaced = event.type === 'history_edited' ? [] : [...unclaimed]
+    for (const origin of replaced) unclaimed.delete(origin)
+    return { message, seqs, replaced }
+  })
+  return { origins, dropped: [...unclaimed] }
+}
+
+/**
+ * Messages that stood there before, and those of before that are gone. Where messages were written down anew, as those
+ * that are handed over, the ones that say the same word for word are the same.
+ */
+export function matched(
+  before: readonly MessageOrigin[],
+  messages: readonly Message[],
+  { wordForWord }: { readonly wordForWord: boolean },
+): {
+  readonly found: ReadonlyMap<Message, MessageOrigin>
+  readonly lost: readonly MessageOrigin[]
+} {
+  const found = new Map<Message, MessageOrigin>()
+  const left = new Map(before.map((origin) => [origin.message, origin]))
+  for (const message of messages) {
+    const same = left.get(message)
+    if (same) found.set(message, same)
+    left.delete(message)
+  }
+  const byText = Map.groupBy(wordForWord ? left.values() : [], ({ message }) => textOf(message))
+  for (const message of byText.size > 0 ? messages : []) {
+    if (found.has(message)) continue
+    const same = byText.get(textOf(message))?.shift()
+    if (same === undefined) continue
+    found.set(message, { ...same, message })
+    left.delete(same.message)
+  }
+  return { found, lost: [...left.values()] }
+}
+
+/** Of a message that is new, by its place: the one of before that was changed into it, or `undefined`. */
+function originsByPlace(
+  before: readonly MessageOrigin[],
+  messages: readonly Message[],
+  event: RuntimeEvent,
+): (index: number) => MessageOrigin | undefined {
+  if (event.type === 'guardrail_tripped' && before.length === messages.length) return (index) => before[index]
+  if (event.type !== 'history_edited') return () => undefined
+  const removed = new Set(event.edits.flatMap((edit) => (edit.message ? [] : [edit.index])))
+  const kept = before.filter((_origin, index) => !removed.has(index))
+  return (index) => kept[index]
+}
+
+function textOf(message: Message): string {
+  return canonicalJson(message)
+}
+
+/** What is known right after the `model_call_started` of an attempt. */
+interface Asked {
+  readonly started: EventOf<'model_call_started'>
+  readonly state: StreamingState
+  readonly history: readonly MessageOrigin[]
+  /** What left the history without anything in its place. */
+  readonly dropped: readonly MessageOrigin[]
+  /** The event that says the definition in force. */
+  readonly definitionSeq: number
+}
+
+/**
+ * Explains the model's request of a turn. For the instructions, the tools and each message it returns the events that
+ * made it, what a summary replaced, and its tokens (estimated) and cost in US dollars (its share of the recorded cost
+ * of the input). Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for a turn that the
+ * run did not have.
+ */
+export async function explain(ledger: Ledger, runId: RunId, turn: number): Promise<Explanation> {
+  requireLedger('explain', ledger)
+  requireTextId('explain', runId)
+  if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)
+  const origins = new HistoryOrigins()
+  const ofTurn: RuntimeEvent[] = []
+  let state: RunState | undefined
+  let asked: Asked | undefined
+  let definitionSeq = 1
+  for await (const event of ledger.read(runId)) {
+    if (event.turn > turn) break
+    const before = state
+    state = evolve(state, event)
+    if (state.definition !== before?.definition) definitionSeq = event.seq
+    origins.follow(event, state.history === before?.history ? undefined : messagesOf(state.history))
+    if (event.turn !== turn) continue
+    ofTurn.push(event)
+    if (event.type === 'model_call_started' && state.phase === 'streaming') {
+      asked = { started: event, state, history: origins.origins, dropped: origins.dropped, definitionSeq }
+    }
+  }
+  if (asked) return explanationOf(asked, ofTurn)
+  throw new ConfigurationError(
+    `Run ${runId} has no turn ${turn} in which a model was asked, so there is no request to explain. Turns count from 1; ` +
+      'the state of the run says how many there were.',
+  )
+}
+
+function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly RuntimeEvent[]): Explanation {
+  const { runId, agent, definition, attempt } = state
+  const request = modelRequest(state)
+  const { found, lost } = matched(from.history, request.messages, { wordForWord: true })
+  const messages = request.messages.map(
+    (message): MessageOrigin => found.get(message) ?? { message, seqs: [started.seq], replaced: [] },
+  )
+  const items = [
+    ...explainedItems(definition, request, { started, definitionSeq: from.definitionSeq }),
+    ...messages.map(messageItem),
+  ]
+  const estimated = items.reduce((sum, { tokens }) => sum + tokens, 0)
+  const attempts = explainedAttempts(ofTurn)
+  const { usage } = attempts.at(-1) ?? {}
+  const inputUsd = inputCost(ofTurn, started)
+  return {
+    runId,
+    turn: started.turn,
+    agent,
+    model: attempt.model,
+    requestDigest: started.requestDigest,
+    toolChoice: started.toolChoice,
+    ...omitUndefined({ additions: started.additions }),
+    attempts,
+    items: items.map((item) => ({
+      ...item,
+      ...omitUndefined({
+        costUsd: inputUsd === undefined ? undefined : (inputUsd * item.tokens) / estimated,
+      }),
+    })),
+    leftOut: [...from.dropped, ...lost].map(replacedMessage),
+    tokens: { estimated, ...omitUndefined({ billed: usage?.inputTokens }) },
+  }
+}
+
+/** Returns the parts of a request apart from the history. */
+function explainedItems(
+  definition: AgentDefinition,
+  request: ModelRequest,
+  { started, definitionSeq }: Pick<Asked, 'started' | 'definitionSeq'>,
+): readonly ExplainedItem[] {
+  const { change } = started
+  const { instructions, tools, outputSchema } = request
+  const none = definitionTokens({ ...definition, instructions: '', tools: [] })
+  const textTokens = (text: string): number =>
+    definitionTokens({ ...definition, instructions: text, tools: [] }) - none
+  const explained: ExplainedItem[] = [
+    {
+      kind: 'instructions',
+      seqs: change?.instructions === undefined ? [definitionSeq] : [started.seq],
+      tokens: textTokens(instructions),
+    },
+    {
+      kind: 'tools',
+      seqs: change?.tools === undefined ? [definitionSeq] : [definitionSeq, started.seq],
+      tokens: definitionTokens({ ...definition, instructions: '', tools }),
+    },
+  ]
+  if (outputSchema === undefined) return explained
+  const tokens = textTokens(JSON.stringify(outputSchema))
+  return [...explained, { kind: 'output_schema', seqs: [definitionSeq], tokens }]
+}
+
+function messageItem({ message, seqs, replaced }: MessageOrigin, index: number): ExplainedItem {
+  return {
+    kind: 'message',
+    message,
+    index,
+    seqs,
+    tokens: messageTokens(message),
+    ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
+  }
+}
+
+function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMessage {
+  return {
+    role: message.role,
+    seqs,
+    tokens: messageTokens(message),
+    ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
+  }
+}
+
+/** What the input of an attempt cost, at the price on record. */
+function inputCost(
+  ofTurn: readonly RuntimeEvent[],
+  { attempt }: EventOf<'model_call_started'>,
+): number | undefined {
+  const last = ofTurn.findLast((event) => event.type === 'usage_updated' && event.attempt === attempt)
+  if (last?.type !== 'usage_updated' || last.price === undefined) return undefined
+  const { outputTokens: _output, reasoningTokens: _reasoning, webSearches: _searches, ...input } = last.usage
+  return input.inputTokens === undefined ? undefined : costOf(last.price, input)
+}
+
+/** A message, and the events that made it. */
+interface MessageOrigin {
+  readonly message: Message
+  /** Numbers of the events that its content came from or passed through, ascending. */
+  readonly seqs: readonly number[]
+  /** Earlier messages of the history that this one replaces: a summary replaces what it sums up. */
+  readonly replaced: readonly MessageOrigin[]
+}
+
+/** One thing that a request carries. */
+export interface ExplainedItem {
+  readonly kind: 'instructions' | 'tools' | 'output_schema' | 'message'
+  /** The message, where it is one, and its place in the request, from 0. */
+  readonly message?: Message
+  readonly index?: number
+  readonly seqs: readonly number[]
+  /** An estimate of its input tokens. */
+  readonly tokens: number
+  /** Its share of what the input cost in US dollars, by its tokens; where the cost is known. */
+  readonly costUsd?: number
+  readonly replaced?: readonly ReplacedMessage[]
+}
+
+/** A message that a request does not carry, though the history once held it. */
+export interface ReplacedMessage {
+  readonly role: Message['role']
+  readonly seqs: readonly number[]
+  readonly tokens: number
+  readonly replaced?: readonly ReplacedMessage[]
+}
+
+/** One attempt of a turn's model call. */
+export interface ExplainedAttempt {
+  readonly attempt: number
+  /** Of its `model_call_started`. */
+  readonly seq: number
+  readonly model: ModelRef
+  readonly outcome: 'answered' | 'cut_off' | 'failed' | 'under_way'
+  readonly failure?: FailureClass
+  /** What the provider counted, and what it cost in US dollars; where known. */
+  readonly usage?: Usage
+  readonly costUsd?: number
+}
+
+/** The request of a turn, and where each part of it came from. The request is that of the last attempt. */
+export interface Explanation {
+  readonly runId: RunId
+  readonly turn: number
+  readonly agent: string
+  readonly model: ModelRef
+  readonly requestDigest: string
+  readonly toolChoice: ToolChoice
+  /** What options of the model's adapter add to the request, or replace in it. Values are not on record. */
+  readonly additions?: readonly RequestAddition[]
+  readonly attempts: readonly ExplainedAttempt[]
+  /** In the order in which a model is given them. */
+  readonly items: readonly ExplainedItem[]
+  /**
+   * Messages that the turn did not show and nothing replaced: `prepareTurn` left them out, an edit removed them, or a
+   * handoff left them out.
+   */
+  readonly leftOut: readonly ReplacedMessage[]
+  /** Input tokens of the request: the sum of the estimates of its items, and the provider's count. */
+  readonly tokens: { readonly estimated: number; readonly billed?: number }
+}

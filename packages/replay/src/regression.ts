@@ -1,0 +1,346 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { createReadStream } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import {
+  type Agent,
+  ConfigurationError,
+  type Ledger,
+  LedgerDamagedError,
+  memoryLedger,
+  type RunId,
+  RunNotFoundError,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  omitUndefined,
+  option,
+  reachableAgents,
+  requireLedger,
+  requireOptions,
+  type RuntimeRules,
+  withRuntimeRules,
+} from '@tallystick/core/kit'
+import { requireTextId } from '@tallystick/core/store-kit'
+import { exportedLine, importEvents, linesOf } from '@tallystick/ledger'
+import type { EventType, ModelRef } from '@tallystick/core/vocabulary'
+import {
+  replayDefinitions,
+  type ReplayOptions,
+  type ReplayReport,
+  replayRun,
+  requireContent,
+} from './replay.ts'
+import { redactedAgent, redactedEvents } from './redact-events.ts'
+import { ownSecretPatterns, SecretMask } from './secrets.ts'
+import { type Difference, reportedDifferences } from './diff.ts'
+
+/**
+ * Characters that source code may hold unescaped: letters, marks, numbers, punctuation and symbols of any script, and
+ * the space. Line ends, controls, direction marks and invisible characters are written as escapes, so that no text can
+ * break out of its literal, and code reads as it runs.
+ */
+const asItIs = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
+
+/** A text as a string literal of JavaScript, in single quotes. */
+export function stringLiteral(text: string): string {
+  return `'${escaped(text).replaceAll("'", String.raw`\'`)}'`
+}
+
+/** A text for a line comment. */
+export function commentText(text: string): string {
+  return escaped(text.replaceAll(/\s+/g, ' '))
+}
+
+/** A name that code imports. Throws a `ConfigurationError` where it is no identifier of JavaScript. */
+export function identifier(name: string): string {
+  if (/^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(name)) return name
+  throw new ConfigurationError(
+    `${stringLiteral(name)} cannot be imported by name, since it is no identifier. Give the name of a named export, or ` +
+      'none for the default export.',
+  )
+}
+
+function escaped(text: string): string {
+  return Array.from(text, (character) => {
+    if (character === '\\') return String.raw`\\`
+    return asItIs.test(character) ? character : escapeOf(character)
+  }).join('')
+}
+
+function escapeOf(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index))
+  return units.map((unit) => String.raw`\u` + unit.toString(16).padStart(4, '0')).join('')
+}
+
+/** How to write a regression test. */
+export interface RegressionOptions {
+  /** The test file to write, such as `test/refund.spec.ts`. The export of the run goes beside it, as `refund.jsonl`. */
+  readonly file: string
+  /**
+   * Where the test finds today's agents: the module to import, and the name of the export. Default: its default export.
+   */
+  readonly agents: { readonly from: string; readonly name?: string | undefined }
+  /** Patterns of further secrets. If a pattern has a group, the match of the group is masked. */
+  readonly secrets?: readonly RegExp[] | undefined
+  /** As for `replayRun`: with `recorded`, changed instructions, tools and schemas do not fail the test. */
+  readonly definitions?: ReplayOptions['definitions'] | undefined
+}
+
+const { fields, filledText, maybe, valueThat } = option
+const regressionOptions = fields<RegressionOptions>({
+  file: filledText,
+  agents: fields<RegressionOptions['agents']>({ from: filledText, name: maybe(filledText) }),
+  secrets: ownSecretPatterns,
+  definitions: replayDefinitions,
+})
+
+/** A regression test that was written. */
+export interface Regression {
+  readonly runId: RunId
+  readonly events: number
+  /** Events in which something was masked. */
+  readonly redacted: number
+  /** The two files. */
+  readonly test: string
+  readonly fixture: string
+}
+
+/**
+ * Writes a run as a small test file for vitest, with a fixture beside it: an export of the run. The test drives the run
+ * again by today's code of its agents (`replayRegression`), offline, and fails at the first event that comes out
+ * otherwise.
+ *
+ * What looks like a secret is masked by a text of the same length in everything that was said: keys with the
+ * prefix of a vendor, JSON web tokens, private keys, headers such as `Authorization` and `Cookie`, passwords in
+ * URLs, and values under names such as `password` or `api_key`, in JSON as in texts, also where they were streamed in
+ * pieces. Digests on record are computed anew over what is left. What a pattern cannot know stays: look at the fixture
+ * before it is committed. Two secrets of one length become the same text.
+ *
+ * Ids that the runtime made, of runs and of calls, stay, whatever a pattern matches.
+ *
+ * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` if the file exists already or a pattern of
+ * `secrets` masks so much that the rest is no run, and with what `audit` throws where the run breaks a law. Nothing is
+ * written then.
+ */
+export async function exportRegression(
+  ledger: Ledger,
+  runId: RunId,
+  options: RegressionOptions,
+): Promise<Regression> {
+  requireLedger('exportRegression', ledger)
+  requireTextId('exportRegression', runId)
+  requireOptions('exportRegression', regressionOptions, options)
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) events.push(event)
+  const [first] = events
+  if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
+  requireContent(events)
+  const kept = redactedEvents(events, new SecretMask(options.secrets))
+  const redacted = kept.filter(
+    (event, index) => exportedLine(event) !== exportedLine(events[index] as RuntimeEvent),
+  ).length
+  const { file } = options
+  const name = fixtureName(file)
+  const fixture = join(dirname(file), name)
+  await writeNew(fixture, kept.map((event) => `${exportedLine(event)}\n`).join(''))
+  await writeNew(file, testText({ runId, agent: first.agent, events: kept.length, name }, options))
+  return { runId, events: kept.length, redacted, test: file, fixture }
+}
+
+function fixtureName(file: string): string {
+  const [name = '', ending] = basename(file).split(/(?:\.(?:spec|test))?\.[cm]?[jt]s$/)
+  if (name !== '' && ending !== undefined) return `${name}.jsonl`
+  throw new ConfigurationError(
+    `A regression test cannot be written to ${file}, which vitest would not run. Name a file such as refund.spec.ts.`,
+  )
+}
+
+/**
+ * Writes a new file, and creates missing folders. Rejects with a `ConfigurationError` if the file exists, since the
+ * test may have been changed by hand.
+ */
+async function writeNew(file: string, text: string): Promise<void> {
+  const refuse = (what: string, cause: unknown): never => {
+    throw new ConfigurationError(
+      `The regression test was not written: ${file} ${what}. Name another file, or remove that one.`,
+      { cause },
+    )
+  }
+  const codeOf = (cause: unknown): string => (cause as NodeJS.ErrnoException).code ?? String(cause)
+  await mkdir(dirname(file), { recursive: true }).catch((cause: unknown) =>
+    refuse(`cannot be written (${codeOf(cause)})`, cause),
+  )
+  await writeFile(file, text, { flag: 'wx' }).catch((cause: unknown) => {
+    const code = codeOf(cause)
+    return refuse(code === 'EEXIST' ? 'is there already' : `cannot be written (${code})`, cause)
+  })
+}
+
+interface Written {
+  readonly runId: RunId
+  readonly agent: string
+  readonly events: number
+  readonly name: string
+}
+
+function testText(
+  { runId, agent, events, name }: Written,
+  { agents: { from, name: exported }, secrets = [], definitions = 'today' }: RegressionOptions,
+): string {
+  const imported =
+    exported === undefined || exported === 'agents' ? 'agents' : `${identifier(exported)} as agents`
+  const own = [
+    ...(secrets.length > 0 ? [`secrets: [${secrets.map(String).join(', ')}]`] : []),
+    ...(definitions === 'recorded' ? [`definitions: 'recorded'`] : []),
+  ]
+  const more = own.length > 0 ? `, { ${own.join(', ')} }` : ''
+  return `// A run of ${commentText(agent)} that took place, with its secrets masked. It is driven again by today's code of its
+// agents, with the recorded replies and results: no model is called, and no tool runs.
+import { replayRegression } from '@tallystick/replay'
+import { expect, it } from 'vitest'
+import ${exported === undefined ? imported : `{ ${imported} }`} from ${stringLiteral(from)}
+
+it(${stringLiteral(`run ${runId} of ${agent.replaceAll(/\s+/g, ' ')} comes out as it was recorded`)}, async () => {
+  const fixture = new URL(${stringLiteral(encodeURIComponent(name))}, import.meta.url)
+  expect(await replayRegression(fixture, agents${more})).toEqual({ runId: ${stringLiteral(runId)}, events: ${events} })
+})
+`
+}
+
+/**
+ * What a regression test passes to the setup of its agents: nothing is driven for real, so the agents need no real
+ * services.
+ */
+export interface RegressionContext {
+  readonly verb: 'replay'
+  /** The fixture's path. */
+  readonly ledgerPath: string
+  readonly runId: RunId
+  /** The name that the run's agent was recorded under. */
+  readonly agent: string
+  readonly model: ModelRef
+}
+
+/** Agents, and a function to call when they are not needed any more. */
+export interface RegressionSetup extends RuntimeRules {
+  readonly agents: readonly Agent<unknown>[]
+  /** What the application gives the run, as `replayRun` takes it. */
+  readonly context?: unknown
+  readonly close?: (() => void | Promise<void>) | undefined
+}
+
+/**
+ * Today's agents: one, several, or a function that sets them up. The default export of a `tallystick.config.ts` is one
+ * of these.
+ */
+export type RegressionAgents =
+  | Agent<unknown>
+  | readonly Agent<unknown>[]
+  | RegressionSetup
+  | ((context: RegressionContext) => RegressionSetup | Promise<RegressionSetup>)
+
+/** Options of `replayRegression`. */
+export interface ReplayRegressionOptions extends Pick<ReplayOptions, 'definitions'> {
+  readonly secrets?: readonly RegExp[] | undefined
+}
+
+const replayOptions = fields<ReplayRegressionOptions>({
+  secrets: ownSecretPatterns,
+  definitions: replayDefinitions,
+})
+const fixturePlace = valueThat(
+  'a URL or a path',
+  (value) => value instanceof URL || (typeof value === 'string' && value !== ''),
+)
+const agentSource = valueThat(
+  'an agent, a list of agents, a setup or a function that returns one',
+  (value) => typeof value === 'function' || (typeof value === 'object' && value !== null),
+)
+
+/** The result of driving the run of a fixture again, short enough to read in a failed test. */
+export interface RegressionReport {
+  readonly runId: RunId
+  /** Events that happened again as they were recorded, from the first on. */
+  readonly events: number
+  /** The first event that differs. */
+  readonly divergence?: {
+    readonly seq: number
+    readonly turn: number
+    /** Absent where the recording ends, or where nothing happened. */
+    readonly recorded?: EventType
+    readonly happened?: EventType
+    /** As `reportedDifferences` returns them. */
+    readonly differences: readonly Difference[]
+  }
+}
+
+/**
+ * Drives the run of a fixture again by today's agents, as `replayRun` does, and reports the first event that differs.
+ * What the agents say is masked as the fixture is; `secrets` are the patterns that it was written with. `definitions` is
+ * what `replayRun` takes.
+ *
+ * Rejects with `LedgerDamagedError` where the fixture is not what was written, and with `ConfigurationError` where an
+ * agent of the run is not among those of today, or an option is wrong.
+ */
+export async function replayRegression(
+  fixture: URL | string,
+  given: RegressionAgents,
+  options: ReplayRegressionOptions = {},
+): Promise<RegressionReport> {
+  requireOptions('replayRegression', fixturePlace, fixture, 'the fixture')
+  requireOptions('replayRegression', agentSource, given, 'the second argument')
+  requireOptions('replayRegression', replayOptions, options)
+  const { secrets, definitions = 'today' } = options
+  const path = typeof fixture === 'string' ? fixture : fileURLToPath(fixture)
+  const ledger = memoryLedger()
+  const { runs, torn } = await importEvents(ledger, linesOf(createReadStream(path)))
+  const record = await firstOf(ledger.runs())
+  const start = record && (await firstOf(ledger.read(record.runId, { toSeq: 1 })))
+  if (runs !== 1 || torn || start?.type !== 'run_started') {
+    throw new LedgerDamagedError(
+      `The fixture ${path} does not hold one whole run, so it cannot be driven again. Restore it, or write it again from the ledger.`,
+    )
+  }
+  const { runId, agent, definition } = start
+  const context = { verb: 'replay', ledgerPath: path, runId, agent, model: definition.model } as const
+  const { agents, close, context: own, ...rules } = await setUp(given, context)
+  try {
+    const mask = new SecretMask(secrets)
+    const known = new Map(
+      agents
+        .flatMap(reachableAgents)
+        .map((each) => [each.name, redactedAgent(withRuntimeRules(each, rules), mask)]),
+    )
+    const agentNamed = (name: string): Agent<unknown> => known.get(name) ?? unknownAgent(name)
+    return reportOf(await replayRun(ledger, runId, agentNamed, { definitions, context: own }))
+  } finally {
+    await close?.()
+  }
+}
+
+function reportOf({ runId, events, divergence }: ReplayReport): RegressionReport {
+  if (divergence === undefined) return { runId, events }
+  const { seq, recorded, happened, differences } = divergence
+  const { turn = 0 } = recorded ?? happened ?? {}
+  const types = omitUndefined({ recorded: recorded?.type, happened: happened?.type })
+  return { runId, events, divergence: { seq, turn, ...types, differences: reportedDifferences(differences) } }
+}
+
+async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
+  for await (const item of items) return item
+  return undefined
+}
+
+async function setUp(given: RegressionAgents, context: RegressionContext): Promise<RegressionSetup> {
+  if (typeof given === 'function') return await given(context)
+  if ('agents' in given) return given
+  return { agents: 'name' in given ? [given] : given }
+}
+
+function unknownAgent(name: string): never {
+  throw new ConfigurationError(
+    `The run was recorded with an agent named ${name}, and today's agents have none of that name, so it cannot be driven ` +
+      'again. Add the agent, or remove the test.',
+  )
+}
