@@ -14,9 +14,11 @@ interface Options {
 }
 
 const options = JSON.parse(document.getElementById('options')?.textContent ?? '{}') as Options
+let showStopError: (error: Error) => void = () => {}
 const transport = new RunChatTransport({
   api: `/chat/${encodeURIComponent(options.agent)}`,
   headers: { authorization: `Bearer ${token}` },
+  onStopError: (error) => showStopError(error),
 })
 
 function Chat(): ReactElement {
@@ -25,6 +27,10 @@ function Chat(): ReactElement {
   const [isLoading, setIsLoading] = useState(true)
   const [text, setText] = useState('')
   const [edited, setEdited] = useState<string>()
+  const [stopError, setStopError] = useState<Error>()
+  useEffect(() => {
+    showStopError = setStopError
+  }, [])
   // The chat as the server has it: when the page is loaded, and whenever another tab has changed it.
   useEffect(
     () =>
@@ -44,6 +50,7 @@ function Chat(): ReactElement {
     if (text.trim() === '' || isLoading) return
     void sendMessage(edited === undefined ? { text } : { text, messageId: edited })
     setEdited(undefined)
+    setStopError(undefined)
     setText('')
   }
   const decide = async (answer: Answer): Promise<void> => {
@@ -70,6 +77,7 @@ function Chat(): ReactElement {
         ))}
       </ol>
       {error !== undefined && <p role="alert">{detailOf(error)}</p>}
+      {stopError !== undefined && <p role="alert">{stopError.message}</p>}
       <form onSubmit={send}>
         <textarea
           aria-label={edited === undefined ? 'Message' : 'Edited message'}

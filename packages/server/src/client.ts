@@ -5,10 +5,11 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from 'ai'
-import { stopRun } from './client/stop-run.ts'
+import { stopRun, type StopOptions } from './client/stop-run.ts'
 
 /** Options of the transport: those of the AI SDK's own, whose `api` is `/chat/AGENT`. */
-export interface RunChatOptions<Message extends UIMessage> extends HttpChatTransportInitOptions<Message> {
+export interface RunChatOptions<Message extends UIMessage>
+  extends HttpChatTransportInitOptions<Message>, StopOptions {
   readonly api: string
   /**
    * What becomes of a message that is sent while a run is under way, or waits for a person: `steer` (the default) has the model
@@ -21,7 +22,7 @@ export interface RunChatOptions<Message extends UIMessage> extends HttpChatTrans
 export interface ChatPage<Message extends UIMessage> {
   readonly messages: Message[]
   /** How the last run stands, if the page is the newest: with `under_way`, `resumeStream` follows its answer. */
-  readonly status?: 'under_way' | 'suspended' | 'interrupted' | 'unknown' | 'done'
+  readonly status?: 'under_way' | 'suspended' | 'interrupted' | 'done'
   readonly version?: string
   /** What asks for the messages before these; absent on the first page of the chat. */
   readonly before?: string
@@ -49,14 +50,16 @@ const retryMs = 2_000
  */
 export class RunChatTransport<Message extends UIMessage = UIMessage> extends DefaultChatTransport<Message> {
   readonly #whenBusy: RunChatOptions<Message>['whenBusy']
+  readonly #stopping: StopOptions
   /** The streams that are read now, and who waits until none is. */
   readonly #reading = new Set<object>()
   #onIdle: (() => void)[] = []
   #reconnects = 0
 
-  constructor({ whenBusy, ...options }: RunChatOptions<Message>) {
+  constructor({ whenBusy, onStopError, ...options }: RunChatOptions<Message>) {
     super(options)
     this.#whenBusy = whenBusy
+    this.#stopping = { ...(onStopError && { onStopError }) }
   }
 
   override async sendMessages(options: SendOptions<Message>): Promise<Chunks> {
@@ -145,7 +148,11 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
       // A run that is on record can be stopped by its id: a request that was sent may begin one later.
       const stream = (await isStop()) ? await opening.catch(() => null) : null
       if (stream !== null)
-        await stopRun((init) => this.#request(`/${encodeURIComponent(chatId)}/stop`, init), runId)
+        await stopRun(
+          (init) => this.#send(`/${encodeURIComponent(chatId)}/stop`, init),
+          runId,
+          this.#stopping,
+        )
       own.abort()
     }
     signal?.addEventListener('abort', () => void stop(), { once: true })
@@ -167,16 +174,20 @@ export class RunChatTransport<Message extends UIMessage = UIMessage> extends Def
     }
   }
 
-  async #request(path: string, init: RequestInit = {}): Promise<Response> {
+  async #request(path: string, init?: RequestInit): Promise<Response> {
+    const response = await this.#send(path, init)
+    if (!response.ok) throw new Error(await response.text())
+    return response
+  }
+
+  async #send(path: string, init: RequestInit = {}): Promise<Response> {
     const [headers, credentials] = [new Headers(await valueOf(this.headers)), await valueOf(this.credentials)]
     if (init.body !== undefined) headers.set('content-type', 'application/json')
-    const response = await (this.fetch ?? globalThis.fetch)(`${this.api}${path}`, {
+    return await (this.fetch ?? globalThis.fetch)(`${this.api}${path}`, {
       ...init,
       headers,
       ...(credentials && { credentials }),
     })
-    if (!response.ok) throw new Error(await response.text())
-    return response
   }
 }
 

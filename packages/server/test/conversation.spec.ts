@@ -1,6 +1,6 @@
 import { HttpAgent } from '@ag-ui/client'
 import type { UIMessage } from 'ai'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { defineAgent, type Agent } from '@tallystick/core'
 import { startOf } from '@tallystick/core/kit'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
@@ -344,4 +344,183 @@ it('given a client of AG-UI aborts its run, the run of the server is cancelled',
   await running
   go()
   expect(outcome).toMatchObject({ outcome: { type: 'cancelled' } })
+})
+
+/** An office whose callers may do all but cancel. */
+const patientOffice = async (agent: Agent): Promise<Office> =>
+  await openOffice({
+    agents: [agent],
+    authorize: () => ({ name: 'ada', sees: 'everything', may: ['start'] }),
+  })
+
+const clientOf = (office: Office, config: object = {}): RunAgent => {
+  const headers = { authorization: 'Bearer ada' }
+  const client = new RunAgent({
+    url: `${office.listening.url}/ag-ui/teller`,
+    headers,
+    threadId: 't1',
+    ...config,
+  })
+  client.addMessage({ id: 'm1', role: 'user', content: 'Well?' })
+  return client
+}
+
+describe('a stop that the server refuses', () => {
+  it.each(['the page', 'the console'])('is told to %s, once, and the run goes on', async (where) => {
+    const { agent, go } = slowAgent('Long.')
+    const office = await patientOffice(agent)
+    const told: unknown[] = []
+    const tell = (error: unknown): void => void told.push(error)
+    const printed = vi.spyOn(console, 'error').mockImplementation(tell)
+    onTestFinished(() => printed.mockRestore())
+    const chat = new PageChat(
+      'c1',
+      transportOf(office, 'teller', where === 'the page' ? { onStopError: tell } : {}),
+    )
+    void chat.sendMessage({ text: 'Well?' })
+    await until(() => textIn(chat.messages[1]) !== '')
+    await chat.stop()
+    await until(() => told.length > 0)
+    expect(printed.mock.calls.length).toBe(where === 'the page' ? 0 : 1)
+    expect(told).toEqual([
+      expect.objectContaining({
+        message: 'The run could not be stopped, and goes on.',
+        cause: expect.objectContaining({ message: expect.stringContaining('not_permitted') }),
+      }),
+    ])
+    go()
+    await office.runtime.idle()
+    expect(await pageOf(office, `/runs/${chat.messages[1]!.id}`)).toMatchObject({ reason: 'answered' })
+  })
+
+  it('is told to a client of AG-UI, which reads the answer to its end', async () => {
+    const { agent, go } = slowAgent('Long.')
+    const office = await patientOffice(agent)
+    const client = clientOf(office, { onStopError: () => go() })
+    await client.runAgent({}, { onTextMessageContentEvent: () => client.abortRun() })
+    expect(client.messages.at(-1)?.content).toBe('Long.')
+  })
+})
+
+describe('a stop that does not arrive', () => {
+  /** Stops a chat over a connection that fails some times, and passes the waits of the page. */
+  const stopOver = async (
+    fail: () => Promise<Response>,
+    times: number,
+  ): Promise<{ readonly told: readonly Error[]; readonly sent: number; readonly ending: unknown }> => {
+    const { agent, go } = slowAgent('Long.')
+    const office = await openOffice({ agents: [agent] })
+    const told: Error[] = []
+    let sent = 0
+    let isOver = false
+    const options = {
+      onStopError: (error: Error) => void (isOver = told.push(error) > 0),
+      fetch: async (to: string | URL | Request, init?: RequestInit) => {
+        if (!String(to instanceof Request ? to.url : to).endsWith('/stop')) return await fetch(to, init)
+        if (++sent <= times) return await fail()
+        const response = await fetch(to, init)
+        isOver = true
+        return response
+      },
+    }
+    const chat = new PageChat('c1', transportOf(office, 'teller', options))
+    void chat.sendMessage({ text: 'Well?' })
+    await until(() => textIn(chat.messages[1]) !== '')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    await chat.stop()
+    await until(() => {
+      vi.advanceTimersByTime(100)
+      return isOver
+    })
+    vi.useRealTimers()
+    go()
+    await office.runtime.idle()
+    return { told, sent, ending: await pageOf(office, `/runs/${chat.messages[1]!.id}`) }
+  }
+  const lost = async (): Promise<Response> => await Promise.reject(new TypeError('fetch failed'))
+
+  it.each([
+    ['the network', lost],
+    ['a gateway', async () => new Response('No upstream', { status: 502 })],
+    ['a limit of requests', async () => new Response('Slow down', { status: 429 })],
+  ])('given %s fails four times, then it is sent again, and nobody is told', async (_, fail) => {
+    expect(await stopOver(fail, 4)).toMatchObject({ told: [], sent: 5, ending: { reason: 'cancelled' } })
+  })
+
+  it('given it never arrives, then the page is told why, once, and the run goes on', async () => {
+    const { told, sent, ending } = await stopOver(lost, Infinity)
+    expect([told.map(({ cause }) => cause), sent]).toEqual([[new TypeError('fetch failed')], 5])
+    expect(ending).toMatchObject({ reason: 'answered' })
+  })
+})
+
+describe('a client of AG-UI', () => {
+  it('given it is aborted before its request is sent, then no run begins', async () => {
+    const { agent, shown } = slowAgent('Never asked for.')
+    const office = await openOffice({ agents: [agent] })
+    const client = clientOf(office)
+    const running = client.runAgent()
+    client.abortRun()
+    await running
+    expect(await client.thread()).toMatchObject({ messages: [] })
+    expect(shown()).toEqual([])
+  })
+
+  it('given it is a clone, stops its own run', async () => {
+    const { agent, go } = slowAgent('Long.')
+    const office = await openOffice({ agents: [agent] })
+    const clone = clientOf(office).clone()
+    let outcome: unknown
+    await clone.runAgent(
+      {},
+      {
+        onTextMessageContentEvent: () => clone.abortRun(),
+        onRunFinishedEvent: ({ event }) => void (outcome = event),
+      },
+    )
+    go()
+    expect(outcome).toMatchObject({ outcome: { type: 'cancelled' } })
+    expect((await clone.thread()).messages.length).toBeGreaterThan(0)
+  })
+
+  it('given the server refuses its request, stops no other run of the thread', async () => {
+    const { agent } = orderingAgent()
+    const office = await openOffice({ agents: [agent] })
+    const url = `${office.listening.url}/ag-ui/clerk`
+    await clientOf(office, { url }).runAgent()
+    const [refused, sent] = [Promise.withResolvers<void>(), [] as string[]]
+    const client = clientOf(office, {
+      url,
+      fetch: async (to: string, init: RequestInit) => {
+        const isRun = to === url
+        sent.push(to)
+        const response = await fetch(to, { ...init, ...(isRun && { body: '{}' }) })
+        if (isRun) refused.resolve()
+        return response
+      },
+    })
+    const running = client.runAgent()
+    await refused.promise
+    client.abortRun()
+    await expect(running).rejects.toThrow('400')
+    expect(await client.thread()).toMatchObject({ status: 'suspended' })
+    expect(sent).toEqual([url, `${url}/t1`])
+  })
+
+  it('reads its thread as it sends: with the fetch that it was given', async () => {
+    const { agent, go } = slowAgent('Told.')
+    go()
+    const office = await openOffice({ agents: [agent] })
+    const client = clientOf(office, {
+      headers: {},
+      fetch: (url: string, init: RequestInit) =>
+        fetch(url, {
+          ...init,
+          headers: { 'content-type': 'application/json', authorization: 'Bearer ada' },
+        }),
+    })
+    await client.runAgent()
+    expect(await client.thread()).toMatchObject({ status: 'done' })
+  })
 })

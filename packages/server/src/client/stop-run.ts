@@ -1,23 +1,53 @@
 /** How often a stop is sent, and how long to wait before it is sent again, in milliseconds. */
 const [tries, retryMs] = [5, 500]
 
-/** Stops the run of a conversation. A lost connection must not turn Stop into nothing, so a request that fails is sent again. */
+/** What a page does about a run that could not be stopped. */
+export interface StopOptions {
+  /**
+   * Called if a run could not be stopped, since the server refused that or could not be reached: the run goes on, and its user
+   * has to be told. Default: the error is printed to the console.
+   */
+  readonly onStopError?: (error: Error) => void
+}
+
+/**
+ * Stops the run of a conversation. A lost connection must not turn Stop into nothing, so a request that fails is sent again; one
+ * that the server refuses is not.
+ */
 export async function stopRun(
   send: (init: RequestInit) => Promise<Response>,
   runId: string | undefined,
+  { onStopError = printError }: StopOptions,
 ): Promise<void> {
   for (let attempt = 1; ; attempt++) {
-    try {
-      await send({ method: 'POST', body: JSON.stringify(runId === undefined ? {} : { runId }) })
+    const failure = await failureOf(send, runId)
+    if (failure === undefined) return
+    if (failure.isFinal || attempt === tries) {
+      onStopError(new Error('The run could not be stopped, and goes on.', { cause: failure.cause }))
       return
-    } catch (error) {
-      if (attempt === tries) {
-        // A browser shows it as an error that nobody caught. Elsewhere an uncaught one would end the process.
-        const { reportError } = globalThis as { readonly reportError?: (error: unknown) => void }
-        reportError?.(new Error('The run could not be stopped.', { cause: error }))
-        return
-      }
-      await new Promise((resolve) => setTimeout(resolve, retryMs * attempt))
     }
+    await new Promise((resolve) => setTimeout(resolve, retryMs * attempt))
   }
+}
+
+async function failureOf(
+  send: (init: RequestInit) => Promise<Response>,
+  runId: string | undefined,
+): Promise<{ readonly cause: unknown; readonly isFinal: boolean } | undefined> {
+  try {
+    const response = await send({
+      method: 'POST',
+      body: JSON.stringify({ ...(runId !== undefined && { runId }) }),
+    })
+    if (response.ok) return undefined
+    const isFinal = response.status < 500 && response.status !== 408 && response.status !== 429
+    return { cause: new Error(await response.text()), isFinal }
+  } catch (cause) {
+    return { cause, isFinal: false }
+  }
+}
+
+/** `reportError` would end a process of Deno or Bun, and is absent in Node. */
+function printError(error: Error): void {
+  globalThis.console.error(error)
 }
