@@ -4,9 +4,7 @@ import { parseSync, type Program } from 'oxc-parser'
 
 interface Manifest {
   readonly name: string
-  readonly publishConfig?: {
-    readonly exports?: Readonly<Record<string, string | { readonly types?: string }>>
-  }
+  readonly exports: Readonly<Record<string, string>>
 }
 
 /** An exported name, and the text of what declares it. */
@@ -21,11 +19,12 @@ interface Exported {
  */
 export function apiReport(folder: string): string {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
-  const entries = Object.entries(manifest.publishConfig?.exports ?? {}).flatMap(([entry, target]) =>
-    typeof target === 'object' && target.types !== undefined
-      ? [{ entry, file: join(folder, target.types) }]
-      : [],
-  )
+  const entries = Object.entries(manifest.exports)
+    .filter(([, source]) => source.endsWith('.ts'))
+    .map(([entry, source]) => ({
+      entry,
+      file: join(folder, source.replace('/src/', '/dist/').replace(/\.ts$/, '.d.ts')),
+    }))
   const sections = entries.map(({ entry, file }) => {
     const exported = exportsOf(file).toSorted((a, b) => (a.name < b.name ? -1 : 1))
     const lines = exported.map(({ name, declaration }) => `${name}: ${declaration}`)

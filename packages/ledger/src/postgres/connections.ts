@@ -12,7 +12,7 @@ let loading: Promise<Pg> | undefined
 /** Throws a `ConfigurationError`, with the line that installs the driver, where the host can tell at once that it is missing. */
 export function requirePg(): void {
   try {
-    if (resolvesPackages) import.meta.resolve('pg')
+    if (resolvesPackages()) import.meta.resolve('pg')
   } catch (error) {
     // Other hosts refuse names that they cannot resolve by other errors: there only loading tells.
     if (isMissing(error)) throw missingPg(error)
@@ -30,9 +30,15 @@ export async function loadPg(): Promise<Pg> {
   }
 }
 
-/** Within a bundle the package may be there and yet not be found by its name: there only loading tells. */
-const resolvesPackages =
-  typeof import.meta.resolve === 'function' && /\/postgres\/connections\.[jt]s$/.test(import.meta.url)
+/** A bundle holds this module where not even its own package has a name: there only loading tells whether another is missing. */
+function resolvesPackages(): boolean {
+  try {
+    import.meta.resolve('@tallystick/ledger/package.json')
+    return true
+  } catch {
+    return false
+  }
+}
 
 function missingPg(cause: unknown): ConfigurationError {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'

@@ -28,7 +28,7 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
   }
   return {
     require(user) {
-      if (!isInBundle) requirePackage(user, name)
+      if (!isInBundle()) requirePackage(user, name)
     },
     load: (user) => loadOr((cause) => new ConfigurationError(missingText(user, name, cause), { cause })),
     loadInCall: (tool) =>
@@ -39,20 +39,31 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
 /** Refuses what needs a package that no bundle can hold, and that is not installed. Throws `ConfigurationError`. */
 export function requirePackage(user: string, name: string): void {
   try {
-    if (typeof import.meta.resolve === 'function') import.meta.resolve(name)
-    // Asked for, not imported: what every tool needs shares a file with this, and browsers have no such module.
-    else
-      process
-        .getBuiltinModule('node:module')
-        .createRequire(import.meta.url)
-        .resolve(name)
+    resolvePackage(name)
   } catch (error) {
     throw new ConfigurationError(missingText(user, name, error), { cause: error })
   }
 }
 
-/** A bundle may hold the package and yet not resolve its name: there only loading tells. */
-const isInBundle = !/\/built-in\/optional-package\.[jt]s$/.test(import.meta.url)
+function resolvePackage(name: string): void {
+  if (typeof import.meta.resolve === 'function') import.meta.resolve(name)
+  // Asked for, not imported: what every tool needs shares a file with this, and browsers have no such module.
+  else
+    process
+      .getBuiltinModule('node:module')
+      .createRequire(import.meta.url)
+      .resolve(name)
+}
+
+/** A bundle holds these modules where not even their own package has a name: there only loading tells whether another is missing. */
+function isInBundle(): boolean {
+  try {
+    resolvePackage('@tallystick/tools/package.json')
+    return false
+  } catch {
+    return true
+  }
+}
 
 function missingText(user: string, name: string, cause: unknown): string {
   const what = isMissing(cause) ? 'is not installed' : 'could not be loaded'

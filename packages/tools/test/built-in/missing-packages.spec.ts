@@ -54,13 +54,13 @@ const made = (entry: string, code: string): string => `
     console.log(JSON.stringify({ known: error instanceof ConfigurationError, message: error.message }))
   }`
 
-/** Loads the check of optional packages as a bundle holds it: not at its own place. */
+/** A bundle resolves no name, not even that of the package whose modules it holds. */
 const bundled = `
   import { registerHooks } from 'node:module'
   registerHooks({
     resolve(name, context, next) {
-      const found = next(name, context)
-      return name.endsWith('/optional-package.ts') ? { ...found, url: found.url + '?bundled' } : found
+      if (name === '@tallystick/tools/package.json') throw new Error('Nothing has this name.')
+      return next(name, context)
     },
   })`
 

@@ -14,7 +14,7 @@ export function optionalPackage<Module>(name: string, load: () => Promise<Module
   return {
     require: (maker) => {
       try {
-        if (resolvesPackages) import.meta.resolve(name)
+        if (resolvesPackages()) import.meta.resolve(name)
       } catch (error) {
         // Other hosts refuse names that they cannot resolve by other errors: there only loading tells.
         if (isMissing(error)) throw missingPackage(maker, name, error)
@@ -47,10 +47,15 @@ export function missingPackage(maker: string, name: string, cause: unknown): Con
   )
 }
 
-/** Within a bundle the package may be there and yet not be found by its name: there only loading tells. */
-const resolvesPackages =
-  typeof import.meta.resolve === 'function' &&
-  /\/shared\/client\/optional-package\.[jt]s$/.test(import.meta.url)
+/** A bundle holds this module where not even its own package has a name: there only loading tells whether another is missing. */
+function resolvesPackages(): boolean {
+  try {
+    import.meta.resolve('@tallystick/providers/package.json')
+    return true
+  } catch {
+    return false
+  }
+}
 
 function isMissing(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
