@@ -1,13 +1,17 @@
+import { copyFileSync } from 'node:fs'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { everyFact, stamped } from '@tallystick/core/testing'
 import type { BrokenPlace, RunVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { sealRun, type RunCell } from '../src/format/chain.ts'
+import { recordEverything } from './support/damaged-rows.ts'
 import { relink } from './support/forged-ledger.ts'
+import { makeFolder } from './support/lasting-folder.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
 
 /** The event that most cases change. */
 function inputSeq(database: Database, runId: RunId): number {
@@ -206,6 +210,55 @@ describe('verify on a ledger that was tampered with', () => {
       [runId, false, 'run'],
     ])
     expect(store).toMatchObject({ ok: false, runs: 2, brokenRuns: 1 })
+  })
+
+  it.each(['9007199254740991', '9223372036854775807'])(
+    'finds a run whose row was put at %s, where no list reaches it',
+    async (place) => {
+      const { path, runId, otherId } = await recorded()
+      tamper(path, (database) => {
+        database.prepare(`update run set pos = ${place} where run_id = ?`).run(runId)
+        database.prepare(`update event set body = '{}' where run_id = ?`).run(runId)
+      })
+      const { runs, store } = await allVerified(path)
+      expect(runs.map(({ runId: id, ok }) => [id, ok])).toEqual([
+        [otherId, true],
+        [runId, false],
+      ])
+      expect(store).toMatchObject({ ok: false, runs: 2, brokenRuns: 1 })
+    },
+  )
+
+  describe('with a session of which something was redacted', () => {
+    const path = makeFolder('runs.db')
+    beforeAll(async () => {
+      const ledger = sqliteLedger(path)
+      await recordEverything(ledger)
+      await ledger.close()
+    })
+    const changed = (sql: string): string => {
+      const copy = temporaryFile()
+      copyFileSync(path, copy)
+      tamper(copy, (database) => expect(database.prepare(sql).run().changes).toBe(1))
+      return copy
+    }
+
+    it('finds a removal that was put before the first one', async () => {
+      const copy = changed('update removal set pos = -1 where pos = (select max(pos) from removal)')
+      expect((await allVerified(copy)).store).toMatchObject({ ok: false })
+    })
+
+    it.each(['{"sealed":', '{"sealed":null}', '{"sealed":1,"sum":2}', ''])(
+      'finds that a message a run begins with is %j',
+      async (message) => {
+        const copy = changed(
+          `update history set message = '${message}' where digest = (select history from run where session_place = 3)`,
+        )
+        const { runs, store } = await allVerified(copy)
+        expect(runs.filter(({ ok }) => !ok).length).toBe(1)
+        expect(store).toMatchObject({ ok: false, broken: { what: 'history' } })
+      },
+    )
   })
 
   it.each([

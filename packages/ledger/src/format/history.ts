@@ -78,9 +78,15 @@ export function isHistoryRow(row: HistoryRow): boolean {
   return canonicalJson(sealed) === row.message && digestOf(`${row.digest} ${row.before} ${text}`) === sum
 }
 
+/** `undefined` for a message that is not sealed, and for damaged text, which then has another digest than its name says. */
 function sealedIn(message: string): { readonly sealed: string; readonly sum: string } | undefined {
   if (!message.startsWith('{"sealed":')) return undefined
-  return JSON.parse(message) as { readonly sealed: string; readonly sum: string }
+  try {
+    const { sealed, sum } = JSON.parse(message) as { readonly sealed?: unknown; readonly sum?: unknown }
+    return typeof sealed === 'string' && typeof sum === 'string' ? { sealed, sum } : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** The running digest of messages, as core computes it. */

@@ -24,7 +24,7 @@ const strays: readonly (readonly [what: string, text: string])[] = [
   ],
   [
     'removals of no event',
-    `select from @.removal where case kind when 'dropped' then run_id in (select run_id from @.run)
+    `select from @.removal where pos < 1 or case kind when 'dropped' then run_id in (select run_id from @.run)
       else not exists (select from @.event where event.run_id = removal.run_id and event.seq = removal.seq and commitment is not null)
         and not exists (select from @.removal as dropped where dropped.run_id = removal.run_id and dropped.kind = 'dropped') end`,
   ],
@@ -117,7 +117,8 @@ export class PostgresAudit {
 
   async orphans(): Promise<readonly string[]> {
     const rows = await this.#ask<{ readonly run_id: string }>(
-      `select distinct run_id from @.event where run_id not in (select run_id from @.run) limit ${maxOrphans}`,
+      `select distinct run_id from @.event
+        where run_id not in (select run_id from @.run where pos < ${Number.MAX_SAFE_INTEGER}) limit ${maxOrphans}`,
     )
     return rows.map(({ run_id }) => run_id)
   }

@@ -64,9 +64,10 @@ export function isUnanswered(error: unknown): boolean {
 
 /**
  * Codes that say that the database is not what was written: broken batches; a schema that lacks what our statements
- * name; a trigger that stops an append which the run's own head allows.
+ * name; a trigger that stops an append which the run's own head allows; a number that no column holds, which came from a
+ * row, since what callers give is checked.
  */
-const damage = /^(XX00[012]$|23|42P01|42703|42883|3F000)/
+const damage = /^(XX00[012]$|22003$|23|42P01|42703|42883|3F000)/
 
 const remedies: readonly (readonly [RegExp, string])[] = [
   [

@@ -139,7 +139,7 @@ function statementsOf(database: Database) {
         where event.run_id = ? and event.seq >= ? and event.seq <= ? order by event.seq`,
     ),
     orphans: statements.values<string>(
-      'select distinct run_id from event where run_id not in (select run_id from run) limit ?',
+      `select distinct run_id from event where run_id not in (select run_id from run where pos < ${Number.MAX_SAFE_INTEGER}) limit ?`,
     ),
     given: statements.values<number>(`select seq from sqlite_sequence where name = 'event'`),
     count: statements.values<number>('select count(*) from event'),
@@ -149,7 +149,7 @@ function statementsOf(database: Database) {
       `select count(*) from inbox join run using (run_id) where taken_seq not between 1 and head_seq`,
     ),
     strayRemovals: statements.values<number>(
-      `select count(*) from removal where case kind when 'dropped' then run_id in (select run_id from run)
+      `select count(*) from removal where pos < 1 or case kind when 'dropped' then run_id in (select run_id from run)
         else not exists (select 1 from event where event.run_id = removal.run_id and event.seq = removal.seq and commitment is not null)
           and not exists (select 1 from removal as dropped where dropped.run_id = removal.run_id and dropped.kind = 'dropped') end`,
     ),

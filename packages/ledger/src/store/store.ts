@@ -115,7 +115,7 @@ export interface AuditStore {
   storedRun(runId: RunId): Promise<StoredRun | undefined>
   /** The first rows of a range, as `events` has them. */
   auditedEvents(range: EventRange): Promise<readonly AuditedRow[]>
-  /** Runs that have events and no row, by what stands in the column of ids. */
+  /** Runs that have events and that no list reaches, as without a row, by what stands in the column of ids. */
   orphans(): Promise<readonly string[]>
   /** The removals after a place, in order; of one run where it is named. */
   removalsAfter(pos: number, runId?: RunId): Promise<readonly RemovalRow[]>

@@ -84,7 +84,9 @@ function changesOf(bed: DamagedBed, { name, type }: Column, table: string): Read
     'least other': another.replace('DIRECTION', 'asc'),
     'greatest other': another.replace('DIRECTION', 'desc'),
     ...(type === 'number' && { more: `${name} + 1`, 'much more': `${name} + 1000`, less: `${name} - 1` }),
-    ...(type === 'text' && { longer: `coalesce(${name}, '') || 'x'`, empty: `''` }),
+    // No number of JavaScript.
+    ...(type === 'number' && { most: '9223372036854775807', least: '-9223372036854775807 - 1' }),
+    ...(type === 'text' && { longer: `coalesce(${name}, '') || 'x'`, empty: `''`, cut: `'{"sealed":'` }),
     ...(type === 'bytes' && { flipped: bed.flipped(name) }),
   }
 }
