@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { keysIn, knownSecrets } from '@tallystick/core/vocabulary'
 import { repeatedTexts } from '@tallystick/core/testing'
-import { asPlainText } from '../../packages/core/src/machine/messages/plain-text.ts'
+import { asPlainText } from '../../packages/core/src/machine/history.ts'
 import { jsonOfAnswer } from '../../packages/core/src/runtime/schema/output-schema.ts'
 import { SecretMask } from '../../packages/replay/src/secrets.ts'
 import { failureText } from '../../packages/providers/src/shared/failure/failure-text.ts'

@@ -1,11 +1,11 @@
 // What an application needs: agents, runs, ledgers, errors. All else is in the other entries of this package.
-export type { RunState } from './machine/state/state.ts'
-export type { PendingApproval } from './machine/laws/tally.ts'
-export { memoryLedger } from './memory-ledger/memory-ledger.ts'
-export type { Clock } from './ports/clock.ts'
-export type { Ledger } from './ports/ledger.ts'
-export type { Model } from './ports/model.ts'
-export type { Tool } from './ports/tool.ts'
+export type { RunState } from './machine/state.ts'
+export type { PendingApproval } from './machine/calls.ts'
+export { memoryLedger } from './ledger/memory-ledger.ts'
+export type { Clock } from './values/host.ts'
+export type { Ledger } from './ledger/ledger.ts'
+export type { Model } from './models/model.ts'
+export type { Tool } from './tools/tool.ts'
 export type { Agent, AgentOptions, PrepareTurn } from './runtime/agent/agent.ts'
 export type { ApprovalPolicy } from './runtime/agent/approval-policy.ts'
 export { type Guardrail, defineGuardrail } from './runtime/agent/guardrail.ts'
@@ -19,7 +19,7 @@ export type { RunResult } from './runtime/reading/run-result.ts'
 export { createRuntime } from './runtime/run/create-runtime.ts'
 export type { Run } from './runtime/run/run.ts'
 export type { ResumeOptions, RunOptions, Runtime, RuntimeOptions } from './runtime/run/runtime.ts'
-export type { Usage } from './vocabulary/billing/usage.ts'
+export type { Usage } from './events/usage.ts'
 export {
   ConfigurationError,
   IllegalTransitionError,
@@ -31,9 +31,9 @@ export {
   RunNotFoundError,
   TallystickError,
   UnknownEventError,
-} from './vocabulary/errors.ts'
-export type { RuntimeEvent } from './vocabulary/events/event.ts'
-export type { Limits } from './vocabulary/limits/limits.ts'
-export { type Message, textOf } from './vocabulary/model/content.ts'
-export type { ModelRequest } from './vocabulary/model/model-request.ts'
-export type { RunId } from './vocabulary/values/ids.ts'
+} from './values/errors.ts'
+export type { RuntimeEvent } from './events/event.ts'
+export type { Limits } from './events/limits.ts'
+export { type Message, textOf } from './events/content.ts'
+export type { ModelRequest } from './events/model-request.ts'
+export type { RunId } from './values/ids.ts'

@@ -7,9 +7,9 @@ export type {
   ModelTimeouts,
   TurnToPrepare,
 } from './runtime/agent/agent.ts'
-export { asPlainText as historyText } from './machine/messages/plain-text.ts'
+export { asPlainText as historyText } from './machine/history.ts'
 export { type FoldHistoryOptions, foldHistory, foldedHistory } from './runtime/agent/fold-history.ts'
-export type { Host } from './ports/clock.ts'
+export { defaultHost, type Host } from './values/host.ts'
 export type { GivenHooks, HookMoment, RunHooks } from './runtime/agent/hooks.ts'
 export type {
   OutputPart,
@@ -18,7 +18,15 @@ export type {
   OutputWriter,
 } from './runtime/output/output-stream.ts'
 export type { RecordedRun } from './runtime/definition/runtime-parts.ts'
-export { ContextOfRecord } from './runtime/definition/run-context.ts'
+export {
+  type AskedTurn,
+  ContextOfRecord,
+  type ContextOption,
+  definitionIn,
+  definitionNow,
+  type Preparing,
+  rulesIn,
+} from './runtime/definition/run-context.ts'
 export { untilBegun } from './runtime/run/run.ts'
 export type { InputMessage, RunInput } from './runtime/session/run-input.ts'
 export type {
@@ -58,14 +66,6 @@ export {
 export type { HandoffOptions } from './runtime/definition/handoff.ts'
 export { type RuntimeRules, someRules } from './runtime/agent/runtime-rules.ts'
 export { reachableAgents, withRuntimeRules } from './runtime/definition/registered-agents.ts'
-export {
-  type AskedTurn,
-  type ContextOption,
-  type Preparing,
-  definitionIn,
-  definitionNow,
-  rulesIn,
-} from './runtime/definition/run-context.ts'
 export { type CallChecker, type CheckContext, checkCalls } from './runtime/checks/call-check.ts'
 export { answerVerdict } from './runtime/effects/check-effects.ts'
 export { inputFaultOf } from './runtime/schema/recorded-schema.ts'
@@ -78,9 +78,8 @@ export {
   caughtUp,
   changesOf,
   changesOfEveryRun,
-} from './ports/changes-of.ts'
-export type { OpenLedger } from './ports/open-ledger.ts'
-export { requireLedger } from './ports/require-ledger.ts'
+} from './ledger/changes.ts'
+export { type OpenLedger, requireLedger } from './ledger/ledger.ts'
 export { calledModel, definedAgent } from './runtime/agent/part-check.ts'
 export {
   type AnsweredRun,
@@ -96,7 +95,6 @@ export type { RunStep, StepCall } from './runtime/run/run-steps.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
 export { shownEvent } from './runtime/output/shown-event.ts'
 export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'
-export { defaultHost } from './ports/host.ts'
 export { isRunDriven } from './runtime/run/run-driven.ts'
 export type {
   Given,
@@ -108,15 +106,15 @@ export type {
 } from './runtime/run/runtime.ts'
 export type { Session } from './runtime/session/session.ts'
 export type { PastEdits, PastOptions } from './runtime/session/session-past.ts'
-export { nearestNames } from './vocabulary/options/nearest-name.ts'
-export * as option from './vocabulary/options/option.ts'
-export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'
-export { requireOptions } from './vocabulary/options/require-options.ts'
-export { definitionInRun } from './vocabulary/agent/definition-in-run.ts'
-export { sentenceOfError } from './vocabulary/values/error-text.ts'
-export { getOwn } from './vocabulary/values/get-own.ts'
-export { isJson, isJsonObject } from './vocabulary/values/json.ts'
-export { parsedFault, readJson } from './vocabulary/values/json-text.ts'
-export { isSameSecret } from './vocabulary/values/is-same-secret.ts'
-export { differenceOf, legibleText } from './vocabulary/legible-text.ts'
-export { omitUndefined } from './vocabulary/values/omit-undefined.ts'
+export { differenceOf, legibleText, nearestNames, sentenceOfError } from './values/text.ts'
+export * as option from './values/option.ts'
+export {
+  type OptionalCheck,
+  type OptionCheck,
+  type OptionChecks,
+  type OptionFault,
+  requireOptions,
+} from './values/option.ts'
+export { definitionInRun } from './events/agent-definition.ts'
+export { getOwn, isJson, isJsonObject, omitUndefined, parsedFault, readJson } from './values/json.ts'
+export { isSameSecret } from './values/digest.ts'

@@ -7,47 +7,20 @@ export {
   advance,
   eventOf,
 } from './machine/advance.ts'
-export { decide } from './machine/decide/decide.ts'
-export { recoverMessage } from './machine/recover/recover-message.ts'
-export type { RecordedPosition } from './machine/decide/recorded-position.ts'
-export { evolve } from './machine/fold/evolve.ts'
-export { foldVersion } from './machine/fold/fold-version.ts'
-export { legalEvents, transitionDiagram, transitionTable } from './machine/fold/transition-table.ts'
-export { type ForkIdentity, forkedEvents, requireForkable } from './machine/fork-events.ts'
-export { audit, auditAll } from './machine/laws/invariants.ts'
-export { isStubbed } from './machine/limits/fork-writes.ts'
-export { chanceOf } from './machine/limits/retry.ts'
-export { type CallLog, type LoggedCall, callsOf } from './machine/messages/call-log.ts'
-export {
-  type History,
-  beginningOf,
-  emptyHistoryDigest,
-  historyDigests,
-  messagesOf,
-  withDigests,
-} from './machine/messages/history.ts'
-export { messagesShown, shownInstead } from './machine/messages/shown-messages.ts'
-export { definitionTokens, messageTokens } from './machine/messages/token-estimate.ts'
-export { unpreparedClosing } from './machine/next/next-turn.ts'
-export { isSuspended, nextAction } from './machine/next/next-action.ts'
-export { changedInputText } from './machine/prompt/changed-input.ts'
-export { summaryDigest, summaryInstructions } from './machine/prompt/compaction.ts'
-export {
-  callsInParallel,
-  additionsOf,
-  modelRequest,
-  requestDigest,
-  settingsOf,
-  writingSettings,
-} from './machine/prompt/model-request.ts'
-export { transcript } from './machine/prompt/transcript.ts'
-export { runTimes } from './machine/run-times.ts'
-export type { Action } from './machine/state/action.ts'
-export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'
-export { type Effect, requiredEffects } from './machine/state/required-effects.ts'
-export type { Compaction, Rules, TakingOver, TurnChange, TurnRequest } from './machine/state/rules.ts'
-export { stateFromJson, stateToJson } from './machine/state/state-json.ts'
-export { callsAwaitingChild, currentModel, findCall, openTurnCalls } from './machine/state/state-views.ts'
+export { decide, recoverMessage } from './machine/decide.ts'
+export type {
+  Action,
+  Compaction,
+  Decision,
+  RecordedPosition,
+  Refusal,
+  Rules,
+  Stamp,
+  TakingOver,
+  TurnChange,
+  TurnRequest,
+} from './machine/rules.ts'
+export { evolve } from './machine/evolve.ts'
 export {
   type Attempt,
   type Call,
@@ -58,6 +31,7 @@ export {
   type ErrorStreak,
   type ExecutingState,
   type FailedAttempt,
+  foldVersion,
   type IdleState,
   type InjectingState,
   type InputCheck,
@@ -65,18 +39,56 @@ export {
   type PartDraft,
   type PendingInput,
   type Phase,
+  phases,
   type Reply,
   type RunBase,
   type RunState,
+  runTimes,
+  stateFromJson,
+  stateToJson,
   type StreamingState,
-  phases,
-} from './machine/state/state.ts'
-export { type Totals } from './machine/state/totals.ts'
+  type Totals,
+} from './machine/state.ts'
+export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
+export { type ForkIdentity, forkedEvents, requireForkable } from './machine/fork.ts'
+export { audit, auditAll } from './machine/laws.ts'
+export { chanceOf, isStubbed } from './machine/retry.ts'
 export {
+  beginningOf,
+  type CallLog,
+  callsOf,
+  emptyHistoryDigest,
+  type History,
+  historyDigests,
+  type LoggedCall,
+  messagesOf,
+  messagesShown,
+  shownInstead,
+  withDigests,
+} from './machine/history.ts'
+export { definitionTokens, messageTokens } from './machine/tokens.ts'
+export { isSuspended, nextAction, unpreparedClosing } from './machine/next-action.ts'
+export {
+  additionsOf,
+  callsInParallel,
+  changedInputText,
+  modelRequest,
+  requestDigest,
+  settingsOf,
+  transcript,
+  writingSettings,
+} from './machine/request.ts'
+export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
+export { type Effect, requiredEffects } from './machine/required-effects.ts'
+export {
+  callsAwaitingChild,
+  currentModel,
   type DeferredCall,
-  type PendingApproval,
-  type Tally,
   deferredCalls,
+  findCall,
+  openTurnCalls,
+  type PendingApproval,
   pendingApprovals,
+  type Tally,
   tallyOf,
-} from './machine/laws/tally.ts'
+} from './machine/calls.ts'

@@ -4,4 +4,4 @@ export {
   outsideCommandSchema,
   resultPartSchema,
   userPartSchema,
-} from './vocabulary/events/zod-schemas.ts'
+} from './events/event-schema.ts'

@@ -1,6 +1,5 @@
 // For authors of stores: what every ledger refuses, which facts it holds once, how a reader follows it, and the checks of options.
 export {
-  type SessionPlace,
   drivenByOther,
   emptyHead,
   endedBefore,
@@ -12,12 +11,14 @@ export {
   requireInboxKey,
   requireWellFormed,
   secondFact,
+  type SessionPlace,
   sessionPlaceOf,
   storableDigests,
   storableText,
   takesEntries,
+  unknownCursor,
   unreadInbox,
-} from './memory-ledger/append-rules.ts'
+} from './ledger/append-rules.ts'
 export {
   requireAppend,
   requireEventQuery,
@@ -25,22 +26,25 @@ export {
   requireRead,
   requireRunFilter,
   requireTextId,
-} from './ports/read-options.ts'
-export { OpenUses } from './ports/open-uses.ts'
-export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
-export { ChangeHints } from './memory-ledger/change-hints.ts'
+} from './ledger/queries.ts'
 export {
+  caughtUp,
+  ChangeHints,
   type ChangeOptions,
   type Changes,
-  type Poll,
-  caughtUp,
   changesOf,
   changesOfEveryRun,
-} from './ports/changes-of.ts'
-export * as option from './vocabulary/options/option.ts'
-export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'
-export { requireOptions } from './vocabulary/options/require-options.ts'
-export { digestTextsWith } from './vocabulary/digest-texts-with.ts'
-export { isFrozenOnce } from './vocabulary/values/deep-freeze.ts'
-export { omitUndefined } from './vocabulary/values/omit-undefined.ts'
-export { closedByUsing, type OpenLedger } from './ports/open-ledger.ts'
+  OpenUses,
+  type Poll,
+} from './ledger/changes.ts'
+export * as option from './values/option.ts'
+export {
+  type OptionalCheck,
+  type OptionCheck,
+  type OptionChecks,
+  type OptionFault,
+  requireOptions,
+} from './values/option.ts'
+export { digestTextsWith } from './values/digest.ts'
+export { isFrozenOnce, omitUndefined } from './values/json.ts'
+export { closedByUsing, type OpenLedger } from './ledger/ledger.ts'

@@ -1,82 +1,133 @@
 // What is said in a ledger, and the ports: events, messages, commands, limits, usage, and the functions that read them.
-export type { Cancel, Clock, Host, Random } from './ports/clock.ts'
+export type { Cancel, Clock, Host, Random } from './values/host.ts'
 export type {
   AppendOptions,
   EventQuery,
   ExpectedHead,
   Head,
   InboxEntry,
+  Lease,
+  LeaseClaim,
   Ledger,
   RunFilter,
+  RunLeases,
   RunRecord,
   TailCursor,
   TailedEvent,
-} from './ports/ledger.ts'
-export type { Model, ModelContext } from './ports/model.ts'
-export type { Lease, LeaseClaim, RunLeases, TakeOverClaim } from './ports/run-leases.ts'
-export type { CallContext, OfferingTurn, Tool, ToolRun, ToolSource } from './ports/tool.ts'
-export { acceptsNull, withoutAddedNulls } from './vocabulary/agent/added-nulls.ts'
-export type {
-  AgentDefinition,
-  FallbackModel,
-  GuardrailDefinition,
-  HandoffDefinition,
-  OutputDefinition,
-  SummarizerDefinition,
-} from './vocabulary/agent/agent-definition.ts'
+  TakeOverClaim,
+} from './ledger/ledger.ts'
+export type { Model, ModelContext } from './models/model.ts'
+export type { CallContext, OfferingTurn, Tool, ToolRun, ToolSource } from './tools/tool.ts'
+export { acceptsNull, withoutAddedNulls } from './events/answer-schema.ts'
 export {
+  type AgentDefinition,
+  type AgentPolicy,
+  type AnyContext,
+  digested,
+  type FallbackModel,
+  type GivenModel,
+  type GuardrailDefinition,
+  type HandoffDefinition,
+  type NextTurn,
+  nextTurns,
+  type OutputDefinition,
+  type OutputPolicy,
+  type PinnedModel,
   type RecordingPart,
-  type RecordingPolicy,
   recordingParts,
-} from './vocabulary/agent/recording-policy.ts'
-export { type NextTurn, type OutputPolicy, nextTurns } from './vocabulary/agent/output-policy.ts'
-export type { ProviderState } from './vocabulary/model/provider-state.ts'
-export type {
-  AgentPolicy,
-  PinnedModel,
-  RequestAddition,
-  ToolOrigin,
-  ToolPolicy,
-} from './vocabulary/agent/agent-policy.ts'
-export type { AnyContext } from './vocabulary/agent/any-context.ts'
-export type { GivenModel, RunGiven, RunLabels } from './vocabulary/agent/run-given.ts'
-export { runIdOfKey } from './vocabulary/values/key-run-id.ts'
-export { digested } from './vocabulary/agent/definition-digest.ts'
+  type RecordingPolicy,
+  type RequestAddition,
+  type RunGiven,
+  type RunLabels,
+  type SummarizerDefinition,
+  type ToolOrigin,
+  type ToolPolicy,
+} from './events/agent-definition.ts'
 export {
-  type LongInputRates,
-  type Price,
-  type Rates,
-  type MaxWebSearches,
-  costOf,
-  maxPriceUsd,
-  ratesFor,
-  searchesCost,
-} from './vocabulary/billing/price.ts'
+  type AssistantMessage,
+  type AssistantPart,
+  type Citation,
+  citationsOf,
+  type FilePart,
+  type ImageDetail,
+  imageDetails,
+  type ImagePart,
+  type Message,
+  type ModelRef,
+  type Opaque,
+  type Outcome,
+  outcomes,
+  type ProviderExecuted,
+  type ProviderFile,
+  type ProviderPart,
+  type ProviderState,
+  type ReasoningPart,
+  type RequestedCall,
+  type ResultPart,
+  type Source,
+  type StopReason,
+  stopReasons,
+  textOf,
+  type TextPart,
+  type TodoItem,
+  todoItemsOf,
+  todoLines,
+  todoListName,
+  type TodoState,
+  todoStates,
+  type ToolCallPart,
+  type ToolResult,
+  type ToolResultsMessage,
+  type UserMessage,
+  type UserPart,
+} from './events/content.ts'
 export {
-  type Usage,
-  type UsageField,
+  childRunIdOf,
+  idempotencyKeyOf,
+  parseRunId,
+  parseToolCallId,
+  type RunId,
+  runIdOfCall,
+  runIdOfKey,
+  type ToolCallId,
+  toolCallIdOf,
+} from './values/ids.ts'
+export {
   addUsage,
+  costOf,
   isTokenCount,
   largerUsage,
+  type LongInputRates,
+  maxPriceUsd,
+  type MaxWebSearches,
+  type Price,
+  type Rates,
+  ratesFor,
+  searchesCost,
   tokenCounts,
+  type Usage,
+  type UsageField,
   usageFields,
-} from './vocabulary/billing/usage.ts'
+} from './events/usage.ts'
 export {
   type BusyRun,
   ConfigurationError,
   type ConflictKind,
+  type FailureClass,
+  failureClasses,
   IllegalTransitionError,
   LawBrokenError,
   LedgerConflictError,
   LedgerDamagedError,
   LedgerUnavailableError,
+  type ModelFailure,
   ProviderError,
   RunNotFoundError,
   TallystickError,
   type UnavailableReason,
   UnknownEventError,
-} from './vocabulary/errors.ts'
-export { type Cause, causes } from './vocabulary/events/cause.ts'
+} from './values/errors.ts'
+export { type Cause, causes, isMoment } from './events/event-parts.ts'
 export {
   type AnsweredQuestion,
   type Command,
@@ -84,128 +135,96 @@ export {
   type OutsideCommand,
   type ResumeCommand,
   type StartCommand,
-} from './vocabulary/events/command.ts'
-export {
-  causeOf,
-  type EventTraits,
-  eventTraits,
-  eventTypes,
-  usualCause,
-} from './vocabulary/events/event-traits.ts'
-export { type IdFault, idFaultOf } from './vocabulary/events/event-ids.ts'
+} from './events/commands.ts'
 export {
   type CallEventType,
+  callEventTypes,
   type CallPlan,
+  callPlans,
   type CallRefusal,
   type CarriedHistory,
+  causeOf,
   type ChildTotals,
   type CollectedCall,
+  deliveries,
   type Delivery,
   type EventBodies,
   type EventEnvelope,
   type EventOf,
+  eventTraits,
+  type EventTraits,
   type EventType,
+  eventTypes,
   type Fact,
   type FactOf,
   type FinishReason,
+  finishReasons,
+  forkWrites,
   type ForkWrites,
   type GuardedThing,
+  guardedThings,
   type GuardrailAction,
+  guardrailActions,
   type Handoff,
   type HistoryEdit,
+  type IdFault,
+  idFaultOf,
   type ParentRef,
   type Removed,
+  removedText,
   type ReplyDelta,
-  type WrittenPart,
   type ResumeReason,
+  resumeReasons,
   type RuntimeEvent,
   type ShownChange,
   type ShownMessages,
   type ShownPiece,
   type Spending,
-  callEventTypes,
-  callPlans,
-  deliveries,
-  finishReasons,
-  forkWrites,
-  guardedThings,
-  guardrailActions,
-  removedText,
-  resumeReasons,
-} from './vocabulary/events/event.ts'
-export { parseEvent, shapeFaultOf } from './vocabulary/events/parse-event.ts'
-export { type Grant, type GrantField, grantFields, limitOfField } from './vocabulary/limits/grant.ts'
+  usualCause,
+  type WrittenPart,
+} from './events/event.ts'
+export { parseEvent, shapeFaultOf } from './events/event-schema.ts'
 export {
-  type GivenLimits,
-  type GivenRetryPolicy,
-  type LimitName,
-  type Limits,
-  type OnLimit,
-  type RetryPolicy,
   defaultLimits,
   defaultRetryPolicy,
+  type GivenLimits,
+  type GivenRetryPolicy,
+  type Grant,
+  type GrantField,
+  grantFields,
   leastResultChars,
+  type LimitName,
   limitNames,
+  limitOfField,
+  type Limits,
+  type OnLimit,
   onLimits,
-} from './vocabulary/limits/limits.ts'
-export type { Citation, Source } from './vocabulary/model/citation.ts'
+  type RetryPolicy,
+} from './events/limits.ts'
 export {
-  type AssistantMessage,
-  type AssistantPart,
-  type FilePart,
-  type ImageDetail,
-  type ImagePart,
-  type Message,
-  type ModelRef,
-  type Opaque,
-  type Outcome,
-  type ProviderExecuted,
-  type ProviderFile,
-  type ProviderPart,
-  type ReasoningPart,
-  type RequestedCall,
-  type ResultPart,
-  type StopReason,
-  type TextPart,
-  type ToolCallPart,
-  type ToolResult,
-  type ToolResultsMessage,
-  type UserMessage,
-  type UserPart,
-  citationsOf,
-  imageDetails,
-  outcomes,
-  stopReasons,
-  textOf,
-} from './vocabulary/model/content.ts'
-export { type FailureClass, type ModelFailure, failureClasses } from './vocabulary/model/failure.ts'
-export type { ModelRequest } from './vocabulary/model/model-request.ts'
-export {
+  type ModelRefusal,
+  type ModelRequest,
   type ModelSettings,
   type ProviderOptions,
+  readResultName,
   type ReasoningEffort,
   reasoningEfforts,
-} from './vocabulary/model/model-settings.ts'
-export type { ModelRefusal, RefusalPolicy } from './vocabulary/model/refusal.ts'
-export {
-  readResultName,
+  recoveries,
   type Recovery,
+  type RefusalPolicy,
   type ToolChoice,
   type ToolDefinition,
   type ToolEffect,
-  recoveries,
   toolEffects,
-} from './vocabulary/model/tool-definition.ts'
+} from './events/model-request.ts'
 export {
-  type TodoItem,
-  type TodoState,
-  todoItemsOf,
-  todoLines,
-  todoListName,
-  todoStates,
-} from './vocabulary/model/todo-list.ts'
-export { type TextSpan, keysIn, withoutKeys } from './vocabulary/secrets/key-shapes.ts'
-export { type KnownSecrets, knownSecrets, secretLengthMin } from './vocabulary/secrets/known-secrets.ts'
+  keysIn,
+  knownSecrets,
+  type KnownSecrets,
+  secretLengthMin,
+  type TextSpan,
+  withoutKeys,
+} from './values/secrets.ts'
 export type {
   CallVerdict,
   CheckedCall,
@@ -218,17 +237,6 @@ export type {
   Signal,
   ToolSignal,
   UnfitInput,
-} from './vocabulary/signals/signal.ts'
-export { childRunIdOf } from './vocabulary/values/child-run-id.ts'
-export { digestOf } from './vocabulary/values/digest.ts'
-export {
-  type RunId,
-  type ToolCallId,
-  idempotencyKeyOf,
-  parseRunId,
-  parseToolCallId,
-  runIdOfCall,
-  toolCallIdOf,
-} from './vocabulary/values/ids.ts'
-export { type Json, type JsonLike, type JsonObject, canonicalJson } from './vocabulary/values/json.ts'
-export { isMoment } from './vocabulary/events/moment.ts'
+} from './events/signals.ts'
+export { digestOf } from './values/digest.ts'
+export { type Json, type JsonLike, type JsonObject, canonicalJson } from './values/json.ts'

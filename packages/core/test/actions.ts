@@ -1,9 +1,9 @@
 import type { Limits } from '@tallystick/core'
 import type { Fact, LimitName } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
-import { nextAction } from '../src/machine/next/next-action.ts'
-import type { Rules } from '../src/machine/state/rules.ts'
-import type { MetLimit, RunState } from '../src/machine/state/state.ts'
+import { nextAction } from '../src/machine/next-action.ts'
+import type { Rules } from '../src/machine/rules.ts'
+import type { MetLimit, RunState } from '../src/machine/state.ts'
 import { begun } from './pages.ts'
 
 /** The state of a page, with more to it than the page says. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { acceptsNull, withoutAddedNulls } from '../src/vocabulary/agent/added-nulls.ts'
+import { acceptsNull, withoutAddedNulls } from '../src/events/answer-schema.ts'
 
 describe('a schema that allows null', () => {
   const again = { $ref: '#/$defs/again' }

@@ -3,11 +3,11 @@ import { agentTool, defineAgent, handBack, handoff, type Agent, type AgentOption
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { defaultLimits } from '../src/vocabulary/limits/limits.ts'
+import { defaultLimits } from '../src/events/limits.ts'
 import { isAgentTool } from '../src/runtime/definition/agent-tool.ts'
 import { agentRegistry, reachableAgents } from '../src/runtime/definition/registered-agents.ts'
 import { isSameAgent } from '../src/runtime/definition/same-agent.ts'
-import { summaryInstructions } from '../src/machine/prompt/compaction.ts'
+import { summaryInstructions } from '../src/machine/compaction.ts'
 
 const model = scriptedModel([])
 const ref = { provider: 'scripted', api: 'script', modelId: 'scripted-1' }

@@ -4,7 +4,7 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 import type { Price } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/runtime/agent/approval-policy.ts'
-import { recordedSettings } from '../src/vocabulary/options/model-settings-check.ts'
+import { recordedSettings } from '../src/events/model-settings-check.ts'
 import { jsonOfAnswer } from '../src/runtime/schema/output-schema.ts'
 import { modelPrice } from '../src/runtime/agent/price-check.ts'
 

@@ -13,7 +13,7 @@ import {
 } from '@tallystick/core/store-kit'
 import type { ExpectedHead } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
-import { isEndedBefore, isUnreadInbox, unlessEnded } from '../src/memory-ledger/append-rules.ts'
+import { isEndedBefore, isUnreadInbox, unlessEnded } from '../src/ledger/append-rules.ts'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)

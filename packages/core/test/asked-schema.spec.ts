@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
-import { answersIn, askedSchema } from '../src/vocabulary/agent/answer-schema.ts'
+import { answersIn, askedSchema } from '../src/events/answer-schema.ts'
 
 const text = { type: 'string' }
 const object = { type: 'object', properties: { a: text } }

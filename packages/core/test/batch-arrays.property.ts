@@ -4,9 +4,9 @@ import { audit, evolve, openTurnCalls, type RunState } from '@tallystick/core/ma
 import { stamped } from '@tallystick/core/testing'
 import type { RuntimeEvent } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { changeable, makeBatch, withMore } from '../src/machine/messages/batch-arrays.ts'
-import { stateToJson } from '../src/machine/state/state-json.ts'
-import { countedSummary, summaryOf } from '../src/machine/state/turn-calls.ts'
+import { changeable, makeBatch, withMore } from '../src/machine/history.ts'
+import { stateToJson } from '../src/machine/state.ts'
+import { countedSummary, summaryOf } from '../src/machine/calls.ts'
 import { endedCall, executing, runId, startedCall } from './pages.ts'
 import { play, program } from './program.ts'
 

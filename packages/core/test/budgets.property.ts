@@ -24,7 +24,7 @@ import {
   type ScriptedReply,
 } from '@tallystick/core/testing'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
-import { leftOf, toolCallsLeft } from '../src/machine/limits/budget.ts'
+import { leftOf, toolCallsLeft } from '../src/machine/budget.ts'
 
 const numRuns = tries(150)
 

@@ -8,7 +8,7 @@ import {
   type ParentRef,
 } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/core/testing'
-import type { Call, ExecutingState } from '../src/machine/state/state.ts'
+import type { Call, ExecutingState } from '../src/machine/state.ts'
 import { begun, called, callId, executing, replyFinished, requested, runId, verdict, wrote } from './pages.ts'
 
 function working(call: Partial<Call> = {}, more: Partial<ExecutingState> = {}): ExecutingState {

@@ -7,7 +7,7 @@ import {
   longestStreak,
   sameAnswers,
   type LoggedCall,
-} from '../src/machine/messages/call-log.ts'
+} from '../src/machine/history.ts'
 import { callId } from './pages.ts'
 
 const logged = (ordinal: number, resultDigest = 'a', inputDigest = 'd'): LoggedCall => ({

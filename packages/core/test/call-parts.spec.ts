@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { makeBatch } from '../src/machine/messages/batch-arrays.ts'
-import { placeOfPart, withPart } from '../src/machine/messages/call-parts.ts'
+import { makeBatch } from '../src/machine/history.ts'
+import { placeOfPart, withPart } from '../src/machine/calls.ts'
 
 const many = Array.from({ length: 40 }, (_, place) => (place * 7) % 41)
 const grown = (parts: readonly number[]): readonly number[] => parts.reduce<readonly number[]>(withPart, [])

@@ -8,7 +8,7 @@ import {
   type ChangeOptions,
   type Changes,
 } from '@tallystick/core/kit'
-import { hintsEnded } from '../src/ports/changes-of.ts'
+import { hintsEnded } from '../src/ledger/changes.ts'
 import { everyFact, manualClock, sampleRunId, stamped } from '@tallystick/core/testing'
 
 const run = sampleRunId(1)

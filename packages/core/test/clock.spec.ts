@@ -1,4 +1,4 @@
-import { steadyClock } from '../src/ports/steady-clock.ts'
+import { steadyClock } from '../src/values/host.ts'
 import { describe, expect, it } from 'vitest'
 import { NEVER } from 'rxjs'
 import { memoryLedger, type RuntimeEvent } from '@tallystick/core'

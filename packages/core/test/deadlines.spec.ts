@@ -3,14 +3,14 @@ import type { Limits } from '@tallystick/core'
 import { given } from '@tallystick/core/testing'
 import {
   activeMs,
-  finalizingMs,
   deadlineOf,
+  finalizingMs,
   graceEndOf,
+  timeLimit,
   workDeadline,
-} from '../src/machine/limits/deadlines.ts'
-import { timeLimit } from '../src/machine/limits/limit-finding.ts'
-import { chanceOf, retryAt } from '../src/machine/limits/retry.ts'
-import type { RunState, StreamingState } from '../src/machine/state/state.ts'
+} from '../src/machine/budget.ts'
+import { chanceOf, retryAt } from '../src/machine/retry.ts'
+import type { RunState, StreamingState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 import { begun, called, failure } from './pages.ts'
 

@@ -2,7 +2,7 @@ import { given } from '@tallystick/core/testing'
 import { decide } from '@tallystick/core/machine'
 import type { Fact } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import type { RunState } from '../src/machine/state/state.ts'
+import type { RunState } from '../src/machine/state.ts'
 import { begun } from './pages.ts'
 
 const stamp = { at: 0, random: 0 }

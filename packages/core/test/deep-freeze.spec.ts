@@ -1,11 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import {
-  deepFreeze,
-  deepFreezeOnce,
-  freezeListOnce,
-  freezeOwn,
-  isFrozenOnce,
-} from '../src/vocabulary/values/deep-freeze.ts'
+import { deepFreeze, deepFreezeOnce, freezeListOnce, freezeOwn, isFrozenOnce } from '../src/values/json.ts'
 
 describe('a deeply frozen copy', () => {
   it('is frozen to its bottom, and shares nothing that its giver can change', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { digestOf, type AgentDefinition } from '@tallystick/core/vocabulary'
-import { digested, withInstructions } from '../src/vocabulary/agent/definition-digest.ts'
+import { digested, withInstructions } from '../src/events/agent-definition.ts'
 
 const model = (modelId: string) => ({ provider: 'acme', api: 'wire', modelId })
 const price = { inputUsd: 1, outputUsd: 2 }

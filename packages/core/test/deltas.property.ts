@@ -6,7 +6,7 @@ import { given } from '@tallystick/core/testing'
 import type { Signal } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { Mailbox } from '../src/runtime/drive/mailbox.ts'
-import { isPlainDelta, modelSignalSchema } from '../src/vocabulary/signals/signal-schema.ts'
+import { isPlainDelta, modelSignalSchema } from '../src/events/signals.ts'
 import { begun, called, runId } from './pages.ts'
 
 const numRuns = tries(200)

@@ -7,7 +7,7 @@ import { hostileTexts } from '@tallystick/core/testing'
 import { digestTextsWith } from '@tallystick/core/store-kit'
 import { canonicalJson, digestOf } from '@tallystick/core/vocabulary'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { digestOfTwice } from '../src/vocabulary/values/digest.ts'
+import { digestOfTwice } from '../src/values/digest.ts'
 
 function digestOfNode(text: string): string {
   return createHash('sha256').update(text).digest('hex')

@@ -6,7 +6,7 @@ import type { Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { startModelCall } from '../src/runtime/effects/model-effect.ts'
 import { reconcileCall, startTool, type ToolStart } from '../src/runtime/effects/tool-effect.ts'
-import { steadyClock } from '../src/ports/steady-clock.ts'
+import { steadyClock } from '../src/values/host.ts'
 
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve()

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, manualClock, sampleRunId, scriptedModel, stamped } from '@tallystick/core/testing'
-import type { ContentRemoval, EventQuery } from '../src/ports/ledger.ts'
+import type { ContentRemoval, EventQuery } from '../src/ledger/ledger.ts'
 import { removeEndedContent, requireRemovable } from '../src/runtime/coordinator/ended-content.ts'
 
 type Content = 'full' | 'digests'

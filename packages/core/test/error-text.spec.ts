@@ -1,6 +1,6 @@
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { namedTextOfError, sentenceOfError, textOfError } from '../src/vocabulary/values/error-text.ts'
+import { namedTextOfError, sentenceOfError, textOfError } from '../src/values/text.ts'
 
 describe('what was thrown, in words', () => {
   const both = (thrown: unknown): readonly string[] => [textOfError(thrown), namedTextOfError(thrown)]

@@ -9,7 +9,7 @@ import {
   UnknownEventError,
 } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { IllegalTransitionError, LawBrokenError } from '../src/vocabulary/errors.ts'
+import { IllegalTransitionError, LawBrokenError } from '../src/values/errors.ts'
 
 const cause = new Error('disk')
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { endOfWords, inSmallLetters, mayBeAt } from '../src/vocabulary/secrets/escaped-text.ts'
+import { endOfWords, inSmallLetters, mayBeAt } from '../src/values/secrets.ts'
 
 /** How much of a text the words take that it begins with; `undefined` where it does not begin with them. */
 const taken = (words: string, text: string): string | undefined => {

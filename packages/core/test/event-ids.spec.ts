@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { RuntimeEvent } from '@tallystick/core'
-import { idFaultOf } from '../src/vocabulary/events/event-ids.ts'
-import { isMoment } from '../src/vocabulary/events/moment.ts'
+import { idFaultOf } from '../src/events/event.ts'
+import { isMoment } from '../src/events/event-parts.ts'
 
 const [runId, callId] = [sampleRunId(1), sampleCallId(sampleRunId(1))]
 const facts = everyFact(runId)

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId } from '@tallystick/core/testing'
-import { causeOf, usualCause, type EventTraits } from '../src/vocabulary/events/event-traits.ts'
+import { causeOf, usualCause, type EventTraits } from '../src/events/event.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/).sort()
 const typesWith = (fits: (traits: EventTraits) => boolean): readonly string[] =>

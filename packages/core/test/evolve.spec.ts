@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { Fact, FactOf, RuntimeEvent, StopReason } from '@tallystick/core/vocabulary'
-import { definitionTokens } from '../src/machine/messages/token-estimate.ts'
-import { messagesOf } from '../src/machine/messages/history.ts'
-import type { Call, RunState } from '../src/machine/state/state.ts'
-import { openTurnCalls } from '../src/machine/state/state-views.ts'
+import { definitionTokens } from '../src/machine/tokens.ts'
+import { messagesOf } from '../src/machine/history.ts'
+import type { Call, RunState } from '../src/machine/state.ts'
+import { openTurnCalls } from '../src/machine/calls.ts'
 import {
   after,
   answered,

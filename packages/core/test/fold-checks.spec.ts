@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Message } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/core/testing'
-import { historyOf, messagesOf } from '../src/machine/messages/history.ts'
-import type { CollectingState, RunState } from '../src/machine/state/state.ts'
-import { openTurnCalls } from '../src/machine/state/state-views.ts'
+import { historyOf, messagesOf } from '../src/machine/history.ts'
+import type { CollectingState, RunState } from '../src/machine/state.ts'
+import { openTurnCalls } from '../src/machine/calls.ts'
 import {
   after,
   answered,

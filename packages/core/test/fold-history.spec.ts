@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { removedText, type Fact, type FactOf, type Message } from '@tallystick/core/vocabulary'
 import { given, sampleMessage } from '@tallystick/core/testing'
-import { messagesOf } from '../src/machine/messages/history.ts'
-import type { RunState } from '../src/machine/state/state.ts'
+import { messagesOf } from '../src/machine/history.ts'
+import type { RunState } from '../src/machine/state.ts'
 import { after, begun, called, callId, executing, endedCall, failure, refusal, startedCall } from './pages.ts'
 
 const model = { provider: 'scripted', api: 'script', modelId: 'scripted-1' }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Usage } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
-import { messagesOf } from '../src/machine/messages/history.ts'
-import type { CollectingState, RunState, StreamingState } from '../src/machine/state/state.ts'
+import { messagesOf } from '../src/machine/history.ts'
+import type { CollectingState, RunState, StreamingState } from '../src/machine/state.ts'
 import {
   after,
   begun,

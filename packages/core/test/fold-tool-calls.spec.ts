@@ -7,10 +7,9 @@ import {
   type Outcome,
 } from '@tallystick/core/vocabulary'
 import { given, sampleRunId } from '@tallystick/core/testing'
-import { callsOf, sameAnswers } from '../src/machine/messages/call-log.ts'
-import { messagesOf } from '../src/machine/messages/history.ts'
-import type { Call, RunState } from '../src/machine/state/state.ts'
-import { openTurnCalls } from '../src/machine/state/state-views.ts'
+import { callsOf, messagesOf, sameAnswers } from '../src/machine/history.ts'
+import type { Call, RunState } from '../src/machine/state.ts'
+import { openTurnCalls } from '../src/machine/calls.ts'
 import {
   after,
   begun,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Fact, FactOf, Grant, ParentRef, Price } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleRunId } from '@tallystick/core/testing'
-import { summaryDigest } from '../src/machine/prompt/compaction.ts'
-import { requestDigest } from '../src/machine/prompt/model-request.ts'
-import type { RunState, StreamingState } from '../src/machine/state/state.ts'
+import { summaryDigest } from '../src/machine/compaction.ts'
+import { requestDigest } from '../src/machine/request.ts'
+import type { RunState, StreamingState } from '../src/machine/state.ts'
 import { begun, called, runId, verdict } from './pages.ts'
 
 describe('the grant of a model call', () => {

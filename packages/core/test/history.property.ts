@@ -9,6 +9,7 @@ import {
   digestAfter,
   emptyHistory,
   emptyHistoryDigest,
+  type History,
   historyDigest,
   historyDigests,
   historyFault,
@@ -16,12 +17,11 @@ import {
   historyTokens,
   messageAt,
   messagesOf,
+  pairingFault,
   withDigests,
-  type History,
-} from '../src/machine/messages/history.ts'
-import { pairingFault } from '../src/machine/messages/pairing.ts'
-import { messageTokens } from '../src/machine/messages/token-estimate.ts'
-import { digestOf } from '../src/vocabulary/values/digest.ts'
+} from '../src/machine/history.ts'
+import { messageTokens } from '../src/machine/tokens.ts'
+import { digestOf } from '../src/values/digest.ts'
 
 const message = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 

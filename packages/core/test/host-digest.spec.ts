@@ -2,9 +2,14 @@
 import { createHash } from 'node:crypto'
 import { createRuntime, memoryLedger } from '@tallystick/core'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { digestTextsByDefault, digestTextsWith } from '../src/vocabulary/digest-texts-with.ts'
-import { digestOf, type TextDigest, useHostDigest } from '../src/vocabulary/values/digest.ts'
-import { digestOfHost } from '../src/ports/host.ts'
+import {
+  digestOf,
+  digestTextsByDefault,
+  digestTextsWith,
+  type TextDigest,
+  useHostDigest,
+} from '../src/values/digest.ts'
+import { digestOfHost } from '../src/values/host.ts'
 
 function digestOfNode(text: string): string {
   return createHash('sha256').update(text).digest('hex')

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import * as files from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { processOfHost } from '../src/ports/host-process.ts'
+import { processOfHost } from '../src/values/host.ts'
 
 type System = Required<NonNullable<Parameters<typeof processOfHost>[0]>>
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { defaultHost } from '../src/ports/host.ts'
+import { defaultHost } from '../src/values/host.ts'
 
 describe('the default host', () => {
   beforeEach(() => {

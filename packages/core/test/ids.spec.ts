@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { digestOf, parseRunId, parseToolCallId, toolCallIdOf, type RunId } from '@tallystick/core/vocabulary'
-import { childRunIdOf } from '../src/vocabulary/values/child-run-id.ts'
-import { idempotencyKeyOf, runIdOfCall } from '../src/vocabulary/values/ids.ts'
+import { childRunIdOf, idempotencyKeyOf, runIdOfCall } from '../src/values/ids.ts'
 
 const runId = '01932f00-abcd-7123-8456-0123456789ab' as RunId
 const callId = toolCallIdOf(runId, 2, 3, 14)

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { isJson, isSameJson } from '../src/vocabulary/values/json.ts'
+import { isJson, isSameJson } from '../src/values/json.ts'
 
 const isWellFormed = (value: unknown): boolean =>
   JSON.stringify(value).isWellFormed() && !/\\ud[89a-f]/.test(JSON.stringify(value))

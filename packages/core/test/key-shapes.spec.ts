@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { keysIn, withoutKeys } from '../src/vocabulary/secrets/key-shapes.ts'
+import { keysIn, withoutKeys } from '../src/values/secrets.ts'
 
 /** How keys begin, by how many characters come after that at least. */
 const beginnings: { readonly [least: number]: string } = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { LedgerConflictError } from '../src/vocabulary/errors.ts'
+import { LedgerConflictError } from '../src/values/errors.ts'
 import { requireEqual, requireRefusal } from '../src/testing/contract/requirement.ts'
-import { differenceOf, legibleText } from '../src/vocabulary/legible-text.ts'
+import { differenceOf, legibleText } from '../src/values/text.ts'
 
 const circle: { readonly name: string; self?: unknown } = { name: 'a' }
 circle.self = circle

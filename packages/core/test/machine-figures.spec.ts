@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { decide, evolve, forkedEvents, messageTokens, tallyOf } from '@tallystick/core/machine'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { toolCallIdOf, type Fact, type FactOf, type UserMessage } from '@tallystick/core/vocabulary'
-import type { RunState } from '../src/machine/state/state.ts'
+import type { RunState } from '../src/machine/state.ts'
 import {
   begun,
   called,

@@ -1,6 +1,6 @@
 import { describe, it } from 'vitest'
-import type { Ledger } from '../src/ports/ledger.ts'
-import { memoryLedger } from '../src/memory-ledger/memory-ledger.ts'
+import type { Ledger } from '../src/ledger/ledger.ts'
+import { memoryLedger } from '../src/ledger/memory-ledger.ts'
 import { ledgerContract } from '../src/testing/ledger-contract.ts'
 
 describe('memoryLedger keeps the promises of a ledger', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mergedSettings } from '../src/vocabulary/model/model-settings.ts'
+import { mergedSettings } from '../src/events/model-request.ts'
 
 const flex = { acme: { tier: 'flex', trace: 1 } }
 

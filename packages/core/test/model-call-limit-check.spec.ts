@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Price } from '@tallystick/core/vocabulary'
-import {
-  finalizingNeeds,
-  grantModelCall,
-  type PlannedCall,
-} from '../src/machine/limits/model-call-limit-check.ts'
-import type { RunState } from '../src/machine/state/state.ts'
+import { finalizingNeeds, grantModelCall, type PlannedCall } from '../src/machine/limit-checks.ts'
+import type { RunState } from '../src/machine/state.ts'
 import { idle } from './actions.ts'
 
 const price: Price = { inputUsd: 1, outputUsd: 10 }

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FinishReason, LimitName, StopReason } from '@tallystick/core/vocabulary'
 import { sampleMessage } from '@tallystick/core/testing'
-import { isSuspended } from '../src/machine/next/next-action.ts'
-import type { Rules } from '../src/machine/state/rules.ts'
-import type { CollectingState, InjectingState, RunState } from '../src/machine/state/state.ts'
+import { isSuspended } from '../src/machine/next-action.ts'
+import type { Rules } from '../src/machine/rules.ts'
+import type { CollectingState, InjectingState, RunState } from '../src/machine/state.ts'
 import { blocked, cancel, met, next, stateOf, timed, upAt } from './actions.ts'
 import {
   answered,

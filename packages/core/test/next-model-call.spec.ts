@@ -2,15 +2,15 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FactOf, FailureClass, ShownChange, ToolDefinition } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
-import { definitionTokens } from '../src/machine/messages/token-estimate.ts'
+import { definitionTokens } from '../src/machine/tokens.ts'
 import {
   modelAfterGivingUp,
   nextModelCall,
   repeatModelCall,
   type CallPlanning,
-} from '../src/machine/next/next-model-call.ts'
-import { omitUndefined } from '../src/vocabulary/values/omit-undefined.ts'
-import type { Attempt, RunState, StreamingState } from '../src/machine/state/state.ts'
+} from '../src/machine/next-model-call.ts'
+import { omitUndefined } from '../src/values/json.ts'
+import type { Attempt, RunState, StreamingState } from '../src/machine/state.ts'
 import { begun, called, failure } from './pages.ts'
 
 const own = { provider: 'scripted', api: 'script', modelId: 'scripted-1' }

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { getOwn } from '../src/vocabulary/values/get-own.ts'
-import { omitUndefined } from '../src/vocabulary/values/omit-undefined.ts'
+import { getOwn, omitUndefined } from '../src/values/json.ts'
 
 it('fields that hold something are kept as plain fields, under any name, and others are left out', () => {
   const given = JSON.parse('{"a":1,"__proto__":{"b":2},"c":null,"d":false,"e":0,"f":""}') as object

@@ -1,8 +1,8 @@
 import { digestOf, type Fact, type Outcome } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
-import { emptyCallLog, logCall, type CallLog } from '../src/machine/messages/call-log.ts'
-import { nextForCalls } from '../src/machine/next/next-calls.ts'
-import type { Call, ExecutingState } from '../src/machine/state/state.ts'
+import { emptyCallLog, logCall, type CallLog } from '../src/machine/history.ts'
+import { nextForCalls } from '../src/machine/next-calls.ts'
+import type { Call, ExecutingState } from '../src/machine/state.ts'
 import { callId, executing } from './pages.ts'
 
 /** When calls may start. */

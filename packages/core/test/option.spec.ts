@@ -4,10 +4,14 @@ import type { RetryPolicy } from '@tallystick/core/vocabulary'
 import { option } from '@tallystick/core/kit'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/runtime/agent/part-check.ts'
-import { nearestName } from '../src/vocabulary/options/nearest-name.ts'
-import { milliseconds, longTime, type OptionCheck } from '../src/vocabulary/options/option.ts'
-import { requireNoPromise } from '../src/vocabulary/options/answer-of.ts'
-import { requireOptions } from '../src/vocabulary/options/require-options.ts'
+import { nearestName } from '../src/values/text.ts'
+import {
+  longTime,
+  milliseconds,
+  type OptionCheck,
+  requireNoPromise,
+  requireOptions,
+} from '../src/values/option.ts'
 
 const takes = (check: OptionCheck, value: unknown): boolean => check(value, 'x') === undefined
 const says = (check: OptionCheck, value: unknown): string => {

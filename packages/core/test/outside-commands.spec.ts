@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { digestOf, type Fact, type FactOf, type OutsideCommand } from '@tallystick/core/vocabulary'
-import { rulesOfCommand } from '../src/machine/decide/outside-commands.ts'
-import { changedInputText } from '../src/machine/prompt/changed-input.ts'
-import type { RunState } from '../src/machine/state/state.ts'
+import { rulesOfCommand } from '../src/machine/decide.ts'
+import { changedInputText } from '../src/machine/request.ts'
+import type { RunState } from '../src/machine/state.ts'
 import { begun, cancelRequested, called, callId, endedCall, executing, runId, startedCall } from './pages.ts'
 
 const streaming = [...begun({ limits: { maxTurns: 3 } }), called()]

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Message } from '@tallystick/core'
 import type { AssistantMessage, ToolCallId } from '@tallystick/core/vocabulary'
 import { hostileTexts } from '@tallystick/core/testing'
-import { asPlainText } from '../src/machine/messages/plain-text.ts'
+import { asPlainText } from '../src/machine/history.ts'
 
 const toolCallId = `call_${'0'.repeat(32)}_1_1_1` as ToolCallId
 const anyText = fc.oneof(fc.string(), fc.constantFrom(...hostileTexts.map(({ text }) => text)))

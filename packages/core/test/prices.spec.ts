@@ -12,7 +12,7 @@ import {
 import { eventSchemas } from '@tallystick/core/schemas'
 import { costOf, type Price } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/core/testing'
-import { searchesCost } from '../src/vocabulary/billing/price.ts'
+import { searchesCost } from '../src/events/usage.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const done: ScriptedStep = { text: 'Done.', usage: { inputTokens: 1_000_000, outputTokens: 10 } }

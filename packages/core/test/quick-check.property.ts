@@ -4,14 +4,9 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { outsideCommand } from '../src/vocabulary/events/command.ts'
-import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/vocabulary/events/event-schema.ts'
-import {
-  modelSignalSchema,
-  repairedInputSchema,
-  toolSignalSchema,
-} from '../src/vocabulary/signals/signal-schema.ts'
-import { quickCheckOf } from '../src/vocabulary/values/quick-check.ts'
+import { outsideCommand } from '../src/events/commands.ts'
+import { callEnvelopeSchema, envelopeSchema, eventBodies } from '../src/events/event-schema.ts'
+import { modelSignalSchema, repairedInputSchema, toolSignalSchema } from '../src/events/signals.ts'
 import {
   anyOf,
   discriminatedBy,
@@ -20,11 +15,12 @@ import {
   listOf,
   objectOf,
   optional,
+  quickCheckOf,
   recordOf,
+  type Schema,
   text,
   whole,
-  type Schema,
-} from '../src/vocabulary/values/schema.ts'
+} from '../src/values/schema.ts'
 
 const runId = sampleRunId(1)
 const events = stamped(runId, Object.values(everyFact(runId)))

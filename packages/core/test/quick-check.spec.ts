@@ -13,7 +13,7 @@ import {
   quickCheckOf,
   type QuickCheck,
   type QuickSchema,
-} from '../src/vocabulary/values/quick-check.ts'
+} from '../src/values/schema.ts'
 
 const schemaOf = (check: QuickCheck): QuickSchema => ({ quick: () => check })
 const [text, flag] = [schemaOf(isText), schemaOf(isFlag)]

@@ -1,7 +1,7 @@
 // The report of a tool that decided an event, made again from that event.
 import { describe, expect, it } from 'vitest'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
-import { recoverToolSignal } from '../src/machine/recover/recover-tool-signal.ts'
+import { recoverToolSignal } from '../src/machine/decide-tools.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

@@ -1,7 +1,7 @@
 // The end of a run whose model refused: when the exchange is left out of the history, and what stays said of it.
 import { describe, expect, it } from 'vitest'
-import { historyOf } from '../src/machine/messages/history.ts'
-import { withoutRefused } from '../src/machine/next/next-after-refusal.ts'
+import { historyOf } from '../src/machine/history.ts'
+import { withoutRefused } from '../src/machine/next-action.ts'
 
 const end = { kind: 'finish', facts: [{ type: 'run_finished' }] } as never
 const user = { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }

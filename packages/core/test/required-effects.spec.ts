@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { given } from '@tallystick/core/testing'
 import { requiredEffects } from '@tallystick/core/machine'
 import type { Fact } from '@tallystick/core/vocabulary'
-import { answeredCalls, dueInputChecks } from '../src/machine/state/due-checks.ts'
-import { stopReason } from '../src/machine/state/required-effects.ts'
-import type { Call, CollectingState, ExecutingState, RunState } from '../src/machine/state/state.ts'
+import { answeredCalls, dueInputChecks, stopReason } from '../src/machine/required-effects.ts'
+import type { Call, CollectingState, ExecutingState, RunState } from '../src/machine/state.ts'
 import {
   answered,
   begun,

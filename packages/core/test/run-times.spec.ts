@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { ParentRef } from '../src/vocabulary/events/event.ts'
-import type { RunId } from '../src/vocabulary/values/ids.ts'
-import { timeOfRunId } from '../src/vocabulary/values/ids.ts'
-import { runTimes } from '../src/machine/run-times.ts'
+import type { ParentRef } from '../src/events/event.ts'
+import { type RunId, timeOfRunId } from '../src/values/ids.ts'
+import { runTimes } from '../src/machine/state.ts'
 import { runIdMaker } from '../src/runtime/session/run-ids.ts'
 import { manualClock } from '../src/testing/doubles/manual-clock.ts'
 

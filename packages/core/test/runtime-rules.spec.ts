@@ -17,7 +17,7 @@ import {
 import { withRuntimeRules } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
 import { preparedInTurn } from '../src/runtime/agent/prepared-in-turn.ts'
-import { isAsync } from '../src/vocabulary/options/option.ts'
+import { isAsync } from '../src/values/option.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const note = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })

@@ -32,7 +32,7 @@ import { KnownEnds } from '../src/runtime/session/known-ends.ts'
 import { pastOf, requireSoundEdits, type PastOptions } from '../src/runtime/session/session-past.ts'
 import { messageOf } from '../src/runtime/session/input-message.ts'
 import { startCommand } from '../src/runtime/session/start-command.ts'
-import { defaultRetryPolicy } from '../src/vocabulary/limits/limits.ts'
+import { defaultRetryPolicy } from '../src/events/limits.ts'
 import { recorded, stage } from './stage.ts'
 
 const model = scriptedModel([{ text: 'Hello.' }, { text: 'Again.' }])

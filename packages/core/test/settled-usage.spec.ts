@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import type { Fact, FailureClass, Price, Usage } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
-import { believedUsage, countsTokens, settledUsage } from '../src/machine/limits/settled-usage.ts'
-import type { StreamingState } from '../src/machine/state/state.ts'
+import { believedUsage, countsTokens, settledUsage } from '../src/machine/budget.ts'
+import type { StreamingState } from '../src/machine/state.ts'
 import { begun, called, wrote } from './pages.ts'
 
 const searching: Price = { inputUsd: 1, outputUsd: 10, webSearchUsd: 0.01 }

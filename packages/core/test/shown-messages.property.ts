@@ -5,8 +5,13 @@ import type { Message } from '@tallystick/core'
 import { messagesShown, shownInstead } from '@tallystick/core/machine'
 import type { ShownPiece } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { appendMessage, emptyHistory, historyDigests, type History } from '../src/machine/messages/history.ts'
-import { withShownDigest } from '../src/machine/messages/shown-messages.ts'
+import {
+  appendMessage,
+  emptyHistory,
+  type History,
+  historyDigests,
+  withShownDigest,
+} from '../src/machine/history.ts'
 
 const said = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 

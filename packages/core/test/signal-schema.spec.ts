@@ -5,7 +5,7 @@ import {
   reconciliationSchema,
   toolSignalSchema,
   verdictSchema,
-} from '../src/vocabulary/signals/signal-schema.ts'
+} from '../src/events/signals.ts'
 
 interface Built {
   safeParse(value: unknown): { readonly success: boolean }

@@ -1,5 +1,5 @@
 import { EMPTY } from 'rxjs'
-import type { Ledger } from '../src/ports/ledger.ts'
+import type { Ledger } from '../src/ledger/ledger.ts'
 
 /** What a careless store does in place of a sound one. */
 export type Fault = (sound: Ledger) => Partial<Ledger>

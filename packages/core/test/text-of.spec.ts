@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { textOf, type AssistantPart } from '@tallystick/core/vocabulary'
-import { citationsOf } from '../src/vocabulary/model/content.ts'
+import { citationsOf } from '../src/events/content.ts'
 
 describe('the text of parts', () => {
   it('is that of the text parts, put together', () => {

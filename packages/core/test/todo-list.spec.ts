@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { todoItemsOf, todoLines, todoStates } from '../src/vocabulary/model/todo-list.ts'
+import { todoItemsOf, todoLines, todoStates } from '../src/events/content.ts'
 
 const said = (value: unknown) => [
   { type: 'text' as const, text: typeof value === 'string' ? value : JSON.stringify(value) },

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Limits } from '@tallystick/core'
 import { digestOf } from '@tallystick/core/vocabulary'
-import { callsAwaitingEqual } from '../src/machine/limits/repeats.ts'
-import { nextForCallLimits, repeatedResults } from '../src/machine/next/tool-call-limit-check.ts'
-import type { Call, ExecutingState, MetLimit } from '../src/machine/state/state.ts'
+import { callsAwaitingEqual } from '../src/machine/budget.ts'
+import { nextForCallLimits, repeatedResults } from '../src/machine/limit-checks.ts'
+import type { Call, ExecutingState, MetLimit } from '../src/machine/state.ts'
 import { answers, at, brief, doubtful, settled, started, working } from './open-calls.ts'
 import { callId } from './pages.ts'
 

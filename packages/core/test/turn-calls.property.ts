@@ -3,16 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { evolve, findCall, openTurnCalls, requiredEffects } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { callsAwaitingEqual, repeatedAnswers } from '../src/machine/limits/repeats.ts'
-import { mayRepeat, repeatLimit } from '../src/machine/limits/limit-finding.ts'
-import { longestStreak, sameAnswers } from '../src/machine/messages/call-log.ts'
+import { callsAwaitingEqual, mayRepeat, repeatedAnswers, repeatLimit } from '../src/machine/budget.ts'
+import { longestStreak, sameAnswers } from '../src/machine/history.ts'
 import {
   changedCallEffects,
   onlyCallsRequireEffects,
   requiresEffects,
-} from '../src/machine/state/required-effects.ts'
-import type { Call, CallStatus, ExecutingState } from '../src/machine/state/state.ts'
-import { countedSummary, placeOfCall, summaryOf, withCall } from '../src/machine/state/turn-calls.ts'
+} from '../src/machine/required-effects.ts'
+import type { Call, CallStatus, ExecutingState } from '../src/machine/state.ts'
+import { countedSummary, placeOfCall, summaryOf, withCall } from '../src/machine/calls.ts'
 import { executing } from './pages.ts'
 import { play, program } from './program.ts'
 import { given } from '@tallystick/core/testing'

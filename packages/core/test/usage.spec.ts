@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { addUsage, isTokenCount, largerUsage, tokenCounts } from '../src/vocabulary/billing/usage.ts'
-import * as billing from '../src/vocabulary/billing/billing-schema.ts'
-import { boundOfLimit } from '../src/vocabulary/limits/grant.ts'
-import { limitNames, limitReasons, forEveryLimit } from '../src/vocabulary/limits/limits.ts'
+import * as billing from '../src/events/usage.ts'
+import { addUsage, isTokenCount, largerUsage, tokenCounts } from '../src/events/usage.ts'
+import { boundOfLimit, forEveryLimit, limitNames, limitReasons } from '../src/events/limits.ts'
 
 const whole = {
   ...{ inputTokens: 1, outputTokens: 2, cacheReadTokens: 3, cacheWriteTokens: 4 },

@@ -10,8 +10,8 @@ import {
   optional,
   ordinal,
   text,
-} from '../src/vocabulary/values/schema.ts'
-import { isJson } from '../src/vocabulary/values/json.ts'
+} from '../src/values/schema.ts'
+import { isJson } from '../src/values/json.ts'
 
 /** A schema, as far as it is asked here. */
 interface Built {

@@ -8,20 +8,20 @@ import {
   outcomes,
   stopReasons,
 } from '@tallystick/core/vocabulary'
-import { usageFields } from '../src/vocabulary/billing/usage.ts'
-import { causes } from '../src/vocabulary/events/cause.ts'
-import { onLimits } from '../src/vocabulary/limits/limits.ts'
-import { imageDetails } from '../src/vocabulary/model/content.ts'
-import { recoveries, toolEffects } from '../src/vocabulary/model/tool-definition.ts'
+import { usageFields } from '../src/events/usage.ts'
 import {
   callEventTypes,
   callPlans,
+  causes,
   deliveries,
   forkWrites,
   guardedThings,
   guardrailActions,
   resumeReasons,
-} from '../src/vocabulary/signals/event-parts.ts'
+} from '../src/events/event-parts.ts'
+import { onLimits } from '../src/events/limits.ts'
+import { imageDetails } from '../src/events/content.ts'
+import { recoveries, toolEffects } from '../src/events/model-request.ts'
 
 const words = (text: string): readonly string[] => text.trim().split(/\s+/)
 

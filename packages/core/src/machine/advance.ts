@@ -1,19 +1,16 @@
-import type { Cause } from '../vocabulary/events/cause.ts'
-import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
-import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
-import type { RunId } from '../vocabulary/values/ids.ts'
-import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
-import { freezeOwn } from '../vocabulary/values/deep-freeze.ts'
-import type { Action } from './state/action.ts'
-import { makeBatch } from './messages/batch-arrays.ts'
-import { nextAction } from './next/next-action.ts'
-import { decide } from './decide/decide.ts'
-import type { Command } from '../vocabulary/events/command.ts'
-import type { Signal } from '../vocabulary/signals/signal.ts'
-import type { Refusal, Stamp } from './state/decision.ts'
-import { audit } from './laws/invariants.ts'
-import type { Rules } from './state/rules.ts'
-import type { RunState } from './state/state.ts'
+import type { Cause } from '../events/event-parts.ts'
+import { type EventOf, eventTraits, type Fact, type RuntimeEvent, usualCause } from '../events/event.ts'
+import type { RunId } from '../values/ids.ts'
+import { freezeOwn, omitUndefined } from '../values/json.ts'
+import type { Action, Refusal, Rules, Stamp } from './rules.ts'
+import { makeBatch } from './history.ts'
+import { nextAction } from './next-action.ts'
+import { decide } from './decide.ts'
+import type { Command } from '../events/commands.ts'
+import type { Signal } from '../events/signals.ts'
+import { audit } from './laws.ts'
+import type { RunState } from './state.ts'
+import { findCall } from './calls.ts'
 
 /** The writer's epoch, recorded in every event. */
 export interface Writer {
@@ -134,4 +131,45 @@ export function joinedBatches(first: EventBatch, { events, refusals, ...second }
     events: [...first.events, ...events],
     refusals: [...first.refusals, ...refusals],
   }
+}
+
+/** The states before the events of an append and after them, as far as there are any. */
+interface AroundAppend {
+  readonly before?: RunState | undefined
+  readonly after?: RunState | undefined
+}
+
+/**
+ * How durable the append of events has to be: a barrier where something follows from one of them that a crash could make
+ * untrue. What is appended lazily, a later barrier of the run makes durable, in order.
+ */
+export function durabilityOf(events: readonly RuntimeEvent[], around: AroundAppend): 'barrier' | 'lazy' {
+  for (const event of events) if (needsBarrier(event, around)) return 'barrier'
+  return 'lazy'
+}
+
+function needsBarrier(event: RuntimeEvent, { before, after }: AroundAppend): boolean {
+  if (event.type === 'tool_result') return !isHarmlessResult(event, before)
+  if (event.type === 'tool_started') return !isHarmlessStart(event, after)
+  return eventTraits[event.type].durability === 'barrier'
+}
+
+/** A result that a crash may lose leaves its call in doubt: that is harmless only where the tool may run again. */
+function isHarmlessResult({ toolCallId }: EventOf<'tool_result'>, before: RunState | undefined): boolean {
+  const call = before && findCall(before, toolCallId)
+  return call !== undefined && (call.attempts === 0 || call.recovery === 'rerun')
+}
+
+/**
+ * Law 8: a start that a crash may lose lets its call be started again, or the model be asked again. That is harmless where
+ * the recorded tool has no side effect and may run again, and where the start says nothing that is counted or was decided:
+ * it is no further attempt, grants nothing to a child run, hands nothing over, and no person has approved it.
+ */
+function isHarmlessStart(
+  { toolCallId, attempt }: EventOf<'tool_started'>,
+  after: RunState | undefined,
+): boolean {
+  const call = after && findCall(after, toolCallId)
+  if (call?.effect !== 'read' || call.recovery !== 'rerun' || attempt > 1) return false
+  return call.child === undefined && call.handoff === undefined && call.approvedSeq === undefined
 }

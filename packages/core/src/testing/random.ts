@@ -1,6 +1,6 @@
 // Random programs, whose generators need fast-check: an import without it says what to install.
 import type { Arbitrary } from 'fast-check'
-import { ConfigurationError } from '../vocabulary/errors.ts'
+import { ConfigurationError } from '../values/errors.ts'
 import type { Program } from './simulation/program-plan.ts'
 
 // A static import would fail before any line of this file runs.

@@ -91,7 +91,7 @@ export async function goldenVersions(ledger: Ledger): Promise<GoldenVersions> {
 export function staleVersions(before: GoldenVersions, now: GoldenVersions): readonly string[] {
   return [
     ...(before.states !== now.states && before.foldVersion === now.foldVersion
-      ? ['foldVersion in packages/core/src/machine/fold/fold-version.ts']
+      ? ['foldVersion in packages/core/src/machine/state.ts']
       : []),
     ...(before.projections !== now.projections && before.projectionVersion === now.projectionVersion
       ? ['version in packages/ledger/src/projection/tables/projection-version.ts']

@@ -1,6 +1,4 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { Tool } from '../../ports/tool.ts'
+import { ConfigurationError } from '../../values/errors.ts'
 import {
   anyFunction,
   anyText,
@@ -12,18 +10,19 @@ import {
   milliseconds,
   numberFrom,
   oneOf,
+  type OptionCheck,
   plainFunction,
+  requireOptions,
   trueOrFalse,
   valueThat,
-  type OptionCheck,
-} from '../../vocabulary/options/option.ts'
-import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
-import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
+} from '../../values/option.ts'
+import type { Tool } from '../../tools/tool.ts'
+import type { RefusalPolicy } from '../../events/model-request.ts'
+import { type GivenLimits, leastResultChars } from '../../events/limits.ts'
 import type { AgentOptions, CompactionOptions, ModelTimeouts } from './agent.ts'
-import { leastResultChars } from '../../vocabulary/limits/limits.ts'
 import { guardrail, requireGuardrailNames } from './guardrail.ts'
 import { someOutputStream } from '../output/output-stream.ts'
-import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
+import { someSettings } from '../../events/model-settings-check.ts'
 import {
   calledModel,
   definedAgent,

@@ -1,7 +1,7 @@
-import type { CallContext } from '../../ports/tool.ts'
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
-import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+import type { CallContext } from '../../tools/tool.ts'
+import type { AnyContext } from '../../events/agent-definition.ts'
+import type { JsonObject } from '../../values/json.ts'
+import type { ToolEffect } from '../../events/model-request.ts'
 
 /** A call as an agent's approval policy sees it. */
 export interface PolicyCall<Context = unknown> extends CallContext<Context> {

@@ -1,5 +1,5 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /** What is on record of a run whose code is at fault. */
 interface OnRecord {

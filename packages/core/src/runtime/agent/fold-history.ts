@@ -1,9 +1,15 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { asPlainText } from '../../machine/messages/plain-text.ts'
-import type { Message } from '../../vocabulary/model/content.ts'
-import { answerOf } from '../../vocabulary/options/answer-of.ts'
-import { anyText, fields, maybe, plainFunction, type OptionCheck } from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { asPlainText } from '../../machine/history.ts'
+import type { Message } from '../../events/content.ts'
+import {
+  answerOf,
+  anyText,
+  fields,
+  maybe,
+  type OptionCheck,
+  plainFunction,
+  requireOptions,
+} from '../../values/option.ts'
 
 /** How a history is folded into one message. */
 export interface FoldHistoryOptions {

@@ -1,10 +1,4 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { GuardrailDefinition } from '../../vocabulary/agent/agent-definition.ts'
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { Message, Outcome, ResultPart, UserMessage, UserPart } from '../../vocabulary/model/content.ts'
-import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { ConfigurationError } from '../../values/errors.ts'
 import {
   anyFunction,
   fields,
@@ -12,9 +6,14 @@ import {
   maybe,
   numberFrom,
   oneOf,
-  trueOrFalse,
   type OptionCheck,
-} from '../../vocabulary/options/option.ts'
+  requireOptions,
+  trueOrFalse,
+} from '../../values/option.ts'
+import type { AnyContext, GuardrailDefinition } from '../../events/agent-definition.ts'
+import type { Message, Outcome, ResultPart, UserMessage, UserPart } from '../../events/content.ts'
+import type { RunId, ToolCallId } from '../../values/ids.ts'
+import type { JsonObject } from '../../values/json.ts'
 
 /** The place in a run at which a guardrail checks. */
 export interface GuardrailContext<Context = unknown> {

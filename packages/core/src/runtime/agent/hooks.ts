@@ -1,6 +1,6 @@
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { AnyContext } from '../../events/agent-definition.ts'
+import type { EventOf, EventType, RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
 import {
   anyFunction,
   fields,
@@ -9,7 +9,7 @@ import {
   milliseconds,
   trueOrFalse,
   type OptionCheck,
-} from '../../vocabulary/options/option.ts'
+} from '../../values/option.ts'
 
 /** A moment of a run, as a hook sees it. */
 export interface HookMoment<T extends EventType = EventType, Context = unknown> {

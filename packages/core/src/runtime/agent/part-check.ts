@@ -1,14 +1,15 @@
-import type { Model } from '../../ports/model.ts'
-import type { Tool } from '../../ports/tool.ts'
+import type { Model } from '../../models/model.ts'
+import type { Tool } from '../../tools/tool.ts'
 import {
   forEveryLimit,
-  leastResultChars,
-  limitNames,
-  onLimits,
-  type LimitName,
   type GivenLimits,
   type GivenRetryPolicy,
-} from '../../vocabulary/limits/limits.ts'
+  leastResultChars,
+  type LimitName,
+  limitNames,
+  onLimits,
+  retry as wholeRetry,
+} from '../../events/limits.ts'
 import {
   fields,
   filledText,
@@ -21,12 +22,11 @@ import {
   valueThat,
   type OptionCheck,
   type OptionFault,
-} from '../../vocabulary/options/option.ts'
-import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { retry as wholeRetry } from '../../vocabulary/limits/limits-schema.ts'
-import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
-import { recoveries, toolEffects } from '../../vocabulary/model/tool-definition.ts'
+} from '../../values/option.ts'
+import type { RecordingPolicy } from '../../events/agent-definition.ts'
+import { omitUndefined } from '../../values/json.ts'
+import { faultOf, jsonObject } from '../../values/schema.ts'
+import { recoveries, toolEffects } from '../../events/model-request.ts'
 
 /**
  * Whether `defineAgent` made it. Its tools and its definition are not looked at: agents may name each other in a circle.

@@ -1,7 +1,7 @@
-import type { TurnChange, TurnRequest } from '../../machine/state/rules.ts'
-import { mergedSettings } from '../../vocabulary/model/model-settings.ts'
-import { isAsync, isThenable } from '../../vocabulary/options/option.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import type { TurnChange, TurnRequest } from '../../machine/rules.ts'
+import { mergedSettings } from '../../events/model-request.ts'
+import { isAsync, isThenable } from '../../values/option.ts'
+import { omitUndefined } from '../../values/json.ts'
 import type { PrepareTurn } from './agent.ts'
 
 /** Two preparations of a turn, one after the other: the second sees the request that the first makes. */

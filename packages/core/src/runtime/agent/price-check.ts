@@ -1,24 +1,18 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { ConfigurationError } from '../../values/errors.ts'
 import {
   anyText,
   fields,
   listOf,
   maybe,
   numberFrom,
-  valueThat,
   type OptionCheck,
-} from '../../vocabulary/options/option.ts'
-import { getOwn } from '../../vocabulary/values/get-own.ts'
-import {
-  maxPriceUsd,
-  type GivenPrice,
-  type LongInputRates,
-  type Price,
-} from '../../vocabulary/billing/price.ts'
-import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
+  requireOptions,
+  valueThat,
+} from '../../values/option.ts'
+import type { ModelRef } from '../../events/content.ts'
+import { getOwn, omitUndefined, type OrUndefined } from '../../values/json.ts'
+import { maxPriceUsd, type GivenPrice, type LongInputRates, type Price } from '../../events/usage.ts'
+import { sentenceOfError } from '../../values/text.ts'
 
 /** Says what a model costs; `undefined` where it does not know. */
 export type Prices =

@@ -1,14 +1,7 @@
-import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
-import { digested } from '../../vocabulary/agent/definition-digest.ts'
-import type { Message } from '../../vocabulary/model/content.ts'
-import {
-  anyFunction,
-  listOf,
-  maybe,
-  plainFunction,
-  type OptionChecks,
-} from '../../vocabulary/options/option.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { type AgentDefinition, digested } from '../../events/agent-definition.ts'
+import type { Message } from '../../events/content.ts'
+import { anyFunction, listOf, maybe, plainFunction, type OptionChecks } from '../../values/option.ts'
+import { omitUndefined } from '../../values/json.ts'
 import type { Agent, HandoffTarget, PrepareTurn } from './agent.ts'
 import { everyPolicy, type ApprovalPolicy } from './approval-policy.ts'
 import { definedGuardrail, guardrail, requireGuardrailNames, type Guardrail } from './guardrail.ts'

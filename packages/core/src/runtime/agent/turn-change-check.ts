@@ -1,11 +1,10 @@
-import { messagesOf } from '../../machine/messages/history.ts'
-import type { TurnChange } from '../../machine/state/rules.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import { message as messageSchema } from '../../vocabulary/model/content-schema.ts'
-import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
-import { listOf, maybe, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
+import { messagesOf } from '../../machine/history.ts'
+import type { TurnChange } from '../../machine/rules.ts'
+import type { RunState } from '../../machine/state.ts'
+import { message as messageSchema } from '../../events/content.ts'
+import { someSettings } from '../../events/model-settings-check.ts'
+import { listOf, maybe, type OptionCheck, requireOptions, valueThat } from '../../values/option.ts'
+import { faultOf } from '../../values/schema.ts'
 
 /** Refuses messages and settings of a prepared turn that no model could be sent. Messages of the history are known. */
 export function requireSendable(agent: string, { history }: RunState, change: TurnChange): void {

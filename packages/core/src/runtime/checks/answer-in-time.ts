@@ -1,5 +1,5 @@
-import type { Cancel, Clock } from '../../ports/clock.ts'
-import { isThenable } from '../../vocabulary/options/option.ts'
+import type { Cancel, Clock } from '../../values/host.ts'
+import { isThenable } from '../../values/option.ts'
 
 /** How long the application's code may take to judge something of a run where it does not say, in milliseconds. */
 export const CHECK_MS = 60_000

@@ -1,22 +1,19 @@
-import { isThenable } from '../../vocabulary/options/option.ts'
-import { nearestNames } from '../../vocabulary/options/nearest-name.ts'
-import type { Call, RunState } from '../../machine/state/state.ts'
-import type { Clock, Host } from '../../ports/clock.ts'
-import type { CallContext, Tool } from '../../ports/tool.ts'
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { ToolCallId } from '../../vocabulary/values/ids.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
-import { verdictSchema } from '../../vocabulary/signals/signal-schema.ts'
-import type { CallVerdict, CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
+import { isThenable } from '../../values/option.ts'
+import { nearestNames, textOfError } from '../../values/text.ts'
+import type { Call, RunState } from '../../machine/state.ts'
+import type { Clock, Host } from '../../values/host.ts'
+import type { CallContext, Tool } from '../../tools/tool.ts'
+import type { AnyContext } from '../../events/agent-definition.ts'
+import type { ToolCallId } from '../../values/ids.ts'
+import { type JsonObject, omitUndefined } from '../../values/json.ts'
+import { faultOf } from '../../values/schema.ts'
+import { type CallVerdict, type CheckedCall, type Signal, verdictSchema } from '../../events/signals.ts'
 import {
   policyVerdict,
   type ApprovalPolicy,
   type PolicyCall,
   type PolicyVerdict,
 } from '../agent/approval-policy.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { answerInTime, CHECK_MS, late } from './answer-in-time.ts'
 import { contextOf, findsInCall, guardrailsFor } from './guardrail-check.ts'
 import { checkedWithRepair, type Judged } from './input-repair.ts'

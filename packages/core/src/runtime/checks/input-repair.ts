@@ -1,11 +1,15 @@
-import type { Call } from '../../machine/state/state.ts'
-import type { Tool } from '../../ports/tool.ts'
-import { repairedInputSchema } from '../../vocabulary/signals/signal-schema.ts'
-import type { CallVerdict, CheckedCall, RepairedInput, UnfitInput } from '../../vocabulary/signals/signal.ts'
-import { isThenable } from '../../vocabulary/options/option.ts'
-import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
-import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+import type { Call } from '../../machine/state.ts'
+import type { Tool } from '../../tools/tool.ts'
+import {
+  type CallVerdict,
+  type CheckedCall,
+  type RepairedInput,
+  repairedInputSchema,
+  type UnfitInput,
+} from '../../events/signals.ts'
+import { ignoreRejection, isThenable } from '../../values/option.ts'
+import { faultOf } from '../../values/schema.ts'
+import type { ToolEffect } from '../../events/model-request.ts'
 
 /** What is said of one call. */
 export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>

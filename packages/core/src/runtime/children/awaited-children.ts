@@ -1,5 +1,5 @@
-import type { RunState } from '../../machine/state/state.ts'
-import { callsAwaitingChild } from '../../machine/state/state-views.ts'
+import type { RunState } from '../../machine/state.ts'
+import { callsAwaitingChild } from '../../machine/calls.ts'
 import { settleCommandOf } from './child-ending.ts'
 import type { ChildRuns } from './child-runs.ts'
 

@@ -1,6 +1,6 @@
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { ResultPart } from '../../vocabulary/model/content.ts'
-import type { ChildTotals } from '../../vocabulary/events/event.ts'
+import type { OutsideCommand } from '../../events/commands.ts'
+import type { ResultPart } from '../../events/content.ts'
+import type { ChildTotals } from '../../events/event.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
 /** How a child run has stopped: it waits for something from outside, was never begun, or has ended. */

@@ -1,5 +1,5 @@
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { OutsideCommand } from '../../events/commands.ts'
+import type { RunId } from '../../values/ids.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
 import type { ReadyStart } from '../drive/run-loop.ts'
 import type { DrivenRuns } from '../reading/follow-run.ts'

@@ -7,13 +7,13 @@ import {
   numberFrom,
   type OptionCheck,
   type OptionFault,
-} from '../../vocabulary/options/option.ts'
+} from '../../values/option.ts'
 import { limitChecks, limitName } from '../agent/part-check.ts'
-import type { PendingApproval } from '../../machine/laws/tally.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { LimitName } from '../../vocabulary/limits/limits.ts'
-import { runIdOfCall } from '../../vocabulary/values/ids.ts'
-import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import type { PendingApproval } from '../../machine/calls.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { LimitName } from '../../events/limits.ts'
+import { runIdOfCall } from '../../values/ids.ts'
+import { omitUndefined, type OrUndefined } from '../../values/json.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
 /** A pending approval, or as much of one as names the question: which start of which call, with which input. */

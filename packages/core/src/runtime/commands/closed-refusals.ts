@@ -1,6 +1,6 @@
-import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
-import { finishedText, type Refusal } from '../../machine/state/decision.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { LedgerUnavailableError } from '../../values/errors.ts'
+import { finishedText, type Refusal } from '../../machine/rules.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /** Why a run that is done takes no command. */
 export function refusedAtEnd(runId: RunId): Refusal {

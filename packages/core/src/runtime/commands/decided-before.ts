@@ -1,9 +1,9 @@
-import type { Refusal } from '../../machine/state/decision.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { EventOf } from '../../vocabulary/events/event.ts'
-import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
+import type { Refusal } from '../../machine/rules.ts'
+import type { Clock } from '../../values/host.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { OutsideCommand } from '../../events/commands.ts'
+import type { EventOf } from '../../events/event.ts'
+import type { RunId, ToolCallId } from '../../values/ids.ts'
 
 /** The refusals that say only in which state the run is, where the call may have had its decision before. */
 const tellsLittle: ReadonlySet<Refusal['code']> = new Set([

@@ -1,6 +1,6 @@
-import type { RunState } from '../../machine/state/state.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 import { stateOf } from '../reading/load-state.ts'
 
 /** Whether the input of an id waits in the inbox of a run. */

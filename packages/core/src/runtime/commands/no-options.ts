@@ -1,4 +1,4 @@
-import { valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { valueThat, type OptionCheck } from '../../values/option.ts'
 
 /** Where no options are taken: what is given would be passed over in silence. */
 export const noOptions: OptionCheck = valueThat(

@@ -1,10 +1,10 @@
-import { recordsInput, rulesOfCommand } from '../../machine/decide/outside-commands.ts'
-import type { Refusal } from '../../machine/state/decision.ts'
-import { LedgerConflictError } from '../../vocabulary/errors.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { recordsInput, rulesOfCommand } from '../../machine/decide.ts'
+import type { Refusal } from '../../machine/rules.ts'
+import { LedgerConflictError } from '../../values/errors.ts'
+import type { Clock } from '../../values/host.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { OutsideCommand } from '../../events/commands.ts'
+import type { RunId } from '../../values/ids.ts'
 import { mayBeDecidedBefore, namingDecider } from './decided-before.ts'
 
 /** The answer to a command: it was accepted, or refused and why. A refusal is an answer, not an error. */

@@ -1,5 +1,5 @@
-import type { RunState } from '../../machine/state/state.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { RunId } from '../../values/ids.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
 import type { RelatedRuns } from '../children/related-runs.ts'
 import type { RunResult } from '../reading/run-result.ts'

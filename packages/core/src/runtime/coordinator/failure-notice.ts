@@ -1,5 +1,5 @@
-import type { Host } from '../../ports/clock.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Host } from '../../values/host.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /**
  * Reports the failure of a run's writer exactly once: to the callers that wait for the run or are subscribed to it,

@@ -1,5 +1,5 @@
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'
 import type { EventSource, LiveEvents } from '../reading/event-source.ts'
 import type { CoordinatorRegistry } from './coordinator-registry.ts'

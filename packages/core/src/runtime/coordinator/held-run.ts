@@ -1,6 +1,6 @@
 import { LiveEvents } from '../reading/event-source.ts'
-import type { Model } from '../../ports/model.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Model } from '../../models/model.ts'
+import type { RunId } from '../../values/ids.ts'
 import { SentCommands } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'
 import type { RuntimeParts } from '../definition/runtime-parts.ts'

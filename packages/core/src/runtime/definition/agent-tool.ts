@@ -1,22 +1,21 @@
 import { Observable } from 'rxjs'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { answerOf } from '../../vocabulary/options/answer-of.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { Tool } from '../../ports/tool.ts'
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
-import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { ConfigurationError } from '../../values/errors.ts'
 import {
+  answerOf,
   fields,
   filledText,
   maybe,
   oneOf,
   plainFunction,
+  requireOptions,
   valueThat,
-} from '../../vocabulary/options/option.ts'
-import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
-import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+} from '../../values/option.ts'
+import type { Tool } from '../../tools/tool.ts'
+import type { AnyContext } from '../../events/agent-definition.ts'
+import type { GivenLimits } from '../../events/limits.ts'
+import { canonicalJson, type JsonObject, omitUndefined } from '../../values/json.ts'
+import type { ResultPart, UserPart } from '../../events/content.ts'
+import type { ToolEffect } from '../../events/model-request.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definedAgent, someLimits } from '../agent/part-check.ts'
 import {

@@ -1,8 +1,8 @@
-import type { RunLabels } from '../../vocabulary/agent/run-given.ts'
-import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
-import { filledText, listOf, textOr, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
+import type { RunLabels } from '../../events/agent-definition.ts'
+import type { ToolChoice } from '../../events/model-request.ts'
+import { filledText, listOf, textOr, valueThat, type OptionCheck } from '../../values/option.ts'
+import { omitUndefined } from '../../values/json.ts'
+import { faultOf, jsonObject } from '../../values/schema.ts'
 
 /** Names that an application knows a run by. No model is shown them; the ledger records them. */
 export interface LabelOptions {

@@ -1,13 +1,6 @@
-import { textContent } from '../../machine/messages/outcome-text.ts'
-import { answerOf } from '../../vocabulary/options/answer-of.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { Rules } from '../../machine/state/rules.ts'
-import { oneValue } from '../output/one-value.ts'
-import type { Tool } from '../../ports/tool.ts'
-import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
-import type { Message } from '../../vocabulary/model/content.ts'
-import type { Handoff } from '../../vocabulary/events/event.ts'
+import { textContent } from '../../machine/calls.ts'
 import {
+  answerOf,
   anyObject,
   anyText,
   fields,
@@ -15,8 +8,15 @@ import {
   listOf,
   maybe,
   plainFunction,
-} from '../../vocabulary/options/option.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+  requireOptions,
+} from '../../values/option.ts'
+import type { Rules } from '../../machine/rules.ts'
+import { oneValue } from '../output/one-value.ts'
+import type { Tool } from '../../tools/tool.ts'
+import type { AgentDefinition } from '../../events/agent-definition.ts'
+import type { Message } from '../../events/content.ts'
+import type { Handoff } from '../../events/event.ts'
+import { type JsonObject, omitUndefined } from '../../values/json.ts'
 import type { Agent, HandoffTarget } from '../agent/agent.ts'
 import { foldHistory, foldOptions, type FoldHistoryOptions } from '../agent/fold-history.ts'
 import type { OutputReader } from '../schema/output-schema.ts'
@@ -27,8 +27,7 @@ import {
   type InputSchema,
   type WrittenInput,
 } from '../schema/input-schema.ts'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { ConfigurationError } from '../../values/errors.ts'
 import { definedAgent } from '../agent/part-check.ts'
 
 /** Options of a handoff. */

@@ -1,5 +1,5 @@
-import type { Model } from '../../ports/model.ts'
-import { type ModelRef, sameModel } from '../../vocabulary/model/content.ts'
+import type { Model } from '../../models/model.ts'
+import { type ModelRef, sameModel } from '../../events/content.ts'
 import type { AgentRegistry } from './registered-agents.ts'
 
 /** The models that runs are given, as a runtime finds them by the names on record. */

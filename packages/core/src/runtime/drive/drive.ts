@@ -1,6 +1,6 @@
 import type { LiveEvents } from '../reading/event-source.ts'
-import type { Model } from '../../ports/model.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Model } from '../../models/model.ts'
+import type { RunId } from '../../values/ids.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
 import type { SentCommands } from '../commands/sent-commands.ts'
 import type { RunHooks } from '../agent/hooks.ts'

@@ -1,8 +1,7 @@
-import { LedgerConflictError, LedgerUnavailableError } from '../../vocabulary/errors.ts'
-import type { Cancel, Host } from '../../ports/clock.ts'
-import type { Head, Ledger } from '../../ports/ledger.ts'
-import type { LeaseClaim } from '../../ports/run-leases.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { LedgerConflictError, LedgerUnavailableError } from '../../values/errors.ts'
+import type { Cancel, Host } from '../../values/host.ts'
+import type { Head, LeaseClaim, Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 import { promiseTurn } from './mailbox.ts'
 import { overtaken } from './writer-epoch.ts'
 

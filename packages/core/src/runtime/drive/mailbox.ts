@@ -1,5 +1,5 @@
-import type { Command } from '../../vocabulary/events/command.ts'
-import type { Signal } from '../../vocabulary/signals/signal.ts'
+import type { Command } from '../../events/commands.ts'
+import type { Signal } from '../../events/signals.ts'
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
 export interface Mail {

@@ -1,8 +1,8 @@
-import { eventTraits } from '../../vocabulary/events/event-traits.ts'
+import { eventTraits } from '../../events/event.ts'
 import type { EventBatch } from '../../machine/advance.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import { summaryOf } from '../../machine/state/turn-calls.ts'
-import type { Clock } from '../../ports/clock.ts'
+import type { RunState } from '../../machine/state.ts'
+import { summaryOf } from '../../machine/calls.ts'
+import type { Clock } from '../../values/host.ts'
 import type { MailKind } from './mailbox.ts'
 
 /** A ledger that asks for more, in milliseconds, gets this. */

@@ -1,5 +1,5 @@
-import type { Host } from '../../ports/clock.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { Host } from '../../values/host.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
 import { hooksOfEvent, type HookMoment, type HookName, type RunHooks } from '../agent/hooks.ts'
 
 /** How long a run waits for a hook, in milliseconds, where the hook does not say. */

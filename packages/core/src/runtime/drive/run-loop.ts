@@ -1,16 +1,19 @@
-import { LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
-import { advance, joinedBatches, type AdvanceOptions, type EventBatch } from '../../machine/advance.ts'
-import { durabilityOf } from '../../machine/durability.ts'
-import type { Stamp } from '../../machine/state/decision.ts'
-import { audit } from '../../machine/laws/invariants.ts'
-import type { Rules } from '../../machine/state/rules.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { Cancel } from '../../ports/clock.ts'
-import { steadyClock, type SteadyClock } from '../../ports/steady-clock.ts'
-import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import { emptyHead, isUnreadInbox } from '../../memory-ledger/append-rules.ts'
+import { LedgerConflictError, RunNotFoundError } from '../../values/errors.ts'
+import {
+  advance,
+  type AdvanceOptions,
+  durabilityOf,
+  type EventBatch,
+  joinedBatches,
+} from '../../machine/advance.ts'
+import type { Rules, Stamp } from '../../machine/rules.ts'
+import { audit } from '../../machine/laws.ts'
+import type { RunState } from '../../machine/state.ts'
+import { type Cancel, type SteadyClock, steadyClock } from '../../values/host.ts'
+import type { OutsideCommand, StartCommand } from '../../events/commands.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
+import { emptyHead, isUnreadInbox } from '../../ledger/append-rules.ts'
 import { withContinuation } from '../agent/code-fault.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
 import { Effects } from '../effects/effects.ts'

@@ -1,10 +1,10 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { historyDigest } from '../../machine/messages/history.ts'
-import type { TurnChange } from '../../machine/state/rules.ts'
-import type { Cancel, Clock } from '../../ports/clock.ts'
-import { isThenable } from '../../vocabulary/options/option.ts'
-import { digestOf } from '../../vocabulary/values/digest.ts'
-import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { historyDigest } from '../../machine/history.ts'
+import type { TurnChange } from '../../machine/rules.ts'
+import type { Cancel, Clock } from '../../values/host.ts'
+import { isThenable } from '../../values/option.ts'
+import { digestOf } from '../../values/digest.ts'
+import { textOfError } from '../../values/text.ts'
 import type { AskedTurn, Preparing } from '../definition/run-context.ts'
 
 /** How long an agent may prepare a turn where it does not say. */

@@ -1,7 +1,7 @@
-import { LedgerConflictError } from '../../vocabulary/errors.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { LedgerConflictError } from '../../values/errors.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /**
  * THE EPOCH OF A WRITER: each process that takes a run over raises it, and signs every append with it. Every ledger

@@ -1,5 +1,5 @@
-import type { Cancel, Clock } from '../../ports/clock.ts'
-import type { Tool } from '../../ports/tool.ts'
+import type { Cancel, Clock } from '../../values/host.ts'
+import type { Tool } from '../../tools/tool.ts'
 
 /** The time that one attempt of a call has: `timeoutMs` at most, and `quietMs` without a report. Calls back once, with the reason. */
 export class AttemptTime {

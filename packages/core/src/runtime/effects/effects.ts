@@ -3,10 +3,10 @@ import {
   onlyCallsRequireEffects,
   requiredEffects,
   type Effect,
-} from '../../machine/state/required-effects.ts'
-import type { ExecutingState, RunState } from '../../machine/state/state.ts'
-import type { Host } from '../../ports/clock.ts'
-import { freezeOwn } from '../../vocabulary/values/deep-freeze.ts'
+} from '../../machine/required-effects.ts'
+import type { ExecutingState, RunState } from '../../machine/state.ts'
+import type { Host } from '../../values/host.ts'
+import { freezeOwn } from '../../values/json.ts'
 import { beginEffect, withShortResult, type Begun, type EffectOptions } from './begin-effect.ts'
 import { guardrailsFor } from '../checks/guardrail-check.ts'
 

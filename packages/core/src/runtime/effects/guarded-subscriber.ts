@@ -1,5 +1,5 @@
 import { Subscriber, type Observable, type Observer, type UnsubscriptionError } from 'rxjs'
-import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
+import { ignoreRejection } from '../../values/option.ts'
 
 interface GuardedObserver<T> extends Observer<T> {
   /** The cleanup code of what it observes threw. */

@@ -1,21 +1,22 @@
-import { namedTextOfError } from '../../vocabulary/values/error-text.ts'
-import { ProviderError } from '../../vocabulary/errors.ts'
+import { namedTextOfError } from '../../values/text.ts'
+import { type ModelFailure, ProviderError } from '../../values/errors.ts'
 import type { Observer } from 'rxjs'
-import type { Cancel, Host } from '../../ports/clock.ts'
+import type { Cancel, Host } from '../../values/host.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import type { ModelTimeouts } from '../agent/agent.ts'
 import { UnfitReply, type OutputStage } from '../output/output-stage.ts'
-import type { Model } from '../../ports/model.ts'
-import type { ModelFailure } from '../../vocabulary/model/failure.ts'
-import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
-import { failure as failureSchema } from '../../vocabulary/events/event-parts-schema.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
+import type { Model } from '../../models/model.ts'
+import type { ModelRequest } from '../../events/model-request.ts'
+import { failure as failureSchema } from '../../events/event-parts-schema.ts'
+import { faultOf } from '../../values/schema.ts'
 import {
   isPlainDelta,
+  type ModelSignal,
   modelSignalSchema,
   type ReportedDelta,
-} from '../../vocabulary/signals/signal-schema.ts'
-import type { ModelSignal, Signal, StreamedSignal } from '../../vocabulary/signals/signal.ts'
+  type Signal,
+  type StreamedSignal,
+} from '../../events/signals.ts'
 
 /** Which model call the signals are of. */
 export interface ModelCall {

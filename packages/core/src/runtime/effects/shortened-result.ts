@@ -1,6 +1,6 @@
-import type { ResultPart } from '../../vocabulary/model/content.ts'
-import { readResultName } from '../../vocabulary/model/tool-definition.ts'
-import type { ToolCallId } from '../../vocabulary/values/ids.ts'
+import type { ResultPart } from '../../events/content.ts'
+import { readResultName } from '../../events/model-request.ts'
+import type { ToolCallId } from '../../values/ids.ts'
 
 /** How a result is shown. */
 export interface Showing {

@@ -1,18 +1,24 @@
-import { textContent } from '../../machine/messages/outcome-text.ts'
-import type { Call } from '../../machine/state/state.ts'
+import { textContent } from '../../machine/calls.ts'
+import type { Call } from '../../machine/state.ts'
 import { oneValue } from '../output/one-value.ts'
 import type { Observer } from 'rxjs'
-import type { Host } from '../../ports/clock.ts'
-import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
-import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
+import type { Host } from '../../values/host.ts'
+import type { CallContext, Tool, ToolRun } from '../../tools/tool.ts'
+import type { AnyContext } from '../../events/agent-definition.ts'
+import type { Outcome, ResultPart } from '../../events/content.ts'
+import { idempotencyKeyOf } from '../../values/ids.ts'
+import { omitUndefined } from '../../values/json.ts'
+import { faultOf } from '../../values/schema.ts'
 import { answerInTime, late } from '../checks/answer-in-time.ts'
-import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
-import type { Reconciliation, Retryable, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
-import { stackOfError, textOfError } from '../../vocabulary/values/error-text.ts'
+import {
+  type Reconciliation,
+  reconciliationSchema,
+  type Retryable,
+  type Signal,
+  type ToolSignal,
+  toolSignalSchema,
+} from '../../events/signals.ts'
+import { stackOfError, textOfError } from '../../values/text.ts'
 import { AttemptTime } from './attempt-time.ts'
 import { GuardedSubscriber } from './guarded-subscriber.ts'
 import { StopRequest } from './stop-request.ts'

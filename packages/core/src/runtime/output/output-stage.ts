@@ -1,8 +1,7 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { answerOf } from '../../vocabulary/options/answer-of.ts'
-import { anyText, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { ModelSignal, ReplyPart, StreamedSignal } from '../../vocabulary/signals/signal.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { answerOf, anyText, type OptionCheck, valueThat } from '../../values/option.ts'
+import { omitUndefined } from '../../values/json.ts'
+import type { ModelSignal, ReplyPart, StreamedSignal } from '../../events/signals.ts'
 import type { OutputPart, OutputTransform, OutputWriter } from './output-stream.ts'
 
 type TextSignal = Extract<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' }>

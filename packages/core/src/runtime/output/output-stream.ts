@@ -1,8 +1,11 @@
-import type { NextTurn, OutputPolicy } from '../../vocabulary/agent/output-policy.ts'
-import { nextTurns } from '../../vocabulary/agent/output-policy.ts'
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import {
+  type AnyContext,
+  type NextTurn,
+  nextTurns,
+  type OutputPolicy,
+} from '../../events/agent-definition.ts'
+import type { RunId } from '../../values/ids.ts'
+import { omitUndefined } from '../../values/json.ts'
 import {
   fields,
   filledText,
@@ -11,7 +14,7 @@ import {
   oneOf,
   plainFunction,
   type OptionCheck,
-} from '../../vocabulary/options/option.ts'
+} from '../../values/option.ts'
 
 /** The part of a reply that a text belongs to. */
 export interface OutputPart<Context = unknown> {

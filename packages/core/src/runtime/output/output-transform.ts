@@ -1,17 +1,17 @@
-import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { AnyContext } from '../../events/agent-definition.ts'
 import {
+  answerOf,
+  anyText,
   fields,
   filledText,
   functionOr,
   listOf,
   maybe,
-  anyText,
   oneOf,
   plainFunction,
+  requireOptions,
   valueThat,
-} from '../../vocabulary/options/option.ts'
-import { answerOf } from '../../vocabulary/options/answer-of.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
+} from '../../values/option.ts'
 import type { OutputPart, OutputTransform, OutputWriter } from './output-stream.ts'
 
 /** What a transform gets at once: each piece as it comes, whole lines, whole sentences, or a whole part of the reply. */

@@ -1,4 +1,4 @@
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
 
 /**
  * Returns an event as subscribers see it: without what the model wrote where `outputStream` showed another text. The ledger

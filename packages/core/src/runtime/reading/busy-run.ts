@@ -1,8 +1,8 @@
-import { LedgerConflictError, type BusyRun } from '../../vocabulary/errors.ts'
-import { isSuspended } from '../../machine/next/next-action.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { Head, Ledger } from '../../ports/ledger.ts'
-import { openTurnCalls } from '../../machine/state/state-views.ts'
+import { LedgerConflictError, type BusyRun } from '../../values/errors.ts'
+import { isSuspended } from '../../machine/next-action.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Head, Ledger } from '../../ledger/ledger.ts'
+import { openTurnCalls } from '../../machine/calls.ts'
 
 /** Returns the status of a run that has not ended, and that a process drives or not. */
 function statusOf(state: RunState, isDriven: boolean): BusyRun['status'] {

@@ -1,12 +1,12 @@
 import { filter, Observable, scan, type Subscriber, type TeardownLogic, type Unsubscribable } from 'rxjs'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { evolve } from '../../machine/fold/evolve.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { evolve } from '../../machine/evolve.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
 import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
-import { Wakeup } from '../../ports/wakeup.ts'
+import { Wakeup } from '../../ledger/changes.ts'
 
 /** Gets the events of a run. None of the functions may throw: the writer of the run calls them. */
 interface EventReader {

@@ -1,12 +1,12 @@
-import { audit } from '../../machine/laws/invariants.ts'
-import { isSuspended } from '../../machine/next/next-action.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { audit } from '../../machine/laws.ts'
+import { isSuspended } from '../../machine/next-action.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Clock } from '../../values/host.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
 import { drainedMeanwhile, interruptedMeanwhile } from './busy-run.ts'
-import { caughtUp, changesOf } from '../../ports/changes-of.ts'
+import { caughtUp, changesOf } from '../../ledger/changes.ts'
 
 /** How often the ledger is asked whether a process drives the run. */
 const pollIntervalMs = 1_000

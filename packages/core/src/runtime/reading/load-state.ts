@@ -1,8 +1,8 @@
-import type { EventOf } from '../../vocabulary/events/event.ts'
-import { evolve } from '../../machine/fold/evolve.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { EventOf } from '../../events/event.ts'
+import { evolve } from '../../machine/evolve.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /** What a ledger knows of a run, up to an event if given; `undefined` for a run that is not there. */
 export async function stateOf(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState | undefined> {

@@ -1,26 +1,22 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { Json } from '../../vocabulary/values/json.ts'
-import type { FinishReason } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import type { LimitName } from '../../vocabulary/limits/limits.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
-import type { Message, ModelRef, UserPart } from '../../vocabulary/model/content.ts'
-import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
-import type { Usage } from '../../vocabulary/billing/usage.ts'
-import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
-import { isSuspended } from '../../machine/next/next-action.ts'
-import { transcript } from '../../machine/prompt/transcript.ts'
-import { currentModel, callsAwaitingChild } from '../../machine/state/state-views.ts'
-import type { ModelFailure } from '../../vocabulary/model/failure.ts'
-import type { RunState } from '../../machine/state/state.ts'
+import { ConfigurationError, type ModelFailure } from '../../values/errors.ts'
+import { deepFreeze, type Json, omitUndefined } from '../../values/json.ts'
+import type { FinishReason } from '../../events/event.ts'
+import { childRunIdOf, type RunId } from '../../values/ids.ts'
+import type { LimitName } from '../../events/limits.ts'
+import type { Message, ModelRef, ProviderState, UserPart } from '../../events/content.ts'
+import type { Usage } from '../../events/usage.ts'
+import { isSuspended } from '../../machine/next-action.ts'
+import { transcript } from '../../machine/request.ts'
 import {
-  deferredCalls,
-  pendingApprovals,
+  callsAwaitingChild,
+  currentModel,
   type DeferredCall,
+  deferredCalls,
   type PendingApproval,
-} from '../../machine/laws/tally.ts'
-import type { Ledger } from '../../ports/ledger.ts'
+  pendingApprovals,
+} from '../../machine/calls.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import type { Agent } from '../agent/agent.ts'
 import { stateOf } from './load-state.ts'
 

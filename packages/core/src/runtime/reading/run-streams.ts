@@ -1,6 +1,6 @@
 import { filter, map, type MonoTypeOperatorFunction, type Observable } from 'rxjs'
-import type { RunState } from '../../machine/state/state.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
 import { eventsOf, foldedOf, type EventSource, type EventWitness } from './event-source.ts'
 import { lateFields } from './late-fields.ts'
 import { shownEvent } from '../output/shown-event.ts'

@@ -1,8 +1,8 @@
 import type { Unsubscribable } from 'rxjs'
 import type { LiveEvents } from './event-source.ts'
-import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { LedgerUnavailableError } from '../../values/errors.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { RunId } from '../../values/ids.ts'
 import { untilStopped, type Waiting } from './follow-run.ts'
 
 /** Learns that readers are cut off before they get the error. */

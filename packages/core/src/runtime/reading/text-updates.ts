@@ -1,7 +1,7 @@
 import { scan, type Observable } from 'rxjs'
-import { dueAnswerCheck } from '../../machine/state/due-checks.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { dueAnswerCheck } from '../../machine/required-effects.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
 import { flattened } from './flattened.ts'
 
 /** A change of the shown text while the model writes. */

@@ -1,9 +1,9 @@
 import { hmac } from '@noble/hashes/hmac.js'
 import { sha256 } from '@noble/hashes/sha2.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
-import type { PendingApproval } from '../../machine/laws/tally.ts'
-import type { Clock } from '../../ports/clock.ts'
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import type { PendingApproval } from '../../machine/calls.ts'
+import { type Clock, defaultHost } from '../../values/host.ts'
+import type { OutsideCommand } from '../../events/commands.ts'
 import {
   anyObject,
   anyText,
@@ -12,18 +12,16 @@ import {
   listOf,
   longTime,
   maybe,
+  type OptionCheck,
+  requireOptions,
   trueOrFalse,
   valueThat,
-  type OptionCheck,
-} from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
-import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
-import { isSameSecret } from '../../vocabulary/values/is-same-secret.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+} from '../../values/option.ts'
+import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '../../values/ids.ts'
+import { canonicalJson, type JsonObject, omitUndefined } from '../../values/json.ts'
+import { isSameSecret } from '../../values/digest.ts'
 import { shownApproval } from '../commands/approval-decision.ts'
 import type { CommandAcknowledgement } from '../commands/sent-commands.ts'
-import { defaultHost } from '../../ports/host.ts'
 import type { InContext, Runtime } from './runtime.ts'
 
 /** The secret that signs approval tokens, and their audience. */

@@ -1,6 +1,6 @@
-import { textOfError } from '../../vocabulary/values/error-text.ts'
-import type { OutsideCommandOf } from '../../vocabulary/events/command.ts'
-import { valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+import { textOfError } from '../../values/text.ts'
+import type { OutsideCommandOf } from '../../events/commands.ts'
+import { valueThat, type OptionCheck } from '../../values/option.ts'
 import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 
 /** An `AbortSignal`, as every JavaScript host has it. */

@@ -1,9 +1,6 @@
-import type { Clock, Host } from '../../ports/clock.ts'
-import { answerOf } from '../../vocabulary/options/answer-of.ts'
-import { anyFunction, valueThat } from '../../vocabulary/options/option.ts'
-import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { defaultHost } from '../../ports/host.ts'
+import { type Clock, defaultHost, type Host } from '../../values/host.ts'
+import { answerOf, anyFunction, ignoreRejection, valueThat } from '../../values/option.ts'
+import { omitUndefined } from '../../values/json.ts'
 import type { RuntimeOptions } from './runtime.ts'
 
 const aTime = valueThat(

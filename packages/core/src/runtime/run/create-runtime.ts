@@ -1,14 +1,13 @@
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import { digestTextsByDefault } from '../../vocabulary/digest-texts-with.ts'
-import { outsideCommand, type OutsideCommand } from '../../vocabulary/events/command.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { requireTextId } from '../../ports/read-options.ts'
-import { numberFrom } from '../../vocabulary/options/option.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
+import { omitUndefined } from '../../values/json.ts'
+import { digestTextsByDefault } from '../../values/digest.ts'
+import { outsideCommand, type OutsideCommand } from '../../events/commands.ts'
+import { numberFrom, requireOptions } from '../../values/option.ts'
+import { requireTextId } from '../../ledger/queries.ts'
+import { faultOf } from '../../values/schema.ts'
 import type { ForkOptions } from '../fork/fork.ts'
 import { noOptions } from '../commands/no-options.ts'
 import { suspendedRuns } from '../reading/listed-runs.ts'
-import { digestOfHost } from '../../ports/host.ts'
+import { digestOfHost } from '../../values/host.ts'
 import {
   requireForkOptions,
   requireResumeOptions,

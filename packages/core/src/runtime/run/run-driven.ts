@@ -1,7 +1,6 @@
-import type { HostProcess } from '../../ports/clock.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import { defaultHost } from '../../ports/host.ts'
+import { defaultHost, type HostProcess } from '../../values/host.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /**
  * Whether a process drives a run now: somebody has its lease, and that one is not known to have died on this machine. A run that

@@ -1,9 +1,9 @@
-import type { Ledger } from '../../ports/ledger.ts'
-import type { EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { ModelFailure } from '../../vocabulary/model/failure.ts'
-import { textOf, type ModelRef, type Outcome } from '../../vocabulary/model/content.ts'
-import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
-import { addUsage, type Usage } from '../../vocabulary/billing/usage.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { EventOf, EventType, RuntimeEvent } from '../../events/event.ts'
+import type { ModelFailure } from '../../values/errors.ts'
+import { textOf, type ModelRef, type Outcome } from '../../events/content.ts'
+import type { RunId, ToolCallId } from '../../values/ids.ts'
+import { addUsage, type Usage } from '../../events/usage.ts'
 
 /** A tool call of a step. */
 export interface StepCall {

@@ -1,6 +1,4 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { forkWrites } from '../../vocabulary/events/event.ts'
+import { ConfigurationError } from '../../values/errors.ts'
 import {
   anyFunction,
   anyObject,
@@ -12,15 +10,17 @@ import {
   maybe,
   numberFrom,
   oneOf,
+  type OptionCheck,
   plainFunction,
   recordOf,
+  requireOptions,
   trueOrFalse,
   valueThat,
-  type OptionCheck,
-} from '../../vocabulary/options/option.ts'
+} from '../../values/option.ts'
+import { forkWrites } from '../../events/event.ts'
 import type { ForkEdit } from '../fork/fork-edit.ts'
 import type { ForkOptions } from '../fork/fork.ts'
-import { someSettings } from '../../vocabulary/options/model-settings-check.ts'
+import { someSettings } from '../../events/model-settings-check.ts'
 import { modelPrice } from '../agent/price-check.ts'
 import { calledModel, definedAgent, someLimits, someRecording } from '../agent/part-check.ts'
 import { someHooks } from '../agent/hooks.ts'

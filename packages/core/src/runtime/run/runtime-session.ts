@@ -1,5 +1,5 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { Ledger } from '../../ports/ledger.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import type { Agent } from '../agent/agent.ts'
 import { givenInput, type RunInput } from '../session/run-input.ts'
 import { sessionView } from '../session/session.ts'

@@ -1,8 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
-import type { CallVerdict } from '../../vocabulary/signals/signal.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { valueThat, type OptionCheck } from '../../values/option.ts'
+import type { CallVerdict } from '../../events/signals.ts'
+import type { JsonObject } from '../../values/json.ts'
 import { schemaReader, type OutputReader } from './output-schema.ts'
 
 /** What an agent needs to be told: a Standard Schema of an object that also gives JSON Schema, or a JSON Schema. */

@@ -1,12 +1,10 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { isThenable } from '../../vocabulary/options/option.ts'
-import { ignoreRejection } from '../../vocabulary/options/require-options.ts'
-import { sentenceOfError } from '../../vocabulary/values/error-text.ts'
-import { isJson, type Json, type JsonObject } from '../../vocabulary/values/json.ts'
-import { readJson } from '../../vocabulary/values/json-text.ts'
-import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
-import { zod } from '../../vocabulary/zod/zod.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { ignoreRejection, isThenable } from '../../values/option.ts'
+import { sentenceOfError } from '../../values/text.ts'
+import { isJson, type Json, type JsonObject, readJson } from '../../values/json.ts'
+import { faultOf, jsonObject } from '../../values/schema.ts'
+import { zod } from '../../values/zod.ts'
 
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject

@@ -1,6 +1,6 @@
 import type * as z from 'zod'
-import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
-import { zod } from '../../vocabulary/zod/zod.ts'
+import type { Json, JsonObject } from '../../values/json.ts'
+import { zod } from '../../values/zod.ts'
 
 const maxIssues = 8
 

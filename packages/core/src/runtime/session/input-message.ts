@@ -1,10 +1,7 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { userMessage } from '../../vocabulary/model/content-schema.ts'
-import type { UserMessage, UserPart } from '../../vocabulary/model/content.ts'
-import { correctMessage } from '../../vocabulary/model/media-type.ts'
-import { isJson } from '../../vocabulary/values/json.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
-import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import { correctMessage, type UserMessage, userMessage, type UserPart } from '../../events/content.ts'
+import { deepFreeze, isJson } from '../../values/json.ts'
+import { faultOf } from '../../values/schema.ts'
 
 /** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
 export function messageOf(input: string | readonly UserPart[]): UserMessage {

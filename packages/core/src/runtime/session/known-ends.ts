@@ -1,6 +1,6 @@
-import { messageAt, type History } from '../../machine/messages/history.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import type { Ledger, RunRecord } from '../../ports/ledger.ts'
+import { messageAt, type History } from '../../machine/history.ts'
+import type { RunState } from '../../machine/state.ts'
+import type { Ledger, RunRecord } from '../../ledger/ledger.ts'
 
 /** About how many characters of states are kept. */
 const MAX_CHARS = 4_000_000

@@ -1,15 +1,14 @@
-import { LAST_MOMENT } from '../../vocabulary/events/moment.ts'
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import type { GivenModel, RunGiven } from '../../vocabulary/agent/run-given.ts'
-import type { Message, UserMessage } from '../../vocabulary/model/content.ts'
-import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
-import { isSameJson } from '../../vocabulary/values/json.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import type { Ledger } from '../../ports/ledger.ts'
-import type { Model } from '../../ports/model.ts'
+import { LAST_MOMENT } from '../../events/event-parts.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import type { GivenModel, RecordingPolicy, RunGiven } from '../../events/agent-definition.ts'
+import type { Message, ProviderState, UserMessage } from '../../events/content.ts'
+import { mergedSettings, type ModelSettings } from '../../events/model-request.ts'
+import { isSameJson, omitUndefined } from '../../values/json.ts'
+import type { RunId } from '../../values/ids.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { Model } from '../../models/model.ts'
 import type { Agent } from '../agent/agent.ts'
-import { recordedSettings } from '../../vocabulary/options/model-settings-check.ts'
+import { recordedSettings } from '../../events/model-settings-check.ts'
 import {
   recordedChoice,
   recordedLabels,
@@ -18,10 +17,8 @@ import {
 } from '../definition/given-labels.ts'
 import { adapterSettings } from '../definition/agent-policy-of.ts'
 import { recordedPolicy } from '../agent/part-check.ts'
-import type { RecordingPolicy } from '../../vocabulary/agent/recording-policy.ts'
 import type { RunDefaults } from '../definition/runtime-parts.ts'
-import type { GivenLimits, Limits } from '../../vocabulary/limits/limits.ts'
-import type { ProviderState } from '../../vocabulary/model/provider-state.ts'
+import type { GivenLimits, Limits } from '../../events/limits.ts'
 import { agentsInRun, type AgentRegistry } from '../definition/registered-agents.ts'
 
 /** Options of a run that its first event records, over whatever its agents say. */

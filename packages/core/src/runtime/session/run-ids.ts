@@ -1,5 +1,5 @@
-import type { Host } from '../../ports/clock.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Host } from '../../values/host.ts'
+import type { RunId } from '../../values/ids.ts'
 
 /**
  * Makes UUIDv7 run ids (RFC 9562, section 5.7) from the host's clock and randomness: 48 bits of milliseconds, then

@@ -1,12 +1,15 @@
-import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { message as messageSchema } from '../../vocabulary/model/content-schema.ts'
-import type { Message, ModelRef, UserMessage, UserPart } from '../../vocabulary/model/content.ts'
-import { correctMessage } from '../../vocabulary/model/media-type.ts'
-import { isJson } from '../../vocabulary/values/json.ts'
-import { faultOf } from '../../vocabulary/values/schema.ts'
-import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
-import { appendMessage, carriedMessages, historyOf } from '../../machine/messages/history.ts'
-import { pairingFault } from '../../machine/messages/pairing.ts'
+import { ConfigurationError } from '../../values/errors.ts'
+import {
+  correctMessage,
+  type Message,
+  message as messageSchema,
+  type ModelRef,
+  type UserMessage,
+  type UserPart,
+} from '../../events/content.ts'
+import { deepFreeze, isJson } from '../../values/json.ts'
+import { faultOf } from '../../values/schema.ts'
+import { appendMessage, carriedMessages, historyOf, pairingFault } from '../../machine/history.ts'
 import { messageOf } from './input-message.ts'
 import type { Past } from './session-past.ts'
 

@@ -1,8 +1,8 @@
-import { LedgerConflictError } from '../../vocabulary/errors.ts'
-import { transcript } from '../../machine/prompt/transcript.ts'
-import type { Ledger, RunRecord } from '../../ports/ledger.ts'
-import type { Message } from '../../vocabulary/model/content.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import { LedgerConflictError } from '../../values/errors.ts'
+import { transcript } from '../../machine/request.ts'
+import type { Ledger, RunRecord } from '../../ledger/ledger.ts'
+import type { Message } from '../../events/content.ts'
+import type { RunId } from '../../values/ids.ts'
 import { stateOf } from '../reading/load-state.ts'
 
 /** A conversation: the runs that share a history, in order. */

@@ -1,6 +1,6 @@
-import type { Ledger } from '../../ports/ledger.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import { stamped } from '../samples/sample-ids.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'
 import { require, requireRefusal } from '../contract/requirement.ts'
 import { barrier, collect, run, saying, startRun, steering } from '../contract/scenario.ts'

@@ -1,5 +1,5 @@
 import { firstValueFrom, type Observable } from 'rxjs'
-import type { Ledger } from '../../ports/ledger.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'
 import { requireEqual } from '../contract/requirement.ts'

@@ -1,5 +1,5 @@
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { stamped } from '../samples/sample-ids.ts'
 import { hinted } from './change-cases.ts'

@@ -1,4 +1,4 @@
-import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import { LedgerConflictError } from '../../values/errors.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

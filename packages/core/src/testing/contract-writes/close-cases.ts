@@ -1,5 +1,5 @@
 import type { Observable } from 'rxjs'
-import type { Ledger } from '../../ports/ledger.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleRunId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

@@ -1,5 +1,5 @@
-import { LedgerConflictError } from '../../vocabulary/errors.ts'
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import { LedgerConflictError } from '../../values/errors.ts'
+import type { OutsideCommand } from '../../events/commands.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleCallId, sampleMessage, sampleRunId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

@@ -1,5 +1,5 @@
-import type { Ledger } from '../../ports/ledger.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

@@ -1,5 +1,5 @@
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

@@ -1,5 +1,5 @@
-import { runIdOfKey } from '../../vocabulary/values/key-run-id.ts'
-import type { Fact } from '../../vocabulary/events/event.ts'
+import { runIdOfKey } from '../../values/ids.ts'
+import type { Fact } from '../../events/event.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleCallId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

@@ -1,5 +1,5 @@
-import type { Head, Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Head, Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleRunId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'

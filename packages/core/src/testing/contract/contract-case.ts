@@ -1,4 +1,4 @@
-import type { Ledger } from '../../ports/ledger.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 
 /** Opens a ledger over the store of this case. The store is empty at the first call. */
 export type OpenLedger = () => Promise<Ledger>

@@ -1,5 +1,5 @@
-import { LedgerConflictError, TallystickError } from '../../vocabulary/errors.ts'
-import { differenceOf, legibleText } from '../../vocabulary/legible-text.ts'
+import { LedgerConflictError, TallystickError } from '../../values/errors.ts'
+import { differenceOf, legibleText } from '../../values/text.ts'
 
 /** Fails the case unless two values are the same JSON. `what` names the value in the message. */
 export function requireEqual(actual: unknown, expected: unknown, what: string): void {

@@ -1,5 +1,5 @@
-import type { Ledger, TailCursor, TailedEvent } from '../../ports/ledger.ts'
-import { caughtUp, changesOfEveryRun } from '../../ports/changes-of.ts'
+import type { Ledger, TailCursor, TailedEvent } from '../../ledger/ledger.ts'
+import { caughtUp, changesOfEveryRun } from '../../ledger/changes.ts'
 
 /**
  * What tails yield after a cursor, one after the other, once they have yielded so many events: what others do in the

@@ -1,15 +1,13 @@
-import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { type Json, type JsonObject, omitUndefined, type OrUndefined } from '../../values/json.ts'
 import { merge, NEVER, Subject, type Subscription } from 'rxjs'
-import type { Clock } from '../../ports/clock.ts'
-import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
-import { textContent } from '../../machine/messages/outcome-text.ts'
+import { type Clock, defaultHost } from '../../values/host.ts'
+import type { CallContext, Tool, ToolRun } from '../../tools/tool.ts'
+import { textContent } from '../../machine/calls.ts'
 import { AttemptTime } from '../../runtime/effects/attempt-time.ts'
-import { defaultHost } from '../../ports/host.ts'
-import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { textOf, type Outcome, type ResultPart } from '../../vocabulary/model/content.ts'
-import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import { defaultLimits } from '../../events/limits.ts'
+import { textOf, type Outcome, type ResultPart } from '../../events/content.ts'
 import { isUnfit, repairedBy } from '../../runtime/checks/input-repair.ts'
-import type { CallVerdict, ToolSignal } from '../../vocabulary/signals/signal.ts'
+import type { CallVerdict, ToolSignal } from '../../events/signals.ts'
 import { offeredTool } from '../../runtime/agent/part-check.ts'
 import { having } from '../../runtime/run/runtime-options-check.ts'
 import {
@@ -19,8 +17,8 @@ import {
   filledText,
   maybe,
   numberFrom,
-} from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
+  requireOptions,
+} from '../../values/option.ts'
 import { sampleCallId, sampleRunId } from '../samples/sample-ids.ts'
 
 /** What a tool made of one call. */

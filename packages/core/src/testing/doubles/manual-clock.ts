@@ -1,7 +1,6 @@
-import type { Cancel, Clock } from '../../ports/clock.ts'
-import { isThenable, numberFrom, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
+import type { Cancel, Clock } from '../../values/host.ts'
+import { isThenable, numberFrom, type OptionCheck, requireOptions, valueThat } from '../../values/option.ts'
 import { having } from '../../runtime/run/runtime-options-check.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
 
 /** A clock that stops until a test advances it. */
 export interface ManualClock extends Clock {

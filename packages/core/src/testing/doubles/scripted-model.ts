@@ -1,10 +1,6 @@
 import { Observable, type Subscriber } from 'rxjs'
-import { ProviderError } from '../../vocabulary/errors.ts'
-import type { Model } from '../../ports/model.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { stopReasons, type RequestedCall, type StopReason } from '../../vocabulary/model/content.ts'
-import { failureClasses, type FailureClass } from '../../vocabulary/model/failure.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { type FailureClass, failureClasses, ProviderError } from '../../values/errors.ts'
+import type { Model } from '../../models/model.ts'
 import {
   anyObject,
   anyText,
@@ -15,16 +11,17 @@ import {
   maybe,
   numberFrom,
   oneOf,
+  type OptionCheck,
+  requireOptions,
   trueOrFalse,
   valueThat,
-  type OptionCheck,
-} from '../../vocabulary/options/option.ts'
+} from '../../values/option.ts'
+import { stopReasons, type RequestedCall, type StopReason } from '../../events/content.ts'
+import { type JsonObject, omitUndefined, type OrUndefined } from '../../values/json.ts'
 import { QUIET_TURNS } from '../../runtime/drive/mailbox.ts'
-import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
-import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
-import type { ModelSignal, ReplyPart } from '../../vocabulary/signals/signal.ts'
-import type { Usage } from '../../vocabulary/billing/usage.ts'
+import type { ModelRefusal, ModelRequest } from '../../events/model-request.ts'
+import type { ModelSignal, ReplyPart } from '../../events/signals.ts'
+import type { Usage } from '../../events/usage.ts'
 
 /** What a scripted model answers to one call. */
 export interface ScriptedReply {

@@ -8,19 +8,14 @@ import {
   milliseconds,
   oneOf,
   plainFunction,
-} from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import type { Tool, ToolRun } from '../../ports/tool.ts'
-import type { Outcome } from '../../vocabulary/model/content.ts'
-import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
-import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
-import type { CallVerdict, Reconciliation, Retryable } from '../../vocabulary/signals/signal.ts'
-import {
-  recoveries,
-  toolEffects,
-  type Recovery,
-  type ToolEffect,
-} from '../../vocabulary/model/tool-definition.ts'
+  requireOptions,
+} from '../../values/option.ts'
+import type { Tool, ToolRun } from '../../tools/tool.ts'
+import type { Outcome } from '../../events/content.ts'
+import type { RetryPolicy } from '../../events/limits.ts'
+import type { Json, JsonObject } from '../../values/json.ts'
+import type { CallVerdict, Reconciliation, Retryable } from '../../events/signals.ts'
+import { recoveries, toolEffects, type Recovery, type ToolEffect } from '../../events/model-request.ts'
 
 /** The name, the declaration and the function of a test tool. By default it is a read that returns its input. */
 export interface TestToolOptions {

@@ -1,9 +1,8 @@
-import { memoryLedger } from '../../memory-ledger/memory-ledger.ts'
-import type { AppendOptions, ExpectedHead, InboxEntry, Ledger } from '../../ports/ledger.ts'
-import type { TakeOverClaim } from '../../ports/run-leases.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
+import { memoryLedger } from '../../ledger/memory-ledger.ts'
+import type { AppendOptions, ExpectedHead, InboxEntry, Ledger, TakeOverClaim } from '../../ledger/ledger.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
+import { LedgerUnavailableError } from '../../values/errors.ts'
 
 /** A ledger whose machine may lose power. */
 export interface VolatileLedger extends Ledger {

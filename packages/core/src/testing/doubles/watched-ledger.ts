@@ -1,8 +1,8 @@
-import type { ContentRemoval, Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { ContentRemoval, Ledger } from '../../ledger/ledger.ts'
+import type { RunId } from '../../values/ids.ts'
 import { someLedger } from '../../runtime/run/runtime-options-check.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { requireOptions } from '../../values/option.ts'
+import { omitUndefined } from '../../values/json.ts'
 
 /** A ledger, and what it is waiting for. */
 export interface WatchedLedger {

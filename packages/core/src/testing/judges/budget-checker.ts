@@ -1,18 +1,16 @@
-import type { AgentDefinition, FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
-import type { ChildTotals, EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { AgentDefinition, FallbackModel } from '../../events/agent-definition.ts'
+import type { ChildTotals, EventOf, RuntimeEvent } from '../../events/event.ts'
 import {
-  grantFields,
-  limitOfField,
   type Amounts,
   type Grant,
   type GrantField,
-} from '../../vocabulary/limits/grant.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import { costOf, searchesCost } from '../../vocabulary/billing/price.ts'
-import type { Limits } from '../../vocabulary/limits/limits.ts'
-import type { Usage } from '../../vocabulary/billing/usage.ts'
-import { listOf } from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
+  grantFields,
+  limitOfField,
+  type Limits,
+} from '../../events/limits.ts'
+import type { RunId } from '../../values/ids.ts'
+import { costOf, searchesCost, type Usage } from '../../events/usage.ts'
+import { listOf, requireOptions } from '../../values/option.ts'
 import { recordedEvents, type Violation } from './checkers.ts'
 
 /** Sums of dollars are rounded. */

@@ -1,9 +1,8 @@
-import { digestOf } from '../../vocabulary/values/digest.ts'
-import { listOf, valueThat, type OptionCheck } from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { textOf, type Message } from '../../vocabulary/model/content.ts'
-import type { ChildTotals, EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { Usage } from '../../vocabulary/billing/usage.ts'
+import { digestOf } from '../../values/digest.ts'
+import { listOf, type OptionCheck, requireOptions, valueThat } from '../../values/option.ts'
+import { textOf, type Message } from '../../events/content.ts'
+import type { ChildTotals, EventOf, EventType, RuntimeEvent } from '../../events/event.ts'
+import type { Usage } from '../../events/usage.ts'
 
 /** One law that a ledger breaks, and where. */
 export interface Violation {

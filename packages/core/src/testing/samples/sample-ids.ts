@@ -1,10 +1,8 @@
-import { eventTraits } from '../../vocabulary/events/event-traits.ts'
-import type { UserMessage } from '../../vocabulary/model/content.ts'
-import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { requireTextId } from '../../ports/read-options.ts'
-import { fields, listOf, maybe, numberFrom, valueThat } from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { toolCallIdOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
+import { eventTraits, type Fact, type RuntimeEvent } from '../../events/event.ts'
+import type { UserMessage } from '../../events/content.ts'
+import { requireTextId } from '../../ledger/queries.ts'
+import { fields, listOf, maybe, numberFrom, requireOptions, valueThat } from '../../values/option.ts'
+import { toolCallIdOf, type RunId, type ToolCallId } from '../../values/ids.ts'
 
 const ordinalNumber = numberFrom(0, { whole: true })
 const factList = listOf(

@@ -1,8 +1,7 @@
-import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
-import type { ModelRef } from '../../vocabulary/model/content.ts'
-import type { Limits } from '../../vocabulary/limits/limits.ts'
-import type { Price } from '../../vocabulary/billing/price.ts'
-import type { Usage } from '../../vocabulary/billing/usage.ts'
+import type { AgentDefinition } from '../../events/agent-definition.ts'
+import type { ModelRef } from '../../events/content.ts'
+import type { Limits } from '../../events/limits.ts'
+import type { Price, Usage } from '../../events/usage.ts'
 
 /** What samples hold. */
 export const model: ModelRef = { provider: 'scripted', api: 'script', modelId: 'sample-1' }

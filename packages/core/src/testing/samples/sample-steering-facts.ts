@@ -1,4 +1,4 @@
-import type { FactOf } from '../../vocabulary/events/event.ts'
+import type { FactOf } from '../../events/event.ts'
 import { sampleMessage } from './sample-ids.ts'
 import { model, price, usage, wholeDefinition } from './sample-parts.ts'
 

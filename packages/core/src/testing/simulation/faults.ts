@@ -1,18 +1,18 @@
-import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ports/ledger.ts'
-import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ledger/ledger.ts'
+import type { RuntimeEvent } from '../../events/event.ts'
+import type { RunId } from '../../values/ids.ts'
 import { someLedger } from '../../runtime/run/runtime-options-check.ts'
 import {
   fields,
   maybe,
   numberFrom,
+  type OptionCheck,
+  requireOptions,
   trueOrFalse,
   valueThat,
-  type OptionCheck,
-} from '../../vocabulary/options/option.ts'
+} from '../../values/option.ts'
 import { recordedEvents } from '../judges/checkers.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../values/json.ts'
 import { isVolatile } from '../doubles/volatile-ledger.ts'
 
 /** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */

@@ -1,29 +1,25 @@
-import { omitUndefined, type OrUndefined } from '../../vocabulary/values/omit-undefined.ts'
-import type { Command } from '../../vocabulary/events/command.ts'
-import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
-import type { Signal } from '../../vocabulary/signals/signal.ts'
-import type { Action } from '../../machine/state/action.ts'
-import { nextAction } from '../../machine/next/next-action.ts'
-import { decide } from '../../machine/decide/decide.ts'
-import type { Decision, Refusal, Stamp } from '../../machine/state/decision.ts'
-import { evolve } from '../../machine/fold/evolve.ts'
-import type { RunState } from '../../machine/state/state.ts'
-import { eventType } from '../../ports/read-options.ts'
+import { canonicalJson, type Json, omitUndefined, type OrUndefined } from '../../values/json.ts'
+import type { Command } from '../../events/commands.ts'
+import type { Fact, RuntimeEvent } from '../../events/event.ts'
+import type { Signal } from '../../events/signals.ts'
+import type { Action, Decision, Refusal, Stamp } from '../../machine/rules.ts'
+import { nextAction } from '../../machine/next-action.ts'
+import { decide, isOutsideCause } from '../../machine/decide.ts'
+import { evolve } from '../../machine/evolve.ts'
+import type { RunState } from '../../machine/state.ts'
+import { eventType } from '../../ledger/queries.ts'
 import {
   anyObject,
   fields,
   listOf,
   maybe,
   numberFrom,
-  valueThat,
   type OptionCheck,
-} from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { isCheckSignal } from '../../machine/decide/decide-check-signal.ts'
-import { isModelSignal } from '../../machine/decide/decide-model-signal.ts'
-import { isToolSignal } from '../../machine/decide/decide-tool-signal.ts'
-import { isOutsideCause } from '../../machine/decide/outside-commands.ts'
+  requireOptions,
+  valueThat,
+} from '../../values/option.ts'
+import { isCheckSignal, isToolSignal } from '../../machine/decide-tools.ts'
+import { isModelSignal } from '../../machine/decide-model.ts'
 import { sampleRunId, stamped } from '../samples/sample-ids.ts'
 
 /** A fact or an event, by its type. */

@@ -1,5 +1,5 @@
-import type { StopReason } from '../../vocabulary/model/content.ts'
-import type { Limits } from '../../vocabulary/limits/limits.ts'
+import type { StopReason } from '../../events/content.ts'
+import type { Limits } from '../../events/limits.ts'
 import type { CrashPoint } from './faults.ts'
 
 /** An agent as data: what its model says, how its tools behave, what happens to it from outside. */

@@ -1,7 +1,7 @@
-import type { Tool } from '../../ports/tool.ts'
-import type { RetryPolicy } from '../../vocabulary/limits/limits.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
-import type { CallVerdict } from '../../vocabulary/signals/signal.ts'
+import type { Tool } from '../../tools/tool.ts'
+import type { RetryPolicy } from '../../events/limits.ts'
+import type { JsonObject } from '../../values/json.ts'
+import type { CallVerdict } from '../../events/signals.ts'
 import type { MortalLedger } from './faults.ts'
 import { testTool, type TestReport, type TestToolOptions } from '../doubles/test-tool.ts'
 

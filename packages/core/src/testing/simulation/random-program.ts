@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import type { StopReason } from '../../vocabulary/model/content.ts'
+import type { StopReason } from '../../events/content.ts'
 import type { CrashPoint } from './faults.ts'
 import type { CallPlan, GuardrailPlan, Program, Step } from './program-plan.ts'
 

@@ -1,6 +1,5 @@
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
-import { valueThat } from '../../vocabulary/options/option.ts'
-import type { Random } from '../../ports/clock.ts'
+import { requireOptions, valueThat } from '../../values/option.ts'
+import type { Random } from '../../values/host.ts'
 
 const aSeed = valueThat('a finite number', Number.isFinite)
 

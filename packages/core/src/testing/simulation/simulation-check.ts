@@ -9,11 +9,11 @@ import {
   maybe,
   numberFrom,
   oneOf,
-  plainFunction,
-  trueOrFalse,
   type OptionCheck,
-} from '../../vocabulary/options/option.ts'
-import { requireOptions } from '../../vocabulary/options/require-options.ts'
+  plainFunction,
+  requireOptions,
+  trueOrFalse,
+} from '../../values/option.ts'
 import { steeredClock } from '../doubles/manual-clock.ts'
 import { crashPoint } from './faults.ts'
 import type { SimulatedDecision, Simulation } from './simulation-plan.ts'

@@ -1,9 +1,9 @@
-import type { PendingApproval } from '../../machine/laws/tally.ts'
-import type { Ledger } from '../../ports/ledger.ts'
+import type { PendingApproval } from '../../machine/calls.ts'
+import type { Ledger } from '../../ledger/ledger.ts'
 import type { Agent } from '../../runtime/agent/agent.ts'
 import type { Prices } from '../../runtime/agent/price-check.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
-import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { RunId } from '../../values/ids.ts'
+import type { JsonObject } from '../../values/json.ts'
 import type { ManualClock } from '../doubles/manual-clock.ts'
 import type { CrashPoint, MortalLedger } from './faults.ts'
 

@@ -1,0 +1,477 @@
+import { type ModelRef, modelRef, type ProviderState, sameModel } from './content.ts'
+import { type MaxWebSearches, maxWebSearches, type Price, price } from './usage.ts'
+import { type GuardedThing, guardedThings } from './event-parts.ts'
+import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
+import {
+  type ModelSettings,
+  modelSettings,
+  recoveries,
+  type Recovery,
+  type RefusalPolicy,
+  refusalPolicy,
+  type ToolChoice,
+  type ToolDefinition,
+  type ToolEffect,
+  toolEffects,
+} from './model-request.ts'
+import {
+  amount,
+  count,
+  exactly,
+  flag,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  type Schema,
+  text,
+  wordOf,
+} from '../values/schema.ts'
+import { type Limits, limits, retry as wholeRetry, type RetryPolicy } from './limits.ts'
+import { digestOf } from '../values/digest.ts'
+
+/** A fallback model, and its price. */
+export interface FallbackModel {
+  readonly model: ModelRef
+  /** Web searches that its provider runs within one call at most; none where absent. */
+  readonly maxWebSearches?: MaxWebSearches
+  readonly price?: Price
+}
+
+/** A guardrail as the ledger names it. */
+export interface GuardrailDefinition {
+  readonly name: string
+  readonly on: GuardedThing
+  /** Of an input guardrail: it checks in parallel with the model call. */
+  readonly beside?: true
+}
+
+/** The schema of the answer. */
+export interface OutputDefinition {
+  /** The JSON Schema (2020-12) that models get: always of an object. */
+  readonly schema: JsonObject
+  /**
+   * Present if the answer is not an object: then models are asked for an object with it as the only field, `answer`.
+   */
+  readonly wrapped?: true
+  /** How often the model may repair its answer. */
+  readonly maxRepairs: number
+}
+
+/** A handoff tool, and the agent that it hands over to. */
+export interface HandoffDefinition {
+  readonly tool: string
+  readonly to: string
+  /** The conversation goes to the caller that started the run. */
+  readonly back?: true
+}
+
+/** The model that sums up older history, and its instructions. */
+export interface SummarizerDefinition extends FallbackModel {
+  readonly instructions: string
+}
+
+/**
+ * Everything that an agent tells its model, so that the ledger alone shows what the model saw, and how its runs are
+ * driven. Code and keys are not part of it. `digest` is SHA-256 over the canonical JSON of the rest, in hex.
+ */
+export interface AgentDefinition {
+  readonly model: ModelRef
+  readonly instructions: string
+  readonly tools: readonly ToolDefinition[]
+  readonly parallelToolCalls: boolean
+  /** Output tokens of one reply at most. */
+  readonly maxOutputTokens?: number
+  /** How its models write, unless the run has settings of its own. */
+  readonly modelSettings?: ModelSettings
+  /** Web searches that the provider of `model` runs within one call at most; none where absent. */
+  readonly maxWebSearches?: MaxWebSearches
+  /** The price of the model; not part of the digest. */
+  readonly price?: Price
+  /** The fallback models, in order. */
+  readonly fallbacks?: readonly FallbackModel[]
+  /** Guardrails of input and output; their code is not part of it. */
+  readonly guardrails?: readonly GuardrailDefinition[]
+  /** What follows a refusal, if not what the vendor advises. */
+  readonly onRefusal?: RefusalPolicy
+  readonly output?: OutputDefinition
+  readonly handoffs?: readonly HandoffDefinition[]
+  readonly summarizer?: SummarizerDefinition
+  /** How its runs are driven: limits, waits, and what its tools and adapters are set to. */
+  readonly policy?: AgentPolicy
+  readonly digest: string
+}
+
+/**
+ * What later turns show the model of a reply in which `outputStream` showed another text: what it wrote, or what was shown.
+ * Reasoning is always as it was written: its provider takes it back in no other form.
+ */
+export const nextTurns = ['written', 'shown'] as const
+export type NextTurn = (typeof nextTurns)[number]
+
+/** How replies are shown while they are written, as an agent's definition records it: transforms by name, in order. */
+export interface OutputPolicy {
+  readonly transforms: readonly string[]
+  /** `written` where absent. */
+  readonly nextTurn?: NextTurn
+}
+
+const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
+  maxAttempts: optional(amount),
+  baseMs: optional(amount),
+  capMs: optional(amount),
+  maxRetryAfterMs: optional(amount),
+  maxTotalMs: optional(amount),
+})
+const tool = objectOf<ToolPolicy>({
+  name: text,
+  effect: wordOf(toolEffects),
+  recovery: wordOf(recoveries),
+  timeoutMs: optional(amount),
+  quietMs: optional(amount),
+  retry: optional(wholeRetry),
+  maxResultChars: optional(amount),
+  serial: optional(text),
+  maxConcurrency: optional(amount),
+  repeats: optional(exactly('allowed')),
+  approval: optional(text),
+  origin: optional(objectOf<ToolOrigin>({ server: text, name: text })),
+})
+const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
+  idleMs: optional(amount),
+  totalMs: optional(amount),
+  prepareMs: optional(amount),
+})
+const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
+  maxContextTokens: amount,
+  keepMessages: amount,
+})
+
+/** Checks which events a run records. */
+export const recordingPolicy: Schema<RecordingPolicy> = objectOf<RecordingPolicy>({
+  toolInputDeltas: optional(flag),
+  toolProgress: optional(flag),
+  reasoning: optional(flag),
+  rawUsage: optional(flag),
+  toolErrors: optional(flag),
+  content: optional(wordOf(['full', 'digests'])),
+})
+
+const outputPolicy = objectOf<OutputPolicy>({
+  transforms: listOf(text),
+  nextTurn: optional(wordOf(nextTurns)),
+})
+
+/** Checks a field that an adapter's option sets. */
+export const requestAddition: Schema<RequestAddition> = objectOf<RequestAddition>({
+  option: text,
+  field: text,
+  replaces: optional(exactly(true)),
+  digest: optional(text),
+})
+
+/** Checks how an agent's runs are driven. */
+const agentPolicy: Schema<AgentPolicy> = objectOf<AgentPolicy>({
+  limits,
+  retry: optional(retry),
+  timeouts: optional(timeouts),
+  compaction: optional(compaction),
+  tools: optional(listOf(tool)),
+  maxResultChars: optional(amount),
+  approval: optional(exactly(true)),
+  models: optional(
+    listOf(
+      objectOf<PinnedModel>({
+        model: modelRef,
+        options: optional(jsonObject),
+        additions: optional(listOf(requestAddition)),
+      }),
+    ),
+  ),
+  recording: optional(recordingPolicy),
+  outputStream: optional(outputPolicy),
+})
+
+/** Checks what a model is shown of a tool. */
+export const toolDefinition: Schema<ToolDefinition> = objectOf<ToolDefinition>({
+  name: text,
+  description: text,
+  inputSchema: jsonObject,
+})
+const pricedModel = {
+  model: modelRef,
+  price: optional(price),
+  maxWebSearches: optional(maxWebSearches),
+}
+
+/** The model of a run, as a ledger records it. */
+export const givenModel: Schema<GivenModel> = objectOf<GivenModel>({
+  ...pricedModel,
+  options: optional(jsonObject),
+  additions: optional(listOf(requestAddition)),
+})
+
+/** An agent as a ledger records it. */
+export const agentDefinition: Schema<AgentDefinition> = objectOf<AgentDefinition>({
+  model: modelRef,
+  instructions: text,
+  tools: listOf(toolDefinition),
+  parallelToolCalls: flag,
+  digest: text,
+  maxOutputTokens: optional(amount),
+  price: optional(price),
+  maxWebSearches: optional(maxWebSearches),
+  modelSettings: optional(modelSettings),
+  onRefusal: optional(refusalPolicy),
+  fallbacks: optional(listOf(objectOf<FallbackModel>(pricedModel))),
+  guardrails: optional(
+    listOf(
+      objectOf<GuardrailDefinition>({
+        name: text,
+        on: wordOf(guardedThings),
+        beside: optional(exactly(true)),
+      }),
+    ),
+  ),
+  output: optional(
+    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(exactly(true)), maxRepairs: count }),
+  ),
+  handoffs: optional(
+    listOf(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(exactly(true)) })),
+  ),
+  summarizer: optional(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
+  policy: optional(agentPolicy),
+})
+
+/** The server that a tool comes from, and its name there, which may differ from the name for models. */
+export interface ToolOrigin {
+  readonly server: string
+  readonly name: string
+}
+
+/** How calls of a tool are treated. */
+export interface ToolPolicy {
+  readonly name: string
+  readonly effect: ToolEffect
+  readonly recovery: Recovery
+  readonly timeoutMs?: number
+  /** How long an attempt may go without a report of progress, in milliseconds. */
+  readonly quietMs?: number
+  /** How its failed calls are tried again; not at all where absent. */
+  readonly retry?: RetryPolicy
+  readonly maxResultChars?: number
+  /** Shared by tools whose calls run one at a time. */
+  readonly serial?: string
+  readonly maxConcurrency?: number
+  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
+  readonly repeats?: 'allowed'
+  /** When its calls need an approval, in the tool's words. */
+  readonly approval?: string
+  /** Present for a tool of another process, such as an MCP server. */
+  readonly origin?: ToolOrigin
+}
+
+/**
+ * A field of the wire's request that an option of the adapter sets, beside what the ledger shows of the request. Its
+ * value is not on record, unless the adapter was told to keep it among its options.
+ */
+export interface RequestAddition {
+  /** The adapter's option, such as `extraBody`. */
+  readonly option: string
+  /** The field as the wire names it, such as `instructions` or `tools.pay.defer_loading`; of a header, its name. */
+  readonly field: string
+  /** Present if the adapter otherwise writes this field from the request, so that what the ledger shows of it is not sent. */
+  readonly replaces?: true
+  /** SHA-256 over the canonical JSON of the value, in hex, credentials left out. Absent if the value is a credential. */
+  readonly digest?: string
+}
+
+/** The settings of a model's adapter; at least one of the two. */
+export interface PinnedModel {
+  readonly model: ModelRef
+  /** The adapter's settings: its server, the conversation that a service keeps, how the model works; no keys. */
+  readonly options?: JsonObject
+  readonly additions?: readonly RequestAddition[]
+}
+
+/**
+ * How the runs of an agent are driven, in addition to what its models see. It is part of the definition, so that a
+ * resume by changed code is detected (`onDrift`). Of a policy that is a function, only its presence is recorded.
+ */
+export interface AgentPolicy {
+  readonly limits: Limits
+  readonly retry?: Partial<RetryPolicy>
+  readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number; readonly prepareMs?: number }
+  readonly compaction?: { readonly maxContextTokens: number; readonly keepMessages: number }
+  readonly tools?: readonly ToolPolicy[]
+  /** The most characters of text that its models read of a tool's result. */
+  readonly maxResultChars?: number
+  /** The agent has an approval policy of its own. */
+  readonly approval?: true
+  readonly models?: readonly PinnedModel[]
+  /** Which events its runs record, if not all. */
+  readonly recording?: RecordingPolicy
+  /** How its replies are shown while they are written, where not as they are. */
+  readonly outputStream?: OutputPolicy
+}
+
+/**
+ * Which of the events that nothing else depends on a run records; by default all of them. Readers do not see events
+ * that are not recorded.
+ */
+export interface RecordingPolicy {
+  /** The pieces of a tool call's input (`tool_input_delta`); the call itself holds its whole input. */
+  readonly toolInputDeltas?: boolean | undefined
+  /** The progress of a tool (`tool_progress`). */
+  readonly toolProgress?: boolean | undefined
+  /** The pieces of a model's reasoning (`assistant_reasoning_delta`); its message holds what its provider needs again. */
+  readonly reasoning?: boolean | undefined
+  /** The provider's own report of usage (`raw` of `usage_updated`), beside the counts that are made of it. */
+  readonly rawUsage?: boolean | undefined
+  /** The stack of an exception that a tool threw (`error` of `tool_result` and `tool_attempt_failed`); its result holds the message. */
+  readonly toolErrors?: boolean | undefined
+  /**
+   * Whether contents stay once a run has ended (`full`, by default), or only their digests and the facts (`digests`): a run that
+   * is under way needs its contents, to be resumed in any process.
+   */
+  readonly content?: 'full' | 'digests' | undefined
+}
+
+/** The names of the parts that may be left out. */
+export const recordingParts = [
+  'toolInputDeltas',
+  'toolProgress',
+  'reasoning',
+  'rawUsage',
+  'toolErrors',
+] as const
+export type RecordingPart = (typeof recordingParts)[number]
+
+/** A definition under the digest of what it says. What models cost is no part of the digest. */
+export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefinition {
+  const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = definition as AgentDefinition
+  const body = {
+    ...rest,
+    ...(fallbacks && { fallbacks: fallbacks.map(({ price: _its, ...fallback }) => fallback) }),
+    ...(summarizer && { summarizer: withoutPrice(summarizer) }),
+  }
+  return { ...definition, digest: digestOf(body) }
+}
+
+function withoutPrice<T extends { readonly price?: unknown }>({
+  price: _price,
+  ...rest
+}: T): Omit<T, 'price'> {
+  return rest
+}
+
+/** A definition with other instructions; the same one where they are as they were. */
+export function withInstructions(definition: AgentDefinition, instructions: string): AgentDefinition {
+  return definition.instructions === instructions ? definition : digested({ ...definition, instructions })
+}
+
+/**
+ * The definition of an agent in a run that was given a model: that model in place of the agent's own, which takes over no
+ * more where it was a fallback as well. The same definition where nothing changes.
+ */
+export function definitionInRun(definition: AgentDefinition, given: GivenModel | undefined): AgentDefinition {
+  if (given === undefined) return definition
+  const { price: _price, maxWebSearches: _searches, fallbacks = [], policy, ...rest } = definition
+  const others = fallbacks.filter(({ model }) => !sameModel(model, given.model))
+  const { fallbacks: _fallbacks, ...withoutFallbacks } = rest as AgentDefinition
+  const changed = digested({
+    ...withoutFallbacks,
+    model: given.model,
+    ...omitUndefined({ price: given.price, maxWebSearches: given.maxWebSearches || undefined }),
+    ...(others.length > 0 && { fallbacks: others }),
+    ...(policy && { policy: policyInRun(policy, definition, given) }),
+  })
+  return isEqual(changed, definition) ? definition : changed
+}
+
+/** What the adapters of the models that are still called are set to. */
+function policyInRun(
+  { models = [], ...policy }: AgentPolicy,
+  { model, fallbacks = [], summarizer }: AgentDefinition,
+  given: GivenModel,
+): AgentPolicy {
+  const kept = [...fallbacks.map((fallback) => fallback.model), ...(summarizer ? [summarizer.model] : [])]
+  const isCalled = (ref: ModelRef): boolean =>
+    !sameModel(ref, given.model) && (!sameModel(ref, model) || kept.some((other) => sameModel(other, ref)))
+  const pinned = [
+    ...((given.options ?? given.additions)
+      ? [{ model: given.model, ...omitUndefined({ options: given.options, additions: given.additions }) }]
+      : []),
+    ...models.filter((each) => isCalled(each.model)),
+  ]
+  return { ...policy, ...(pinned.length > 0 && { models: pinned }) }
+}
+
+function isEqual(one: AgentDefinition, other: AgentDefinition): boolean {
+  const [{ digest: _one, ...oneBody }, { digest: _other, ...otherBody }] = [one, other]
+  return canonicalJson(oneBody) === canonicalJson(otherBody)
+}
+
+/** Labels that an application gives a run, for traces, lists and exports. Models do not see them. */
+export interface RunLabels {
+  readonly workflowName?: string
+  readonly traceId?: string
+  readonly groupId?: string
+  readonly tags?: readonly string[]
+  readonly metadata?: JsonObject
+}
+
+/** The model of a run, which replaces that of each of its agents, with the settings of its adapter. */
+export interface GivenModel extends FallbackModel {
+  readonly options?: JsonObject
+  readonly additions?: readonly RequestAddition[]
+}
+
+/** The options of a run that apply to every active agent, as its first event records them. */
+export interface RunGiven {
+  readonly givenModel?: GivenModel
+  /** Each setting overrides the agent's. */
+  readonly modelSettings?: ModelSettings
+  /** `none` and `auto` hold for the whole run, `any` and a named tool for its first turn. */
+  readonly toolChoice?: ToolChoice
+  readonly parallelToolCalls?: boolean
+  /** The past that its provider keeps. */
+  readonly providerState?: ProviderState
+  /** Which events it records; each setting replaces that of its agents. */
+  readonly recording?: RecordingPolicy
+  readonly labels?: RunLabels
+  /** The latest end of the run, waits included, in milliseconds since 1970 UTC. */
+  readonly deadlineAt?: number
+  /** The key that its id is derived from, so that the same key starts no second run. */
+  readonly idempotencyKey?: string
+  /** The limits that a start with such a key gave itself: a retry gives the same. */
+  readonly givenLimits?: Limits
+  /** Who started it, by the name that the application knows its callers by. A context is made for this one. */
+  readonly owner?: string
+}
+
+/** These fields alone, of what has more. */
+export function givenOf(run: { readonly [Name in keyof RunGiven]?: RunGiven[Name] | undefined }): RunGiven {
+  const { givenModel, modelSettings, toolChoice, parallelToolCalls, recording } = run
+  const { labels, deadlineAt, idempotencyKey, givenLimits, owner, providerState } = run
+  return omitUndefined({
+    givenModel,
+    modelSettings,
+    toolChoice,
+    parallelToolCalls,
+    recording,
+    providerState,
+    labels,
+    deadlineAt,
+    idempotencyKey,
+    givenLimits,
+    owner,
+  })
+}
+
+/**
+ * The context of a run, where a type does not say which: agents and tools that need some context, and those that need
+ * none, fit each other then. Only `any` fits both sides of a function's parameter.
+ */
+// oxlint-disable-next-line typescript/no-explicit-any -- see above; no value of this type is ever used
+export type AnyContext = any

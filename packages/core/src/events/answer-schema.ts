@@ -1,0 +1,166 @@
+import { getOwn, isJsonObject, type Json, type JsonObject } from '../values/json.ts'
+import type { OutputDefinition } from './agent-definition.ts'
+
+/**
+ * Whether a schema, of the document `root`, allows `null`. `undefined` is a place that the document does not describe:
+ * it allows any value.
+ */
+export function acceptsNull(schema: Json | undefined, root: JsonObject): boolean {
+  return isNullIn(schema, root, new Set())
+}
+
+/** `seen` holds the schemas that have been looked at: a choice that leads back to one of them adds nothing. */
+function isNullIn(schema: Json | undefined, root: JsonObject, seen: Set<JsonObject>): boolean {
+  const node = isJsonObject(schema) && '$ref' in schema ? resolved(schema, root) : schema
+  if (!isJsonObject(node)) return node !== false
+  if (seen.has(node)) return false
+  seen.add(node)
+  const choices = node['anyOf'] ?? node['oneOf']
+  if (Array.isArray(choices)) return choices.some((choice: Json) => isNullIn(choice, root, seen))
+  if (Array.isArray(node['enum'])) return node['enum'].includes(null)
+  if ('const' in node) return node['const'] === null
+  const types = [node['type'] ?? []].flat()
+  return types.length === 0 ? !('properties' in node || 'items' in node) : types.includes('null')
+}
+
+/**
+ * A value without the nulls that stand for properties which the schema lets be left out, and does not let be `null`.
+ * Vendors that demand every property of an object let a model say so that it left one out.
+ */
+export function withoutAddedNulls<Value extends Json>(schema: JsonObject, value: Value): Value {
+  return stripped(schema, schema, value) as Value
+}
+
+function stripped(schema: Json | undefined, root: JsonObject, value: Json): Json {
+  const node = resolved(schema, root)
+  if (node === undefined || typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: Json) => stripped(node['items'], root, item))
+  const properties = isJsonObject(node['properties']) ? node['properties'] : {}
+  const required = [node['required']].flat()
+  const entries = Object.entries(value as JsonObject).flatMap(([name, field]): [string, Json][] => {
+    const inner = getOwn(properties, name)
+    const added = field === null && !required.includes(name) && !acceptsNull(inner, root)
+    return added ? [] : [[name, stripped(inner, root, field)]]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** References that lead to references are followed so far. */
+const maxSteps = 20
+
+/** The schema that a reference, a single `allOf`, or the one choice beside `null` stands for. */
+function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonObject | undefined {
+  if (!isJsonObject(schema) || steps > maxSteps) return undefined
+  const reference = schema['$ref']
+  if (typeof reference === 'string') return resolved(targetOf(reference, root), root, steps + 1)
+  const choices = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf']
+  if (!Array.isArray(choices)) return schema
+  const inner = choices.filter((choice: Json) => !acceptsOnlyNull(choice))
+  return inner.length === 1 ? resolved(inner[0], root, steps) : schema
+}
+
+function targetOf(reference: string, root: JsonObject): Json | undefined {
+  const keys = reference.replace(/^#\/?/, '').split('/')
+  return keys
+    .filter((key) => key !== '')
+    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce<Json | undefined>((node, key) => (isJsonObject(node) ? getOwn(node, key) : undefined), root)
+}
+
+function acceptsOnlyNull(schema: Json): boolean {
+  return isJsonObject(schema) && (schema['type'] === 'null' || schema['const'] === null)
+}
+
+/** The one field of an object that wraps an answer which is not an object. */
+const FIELD = 'answer'
+
+/** What models are asked for: the schema of the answer itself, or of an object that wraps it. */
+type AskedSchema = Pick<OutputDefinition, 'schema' | 'wrapped'>
+
+/**
+ * The schema that models are asked for. Vendors hold a model to objects only: an answer of any other kind (a list, a
+ * choice of objects, a text) is asked for as the one field of an object.
+ */
+export function askedSchema(schema: JsonObject): AskedSchema {
+  if (isPlainObject(schema)) return { schema }
+  const { $defs, definitions, ...own } = schema
+  const inner = movedReferences(own, schema)
+  const defs = movedReferences({ ...($defs && { $defs }), ...(definitions && { definitions }) }, schema)
+  const isReferred = canReach(schema)
+  return {
+    wrapped: true,
+    schema: {
+      type: 'object',
+      properties: { [FIELD]: isReferred ? { $ref: `#/$defs/${rootName(schema)}` } : inner },
+      required: [FIELD],
+      additionalProperties: false,
+      ...defs,
+      ...(isReferred && {
+        $defs: { ...(defs['$defs'] as JsonObject | undefined), [rootName(schema)]: inner },
+      }),
+    },
+  }
+}
+
+/** Keywords with which a root is a choice or a reference, whatever its type. */
+const choosing = ['anyOf', 'oneOf', 'allOf', '$ref', 'enum', 'const', 'not', 'if']
+
+function isPlainObject(schema: JsonObject): boolean {
+  if (choosing.some((keyword) => keyword in schema)) return false
+  return schema['type'] === 'object' || (schema['type'] === undefined && 'properties' in schema)
+}
+
+/** Whether anything in a schema refers to its root, or to a place in it that is no definition. */
+function canReach(schema: JsonObject): boolean {
+  return referencesIn(schema).some((reference) => movedReference(reference, schema) !== reference)
+}
+
+function referencesIn(value: Json): readonly string[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, inner]) =>
+    key === '$ref' && typeof inner === 'string' ? [inner] : referencesIn(inner),
+  )
+}
+
+/** A schema whose references lead to where the root has moved. */
+function movedReferences(value: JsonObject, root: JsonObject): JsonObject {
+  const moved = (inner: Json): Json => {
+    if (Array.isArray(inner)) return inner.map(moved)
+    return typeof inner === 'object' && inner !== null ? movedReferences(inner as JsonObject, root) : inner
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [
+      key,
+      key === '$ref' && typeof inner === 'string' ? movedReference(inner, root) : moved(inner),
+    ]),
+  )
+}
+
+function movedReference(reference: string, root: JsonObject): string {
+  if (reference !== '#' && !reference.startsWith('#/')) return reference
+  if (/^#\/(\$defs|definitions)\//.test(reference)) return reference
+  return `#/$defs/${rootName(root)}${reference.slice(1)}`
+}
+
+/** A name for the root among the definitions, which none of them has. */
+function rootName({ $defs }: JsonObject): string {
+  const taken = new Set(Object.keys(($defs as JsonObject | undefined) ?? {}))
+  let name = FIELD
+  while (taken.has(name)) name += '_'
+  return name
+}
+
+/**
+ * What the JSON of a reply may be as an answer, the likeliest first: out of the object that wraps it, or as it is, for a
+ * model that left the object out; without the nulls that stand for what was left out.
+ */
+export function answersIn({ schema, wrapped }: AskedSchema, value: Json): readonly Json[] {
+  if (!wrapped) return [withoutAddedNulls(schema, value)]
+  const bare = withoutAddedNulls(schema, { [FIELD]: value })[FIELD]
+  if (!isWrapping(value)) return [bare]
+  return [withoutAddedNulls(schema, value)[FIELD] as Json, bare]
+}
+
+function isWrapping(value: Json): value is JsonObject {
+  return value !== null && Object.keys(value).join() === FIELD
+}

@@ -1,0 +1,173 @@
+import {
+  amount,
+  exactly,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  type Schema,
+  schemaOf,
+  text,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
+import { type Message, type ResultPart, resultPart, type UserMessage, userMessage } from './content.ts'
+import type { RunId } from '../values/ids.ts'
+import type { JsonObject } from '../values/json.ts'
+import { type LimitName, limitNames, type Limits, type RetryPolicy } from './limits.ts'
+import type { AgentDefinition, RunGiven } from './agent-definition.ts'
+import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event-parts.ts'
+import { childTotals } from './event-parts-schema.ts'
+import { zod } from '../values/zod.ts'
+
+/** Starts a run. Only the runtime sends it, since it mints the id. */
+export interface StartCommand extends RunGiven {
+  readonly type: 'start'
+  readonly runId: RunId
+  readonly agent: string
+  readonly definition: AgentDefinition
+  readonly limits: Limits
+  readonly retry: RetryPolicy
+  readonly input: UserMessage
+  /** The sender's id of the input, by which a retry is recognised. */
+  readonly receipt?: string
+  readonly sessionId?: string
+  readonly sessionPlace?: number
+  readonly parent?: ParentRef
+  readonly subject?: string
+  readonly withContext?: true
+  /** The earlier messages. */
+  readonly history?: readonly Message[]
+  /** The place of the first message that guardrails have not checked. */
+  readonly uncheckedFrom?: number
+  /** Edits of the earlier messages. */
+  readonly edits?: HistoryEdits
+}
+
+/** Changes of the past, with who made them and why. */
+export interface HistoryEdits {
+  readonly edits: readonly HistoryEdit[]
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** A process takes the run over. Only the runtime sends it, when it has raised the epoch. */
+export interface ResumeCommand {
+  readonly type: 'resume'
+  readonly why: ResumeReason
+  /** The definition of the agent's code now. */
+  readonly definition: AgentDefinition
+}
+
+/** The approval request that a decision answers, so that a late duplicate of an earlier decision has no effect. */
+export interface AnsweredQuestion {
+  /** The attempt of the call that the request names. Without it a decision is about the first attempt. */
+  readonly attempt?: number
+  /** The digest of the shown input. Without it a decision is about the input that waits at that attempt. */
+  readonly inputDigest?: string
+}
+
+/** A command that any process may send to a run, through the ledger's inbox. */
+export type OutsideCommand =
+  | { readonly type: 'steer'; readonly message: UserMessage; readonly receipt: string }
+  | { readonly type: 'queue'; readonly message: UserMessage; readonly receipt: string }
+  | ({
+      readonly type: 'approve'
+      readonly toolCallId: string
+      readonly by: string
+      readonly reason?: string
+      /** How the decision came in, for the record. */
+      readonly via?: string
+      readonly input?: JsonObject
+    } & AnsweredQuestion)
+  | ({
+      readonly type: 'deny'
+      readonly toolCallId: string
+      readonly by: string
+      readonly via?: string
+      readonly reason: string
+    } & AnsweredQuestion)
+  | {
+      readonly type: 'settle'
+      readonly toolCallId: string
+      readonly outcome: 'success' | 'failed'
+      readonly content: readonly ResultPart[]
+      readonly child?: ChildTotals
+      readonly by?: string
+      readonly reason?: string
+    }
+  | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
+  | {
+      readonly type: 'raise_limit'
+      readonly limit: LimitName
+      readonly max: number
+      readonly by: string
+      readonly reason?: string
+    }
+
+/** A command to a run. One that the state does not allow is refused, as a value. */
+export type Command = StartCommand | ResumeCommand | OutsideCommand
+
+/** An outside command of one type. */
+export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
+
+/** Who decides, for the record: never empty. */
+const name: Schema<string> = schemaOf(
+  () => zod().string().regex(/\S/, 'names no person'),
+  () => (value) => typeof value === 'string' && /\S/.test(value),
+)
+
+/** What may lie in a run's inbox, where any process can put it. */
+export const outsideCommand: Schema<OutsideCommand> = variantOf<OutsideCommand>({
+  steer: objectOf<OutsideCommandOf<'steer'>>({
+    type: exactly('steer'),
+    message: userMessage,
+    receipt: text,
+  }),
+  queue: objectOf<OutsideCommandOf<'queue'>>({
+    type: exactly('queue'),
+    message: userMessage,
+    receipt: text,
+  }),
+  approve: objectOf<OutsideCommandOf<'approve'>>({
+    type: exactly('approve'),
+    toolCallId: text,
+    by: name,
+    reason: optional(text),
+    via: optional(text),
+    input: optional(jsonObject),
+    attempt: optional(ordinal),
+    inputDigest: optional(text),
+  }),
+  deny: objectOf<OutsideCommandOf<'deny'>>({
+    type: exactly('deny'),
+    toolCallId: text,
+    by: name,
+    via: optional(text),
+    reason: text,
+    attempt: optional(ordinal),
+    inputDigest: optional(text),
+  }),
+  settle: objectOf<OutsideCommandOf<'settle'>>({
+    type: exactly('settle'),
+    toolCallId: text,
+    outcome: wordOf(['success', 'failed']),
+    content: listOf(resultPart),
+    child: optional(childTotals),
+    by: optional(name),
+    reason: optional(text),
+  }),
+  cancel: objectOf<OutsideCommandOf<'cancel'>>({
+    type: exactly('cancel'),
+    by: optional(text),
+    reason: optional(text),
+  }),
+  raise_limit: objectOf<OutsideCommandOf<'raise_limit'>>({
+    type: exactly('raise_limit'),
+    limit: wordOf(limitNames),
+    max: amount,
+    by: name,
+    reason: optional(text),
+  }),
+})

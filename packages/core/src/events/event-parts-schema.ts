@@ -1,0 +1,157 @@
+import {
+  amount,
+  amountWithin,
+  count,
+  exactly,
+  flag,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  type Schema,
+  text,
+  valueWhere,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
+import { money, usage, type UsageField, usageFields } from './usage.ts'
+import { type Message, message, outcome, toolCallId, writtenContent } from './content.ts'
+import { modelSettings, recoveries, type ToolChoice, toolEffects } from './model-request.ts'
+import { toolDefinition } from './agent-definition.ts'
+import {
+  callPlans,
+  type CallRefusal,
+  type ChildTotals,
+  type CollectedCall,
+  forkWrites,
+  type Handoff,
+  isMoment,
+  type ParentRef,
+  type ReplyDelta,
+  type ShownChange,
+  type ShownMessages,
+  type ShownPiece,
+  type Spending,
+  type WrittenPart,
+} from './event-parts.ts'
+import { failureClasses, type ModelFailure } from '../values/errors.ts'
+import { parseRunId, type RunId } from '../values/ids.ts'
+import { type Grant, retry } from './limits.ts'
+
+/** The id of a run. */
+export const runId: Schema<RunId> = valueWhere(
+  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
+  'a run id',
+)
+/** Milliseconds since 1970. */
+export const moment: Schema<number> = valueWhere(isMoment, 'milliseconds of the years 0 to 9999')
+
+/** An amount that was used or granted. */
+const spent = amountWithin(0)
+/** What a model call or a child run may use. */
+export const grant: Schema<Grant> = objectOf<Grant>({
+  turns: optional(spent),
+  toolCalls: optional(spent),
+  tokens: optional(spent),
+  inputTokens: optional(spent),
+  outputTokens: optional(spent),
+  costUsd: optional(spent),
+  webSearches: optional(spent),
+  durationMs: optional(spent),
+})
+/** The run that a run was made from. */
+export const parent: Schema<ParentRef> = objectOf<ParentRef>({
+  runId,
+  seq: count,
+  relation: wordOf(['fork', 'child', 'session', 'branch']),
+  writes: optional(wordOf(forkWrites)),
+  grant: optional(grant),
+})
+/** What an attempt used. */
+export const spending: Schema<Spending> = objectOf<Spending>({ usage, costUsd: optional(money) })
+/** Names of amounts of a usage. */
+export const usageFieldNames: Schema<readonly UsageField[]> = listOf(wordOf(usageFields))
+/** A failed model call, as data. */
+export const failure: Schema<ModelFailure> = objectOf<ModelFailure>({
+  class: wordOf(failureClasses),
+  message: text,
+  retryable: flag,
+  retryAfterMs: optional(amount),
+  status: optional(amount),
+  requestId: optional(text),
+})
+/** Which tools a model may ask for. */
+export const toolChoice: Schema<ToolChoice> = variantOf<ToolChoice>({
+  auto: objectOf<{ readonly type: 'auto' }>({ type: exactly('auto') }),
+  any: objectOf<{ readonly type: 'any' }>({ type: exactly('any') }),
+  none: objectOf<{ readonly type: 'none' }>({ type: exactly('none') }),
+  tool: objectOf<{ readonly type: 'tool'; readonly name: string }>({ type: exactly('tool'), name: text }),
+})
+/** A call that a reply asks for, and what happens to it. */
+export const collectedCall: Schema<CollectedCall> = objectOf<CollectedCall>({
+  toolCallId,
+  name: text,
+  plan: wordOf(callPlans),
+  inputDigest: text,
+  effect: optional(wordOf(toolEffects)),
+  recovery: optional(wordOf(recoveries)),
+  retry: optional(retry),
+  serial: optional(text),
+  maxConcurrency: optional(amount),
+  repeats: optional(exactly('allowed')),
+  reason: optional(text),
+  child: optional(text),
+  input: optional(jsonObject),
+  repairs: optional(listOf(text)),
+  recorded: optional(toolCallId),
+  handoff: optional(objectOf<Handoff>({ to: text, back: optional(exactly(true)) })),
+  refusal: optional(objectOf<CallRefusal>({ outcome, text })),
+})
+/** A delta of a reply. */
+export const replyDelta: Schema<ReplyDelta> = objectOf<ReplyDelta>({
+  attempt: ordinal,
+  part: count,
+  text,
+  replaces: optional(exactly(true)),
+  written: optional(text),
+})
+
+/** A part of a reply as the model wrote it. */
+export const writtenPart: Schema<WrittenPart> = objectOf<WrittenPart>({
+  index: count,
+  part: writtenContent,
+})
+
+/** The totals of a child run. Amounts below 0 are invalid: no provider pays back. */
+export const childTotals: Schema<ChildTotals> = objectOf<ChildTotals>({
+  runId,
+  turns: count,
+  toolCalls: count,
+  usage,
+  costUsd: optional(money),
+  estimated: optional(exactly(true)),
+})
+
+/** A range of the history or messages: checked as one object, so that a fault names its place. */
+const shownPiece = objectOf<{
+  readonly from?: number
+  readonly to?: number
+  readonly messages?: readonly Message[]
+}>({
+  from: optional(count),
+  to: optional(count),
+  messages: optional(listOf(message)),
+}) as Schema<ShownPiece>
+
+/** What a turn showed of its own. */
+export const shownChange: Schema<ShownChange> = objectOf<ShownChange>({
+  instructions: optional(text),
+  tools: optional(listOf(text)),
+  sourced: optional(listOf(toolDefinition)),
+  shown: optional(objectOf<ShownMessages>({ digest: text, pieces: listOf(shownPiece) })),
+  messages: optional(listOf(message)),
+  modelSettings: optional(modelSettings),
+  parallelToolCalls: optional(flag),
+  maxOutputTokens: optional(amount),
+})

@@ -1,0 +1,189 @@
+import { amount, objectOf, optional, recordOf, type Schema, wordOf } from '../values/schema.ts'
+
+/** The limits of a run. Absent means: no such limit. */
+export interface Limits {
+  /** Turns (model calls, retries not counted). With `onLimit: 'finalize'` the last of them writes the answer, without tools. */
+  readonly maxTurns?: number
+  /** Tool calls that are run, over the whole run. */
+  readonly maxToolCalls?: number
+  /** Tool calls that are run for one reply of the model. */
+  readonly maxToolCallsPerTurn?: number
+  /** Tool calls that are run, by the name of the tool. Calls past one get `limit_reached`; the run continues. */
+  readonly maxCallsByTool?: { readonly [tool: string]: number }
+  /** Input and output tokens together. A call is not made when too few are left for it; its output is held to them. */
+  readonly maxTotalTokens?: number
+  readonly maxTotalInputTokens?: number
+  readonly maxTotalOutputTokens?: number
+  /** US dollars, at the price of the model that is called. Needs a price for each of the agent's models. */
+  readonly maxCostUsd?: number
+  /**
+   * Milliseconds from `run_started`, waiting for a person not counted. With `onLimit: 'finalize'` the last quarter of
+   * them, 30 seconds at most, is kept for the call that writes the answer.
+   */
+  readonly maxDurationMs?: number
+  /**
+   * How often one read (tool and input) may give the same answer while nothing else happens. After that it is not run:
+   * the recorded answer is served as `repeated`. The limit is met when that has happened as often again, or when a tool
+   * has failed with the same error so often in a row (twice at least). A write, new input, an approval, an answer that was not
+   * known and the like make all counts begin anew; a tool with `repeats: 'allowed'` is not counted. Default 6.
+   */
+  readonly maxRepeats?: number
+  /** Read tools that run at the same time. */
+  readonly maxConcurrency?: number
+  /** Milliseconds that a person has to decide about an approval; after that it counts as denied. */
+  readonly maxApprovalMs?: number
+  /** Milliseconds that a running tool has to end after a cancel, before the runtime gives it up. */
+  readonly graceMs?: number
+  /**
+   * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
+   * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised). The calls before the last
+   * one leave enough of the limit for it; if that is impossible, there is no last call.
+   */
+  readonly onLimit?: OnLimit
+}
+
+/** Limits as a caller gives them: one that is `undefined` is not given. */
+export type GivenLimits = { readonly [Name in keyof Limits]: Limits[Name] | undefined }
+
+/** What may follow when a limit is met. */
+export const onLimits = ['finalize', 'stop', 'ask'] as const
+export type OnLimit = (typeof onLimits)[number]
+
+/** The limits that can be met, raised, and named in a ledger. */
+export const limitNames = [
+  'maxTurns',
+  'maxToolCalls',
+  'maxToolCallsPerTurn',
+  'maxTotalTokens',
+  'maxTotalInputTokens',
+  'maxTotalOutputTokens',
+  'maxCostUsd',
+  'maxDurationMs',
+  'maxRepeats',
+] as const
+export type LimitName = (typeof limitNames)[number]
+
+/** The finish reason that names each limit. */
+export const limitReasons = {
+  maxTurns: 'turn_limit',
+  maxToolCalls: 'tool_call_limit',
+  maxToolCallsPerTurn: 'tool_call_limit',
+  maxTotalTokens: 'token_limit',
+  maxTotalInputTokens: 'token_limit',
+  maxTotalOutputTokens: 'token_limit',
+  maxCostUsd: 'cost_limit',
+  maxDurationMs: 'time_limit',
+  maxRepeats: 'repeat_limit',
+} as const
+
+/** Returns the same value for every limit that can be met. */
+export function forEveryLimit<T>(value: T): { readonly [L in LimitName]: T } {
+  return Object.fromEntries(limitNames.map((name) => [name, value])) as { [L in LimitName]: T }
+}
+
+/** The smallest `maxResultChars`: with fewer characters a model can do nothing. */
+export const leastResultChars = 100
+
+/** Limits that apply if the agent names none. */
+export const defaultLimits: Limits & {
+  readonly maxTurns: number
+  readonly maxRepeats: number
+  readonly maxConcurrency: number
+  readonly graceMs: number
+} = {
+  maxTurns: 20,
+  maxRepeats: 6,
+  maxConcurrency: 8,
+  graceMs: 2_000,
+  onLimit: 'finalize',
+}
+
+/**
+ * How failed calls of a model, or of a tool, are retried: after `baseMs * 2^n`, with jitter, or after the time that the
+ * provider or the tool asks for.
+ */
+export interface RetryPolicy {
+  /** Attempts of one call in all, the first included. */
+  readonly maxAttempts: number
+  readonly baseMs: number
+  /** The longest wait that the runtime chooses. */
+  readonly capMs: number
+  /** The longest wait that a provider or a tool may ask for; beyond it the call counts as failed. */
+  readonly maxRetryAfterMs: number
+  /** The longest time from the first attempt of a turn, or of a tool call, to the start of its last, in milliseconds. */
+  readonly maxTotalMs?: number
+}
+
+/** A policy as a caller gives it: an `undefined` field has its default. */
+export type GivenRetryPolicy = { readonly [Name in keyof RetryPolicy]?: RetryPolicy[Name] | undefined }
+
+/** The retry policy if the agent gives none. */
+export const defaultRetryPolicy: RetryPolicy = {
+  maxAttempts: 4,
+  baseMs: 500,
+  capMs: 30_000,
+  maxRetryAfterMs: 120_000,
+  maxTotalMs: 600_000,
+}
+
+/** Checks limits. */
+export const limits: Schema<Limits> = objectOf<Limits>({
+  ...forEveryLimit(optional(amount)),
+  maxCallsByTool: optional(recordOf(amount)),
+  maxConcurrency: optional(amount),
+  graceMs: optional(amount),
+  maxApprovalMs: optional(amount),
+  onLimit: optional(wordOf(onLimits)),
+})
+
+/** Checks how failed calls are tried again. */
+export const retry: Schema<RetryPolicy> = objectOf<RetryPolicy>({
+  maxAttempts: amount,
+  baseMs: amount,
+  capMs: amount,
+  maxRetryAfterMs: amount,
+  maxTotalMs: optional(amount),
+})
+
+/**
+ * The most that a model call, a summary or a child run may use: recorded before it starts, settled by its usage. An
+ * absent field is not bounded, which is legal only if the run has no limit of that kind.
+ */
+export interface Grant {
+  readonly turns?: number
+  readonly toolCalls?: number
+  /** Input and output tokens together. Of a model call: the sum of the two. */
+  readonly tokens?: number
+  readonly inputTokens?: number
+  readonly outputTokens?: number
+  /** Web searches that the provider may run within a model call. Their cost is part of `costUsd`. */
+  readonly webSearches?: number
+  /** US dollars, at the price of the model that is called. */
+  readonly costUsd?: number
+  /** Milliseconds of work, waiting for a person not counted. */
+  readonly durationMs?: number
+}
+
+/** The fields of a grant. */
+export const grantFields = ['turns', 'toolCalls', 'tokens', 'inputTokens', 'outputTokens', 'costUsd'] as const
+export type GrantField = (typeof grantFields)[number]
+
+/** The limit that bounds each field of a grant. */
+export const limitOfField: { readonly [F in GrantField]: LimitName } = {
+  turns: 'maxTurns',
+  toolCalls: 'maxToolCalls',
+  tokens: 'maxTotalTokens',
+  inputTokens: 'maxTotalInputTokens',
+  outputTokens: 'maxTotalOutputTokens',
+  costUsd: 'maxCostUsd',
+}
+
+/** How high a grant lets a limit be; `undefined` where it does not bound it. */
+export function boundOfLimit(grant: Grant, limit: LimitName): number | undefined {
+  if (limit === 'maxDurationMs') return grant.durationMs
+  const field = grantFields.find((each) => limitOfField[each] === limit)
+  return field && grant[field]
+}
+
+/** An amount of each field. */
+export type Amounts = { readonly [F in GrantField]: number }

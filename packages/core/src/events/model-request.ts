@@ -1,0 +1,175 @@
+import type { Message, ProviderState } from './content.ts'
+import { getOwn, type JsonObject, omitUndefined } from '../values/json.ts'
+import {
+  amount,
+  exactly,
+  flag,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  ordinal,
+  recordOf,
+  type Schema,
+  text,
+  whole,
+  wordOf,
+} from '../values/schema.ts'
+
+/** The request of one model call. Folding the ledger up to `model_call_started` gives exactly the same request. */
+export interface ModelRequest {
+  readonly instructions: string
+  /** The history. Every tool call in it has its result, in the next message. Never mutated: cache by identity. */
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolDefinition[]
+  readonly toolChoice: ToolChoice
+  readonly parallelToolCalls: boolean
+  readonly maxOutputTokens?: number
+  /** How the model writes. An adapter leaves out settings that its wire cannot express, with a warning. */
+  readonly modelSettings?: ModelSettings
+  /**
+   * The JSON Schema (2020-12) of the answer. An adapter lets the vendor enforce it. If the vendor cannot, or not this
+   * schema, the adapter writes the schema into the instructions, and says so in the warnings of `model_started`: the
+   * model always reads the schema. The runtime checks the answer in either case.
+   */
+  readonly outputSchema?: JsonObject
+  /**
+   * Where the provider keeps the conversation before these messages, which do not repeat it. Only for a model with
+   * `keepsState`.
+   */
+  readonly providerState?: ProviderState
+}
+
+/**
+ * How a model writes its replies. The model decides about settings that are left out. An adapter maps each setting to
+ * its wire, and leaves out those that the wire cannot express, with a warning on record.
+ */
+export interface ModelSettings {
+  /** The randomness of the choice of words: 0 is the least, and most models take up to 1 or 2. */
+  readonly temperature?: number | undefined
+  /** Words are chosen out of the likeliest ones that together have this probability, from 0 to 1. */
+  readonly topP?: number | undefined
+  /** Texts before which a reply ends. */
+  readonly stop?: readonly string[] | undefined
+  /** A whole number: the same seed gives the same words, as far as the vendor supports that. */
+  readonly seed?: number | undefined
+  /** The most output tokens of one reply; replaces `maxOutputTokens` of the agent. */
+  readonly maxOutputTokens?: number | undefined
+  /** How much the model reasons. Which of these values a model takes depends on its vendor. */
+  readonly reasoningEffort?: ReasoningEffort | undefined
+  /**
+   * Options of single vendors, by the `provider` of their models, in the vendor's form, such as `{ openai: {
+   * service_tier: 'flex' } }`. Models of other providers, such as a fallback, do not get them. They are recorded with
+   * the run, so never put keys here.
+   */
+  readonly providerOptions?: ProviderOptions | undefined
+}
+
+/** How much a model reasons, from not at all to as much as it can. */
+export const reasoningEfforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+export type ReasoningEffort = (typeof reasoningEfforts)[number]
+
+/** Options by the name of the provider. */
+export interface ProviderOptions {
+  readonly [provider: string]: JsonObject
+}
+
+/** The settings of a run over those of its agent: each setting wins alone, and so does each option of a provider. */
+export function mergedSettings(
+  agent: ModelSettings | undefined,
+  run: ModelSettings | undefined,
+): ModelSettings | undefined {
+  if (agent === undefined || run === undefined) return run ?? agent
+  const providerOptions = mergedOptions(agent.providerOptions, run.providerOptions)
+  return { ...agent, ...omitUndefined({ ...run }), ...omitUndefined({ providerOptions }) }
+}
+
+function mergedOptions(
+  agent: ProviderOptions | undefined,
+  run: ProviderOptions | undefined,
+): ProviderOptions | undefined {
+  if (agent === undefined || run === undefined) return run ?? agent
+  const own = Object.entries(run).map(([provider, options]): [string, JsonObject] => [
+    provider,
+    { ...getOwn(agent, provider), ...options },
+  ])
+  return { ...agent, ...Object.fromEntries(own) }
+}
+
+/** Settings of a model, as events hold them. */
+export const modelSettings: Schema<ModelSettings> = objectOf<ModelSettings>({
+  temperature: optional(amount),
+  topP: optional(amount),
+  seed: optional(whole),
+  maxOutputTokens: optional(ordinal),
+  reasoningEffort: optional(wordOf(reasoningEfforts)),
+  stop: optional(listOf(text)),
+  providerOptions: optional(recordOf(jsonObject) as Schema<ProviderOptions>),
+})
+
+/** A vendor's reason for a reply that its model refused to write, or to continue. */
+export interface ModelRefusal {
+  /** Why, in the vendor's words. */
+  readonly reason?: string
+  /** The vendor asks to leave the refused turn out of later requests: with it they would be refused as well. */
+  readonly leaveOut?: true
+  /** The vendor advises to ask another model. */
+  readonly askAnother?: true
+}
+
+/** What follows a refusal. Default of each field: as the vendor advises. */
+export interface RefusalPolicy {
+  /**
+   * Whether later runs of the session see the refused turn. `leave_out` records its removal; tools that ran meanwhile
+   * stay known by name and outcome.
+   */
+  readonly history?: 'keep' | 'leave_out' | undefined
+  /** Whether the next of the agent's fallbacks is asked instead, as long as there is one. */
+  readonly fallback?: boolean | undefined
+}
+
+const isTrue = exactly(true)
+
+/** What a vendor says of a refusal, as events and signals hold it. */
+export const refusal: Schema<ModelRefusal> = objectOf<ModelRefusal>({
+  reason: optional(text),
+  leaveOut: optional(isTrue),
+  askAnother: optional(isTrue),
+})
+
+/** What an agent makes of a refusal, as its definition holds it. */
+export const refusalPolicy: Schema<RefusalPolicy> = objectOf<RefusalPolicy>({
+  history: optional(wordOf(['keep', 'leave_out'])),
+  fallback: optional(flag),
+})
+
+/** Whether a tool changes anything outside. Reads may run at the same time, writes run one by one. */
+export const toolEffects = ['read', 'write'] as const
+export type ToolEffect = (typeof toolEffects)[number]
+
+/**
+ * What a resume does with a call that is in doubt:
+ * - `rerun`: start it again, with the same idempotency key
+ * - `reconcile`: ask the outside world whether it happened
+ * - `ask`: let a person decide
+ * - `report`: tell the model `interrupted`, and start nothing
+ */
+export const recoveries = ['rerun', 'reconcile', 'ask', 'report'] as const
+export type Recovery = (typeof recoveries)[number]
+
+/** What a model sees of a tool. `inputSchema` is a JSON Schema (2020-12) of type object. */
+export interface ToolDefinition {
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: JsonObject
+}
+
+/** The name of the tool that reads the rest of a result which was too long to be shown. */
+export const readResultName = 'read_result'
+
+/** Whether the model may, must or must not call tools. */
+export type ToolChoice =
+  | { readonly type: 'auto' }
+  | { readonly type: 'any' }
+  | { readonly type: 'none' }
+  | { readonly type: 'tool'; readonly name: string }

@@ -1,0 +1,412 @@
+import {
+  type Outcome,
+  outcome,
+  type ProviderPart,
+  type ProviderState,
+  providerState,
+  type ReasoningPart,
+  replyContent,
+  type RequestedCall,
+  requestedCall,
+  type ResultPart,
+  resultPart,
+  type StopReason,
+  stopReason,
+  type TextPart,
+} from './content.ts'
+import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './event-parts.ts'
+import type { ModelFailure } from '../values/errors.ts'
+import type { RetryPolicy } from './limits.ts'
+import type { ToolCallId } from '../values/ids.ts'
+import type { Json, JsonObject } from '../values/json.ts'
+import { type ModelRefusal, type Recovery, refusal, type ToolEffect } from './model-request.ts'
+import { reportedUsage, type Usage } from './usage.ts'
+import {
+  amount,
+  anyOf,
+  anything,
+  bothOf,
+  count,
+  exactly,
+  flag,
+  isListOf,
+  json,
+  jsonObject,
+  listOf,
+  objectOf,
+  optional,
+  type Schema,
+  schemaOf,
+  storable,
+  text,
+  variantOf,
+  wordOf,
+} from '../values/schema.ts'
+import { zod } from '../values/zod.ts'
+
+/** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
+export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
+
+/** More of a part. `replaces`: the vendor took back what came of it before, and this is all of it. */
+interface MoreText {
+  readonly part: number
+  readonly text: string
+  readonly replaces?: true
+}
+
+/** What `outputStream` of an agent adds: what the model wrote, where it showed another text. No adapter reports it. */
+interface WrittenText {
+  readonly written?: string
+}
+
+/** Parts of a reply as the model wrote them, where `outputStream` showed another text. No adapter reports them. */
+interface WrittenParts {
+  readonly written?: readonly ((TextPart | ReasoningPart) & { readonly part: number })[]
+}
+
+/**
+ * What a model adapter reports while a reply streams. The order: at most one `model_started`, then deltas, calls
+ * and usage, then exactly one `model_finished`; a failure is an error of the stream instead.
+ */
+export type ModelSignal =
+  | {
+      readonly type: 'model_started'
+      readonly providerMessageId?: string
+      readonly servedModel?: string
+      /**
+       * The parts of the request that the wire could not carry, and that were left out: one sentence each, without
+       * payloads.
+       */
+      readonly warnings?: readonly string[]
+    }
+  | ({ readonly type: 'model_text' } & MoreText)
+  | ({ readonly type: 'model_reasoning' } & MoreText)
+  /** More of a call's input as raw JSON text. */
+  | { readonly type: 'model_tool_input'; readonly part: number; readonly name: string; readonly text: string }
+  /** A call is whole. Never sent for a call whose input was cut off. */
+  | { readonly type: 'model_tool_request'; readonly part: number; readonly call: RequestedCall }
+  /**
+   * Totals of this call so far. `contextTokens` is present if a vendor bills several prompts for one call: the tokens
+   * of the conversation including the reply, which are input and output of the last prompt alone. `raw` is the wire's
+   * own object.
+   */
+  | {
+      readonly type: 'model_usage'
+      readonly usage: Usage
+      readonly contextTokens?: number
+      readonly raw?: Json
+    }
+  /**
+   * The wire's proof that the reply ended. `parts` is the whole reply, in order, without calls that were cut off;
+   * text and reasoning equal the deltas of the same `part`, put together.
+   */
+  | {
+      readonly type: 'model_finished'
+      readonly stopReason: StopReason
+      readonly rawStopReason?: string
+      readonly parts: readonly ReplyPart[]
+      readonly providerMessageId?: string
+      /** Where the provider keeps the conversation up to this reply, for a run that continues there. */
+      readonly providerState?: ProviderState
+      /** Of a reply that stopped as `refused`: the vendor's reason. */
+      readonly refusal?: ModelRefusal
+    }
+
+/** What a model adapter reports, as `outputStream` shows it. */
+export type StreamedSignal =
+  | Exclude<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' | 'model_finished' }>
+  | (Extract<ModelSignal, { readonly type: 'model_text' | 'model_reasoning' }> & WrittenText)
+  | (Extract<ModelSignal, { readonly type: 'model_finished' }> & WrittenParts)
+
+/** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
+export type ToolSignal =
+  | { readonly type: 'tool_progressed'; readonly data: Json }
+  /** The call will be settled later, by `runtime.settle`: this instead of an ending. */
+  | { readonly type: 'tool_deferred'; readonly externalId: string; readonly deadlineMs?: number }
+  | ({
+      readonly type: 'tool_ended'
+      readonly outcome: Outcome
+      readonly content: readonly ResultPart[]
+      /** What the model reads in the place of `content`. */
+      readonly projected?: readonly ResultPart[]
+      /** The exception that made the call fail, for `host.report` and the record; the model does not see it. */
+      readonly thrown?: unknown
+    } & Retryable)
+
+/** Whether the same call may succeed later. It is tried again only as its tool's retry policy allows. */
+export interface Retryable {
+  readonly retryable?: true
+  /** How long the tool asks to wait, in milliseconds. */
+  readonly retryAfterMs?: number
+}
+
+/** The result of checking a call against its tool, before anything runs. */
+export type CallVerdict =
+  | { readonly kind: 'run' }
+  | { readonly kind: 'ask'; readonly reason?: string }
+  | {
+      readonly kind: 'refuse'
+      readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied' | 'skipped'
+      readonly text: string
+      /** The exception of the check or the policy that refused, for `host.report`; it is not recorded. */
+      readonly thrown?: unknown
+    }
+
+/** An input that does not fit. `malformed` is present if it was no JSON object; `input` is `{}` then. */
+export interface UnfitInput {
+  readonly toolCallId: ToolCallId
+  readonly input: JsonObject
+  readonly malformed?: { readonly text: string; readonly error: string }
+}
+
+/** An input that was repaired. */
+export interface RepairedInput {
+  readonly input: JsonObject
+  /** What was repaired, in words for the person who is asked and for the record. */
+  readonly repairs: readonly string[]
+  /** Something of the input is missing, so that a call which writes does not run without asking a person. */
+  readonly isGuess?: boolean
+}
+
+/** A verdict with the runtime's facts about the tool. */
+export type CheckedCall = {
+  readonly toolCallId: ToolCallId
+  /** Absent where no tool of that name was found. */
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  /** How a failed attempt is followed by another. */
+  readonly retry?: RetryPolicy
+  /** Calls with one key run one at a time. */
+  readonly serial?: string
+  /** How many calls of the tool run at the same time. */
+  readonly maxConcurrency?: number
+  /** `allowed`: meant to be asked again, such as a poll, so equal answers in a row are no sign of a stuck model. */
+  readonly repeats?: 'allowed'
+  /** The agent that does the work, where the tool is one. */
+  readonly child?: string
+  readonly handoff?: Handoff
+  /** What guardrails found in the input. */
+  readonly finds?: readonly GuardrailFind[]
+  /** The input that a guardrail, or a repair, put in the place of the model's. */
+  readonly input?: JsonObject
+  /** What the tool repaired in the model's input, which did not fit. */
+  readonly repairs?: readonly string[]
+  /** In a fork: the call of the other run whose recorded result answers this one. */
+  readonly recorded?: ToolCallId
+  readonly verdict: CallVerdict
+}
+
+/** What a guardrail found, and what it does about it. */
+export interface GuardrailFind {
+  readonly guardrail: string
+  readonly action: GuardrailAction
+  readonly detail?: string
+  /** On input: the place of the message in the history, from 0. */
+  readonly index?: number
+  /** On a tool's output: its call. */
+  readonly toolCallId?: ToolCallId
+  readonly replacement?: readonly ResultPart[]
+}
+
+/** What the outside world reports about a call in doubt: it happened, it did not, or this is unknown. */
+export type Reconciliation =
+  | { readonly state: 'done'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
+  | { readonly state: 'not_done' }
+  | { readonly state: 'unknown' }
+
+/** Signals as the machine receives them: what an effect reported, and which effect that was. */
+export type Signal =
+  | (StreamedSignal & { readonly turn: number; readonly attempt: number })
+  | {
+      readonly type: 'model_failed'
+      readonly turn: number
+      readonly attempt: number
+      readonly failure: ModelFailure
+    }
+  | { readonly type: 'calls_checked'; readonly turn: number; readonly calls: readonly CheckedCall[] }
+  | {
+      readonly type: 'tool_progressed'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly data: Json
+    }
+  | {
+      readonly type: 'tool_deferred'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly externalId: string
+      readonly deadlineMs?: number
+    }
+  | ({
+      readonly type: 'tool_ended'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly outcome: Outcome
+      readonly content: readonly ResultPart[]
+      readonly projected?: readonly ResultPart[]
+      /** What is left for the model of a result that is too long. */
+      readonly shown?: readonly ResultPart[]
+      readonly durationMs: number
+      readonly child?: ChildTotals
+      readonly reused?: ToolCallId
+      /** The stack of the exception that made the call fail, with its causes. */
+      readonly error?: string
+    } & Retryable)
+  /** Guardrails have checked the input of the event `place`, or the result of the turn `place`. */
+  | {
+      readonly type: 'guardrails_checked'
+      readonly on: Exclude<GuardedThing, 'tool_input'>
+      readonly place: number
+      readonly guardrails: readonly string[]
+      readonly finds: readonly GuardrailFind[]
+    }
+  /** Whether the answer fits the schema; `output` is the parsed value, `error` what does not fit. */
+  | {
+      readonly type: 'output_checked'
+      readonly turn: number
+      readonly verdict:
+        | { readonly valid: true; readonly output: Json }
+        | { readonly valid: false; readonly error: string }
+    }
+  /** The answer of the model that sums up older history. */
+  | {
+      readonly type: 'summarized'
+      readonly turn: number
+      readonly usage?: Usage
+      readonly answer: { readonly text: string } | { readonly failure: ModelFailure }
+    }
+  /** What the outside world reports about a call in doubt. */
+  | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }
+
+type ModelSignalOf<T extends ModelSignal['type']> = Extract<ModelSignal, { readonly type: T }>
+type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly type: T }>
+type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly kind: T }>
+type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
+
+const replyPart: Schema<ReplyPart> = bothOf<ReplyPart>(
+  objectOf<{ readonly part: number }>({ part: count }),
+  replyContent,
+)
+
+const content = storable(listOf(resultPart))
+
+const moreText = { part: count, text, replaces: optional(exactly(true)) } as const
+
+/** What a model adapter may report. */
+export const modelSignalSchema: Schema<ModelSignal> = variantOf<ModelSignal>({
+  model_started: objectOf<ModelSignalOf<'model_started'>>({
+    type: exactly('model_started'),
+    providerMessageId: optional(text),
+    servedModel: optional(text),
+    warnings: optional(listOf(text)),
+  }),
+  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: exactly('model_text'), ...moreText }),
+  model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
+    type: exactly('model_reasoning'),
+    ...moreText,
+  }),
+  model_tool_input: objectOf<ModelSignalOf<'model_tool_input'>>({
+    type: exactly('model_tool_input'),
+    part: count,
+    name: text,
+    text,
+  }),
+  model_tool_request: objectOf<ModelSignalOf<'model_tool_request'>>({
+    type: exactly('model_tool_request'),
+    part: count,
+    call: storable(requestedCall),
+  }),
+  model_usage: objectOf<ModelSignalOf<'model_usage'>>({
+    type: exactly('model_usage'),
+    usage: reportedUsage,
+    contextTokens: optional(amount),
+    raw: optional(json),
+  }),
+  model_finished: objectOf<ModelSignalOf<'model_finished'>>({
+    type: exactly('model_finished'),
+    stopReason,
+    rawStopReason: optional(text),
+    parts: storable(listOf(replyPart)),
+    providerMessageId: optional(text),
+    providerState: optional(providerState),
+    refusal: optional(refusal),
+  }),
+})
+
+/** A delta of text, reasoning or tool input, as an adapter reports it: the attempt is known only to who called the model. */
+export type ReportedDelta = ModelSignalOf<'model_text' | 'model_reasoning' | 'model_tool_input'>
+
+/**
+ * Whether a report is a sound delta that adds to its part and replaces nothing. The schema accepts each of them, too: this spares
+ * the most frequent reports its cost.
+ */
+export function isPlainDelta(signal: unknown): signal is ReportedDelta {
+  if (typeof signal !== 'object' || signal === null) return false
+  const { type, part, text: more, name } = signal as Partial<ModelSignalOf<'model_tool_input'>>
+  const isSound = typeof more === 'string' && Number.isSafeInteger(part) && (part as number) >= 0
+  if (!isSound || 'replaces' in signal) return false
+  const kind: unknown = type
+  return (
+    kind === 'model_text' ||
+    kind === 'model_reasoning' ||
+    (kind === 'model_tool_input' && typeof name === 'string')
+  )
+}
+
+/** What a running tool may report. */
+export const toolSignalSchema: Schema<ToolSignal> = variantOf<ToolSignal>({
+  tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
+    type: exactly('tool_progressed'),
+    data: json,
+  }),
+  tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
+    type: exactly('tool_deferred'),
+    externalId: text,
+    deadlineMs: optional(amount),
+  }),
+  tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
+    type: exactly('tool_ended'),
+    outcome,
+    content,
+    projected: optional(content),
+    thrown: optional(anything),
+    retryable: optional(exactly(true)),
+    retryAfterMs: optional(amount),
+  }),
+})
+
+/** What checking a call may answer. */
+export const verdictSchema: Schema<CallVerdict> = anyOf<CallVerdict>(
+  objectOf<VerdictOf<'run'>>({ kind: exactly('run') }),
+  objectOf<VerdictOf<'ask'>>({ kind: exactly('ask'), reason: optional(text) }),
+  objectOf<VerdictOf<'refuse'>>({
+    kind: exactly('refuse'),
+    outcome: wordOf(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
+    text,
+    thrown: optional(anything),
+  }),
+)
+
+const isTexts = isListOf(text)
+
+/** What a tool may make of an input that does not fit. */
+export const repairedInputSchema: Schema<RepairedInput> = objectOf<RepairedInput>({
+  input: storable(jsonObject),
+  repairs: schemaOf(
+    () => zod().array(text()).min(1),
+    () => (value) => isTexts(value) && (value as readonly string[]).length > 0,
+  ),
+  isGuess: optional(flag),
+})
+
+/** What asking the outside world about a call in doubt may answer. */
+export const reconciliationSchema: Schema<Reconciliation> = anyOf<Reconciliation>(
+  objectOf<FindingOf<'done'>>({
+    // What an outcome of another kind says, a call that may have run cannot have ended in.
+    state: exactly('done'),
+    outcome: wordOf(['success', 'failed', 'cancelled']),
+    content,
+  }),
+  objectOf<FindingOf<'not_done'>>({ state: exactly('not_done') }),
+  objectOf<FindingOf<'unknown'>>({ state: exactly('unknown') }),
+)

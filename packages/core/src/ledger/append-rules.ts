@@ -1,0 +1,300 @@
+import type { AppendOptions, ExpectedHead, Head, Lease, TailCursor } from './ledger.ts'
+import { ConfigurationError, LedgerConflictError } from '../values/errors.ts'
+import { requireAppend } from './queries.ts'
+import { idFaultOf, type RuntimeEvent } from '../events/event.ts'
+import { parseRunId, type RunId } from '../values/ids.ts'
+import { isMoment } from '../events/event-parts.ts'
+import { historyDigests } from '../machine/history.ts'
+import type { Message } from '../events/content.ts'
+import { canonicalJson, type Json } from '../values/json.ts'
+import { anyText, requireOptions } from '../values/option.ts'
+
+/** The head of a run before its first event, which its first append expects. */
+export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch: 1 }
+
+/**
+ * The name of the fact that an event states, where that fact may occur only once in a run: its end, a call's result,
+ * one start and one decision of a call and attempt. `undefined` for events that may occur any number of times.
+ */
+export function onceKeyOf(event: RuntimeEvent): string | undefined {
+  if (event.type === 'run_finished') return event.type
+  if (event.type === 'tool_result') return `${event.type} ${event.toolCallId}`
+  // What another run decided is asked about anew.
+  if (event.type === 'approval_decided' && event.elsewhere) return undefined
+  if (event.type === 'tool_started' || event.type === 'approval_decided') {
+    return `${event.type} ${event.toolCallId} ${event.attempt}`
+  }
+  return undefined
+}
+
+/** A run's place in a conversation: in a ledger each is taken once. */
+export interface SessionPlace {
+  readonly sessionId: string
+  readonly sessionPlace: number
+}
+
+/** The place that a run takes with its first event; `undefined` for a run without a session. */
+export function sessionPlaceOf(events: readonly RuntimeEvent[]): SessionPlace | undefined {
+  const [first] = events
+  if (first?.type !== 'run_started' || first.sessionId === undefined) return undefined
+  return { sessionId: first.sessionId, sessionPlace: first.sessionPlace ?? 1 }
+}
+
+/** The refusal of a run whose place in its session another run has taken. */
+export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPlace): LedgerConflictError {
+  return new LedgerConflictError(
+    'unique',
+    `Run ${runId} cannot have place ${sessionPlace} of session ${sessionId}: another run has it, and the session would ` +
+      'have two histories. Nothing was written. Start the run again: it then follows the other run.',
+  )
+}
+
+/**
+ * Whether every store can hold a name as it is: databases cut texts at a NUL or refuse it, and half a surrogate pair
+ * would become another text.
+ */
+export function isStorableName(name: string): boolean {
+  return name.isWellFormed() && !name.includes('\0')
+}
+
+/**
+ * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, numbers in the
+ * envelope that are no whole numbers, what is no id where an id belongs, and types that stores would keep as others. Throws a `ConfigurationError`
+ * that names the event's place in the batch.
+ */
+export function requireWellFormed(
+  runId: RunId,
+  expected: ExpectedHead,
+  events: readonly RuntimeEvent[],
+): void {
+  requireAppend(runId, expected, events)
+  requireStorableRun(runId, events)
+  let lastType: string | undefined
+  for (const [index, event] of events.entries()) {
+    const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
+    // Every store can hold what is an id, so only the type is looked at; events of one type follow each other.
+    if (fault !== undefined || (event.type !== lastType && !isStorableName(event.type)))
+      throw malformed(runId, events, `Event ${index + 1} of an append to run ${shownId(runId)} ${fault}`)
+    lastType = event.type
+  }
+}
+
+/** The refusal of an append for what one of its events has; names that no store can hold come first. */
+function malformed(runId: RunId, events: readonly RuntimeEvent[], fault: string): ConfigurationError {
+  if (!haveStorableNames(events)) return unstorableNames(runId)
+  return new ConfigurationError(
+    `${fault}. Nothing was written, since a ledger with a wrong number or id in it cannot be trusted. Number events from ` +
+      `expectedSeq + 1, sign them with the writer's epoch, and use ids that the runtime has made.`,
+  )
+}
+
+function shownId(runId: RunId): string {
+  return parseRunId(runId) ?? quoted(runId)
+}
+
+function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
+  if (event.runId !== runId) return `belongs to run ${event.runId}`
+  const id = idFaultOf(event)
+  if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
+  return numberFaultOf(event, seq, epoch)
+}
+
+function numberFaultOf(event: RuntimeEvent, next: number, writer: number): string | undefined {
+  const { seq, epoch, turn, at, v } = event
+  const isSound =
+    seq === next &&
+    epoch === writer &&
+    Number.isSafeInteger(seq) &&
+    Number.isSafeInteger(epoch) &&
+    Number.isSafeInteger(turn) &&
+    Number.isSafeInteger(v) &&
+    isMoment(at)
+  return isSound ? undefined : namedNumberFault(event, next, writer)
+}
+
+/** What is wrong with the numbers of an event of which one is. */
+function namedNumberFault(
+  { seq, epoch, turn, at, v }: RuntimeEvent,
+  next: number,
+  writer: number,
+): string | undefined {
+  return (
+    notWhole('seq', seq) ??
+    notWhole('epoch', epoch) ??
+    notWhole('turn', turn) ??
+    notWhole('at', at) ??
+    notWhole('v', v) ??
+    (isMoment(at) ? undefined : `has the at ${Number(at)}, which is no date of the years 0 to 9999`) ??
+    (seq === next ? undefined : `has the seq ${seq} where ${next} follows`) ??
+    (epoch === writer ? undefined : `has the epoch ${epoch} where its writer has ${writer}`)
+  )
+}
+
+function notWhole(name: string, value: unknown): string | undefined {
+  return Number.isSafeInteger(value)
+    ? undefined
+    : `has the ${name} ${String(value)}, which is no whole number`
+}
+
+/** Returns the value given as an id, as JSON, so that no text can leave its place. */
+function quoted(value: unknown): string {
+  return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
+}
+
+function requireStorableRun(runId: RunId, events: readonly RuntimeEvent[]): void {
+  const { sessionId = '' } = sessionPlaceOf(events) ?? {}
+  if (!isStorableName(runId) || !isStorableName(sessionId)) throw unstorableNames(runId)
+}
+
+function unstorableNames(runId: RunId): ConfigurationError {
+  return new ConfigurationError(
+    `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
+      'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
+  )
+}
+
+function haveStorableNames(events: readonly RuntimeEvent[]): boolean {
+  return events.every(
+    ({ type, toolCallId }) =>
+      isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId)),
+  )
+}
+
+/** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */
+export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): void {
+  if (head.epoch !== expected.epoch) {
+    throw new LedgerConflictError(
+      'epoch',
+      `Run ${runId} is held by the writer of epoch ${head.epoch}, and this append is signed with epoch ` +
+        `${expected.epoch}. Another process took the run over, so nothing was written. Stop driving it; call resume() only if that process has ended: it takes the run from its driver.`,
+    )
+  }
+  if (head.seq !== expected.expectedSeq) {
+    throw new LedgerConflictError(
+      'seq',
+      `Run ${runId} ends at seq ${head.seq}, and this append expects seq ${expected.expectedSeq}. Its writer has missed ` +
+        `events or numbers them twice, so nothing was written. Stop driving it and load the run again with resume().`,
+    )
+  }
+}
+
+/** The refusal of a fact that is recorded already, though it may be recorded only once. */
+export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
+  return new LedgerConflictError(
+    'unique',
+    `Run ${runId} has ${onceKey} on record already, and it may be recorded only once. Nothing was written. Load the run ` +
+      `again with resume(), which continues from the recorded one.`,
+  )
+}
+
+/** The refusal of a run's end while its inbox holds entries that the same append does not take. */
+export function unreadInbox(runId: RunId): LedgerConflictError {
+  return new LedgerConflictError(
+    'inbox',
+    `Run ${runId} cannot end: its inbox holds commands that its writer has not read. Nothing was written, since they ` +
+      'would stay unread for ever. Read the inbox, decide about them, and append again.',
+  )
+}
+
+/** The refusal of a command for a run that has ended. */
+export function endedBefore(runId: RunId): LedgerConflictError {
+  return new LedgerConflictError(
+    'ended',
+    `Run ${runId} has ended and takes no command any more. Nothing was written, since no run would read it. Input ` +
+      'belongs to the next run of the session.',
+  )
+}
+
+/** Whether events hold the end of a run. */
+export function endsRun(events: readonly RuntimeEvent[]): boolean {
+  return events.some(({ type }) => type === 'run_finished')
+}
+
+/** Whether an append takes entries out of the inbox: those who follow it with `changes(runId, 'inbox')` get a hint. */
+export function takesEntries({ consumedInboxKeys = [] }: AppendOptions): boolean {
+  return consumedInboxKeys.length > 0
+}
+
+/** Whether an error says that a command came after the end of its run. */
+export function isEndedBefore(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'ended'
+}
+
+/** What a put answers; `undefined` where it came after the end of its run. */
+export async function unlessEnded(put: Promise<boolean>): Promise<boolean | undefined> {
+  try {
+    return await put
+  } catch (error) {
+    if (isEndedBefore(error)) return undefined
+    throw error
+  }
+}
+
+/** Whether an error says that a run's end has to wait for entries of its inbox. */
+export function isUnreadInbox(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'inbox'
+}
+
+/** The canonical text to store; a `ConfigurationError` that names `subject` for what JSON cannot carry. */
+export function storableText(value: object, subject: string | (() => string)): string {
+  try {
+    return canonicalJson(value as Json)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'it is no JSON'
+    throw new ConfigurationError(
+      `${typeof subject === 'string' ? subject : subject()} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
+      { cause },
+    )
+  }
+}
+
+/**
+ * The running digests of messages that are to be stored, up to each place; a `ConfigurationError` that names `subject`
+ * for what JSON cannot carry.
+ */
+export function storableDigests(
+  messages: readonly Message[],
+  subject: string | (() => string),
+): readonly string[] {
+  try {
+    return historyDigests(messages)
+  } catch (error) {
+    storableText(messages, subject)
+    throw error
+  }
+}
+
+/**
+ * Refuses inbox keys that stores would confuse or cannot hold: the empty one, and those with a NUL or half a
+ * surrogate pair. Throws a `ConfigurationError`.
+ */
+export function requireInboxKey(key: string): void {
+  if (key !== '' && isStorableName(key)) return
+  throw new ConfigurationError(
+    'An inbox key is empty or holds a NUL or half a surrogate pair. Stores would take it for another key, and a ' +
+      'command could be lost. Use a key of plain text, such as a UUID.',
+  )
+}
+
+/** The refusal to take a run over whose driver has a lease that lasts. */
+export function drivenByOther(runId: RunId, lease: Lease): LedgerConflictError {
+  return new LedgerConflictError(
+    'lease',
+    `Run ${runId} is driven by ${lease.holder}, whose lease lasts ${lease.leftMs} ms more unless it is renewed. To take the ` +
+      'run over now would interrupt what that one has under way, and may do it twice. Nothing was changed.',
+    { lease },
+  )
+}
+
+const maxShown = 120
+
+/** The refusal of a cursor that names no event of the ledger that a tail was to continue after. */
+export function unknownCursor(cursor: TailCursor): ConfigurationError {
+  if (typeof cursor !== 'string') requireOptions('ledger.tail', anyText, cursor, 'the cursor')
+  const shown = cursor.length > maxShown ? `${cursor.slice(0, maxShown)}…` : cursor
+  return new ConfigurationError(
+    `The cursor ${JSON.stringify(shown)} names no event of this ledger, so the events after it are not known, and continuing ` +
+      'from another place would leave events out. It is of another ledger, or of events that were lost when a disk failed or ' +
+      'an older copy was restored. Pass a cursor that this ledger returned, or none, and begin with the first event.',
+  )
+}

@@ -1,0 +1,136 @@
+import type { EventQuery, ExpectedHead, InboxEntry, RunFilter } from './ledger.ts'
+import { type EventEnvelope, type EventType, eventTypes } from '../events/event.ts'
+import { nearestName } from '../values/text.ts'
+import {
+  anyText,
+  fields,
+  listOf,
+  maybe,
+  numberFrom,
+  type OptionCheck,
+  requireOptions,
+  valueThat,
+} from '../values/option.ts'
+
+/** Bounds of a read, both included. */
+interface ReadRange {
+  readonly fromSeq?: number | undefined
+  readonly toSeq?: number | undefined
+}
+
+const wholeNumber = numberFrom(0, { whole: true })
+const time = valueThat(
+  'a time in milliseconds since 1970 UTC, such as Date.now()',
+  (value) => typeof value === 'number' && !Number.isNaN(value),
+)
+const knownTypes: ReadonlySet<unknown> = new Set(eventTypes)
+
+/** A type of event of this release. */
+export const eventType: OptionCheck = (value, path) => {
+  if (knownTypes.has(value)) return undefined
+  if (typeof value !== 'string') return anyText(value, path)
+  const nearest = nearestName(value, eventTypes)
+  const hint = nearest === undefined ? 'Use those of eventTypes' : `Did you mean '${nearest}'?`
+  return { path, what: `is ${JSON.stringify(value.slice(0, 40))}, which is no type of event. ${hint}` }
+}
+
+const queryFields = fields<EventQuery>({
+  sessionId: maybe(anyText),
+  runId: maybe(anyText),
+  turn: maybe(wholeNumber),
+  toolCallId: maybe(anyText),
+  types: maybe(listOf(eventType)),
+  fromAt: maybe(time),
+  toAt: maybe(time),
+})
+
+const eventQuery: OptionCheck = (value, path) => {
+  const fault = queryFields(value, path)
+  if (fault) return fault
+  const { fromAt = -Infinity, toAt = Infinity } = value as EventQuery
+  if (fromAt <= toAt) return undefined
+  return {
+    path: 'toAt',
+    what: `is before fromAt, so no event could be found. Give the earlier time as fromAt`,
+  }
+}
+
+const runFilter = fields<RunFilter>({
+  sessionId: maybe(anyText),
+  before: maybe(anyText),
+  limit: maybe(
+    valueThat(
+      'a whole number of at least 0',
+      (value) => value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0),
+    ),
+  ),
+})
+
+const readRange = fields<ReadRange>({ fromSeq: maybe(wholeNumber), toSeq: maybe(wholeNumber) })
+
+/** Refuses what is no query of a `find`. Throws a `ConfigurationError` that names the filter. */
+export function requireEventQuery(query: EventQuery): void {
+  requireOptions('ledger.find', eventQuery, query)
+}
+
+/** Refuses what is no filter of `runs`. Throws a `ConfigurationError` that names it. */
+export function requireRunFilter(filter: RunFilter): void {
+  requireOptions('ledger.runs', runFilter, filter)
+}
+
+/** Refuses a run id that is no text, and what is no range of a `read`. Throws a `ConfigurationError` that names it. */
+export function requireRead(runId: string, range?: ReadRange): void {
+  requireTextId('ledger.read', runId)
+  if (range !== undefined) requireOptions('ledger.read', readRange, range, 'the range')
+}
+
+const expectedHead = valueThat(
+  'the head that the writer expects, as in { expectedSeq: 0, epoch: 1 }',
+  (value) => {
+    const { expectedSeq, epoch } = Object(value) as Partial<ExpectedHead>
+    return typeof expectedSeq === 'number' && typeof epoch === 'number'
+  },
+)
+const eventList = valueThat(
+  'a list of events',
+  (value) => Array.isArray(value) && value.every((event) => typeof event === 'object' && event !== null),
+)
+const inboxEntry = valueThat(
+  "an entry of the inbox, as in { key, command: { type: 'cancel' }, at: Date.now() }",
+  (value) => {
+    // The command is judged by the writer that reads it: any process can put anything there.
+    const { key, command, at } = Object(value) as Partial<InboxEntry>
+    return typeof key === 'string' && command !== undefined && typeof at === 'number'
+  },
+)
+
+/** Refuses what is no append, before a store looks into it. Throws a `ConfigurationError`. */
+export function requireAppend(runId: unknown, expected: unknown, events: unknown): void {
+  requireTextId('ledger.append', runId)
+  requireOptions('ledger.append', expectedHead, expected, 'the head')
+  requireOptions('ledger.append', eventList, events, 'the list of events')
+}
+
+/** Refuses what is no entry of an inbox, before a store looks into it. Throws a `ConfigurationError`. */
+export function requirePut(runId: unknown, entry: unknown): void {
+  requireTextId('ledger.put', runId)
+  requireOptions('ledger.put', inboxEntry, entry, 'the entry')
+}
+
+/** Refuses a run id that is no text: a store would report itself broken. A text that is no id names no run. */
+export function requireTextId(subject: string, runId: unknown): void {
+  if (typeof runId !== 'string') requireOptions(subject, anyText, runId, 'the run id')
+}
+
+/** Whether an event is what a query asks for, as far as its envelope tells: all but the session. */
+export function answers(event: EventEnvelope & { readonly type: EventType }, query: EventQuery): boolean {
+  const { runId, turn, toolCallId, types, fromAt = -Infinity, toAt = Infinity } = query
+  return (
+    (runId === undefined || event.runId === runId) &&
+    (turn === undefined || event.turn === turn) &&
+    (toolCallId === undefined || event.toolCallId === toolCallId) &&
+    (types === undefined || types.includes(event.type)) &&
+    event.at >= fromAt &&
+    event.at <= toAt
+  )
+}

@@ -1,0 +1,344 @@
+import { changeable, withMore } from './history.ts'
+import type { Call, CallStatus, RunState } from './state.ts'
+import type { CallRefusal, FactOf, RuntimeEvent } from '../events/event.ts'
+import { childRunIdOf, idempotencyKeyOf, type RunId, type ToolCallId } from '../values/ids.ts'
+import { omitUndefined } from '../values/json.ts'
+import { digestOf } from '../values/digest.ts'
+import type { ModelRef, Outcome, TextPart } from '../events/content.ts'
+import type { FallbackModel } from '../events/agent-definition.ts'
+import type { MaxWebSearches, Price } from '../events/usage.ts'
+import type { ToolChoice } from '../events/model-request.ts'
+
+/** What the calls of a turn are together, so that the controller looks at single calls only where it has to. */
+interface CallsSummary {
+  /** How many calls have each status. */
+  readonly counts: Readonly<Record<CallStatus, number>>
+  /** How many reads are started. */
+  readonly runningReads: number
+  /** How many calls are for child runs. */
+  readonly ofChildren: number
+  /** The largest number of calls that ask for the same: one tool with one input. */
+  readonly mostEqual: number
+}
+
+/** Summaries by the calls that they are of: arrays of calls never change. */
+const summaries = new WeakMap<readonly Call[], CallsSummary>()
+
+/** The summary of the calls of a turn. */
+export function summaryOf(calls: readonly Call[]): CallsSummary {
+  const known = summaries.get(calls)
+  if (known) return known
+  const summary = countedSummary(calls)
+  summaries.set(calls, summary)
+  return summary
+}
+
+/** The summary, counted from every call. */
+export function countedSummary(calls: readonly Call[]): CallsSummary {
+  const counts = {
+    requested: 0,
+    to_settle: 0,
+    to_ask: 0,
+    awaiting_approval: 0,
+    ready: 0,
+    to_retry: 0,
+    started: 0,
+    in_doubt: 0,
+    deferred: 0,
+    settled: 0,
+  }
+  let [runningReads, ofChildren, mostEqual] = [0, 0, 0]
+  // Of one call there is nothing to compare.
+  const equal = calls.length > 1 ? new Map<string, number>() : undefined
+  for (const call of calls) {
+    counts[call.status]++
+    if (isRunningRead(call)) runningReads++
+    if (isOfChild(call)) ofChildren++
+    const key = keyOfCall(call)
+    if (key === undefined) continue
+    const count = (equal?.get(key) ?? 0) + 1
+    equal?.set(key, count)
+    mostEqual = Math.max(mostEqual, count)
+  }
+  return { counts, runningReads, ofChildren, mostEqual }
+}
+
+/** What equal calls have in common: the tool and the input. `undefined` for a call that was not collected yet. */
+export function keyOfCall({ inputDigest, name }: Pick<Call, 'name' | 'inputDigest'>): string | undefined {
+  return inputDigest === undefined ? undefined : `${inputDigest} ${name}`
+}
+
+/** The calls with another one at a place. Costs the same however many calls there are, but for one copy of the array. */
+export function withCall(calls: readonly Call[], place: number, call: Call): readonly Call[] {
+  const before = calls[place] as Call
+  return summarized(calls.with(place, call), summaries.get(calls), before, call)
+}
+
+/** The calls with one more at their end. */
+export function withNewCall(calls: readonly Call[], call: Call): readonly Call[] {
+  const more = withMore(calls, call)
+  summaries.delete(more)
+  return more
+}
+
+/**
+ * Does what `withCall` does, and copies the array once in a batch. Only for a call that has ended, or that has started without
+ * a child run: no law looks at the other calls as they were before that.
+ */
+export function withCallInBatch(calls: readonly Call[], place: number, call: Call): readonly Call[] {
+  const before = calls[place] as Call
+  const summary = summaries.get(calls)
+  const changed = changeable(calls)
+  changed[place] = call
+  return summarized(changed, summary, before, call)
+}
+
+/** Keeps the summary of calls of which one has changed, where that of the others before is known. */
+function summarized(
+  changed: readonly Call[],
+  known: CallsSummary | undefined,
+  before: Call,
+  after: Call,
+): readonly Call[] {
+  if (known && before.inputDigest === after.inputDigest && before.name === after.name)
+    summaries.set(changed, changedSummary(known, before, after))
+  else summaries.delete(changed)
+  return changed
+}
+
+function changedSummary(summary: CallsSummary, before: Call, after: Call): CallsSummary {
+  const counts = { ...summary.counts }
+  counts[before.status]--
+  counts[after.status]++
+  return {
+    counts,
+    runningReads: summary.runningReads + Number(isRunningRead(after)) - Number(isRunningRead(before)),
+    ofChildren: summary.ofChildren + Number(isOfChild(after)) - Number(isOfChild(before)),
+    mostEqual: summary.mostEqual,
+  }
+}
+
+function isRunningRead({ status, effect }: Call): boolean {
+  return status === 'started' && effect === 'read'
+}
+
+function isOfChild({ child, grant }: Call): boolean {
+  return child !== undefined || grant !== undefined
+}
+
+/** The place of a call; -1 if no call has the id. The number at the end of an id is nearly always the place. */
+export function placeOfCall(calls: readonly Call[], toolCallId: string): number {
+  const ordinal = Number(toolCallId.slice(toolCallId.lastIndexOf('_') + 1))
+  if (calls[ordinal - 1]?.toolCallId === toolCallId) return ordinal - 1
+  return calls.findIndex((call) => call.toolCallId === toolCallId)
+}
+
+/**
+ * The fact that lets a call's effect begin. The key names the run and the call's place in it, and no attempt: every
+ * attempt has the same, and a fork, being another run, has another even for a call that it shares.
+ */
+export function startOf(
+  runId: RunId,
+  call: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+): FactOf<'tool_started'> {
+  const { toolCallId, name, attempts, effect = 'write', inputDigest = digestOf(call.input) } = call
+  const attempt = attempts + 1
+  const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
+  const start = { type: 'tool_started' as const, ...here, name, attempt, idempotencyKey, effect, inputDigest }
+  if (call.child === undefined && call.grant === undefined) return start
+  const child = call.child === undefined ? undefined : childRunIdOf(runId, toolCallId)
+  return { ...start, ...omitUndefined({ child, grant: call.grant }) }
+}
+
+/** So many parts are looked through one by one; among more, the place of a part is looked up. */
+const FEW_PARTS = 16
+
+/** The place of each part, by the parts of the calls of a reply. It grows with them, so only the newest array keeps it. */
+const knownPlaces = new WeakMap<readonly number[], Map<number, number>>()
+
+/** The place of a part among those of the calls of a reply; -1 where it is not there. */
+export function placeOfPart(callParts: readonly number[], part: number): number {
+  // The request of a call nearly always follows its input.
+  if (callParts.at(-1) === part) return callParts.length - 1
+  return callParts.length <= FEW_PARTS ? callParts.indexOf(part) : (placesOf(callParts).get(part) ?? -1)
+}
+
+/** The parts with one more, where it is new. */
+export function withPart(callParts: readonly number[], part: number): readonly number[] {
+  if (placeOfPart(callParts, part) !== -1) return callParts
+  const places = knownPlaces.get(callParts)
+  const more = withMore(callParts, part)
+  if (places) {
+    knownPlaces.delete(callParts)
+    knownPlaces.set(more, places.set(part, more.length - 1))
+  }
+  return more
+}
+
+function placesOf(callParts: readonly number[]): ReadonlyMap<number, number> {
+  const known = knownPlaces.get(callParts)
+  if (known) return known
+  const places = new Map(callParts.map((part, place) => [part, place]))
+  knownPlaces.set(callParts, places)
+  return places
+}
+
+/** What the model reads where the runtime, not the tool, ended a call: what happened, and what to make of it. */
+const texts: { readonly [O in Outcome]: string } = {
+  success: 'Done.',
+  invalid_input: 'The input does not fit the schema of this tool. Nothing was run.',
+  unknown_tool: 'There is no tool of that name. Nothing was run.',
+  denied: 'This call was denied. Nothing was run.',
+  failed: 'The tool failed.',
+  timed_out: 'The tool was given up because it took too long. It may have had an effect all the same.',
+  cancelled: 'The run was cancelled before this call was complete.',
+  interrupted:
+    'The process stopped while this tool ran, and nobody recorded how it ended. It may have taken effect. Find out before you ask for it again.',
+  repeated: 'The same call was made before, with the same result.',
+  limit_reached: 'A limit of this run does not allow this call. Nothing was run.',
+  skipped: 'The reply that asked for this call was not complete. Nothing was run.',
+}
+
+/** The content of a result that the runtime itself gives. */
+export function textContent(outcome: Outcome, text: string = texts[outcome]): readonly TextPart[] {
+  return [{ type: 'text', text }]
+}
+
+/** Law 13: what becomes of a call whose input was removed from the record before it was started. */
+export const removedInput: CallRefusal = {
+  outcome: 'skipped',
+  text: 'The input of this call was removed from the record before the call was started. Nothing was run; ask for it again if it is still needed.',
+}
+
+/** What the model reads where such a call was started once, and is not started again. */
+export const removedInputInDoubt =
+  'The process stopped while this tool ran, and the input of the call was removed from the record since, so it was not started again. It may have taken effect. Find out before you ask for it again.'
+
+/** Why the child run of such a call is told to stop. */
+export const removedInputReason = 'The input of the call was removed from the record.'
+
+/** The model that the run uses now. */
+export function currentModel(state: RunState): ModelRef {
+  return state.model ?? state.definition.model
+}
+
+/** What one of the agent's models costs; `undefined` where that is unknown, or the agent has no such model. */
+export function priceOf(state: RunState, model: ModelRef): Price | undefined {
+  return modelIn(state, model)?.price
+}
+
+/** How many web searches one call may hold: none where its provider runs none, or the call allows no tool. */
+export function maxWebSearchesOf(
+  state: RunState,
+  { model, toolChoice }: { readonly model: ModelRef; readonly toolChoice: ToolChoice },
+): MaxWebSearches {
+  return toolChoice.type === 'none' ? 0 : (modelIn(state, model)?.maxWebSearches ?? 0)
+}
+
+function modelIn({ definition }: RunState, { modelId, provider }: ModelRef): FallbackModel | undefined {
+  const models: readonly FallbackModel[] = [definition, ...(definition.fallbacks ?? [])]
+  return models.find(({ model }) => model.modelId === modelId && model.provider === provider)
+}
+
+/** The calls of the turn that are not yet part of the history. */
+export function openTurnCalls(state: RunState): readonly Call[] {
+  switch (state.phase) {
+    case 'collecting':
+    case 'executing':
+      return state.calls
+    case 'streaming':
+      return state.attempt.calls
+    case 'idle':
+    case 'injecting':
+    case 'done':
+      return []
+  }
+}
+
+/** The calls that wait for a child run. */
+export function callsAwaitingChild(state: RunState): readonly Call[] {
+  return openTurnCalls(state).filter(({ status, child }) => status === 'deferred' && child !== undefined)
+}
+
+/** Finds a call of the current turn. */
+export function findCall(state: RunState, toolCallId: string): Call | undefined {
+  const calls = openTurnCalls(state)
+  return calls[placeOfCall(calls, toolCallId)]
+}
+
+/** Whether a call can still report: a child run that waits, or that no process drives any more, ends once it is stopped. */
+export function isAtWork({ status, child }: Call): boolean {
+  return status === 'started' || (child !== undefined && (status === 'deferred' || status === 'in_doubt'))
+}
+
+/** The two halves, counted. The books balance when `open` is empty. */
+export interface Tally {
+  readonly requests: number
+  readonly results: number
+  readonly open: readonly ToolCallId[]
+}
+
+/** Counts the halves in a ledger's events. */
+export function tallyOf(events: Iterable<RuntimeEvent>): Tally {
+  const open = new Set<ToolCallId>()
+  let requests = 0
+  let results = 0
+  for (const event of events) {
+    if (event.type === 'tool_request_ready') {
+      requests++
+      open.add(event.toolCallId)
+    } else if (event.type === 'tool_result') {
+      results++
+      open.delete(event.toolCallId)
+    }
+  }
+  return { requests, results, open: [...open] }
+}
+
+/** A call that waits for a person. */
+export interface PendingApproval {
+  /** The run that asks; it may be a child run. */
+  readonly runId: RunId
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** The attempt that waits: 1, or more if a call in doubt would be started again. */
+  readonly attempt: number
+  readonly input: Call['input']
+  /** The digest of the input, to which a decision is bound. */
+  readonly inputDigest: string
+  readonly reason?: string
+}
+
+/** A call that continues outside, until the application settles it. */
+export interface DeferredCall {
+  /** The run that waits; it may be a child run. */
+  readonly runId: RunId
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** The input of the call, for the outside system that does its work. */
+  readonly input: Call['input']
+  /** The id of the call in the system outside, as its tool reported it. */
+  readonly externalId: string
+  /** Milliseconds since 1970 UTC, after which it counts as timed out. */
+  readonly deadlineAt?: number
+}
+
+/** Returns the calls of a run that wait to be settled. */
+export function deferredCalls(state: RunState): readonly DeferredCall[] {
+  return openTurnCalls(state).flatMap(({ toolCallId, name, input, status, deferred }) =>
+    status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, input, ...deferred }] : [],
+  )
+}
+
+/** Returns the calls of a run that wait for a person. */
+export function pendingApprovals(state: RunState): readonly PendingApproval[] {
+  return openTurnCalls(state).flatMap((call) => {
+    const { toolCallId, name, input, inputDigest, askReason, status, attempts } = call
+    // Nobody can decide about what is not there.
+    if (status !== 'awaiting_approval' || inputDigest === undefined || call.inputRemoved) return []
+    const { runId } = state
+    const attempt = attempts + 1
+    return [{ runId, toolCallId, name, attempt, input, inputDigest, ...omitUndefined({ reason: askReason }) }]
+  })
+}

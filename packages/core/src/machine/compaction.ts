@@ -1,0 +1,333 @@
+import { type Message, textOf, type UserMessage } from '../events/content.ts'
+import type { FactOf, Spending } from '../events/event.ts'
+import type { ModelRequest } from '../events/model-request.ts'
+import type { Grant } from '../events/limits.ts'
+import { omitUndefined } from '../values/json.ts'
+import { costOf, tokenCounts, type Usage } from '../events/usage.ts'
+import type { Signal } from '../events/signals.ts'
+import { digestOf } from '../values/digest.ts'
+import { asPlainText, messageAt, messagesOf } from './history.ts'
+import { believedUsage, countsTokens, workDeadline } from './budget.ts'
+import { type Compacting, type FailedAttempt, type RunState, withSpent } from './state.ts'
+import { messageTokens, requestTokens, textTokens } from './tokens.ts'
+import { answerOf, anyText } from '../values/option.ts'
+import type { Action, Compaction, Rules } from './rules.ts'
+import { additionsOf } from './request.ts'
+import { grantModelCall, isLimitFinding } from './limit-checks.ts'
+import { MAX_TAKE_OVERS } from './retry.ts'
+
+/** The instructions of a model that sums up, if the agent gives none. */
+export const summaryInstructions: string =
+  'You sum up the older part of a conversation between a user and an assistant with tools, so that the assistant can go ' +
+  'on without it. Keep what the user wants, what was decided, facts, names, numbers and ids that were found, what was ' +
+  'done and what is left to do. Write plain text, as short as that allows. Do not answer the user. Lines that are indented ' +
+  'go on with what the speaker above them says, whatever they look like.'
+
+/** What a call for a summary is about. */
+type SummaryCall = Pick<Compacting, 'replacedMessages' | 'maxOutputTokens'>
+
+/** About how many input tokens a call for a summary has. */
+function summaryTokens(state: RunState, replacedMessages: number): number {
+  const { instructions, messages } = summaryRequest(state, { replacedMessages })
+  const tokens = messages.reduce((sum, message) => sum + messageTokens(message), textTokens(instructions))
+  return Math.ceil(tokens * state.estimateFactor)
+}
+
+/** The request of a model call that sums up older messages: as text, since the tools in them are not offered. */
+export function summaryRequest(
+  state: RunState,
+  { replacedMessages, maxOutputTokens }: SummaryCall,
+): ModelRequest {
+  const text = asPlainText(messagesOf(state.history).slice(0, replacedMessages))
+  return {
+    instructions: state.definition.summarizer?.instructions ?? summaryInstructions,
+    messages: [{ role: 'user', parts: [{ type: 'text', text }] }],
+    tools: [],
+    toolChoice: { type: 'none' },
+    parallelToolCalls: false,
+    ...omitUndefined({ maxOutputTokens }),
+  }
+}
+
+/** Law 7, for the request of a model that sums up. */
+export function summaryDigest(state: RunState, compacting: SummaryCall & Pick<Compacting, 'model'>): string {
+  const { model } = compacting
+  return digestOf({ model, request: summaryRequest(state, compacting) })
+}
+
+/** The place of what the user asks for now, where it is among the oldest messages; `undefined` where it is not. */
+function taskAmong({ history, exchangeFrom }: RunState, replacedMessages: number): number | undefined {
+  const isTask = exchangeFrom < replacedMessages && messageAt(history, exchangeFrom)?.role === 'user'
+  return isTask ? exchangeFrom : undefined
+}
+
+/** The history with its oldest messages replaced by a summary. The task among them stays, after it. */
+export function withSummary(
+  { history }: RunState,
+  {
+    summary,
+    replacedMessages,
+    taskAt,
+  }: Pick<FactOf<'context_compacted'>, 'summary' | 'replacedMessages' | 'taskAt'>,
+): readonly Message[] {
+  const messages = messagesOf(history)
+  const task = taskAt === undefined ? [] : messages.slice(taskAt, taskAt + 1)
+  return [summary, ...task, ...messages.slice(replacedMessages)]
+}
+
+/**
+ * The oldest messages replaced by a text, save what the user asks for now. A text that is as long as what it replaces would be
+ * replaced again at each turn, and never by less: there the messages are left out.
+ */
+function compactedFact(state: RunState, replacedMessages: number, text: string): FactOf<'context_compacted'> {
+  const given = userMessage(text)
+  const isShorter = messageTokens(given) < droppedTokens(state, replacedMessages)
+  const summary = isShorter ? given : userMessage(leftOutText(state, replacedMessages))
+  const replacement = {
+    summary,
+    replacedMessages,
+    ...omitUndefined({ taskAt: taskAmong(state, replacedMessages) }),
+  }
+  const kept = withSummary(state, replacement)
+  return {
+    type: 'context_compacted',
+    turn: state.turn,
+    ...replacement,
+    tokensBefore: state.contextTokens,
+    tokensAfter: requestTokens(state.definition, kept),
+  }
+}
+
+function userMessage(text: string): UserMessage {
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+/** About how many tokens the oldest messages have, save what the user asks for now. */
+function droppedTokens(state: RunState, replacedMessages: number): number {
+  const taskAt = taskAmong(state, replacedMessages)
+  return messagesOf(state.history)
+    .slice(0, replacedMessages)
+    .reduce((sum, message, place) => (place === taskAt ? sum : sum + messageTokens(message)), 0)
+}
+
+/** Whether leaving the oldest messages out makes the history shorter: no summary would, where that does not. */
+function isShorterWithout(state: RunState, replacedMessages: number): boolean {
+  const leftOut = userMessage(leftOutText(state, replacedMessages))
+  return messageTokens(leftOut) < droppedTokens(state, replacedMessages)
+}
+
+/** Replaces messages that were left out without a summary. */
+function leftOutText(state: RunState, replacedMessages: number): string {
+  const kept = taskAmong(state, replacedMessages) === undefined ? 0 : 1
+  const count = replacedMessages - kept
+  const what = count === 1 ? 'The oldest message' : `The ${count} oldest messages`
+  const were = count === 1 ? 'was' : 'were'
+  const task = kept === 0 ? '' : ' What the user asks for follows as it was said.'
+  return `(${what} of this conversation ${were} left out, because it grew too long.${task})`
+}
+
+/** What introduces a summary to the model. */
+const summaryOpening = 'What was said before, summed up:\n'
+
+/** The text that a model summed up in, as it answered; empty where it said nothing. */
+export function summaryTextOf(summary: UserMessage): string {
+  const text = textOf(summary.parts)
+  return text.startsWith(summaryOpening) ? text.slice(summaryOpening.length) : ''
+}
+
+/** What a model that sums up has answered; where it failed, the older messages are left out. */
+export function summaryFact(
+  state: RunState,
+  { replacedMessages, grant }: Compacting,
+  { usage: reported, answer }: Extract<Signal, { readonly type: 'summarized' }>,
+): FactOf<'context_compacted'> {
+  const { price } = state.definition.summarizer ?? {}
+  const usage = summaryUsage(state, reported, grant, 'text' in answer ? answer.text : undefined)
+  const spent = omitUndefined({ usage, ...(usage && price && { costUsd: costOf(price, usage), price }) })
+  const text =
+    'text' in answer && answer.text.trim() !== ''
+      ? `${summaryOpening}${answer.text}`
+      : leftOutText(state, replacedMessages)
+  const failure = 'failure' in answer ? answer.failure : undefined
+  return { ...compactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
+}
+
+/** What a summary is taken to have used: where a limit depends on it, what is believable of the report. */
+function summaryUsage(
+  state: RunState,
+  reported: Usage | undefined,
+  { inputTokens = 0 }: Grant,
+  text: string | undefined,
+): Usage | undefined {
+  const counts = reported && tokenCounts(reported)
+  if (!countsTokens(state) || (text === undefined && counts === undefined)) return counts
+  return believedUsage(counts ?? {}, { inputTokens, outputTokens: textTokens(text ?? '') }).usage
+}
+
+type Shortening = FactOf<'context_compacted'> | FactOf<'compaction_started'>
+
+/** The most output tokens that a summary may take. */
+const MAX_SUMMARY_TOKENS = 2_000
+
+/** The compaction that is due before the next model call, if one is. */
+export function compactionBeforeCall(
+  state: RunState,
+  now: number,
+  { compaction }: Rules,
+): Shortening | undefined {
+  if (compaction === undefined || state.contextTokens <= compaction.maxContextTokens) return undefined
+  // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
+  if (state.compactedTurn === state.turn) return undefined
+  const cut = cutOf(messagesOf(state.history), compaction.keepMessages)
+  const shorter = isWorthwhile(state, cut) ? shortenHistory(state, now, { cut, compaction }) : undefined
+  const tokensAfter = shorter?.type === 'context_compacted' ? shorter.tokensAfter : undefined
+  return (tokensAfter ?? 0) >= state.contextTokens ? undefined : shorter
+}
+
+/**
+ * The compaction that answers a provider's word that the context is too long. Its word counts, whatever is estimated: more
+ * is left out each time, as long as there is more than the last messages.
+ */
+export function compactionAfterOverflow(
+  state: RunState,
+  now: number,
+  { failure, shortened }: FailedAttempt,
+  { compaction }: Rules,
+): Shortening | undefined {
+  if (failure.class !== 'context_overflow' || shortened || compaction === undefined) return undefined
+  const cut = cutAfterOverflow(state, compaction.keepMessages)
+  return cut === undefined ? undefined : shortenHistory(state, now, { cut, compaction })
+}
+
+/** Where the older messages end when fewer have to stay than were to: half of them, and half of those again. */
+function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
+  const messages = messagesOf(state.history)
+  const isAgain = state.compactedTurn === state.turn
+  const isEnough = (cut: number): boolean => (isAgain ? isWorthwhile(state, cut) : droppedBy(state, cut) > 0)
+  let keep = isAgain ? Math.min(keepMessages, Math.floor(messages.length / 2)) : keepMessages
+  for (; keep > 0; keep = Math.floor(keep / 2)) {
+    const cut = cutOf(messages, keep)
+    if (isEnough(cut)) return cut
+  }
+  const all = cutOf(messages, keepMessages)
+  return keepMessages === 0 && isEnough(all) ? all : undefined
+}
+
+/** Whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
+function isWorthwhile(state: RunState, cut: number): boolean {
+  return cut >= 2 && !(cut === 2 && taskAmong(state, cut) === 1) && isShorterWithout(state, cut)
+}
+
+/** How many messages a cut leaves out: what the user asks for stays. */
+function droppedBy(state: RunState, cut: number): number {
+  return cut - (taskAmong(state, cut) === undefined ? 0 : 1)
+}
+
+/** Guardrails name messages by their places: none moves while one of them looks. */
+export function waitBeforeCompaction(state: RunState): Action | undefined {
+  return state.inputCheck ? { kind: 'wait' } : undefined
+}
+
+/**
+ * The next action while a model sums up: to wait for it. A call whose process stopped is made again, as far as there is
+ * something left for it; one that takes longer than the run has, or that one process after the other dies over, is
+ * given up, and the messages are left out.
+ */
+export function nextWhileCompacting(state: RunState, now: number): Action | undefined {
+  const { compacting } = state
+  if (compacting === undefined) return undefined
+  const deadline = workDeadline(state) ?? Infinity
+  if (now >= deadline || state.takeOvers > MAX_TAKE_OVERS) return abandonCompaction(state, compacting)
+  if (compacting.interrupted) {
+    const again = repeatSummaryCall(state, compacting, now)
+    return again ? { kind: 'compact', facts: [again] } : abandonCompaction(state, compacting)
+  }
+  return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
+}
+
+function abandonCompaction(state: RunState, compacting: Compacting): Action {
+  const { replacedMessages } = compacting
+  const fact = compactedFact(state, replacedMessages, leftOutText(state, replacedMessages))
+  return { kind: 'compact', facts: [{ ...fact, ...chargedSummary(state, compacting), abandoned: true }] }
+}
+
+/** The same summary once more: what the interrupted call is taken to have used is spent. */
+function repeatSummaryCall(
+  state: RunState,
+  compacting: Compacting,
+  now: number,
+): FactOf<'compaction_started'> | undefined {
+  const interrupted = chargedSummary(state, compacting)
+  const { compacting: _given, ...rest } = state
+  const charged = interrupted?.usage
+    ? { ...rest, totals: withSpent(state.totals, interrupted.usage, interrupted.costUsd) }
+    : rest
+  const fact = summaryCall(charged, compacting.replacedMessages, now)
+  return fact && { ...fact, ...(interrupted && { interrupted }) }
+}
+
+/** What a summary that gave no answer is taken to have used: its input, where a limit depends on it. */
+function chargedSummary(state: RunState, { grant }: Compacting): Spending | undefined {
+  if (!countsTokens(state)) return undefined
+  const usage = { inputTokens: grant.inputTokens ?? 0, outputTokens: 0 }
+  const { price } = state.definition.summarizer ?? {}
+  return { usage, ...(price && { costUsd: costOf(price, usage) }) }
+}
+
+function shortenHistory(
+  state: RunState,
+  now: number,
+  { cut, compaction }: { readonly cut: number; readonly compaction: Compaction },
+): Shortening | undefined {
+  const { summarizer } = state.definition
+  if (compaction.summarize === undefined && summarizer) {
+    return summaryCall(state, cut, now)
+  }
+  return compactedFact(state, cut, summaryOf(state, cut, compaction) ?? leftOutText(state, cut))
+}
+
+/** What the agent's code says in the place of the older messages, where it says anything. */
+function summaryOf(state: RunState, cut: number, { summarize }: Compaction): string | undefined {
+  const older = messagesOf(state.history).slice(0, cut)
+  return (
+    summarize && answerOf(`compaction.summarize of the agent ${state.agent}`, () => summarize(older), anyText)
+  )
+}
+
+/** Law 9 holds for the call that sums up as for any other: `undefined` where too little is left for it. */
+function summaryCall(
+  state: RunState,
+  replacedMessages: number,
+  now: number,
+): FactOf<'compaction_started'> | undefined {
+  const { summarizer } = state.definition
+  if (summarizer === undefined) return undefined
+  const grant = grantModelCall(state, now, {
+    price: summarizer.price,
+    inputTokens: summaryTokens(state, replacedMessages),
+    startsTurn: false,
+    finalizing: false,
+    keepsFinalizing: true,
+    maxOutputTokens: MAX_SUMMARY_TOKENS,
+  })
+  if (isLimitFinding(grant)) return undefined
+  const { outputTokens: maxOutputTokens = MAX_SUMMARY_TOKENS } = grant
+  const call = { model: summarizer.model, replacedMessages, maxOutputTokens }
+  const requestDigest = summaryDigest(state, call)
+  const additions = additionsOf(state.definition, call.model)
+  return {
+    type: 'compaction_started',
+    turn: state.turn,
+    ...call,
+    requestDigest,
+    grant,
+    ...omitUndefined({ additions }),
+  }
+}
+
+/** Where the older messages end: never between a message and the results that it asked for. */
+function cutOf(messages: readonly Message[], keepMessages: number): number {
+  let cut = Math.max(0, messages.length - keepMessages)
+  while (cut > 0 && messages[cut]?.role === 'tool') cut--
+  return cut
+}

@@ -1,0 +1,397 @@
+import type { AssistantPart, ModelRef } from '../events/content.ts'
+import type { EventOf, Fact, FactOf } from '../events/event.ts'
+import type { ModelFailure } from '../values/errors.ts'
+import { type ToolCallId, toolCallIdOf } from '../values/ids.ts'
+import { omitUndefined } from '../values/json.ts'
+import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../events/usage.ts'
+import type { ModelRefusal } from '../events/model-request.ts'
+import type { ReplyPart, Signal } from '../events/signals.ts'
+import type { Command } from '../events/commands.ts'
+import { nextFallback } from './next-model-call.ts'
+import { placeOfPart, priceOf } from './calls.ts'
+import { type Decision, nothing, type RecordedPosition, type Stamp } from './rules.ts'
+import { isEmptyReply, partPositions, replyFault } from './reply.ts'
+import { retryAt } from './retry.ts'
+import type { Attempt, RunState, StreamingState } from './state.ts'
+import { costFields, isRecorded, settledUsage } from './budget.ts'
+import type { Cause } from '../events/event-parts.ts'
+
+type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
+
+/** Whether a message is a report of a model call. */
+export function isModelSignal(message: Command | Signal): message is AnyModelSignal {
+  return message.type.startsWith('model_')
+}
+
+/** What follows from a report of the model call that is under way. Reports of any other call are too late to count. */
+export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp: Stamp): Decision {
+  if (state.phase !== 'streaming' || state.attempt.failed) return nothing
+  if (signal.turn !== state.turn || signal.attempt !== state.attempt.number) return nothing
+  const here = { turn: state.turn, attempt: state.attempt.number }
+  switch (signal.type) {
+    case 'model_started':
+      return decideModelStarted(here, signal)
+    case 'model_text':
+      return decideTextDelta('assistant_text_delta', here, signal)
+    case 'model_reasoning':
+      return isRecorded(state, 'reasoning')
+        ? decideTextDelta('assistant_reasoning_delta', here, signal)
+        : nothing
+    case 'model_tool_input': {
+      if (signal.text === '' || !isRecorded(state, 'toolInputDeltas')) return nothing
+      const { part, name, text: more } = signal
+      return one({
+        type: 'tool_input_delta',
+        ...here,
+        toolCallId: callIdAt(state, part),
+        part,
+        name,
+        text: more,
+      })
+    }
+    case 'model_tool_request':
+      return decideToolRequest(state, signal, stamp)
+    case 'model_usage':
+      return decideModelUsage(state, signal)
+    case 'model_finished':
+      return decideModelFinished(state, signal, stamp)
+    case 'model_failed':
+      return decideModelFailed(state, signal.failure, stamp)
+  }
+}
+
+/** A report of usage takes nothing back: of each number the largest counts, and what is no count of tokens is refused. */
+function decideModelUsage(
+  state: StreamingState,
+  { usage: report, contextTokens, raw }: Extract<AnyModelSignal, { type: 'model_usage' }>,
+): Decision {
+  const refused = usageFields.filter((field) => report[field] !== undefined && !isTokenCount(report[field]))
+  const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
+  const { turn, attempt } = state
+  return one({
+    type: 'usage_updated',
+    turn,
+    attempt: attempt.number,
+    usage,
+    ...costFields(priceOf(state, attempt.model), usage),
+    ...omitUndefined({
+      contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
+      refused: refused.length > 0 ? refused : undefined,
+      raw: isRecorded(state, 'rawUsage') ? raw : undefined,
+    }),
+  })
+}
+
+function one(fact: Fact): Decision {
+  return { facts: [fact] }
+}
+
+function decideModelStarted(
+  here: { readonly turn: number; readonly attempt: number },
+  { providerMessageId, servedModel, warnings }: Extract<AnyModelSignal, { type: 'model_started' }>,
+): Decision {
+  return one({
+    type: 'assistant_started',
+    ...here,
+    ...omitUndefined({ providerMessageId, servedModel, warnings }),
+  })
+}
+
+function decideToolRequest(
+  state: StreamingState,
+  { part, call }: Extract<AnyModelSignal, { type: 'model_tool_request' }>,
+  stamp: Stamp,
+): Decision {
+  if (isRequested(state.attempt, part)) {
+    return decideContractBreach(state, stamp, `part ${part} was reported as a whole call twice`)
+  }
+  const { providerCallId, name, input, malformed, opaque } = call
+  return one({
+    type: 'tool_request_ready',
+    turn: state.turn,
+    attempt: state.attempt.number,
+    toolCallId: callIdAt(state, part),
+    part,
+    providerCallId,
+    name,
+    input,
+    ...(malformed !== undefined && { malformed }),
+    ...(opaque !== undefined && { opaque }),
+  })
+}
+
+/** Whether the call at a place of the reply is whole already. Calls are in the order of their places. */
+function isRequested({ calls }: Attempt, part: number): boolean {
+  const last = calls.at(-1)
+  return last !== undefined && last.part >= part && calls.some((known) => known.part === part)
+}
+
+function decideTextDelta(
+  type: 'assistant_text_delta' | 'assistant_reasoning_delta',
+  here: { readonly turn: number; readonly attempt: number },
+  {
+    part,
+    text: more,
+    replaces,
+    written,
+  }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
+): Decision {
+  if (more === '' && !replaces && !written) return nothing
+  return one({
+    type,
+    ...here,
+    part,
+    text: more,
+    ...(replaces && { replaces }),
+    ...omitUndefined({ written }),
+  })
+}
+
+/** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
+function callIdAt(state: StreamingState, part: number): ToolCallId {
+  const { callParts, number } = state.attempt
+  const place = placeOfPart(callParts, part)
+  return toolCallIdOf(state.runId, state.turn, number, 1 + (place === -1 ? callParts.length : place))
+}
+
+function decideModelFailed(
+  state: StreamingState,
+  failure: ModelFailure,
+  stamp: Stamp,
+  refusal?: ModelRefusal,
+): Decision {
+  const fact: FactOf<'model_stream_failed'> = {
+    type: 'model_stream_failed',
+    turn: state.turn,
+    attempt: state.attempt.number,
+    failure,
+    ...omitUndefined({ retryAt: retryAt(state, failure, stamp), refusal }),
+  }
+  return { facts: [...settledUsage(state, failure.class), fact] }
+}
+
+function decideContractBreach(state: StreamingState, stamp: Stamp, what: string): Decision {
+  const message = `The adapter of ${state.attempt.model.provider} broke its contract: ${what}.`
+  return decideModelFailed(state, { class: 'protocol', message, retryable: false }, stamp)
+}
+
+/**
+ * The reply is whole. Law 12 is settled here: what the adapter says the message is must be what it streamed; a part
+ * that it did not stream, or not to its end, is made up for by one more delta.
+ */
+function decideModelFinished(
+  state: StreamingState,
+  signal: Extract<AnyModelSignal, { type: 'model_finished' }>,
+  stamp: Stamp,
+): Decision {
+  const { attempt, turn } = state
+  const fault = replyFault(attempt, signal.parts)
+  if (fault) return decideContractBreach(state, stamp, fault)
+  if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
+    return decideModelFailed(
+      state,
+      refusedFailure(attempt.model, signal.refusal),
+      stamp,
+      signal.refusal ?? {},
+    )
+  }
+  if (isEmptyReply(signal)) return decideModelFailed(state, emptyFailure(attempt.model), stamp)
+  const here = { turn, attempt: attempt.number }
+  const facts: Fact[] = [...settledUsage(state)]
+  const parts: AssistantPart[] = []
+  const ordinals = new Map(attempt.callParts.map((part, index) => [part, index + 1]))
+  const known = new Set(attempt.calls.map(({ part }) => part))
+  for (const reply of signal.parts) {
+    const { part, ...content } = reply
+    if (content.type === 'tool_call') {
+      const ordinal = ordinals.get(part) ?? ordinals.size + 1
+      ordinals.set(part, ordinal)
+      const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
+      const { type: _type, ...call } = content
+      if (!known.has(part)) {
+        facts.push({ type: 'tool_request_ready', ...here, toolCallId, part, ...call })
+      }
+      parts.push({ ...content, toolCallId })
+      continue
+    }
+    if (reply.type !== 'reasoning' || isRecorded(state, 'reasoning'))
+      facts.push(...missingDelta(attempt, reply, here))
+    parts.push(content)
+  }
+  const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = signal
+  facts.push({
+    type: 'assistant_message_finished',
+    ...here,
+    stopReason,
+    partial: false,
+    parts,
+    ...partPositions(signal.parts),
+    ...writtenIn(signal),
+    ...(rawStopReason !== undefined && { rawStopReason }),
+    ...omitUndefined({ providerMessageId, providerState, refusal }),
+  })
+  return { facts }
+}
+
+/** What the model wrote in parts that show another text, by their index. */
+function writtenIn({
+  parts,
+  written = [],
+}: Extract<AnyModelSignal, { type: 'model_finished' }>): Pick<
+  FactOf<'assistant_message_finished'>,
+  'written'
+> {
+  if (written.length === 0) return {}
+  const places = parts.map(({ part }) => part)
+  return { written: written.map(({ part, ...content }) => ({ index: places.indexOf(part), part: content })) }
+}
+
+/** Whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
+function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): boolean {
+  const wanted = state.definition.onRefusal?.fallback ?? refusal?.askAnother === true
+  return wanted && nextFallback(state) !== undefined
+}
+
+function refusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
+  const why = refusal?.reason === undefined ? '' : ` (${refusal.reason})`
+  return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
+}
+
+function emptyFailure({ modelId }: ModelRef): ModelFailure {
+  const message = `${modelId} ended its reply without a word and without a call.`
+  return { class: 'empty_reply', message, retryable: true }
+}
+
+/** The rest of a part's text that was not streamed. */
+function missingDelta(
+  attempt: Attempt,
+  reply: ReplyPart,
+  here: { readonly turn: number; readonly attempt: number },
+): readonly Fact[] {
+  if (reply.type !== 'text' && reply.type !== 'reasoning') return []
+  const streamed = attempt.drafts.find(({ part }) => part === reply.part)?.text ?? ''
+  const text = reply.text.slice(streamed.length)
+  if (text === '') return []
+  const type = reply.type === 'text' ? 'assistant_text_delta' : 'assistant_reasoning_delta'
+  return [{ type, ...here, part: reply.part, text }]
+}
+
+type ModelCause = Extract<Cause, `model_${string}`>
+
+/** Whether a report of a model call decided it. */
+export function isModelCause(cause: Cause): cause is ModelCause {
+  return cause.startsWith('model_')
+}
+
+/** The report of a model call that decided the events at a place. */
+export function recoverModelSignal(
+  state: RunState,
+  cause: ModelCause,
+  place: RecordedPosition,
+): Signal | undefined {
+  const event = place.recorded[place.index]
+  if (event === undefined || !('attempt' in event) || state.phase !== 'streaming') return undefined
+  const here = { turn: state.turn, attempt: event.attempt }
+  switch (cause) {
+    case 'model_started': {
+      if (event.type !== 'assistant_started') return undefined
+      const { providerMessageId, servedModel, warnings } = event
+      return { type: cause, ...here, ...omitUndefined({ providerMessageId, servedModel, warnings }) }
+    }
+    case 'model_text':
+    case 'model_reasoning': {
+      if (event.type !== 'assistant_text_delta' && event.type !== 'assistant_reasoning_delta')
+        return undefined
+      const { part, text, replaces, written } = event
+      return { type: cause, ...here, part, text, ...omitUndefined({ replaces, written }) }
+    }
+    case 'model_tool_input': {
+      if (event.type !== 'tool_input_delta') return undefined
+      return { type: cause, ...here, part: event.part, name: event.name, text: event.text }
+    }
+    case 'model_tool_request': {
+      // One that breaks the adapter's contract ends the call.
+      if (event.type !== 'tool_request_ready') return endOfCall(here, place, state.attempt)
+      const { part, providerCallId, name, input, malformed, opaque } = event
+      const call = { type: 'tool_call' as const, providerCallId, name, input }
+      return { type: cause, ...here, part, call: { ...call, ...omitUndefined({ malformed, opaque }) } }
+    }
+    case 'model_usage':
+      return event.type === 'usage_updated' ? usageReport(here, event) : undefined
+    case 'model_finished':
+    case 'model_failed':
+      return endOfCall(here, place, state.attempt)
+  }
+}
+
+interface Here {
+  readonly turn: number
+  readonly attempt: number
+}
+
+/** A field that the provider reported and that is not a count is represented by -1. */
+function usageReport(here: Here, event: EventOf<'usage_updated'>): Signal {
+  const { usage, refused = [], contextTokens, raw } = event
+  const lies = Object.fromEntries(refused.map((field) => [field, -1]))
+  return {
+    type: 'model_usage',
+    ...here,
+    usage: { ...usage, ...lies },
+    ...omitUndefined({ contextTokens, raw }),
+  }
+}
+
+/** What a call ended in is the last fact of its decision. A report that breaks the contract is one of a failure. */
+function endOfCall(here: Here, { recorded, index }: RecordedPosition, attempt: Attempt): Signal | undefined {
+  for (let at = index; at < recorded.length; at++) {
+    const event = recorded[at]
+    if (event?.type === 'model_stream_failed') {
+      const { failure, refusal } = event
+      if (refusal === undefined) return { type: 'model_failed', ...here, failure }
+      return {
+        type: 'model_finished',
+        ...here,
+        stopReason: 'refused',
+        parts: streamedParts(attempt),
+        refusal,
+      }
+    }
+    if (event?.type !== 'assistant_message_finished') continue
+    const { stopReason, rawStopReason, providerMessageId, providerState, refusal } = event
+    return {
+      type: 'model_finished',
+      ...here,
+      stopReason,
+      parts: replyParts(event),
+      ...omitUndefined({ rawStopReason, providerMessageId, providerState, refusal }),
+      ...(event.written && { written: event.written.map(({ index, part }) => placed(event, part, index)) }),
+    }
+  }
+  return undefined
+}
+
+function replyParts(event: EventOf<'assistant_message_finished'>): readonly ReplyPart[] {
+  return event.parts.map((content, index): ReplyPart => {
+    if (content.type !== 'tool_call') return placed(event, content, index)
+    const { toolCallId: _own, ...call } = content
+    return placed(event, call, index)
+  })
+}
+
+/** Content at its place of the reply, which the event may say beside its index. */
+function placed<Content extends object>(
+  { places }: EventOf<'assistant_message_finished'>,
+  content: Content,
+  index: number,
+): Content & { readonly part: number } {
+  return { ...content, part: places?.[index] ?? index }
+}
+
+/** The parts of a refused reply that is passed on: those that were streamed. No other part of it is recorded. */
+function streamedParts({ drafts, calls }: Attempt): readonly ReplyPart[] {
+  const texts = drafts.map(({ part, kind, text }): ReplyPart => ({ type: kind, text, part }))
+  const requested = calls.map(({ part, providerCallId, name, input }): ReplyPart => {
+    return { type: 'tool_call', providerCallId, name, input, part }
+  })
+  return [...texts, ...requested].sort((one, other) => one.part - other.part)
+}

@@ -1,0 +1,406 @@
+import type { Command } from '../events/commands.ts'
+import { correctMediaTypes, type ResultPart, type UserMessage } from '../events/content.ts'
+import type { CollectedCall, EventOf, Fact, RuntimeEvent } from '../events/event.ts'
+import { canonicalJson, type JsonObject, omitUndefined } from '../values/json.ts'
+import type { CheckedCall, GuardrailFind, Reconciliation, Signal } from '../events/signals.ts'
+import { summaryFact, summaryTextOf } from './compaction.ts'
+import { type Decision, nothing, type RecordedPosition, type Stamp } from './rules.ts'
+import { dueAnswerCheck, dueResultsCheck } from './required-effects.ts'
+import type { Call, RunState, Tries } from './state.ts'
+import { type Cause, momentAfter } from '../events/event-parts.ts'
+import { digestOf } from '../values/digest.ts'
+import {
+  heldBackPlan,
+  isHeldBack,
+  mayRetry,
+  nothingMoreStarts,
+  reasonInFork,
+  stubbed,
+  toolRetryAt,
+} from './retry.ts'
+import { isRecorded, workDeadline } from './budget.ts'
+import { findCall, isAtWork, removedInput, startOf, textContent } from './calls.ts'
+
+type CheckSignal = Extract<Signal, { readonly type: 'guardrails_checked' | 'output_checked' | 'summarized' }>
+
+const checkSignals: ReadonlySet<string> = new Set<CheckSignal['type']>([
+  'guardrails_checked',
+  'output_checked',
+  'summarized',
+])
+
+/** Whether a message says what guardrails, a schema or a summing-up model made of what the run holds. */
+export function isCheckSignal(message: Command | Signal): message is CheckSignal {
+  return checkSignals.has(message.type)
+}
+
+/** What follows from a check. One of something that is not there any more, or not as it was, changes nothing. */
+export function decideCheckSignal(state: RunState, signal: CheckSignal): Decision {
+  switch (signal.type) {
+    case 'guardrails_checked':
+      return decideGuardrailsChecked(state, signal)
+    case 'output_checked':
+      return decideOutputChecked(state, signal)
+    case 'summarized':
+      return state.compacting && !state.compacting.interrupted && signal.turn === state.turn
+        ? { facts: [summaryFact(state, state.compacting, signal)] }
+        : nothing
+  }
+}
+
+function decideGuardrailsChecked(
+  state: RunState,
+  signal: Extract<CheckSignal, { type: 'guardrails_checked' }>,
+): Decision {
+  const { on, guardrails, finds } = signal
+  if (!isCheckDue(state, signal)) return nothing
+  return {
+    facts: [
+      ...finds.map((find) => tripFact(state, on, find)),
+      { type: 'guardrails_checked', turn: state.turn, on, guardrails },
+    ],
+  }
+}
+
+function isCheckDue(
+  state: RunState,
+  { on, place, guardrails }: Extract<CheckSignal, { type: 'guardrails_checked' }>,
+): boolean {
+  switch (on) {
+    case 'input': {
+      const { seq, guardrails: due = [] } = state.inputCheck ?? {}
+      return seq === place && guardrails.some((name) => due.includes(name))
+    }
+    case 'output':
+      return place === state.turn && state.phase === 'collecting' && dueAnswerCheck(state) === 'guardrails'
+    case 'tool_output':
+      return place === state.turn && state.phase === 'executing' && dueResultsCheck(state)
+  }
+}
+
+/** The fact of a find. An input that is at work already cannot be replaced any more: that blocks. */
+function tripFact(
+  state: RunState,
+  on: Extract<Fact, { type: 'guardrail_tripped' }>['on'],
+  { guardrail, action, detail, index, toolCallId, replacement }: GuardrailFind,
+): Fact {
+  const late = on === 'input' && action === 'replace' && state.phase !== 'idle' && !state.inputSinceReply
+  return {
+    type: 'guardrail_tripped',
+    turn: state.turn,
+    guardrail,
+    on,
+    action: late ? 'block' : action,
+    ...omitUndefined({ toolCallId, detail, index }),
+    ...(late ? {} : omitUndefined({ replacement })),
+  }
+}
+
+function decideOutputChecked(
+  state: RunState,
+  { turn, verdict }: Extract<CheckSignal, { type: 'output_checked' }>,
+): Decision {
+  if (state.phase !== 'collecting' || dueAnswerCheck(state) !== 'schema') return nothing
+  if (turn !== state.turn) return nothing
+  const here = { type: 'output_checked' as const, turn: state.turn }
+  if (verdict.valid) return { facts: [{ ...here, valid: true, output: verdict.output }] }
+  const { error } = verdict
+  const { output } = state.definition
+  const mayRepair = output && !state.reply.finalizing && state.repairs < output.maxRepairs
+  const repair = mayRepair ? repairRequest(error, output.schema) : undefined
+  return { facts: [{ ...here, valid: false, error, ...omitUndefined({ repair }) }] }
+}
+
+/**
+ * Each repair request repeats the schema: not every wire has shown it to the model, and a fallback may not have seen
+ * it yet.
+ */
+function repairRequest(error: string, schema: JsonObject): UserMessage {
+  const text = `Your answer does not fit the schema that it has to fit: ${error}
+This is the schema (JSON Schema): ${canonicalJson(schema)}
+Write the whole answer again, as JSON that fits the schema, and nothing else.`
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+type AnyToolSignal = Extract<
+  Signal,
+  { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled' }
+>
+
+const toolSignals: ReadonlySet<string> = new Set<AnyToolSignal['type']>([
+  'calls_checked',
+  'tool_progressed',
+  'tool_deferred',
+  'tool_ended',
+  'call_reconciled',
+])
+
+/** Whether a message is a report about tool calls. */
+export function isToolSignal(message: Command | Signal): message is AnyToolSignal {
+  return toolSignals.has(message.type)
+}
+
+/** What follows from a report about tool calls. Reports about an ended call are ignored. */
+export function decideToolSignal(state: RunState, signal: AnyToolSignal, stamp: Stamp): Decision {
+  if (signal.type === 'calls_checked') return decideCallsChecked(state, signal)
+  const call = findCall(state, signal.toolCallId)
+  if (call === undefined) return nothing
+  const { toolCallId } = call
+  const here = { turn: state.turn, toolCallId }
+  if (signal.type === 'call_reconciled') return decideCallReconciled(state, call, here, signal)
+  return isAtWork(call) && call.attempts === signal.attempt
+    ? decideToolReport(state, call, signal, stamp)
+    : nothing
+}
+
+function decideCallsChecked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
+  if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
+  // Nothing of them will run any more: the controller closes them.
+  if (state.cancel || state.blocked) return nothing
+  const checks = new Map(signal.calls.map((check) => [check.toolCallId, check]))
+  const calls = state.calls.map((call) => collectedCall(state, call, checks.get(call.toolCallId)))
+  const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
+    finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
+  )
+  return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
+}
+
+type Report = Extract<Signal, { readonly type: 'tool_progressed' | 'tool_deferred' | 'tool_ended' }>
+
+function decideToolReport(state: RunState, call: Call, signal: Report, stamp: Stamp): Decision {
+  const { name, status, toolCallId } = call
+  const here = { turn: state.turn, toolCallId }
+  switch (signal.type) {
+    case 'tool_progressed':
+      if (!isRecorded(state, 'toolProgress')) return nothing
+      return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
+    case 'tool_deferred': {
+      if (status !== 'started') return nothing
+      const { attempt, externalId, deadlineMs } = signal
+      const deadlineAt = deadlineMs === undefined ? undefined : momentAfter(stamp.at, deadlineMs)
+      return {
+        facts: [
+          { type: 'tool_deferred', ...here, attempt, receipt: externalId, ...omitUndefined({ deadlineAt }) },
+        ],
+      }
+    }
+    case 'tool_ended': {
+      const { attempt, outcome, durationMs, child, reused, retryAfterMs } = signal
+      const content = correctMediaTypes(signal.content)
+      const projected = signal.projected && correctMediaTypes(signal.projected)
+      const shown = signal.shown && correctMediaTypes(signal.shown)
+      const error = isRecorded(state, 'toolErrors') ? signal.error : undefined
+      const retryAt = retryTime(state, call, signal, stamp)
+      if (retryAt !== undefined) {
+        const failed = { type: 'tool_attempt_failed' as const, ...here, name, attempt, outcome, content }
+        return { facts: [{ ...failed, durationMs, retryAt, ...omitUndefined({ retryAfterMs, error }) }] }
+      }
+      const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
+      const more = signal.retryable && call.tries ? usedUp(call.tries) : []
+      if (more.length === 0)
+        return { facts: [{ ...result, ...omitUndefined({ projected, shown, child, reused, error }) }] }
+      // Each form says it: the model reads the last that there is.
+      const forms = { projected: projected && [...projected, ...more], shown: shown && [...shown, ...more] }
+      const whole = { ...result, content: [...content, ...more] }
+      return { facts: [{ ...whole, ...omitUndefined({ ...forms, child, reused, error }) }] }
+    }
+  }
+}
+
+/** Says after the last failure of a call that trying again did not help. */
+function usedUp({ failures }: Tries): readonly ResultPart[] {
+  return failures === 0 ? [] : textContent('failed', `All ${failures + 1} attempts of this call have failed.`)
+}
+
+/** When a call is tried again whose attempt ended so; `undefined`: it is not, and the ending is its result. */
+function retryTime(
+  state: RunState,
+  call: Call,
+  signal: Extract<Signal, { readonly type: 'tool_ended' }>,
+  stamp: Stamp,
+): number | undefined {
+  if (!mayRetry(call, signal.outcome) || nothingMoreStarts(state)) return undefined
+  const retryAt = toolRetryAt(call, signal, stamp)
+  return retryAt !== undefined && retryAt < (workDeadline(state) ?? Infinity) ? retryAt : undefined
+}
+
+/** What the check found out about the tool and the input of a call. */
+function knownOf(check: CheckedCall | undefined): Omit<CheckedCall, 'toolCallId' | 'verdict' | 'finds'> {
+  if (check === undefined) return {}
+  const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff } = check
+  const { input, repairs, recorded } = check
+  const place = omitUndefined({ serial, maxConcurrency, repeats, child, handoff })
+  return { ...omitUndefined({ effect, recovery, retry, input, repairs, recorded }), ...place }
+}
+
+function collectedCall(state: RunState, call: Call, check: CheckedCall | undefined): CollectedCall {
+  if (call.inputRemoved) {
+    const { toolCallId, name, input } = call
+    return { toolCallId, name, inputDigest: digestOf(input), plan: 'settle', refusal: removedInput }
+  }
+  const { input: replaced } = check ?? {}
+  const base = {
+    // What a person is asked about, and what runs, is what the guardrails made of the input.
+    toolCallId: call.toolCallId,
+    name: call.name,
+    inputDigest: digestOf(replaced ?? call.input),
+    ...knownOf(check),
+  }
+  const verdict = check?.verdict ?? {
+    kind: 'refuse',
+    outcome: 'unknown_tool',
+    text: `There is no tool ${call.name}.`,
+  }
+  if (verdict.kind !== 'refuse' && isHeldBack(state, base)) {
+    if (heldBackPlan(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
+    return { ...base, plan: 'ask', reason: reasonInFork(verdict.kind === 'ask' ? verdict.reason : undefined) }
+  }
+  switch (verdict.kind) {
+    case 'run':
+      return { ...base, plan: 'run' }
+    case 'ask':
+      return { ...base, plan: 'ask', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
+    case 'refuse':
+      return { ...base, plan: 'settle', refusal: { outcome: verdict.outcome, text: verdict.text } }
+  }
+}
+
+function decideCallReconciled(
+  state: RunState,
+  call: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+  signal: Extract<Signal, { type: 'call_reconciled' }>,
+): Decision {
+  if (call.status !== 'in_doubt') return nothing
+  const { finding } = signal
+  const result = { type: 'tool_result' as const, ...here, name: call.name }
+  switch (finding.state) {
+    case 'done':
+      return { facts: [{ ...result, outcome: finding.outcome, content: correctMediaTypes(finding.content) }] }
+    case 'not_done':
+      // A fork does not perform a write because the run that it shares it with has not.
+      if (!isHeldBack(state, call)) return { facts: [startOf(state.runId, call, here)] }
+      break
+    case 'unknown':
+  }
+  return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
+}
+
+type ToolCause = 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled'
+
+const toolCauses: ReadonlySet<Cause> = new Set<ToolCause>([
+  'tool_progressed',
+  'tool_deferred',
+  'tool_ended',
+  'call_reconciled',
+])
+
+/** Whether a report about one tool call decided it. */
+export function isToolCause(cause: Cause): cause is ToolCause {
+  return toolCauses.has(cause)
+}
+
+/** The report about a tool call that decided an event. */
+export function recoverToolSignal(
+  state: RunState,
+  cause: ToolCause,
+  event: RuntimeEvent,
+): Signal | undefined {
+  switch (cause) {
+    case 'tool_progressed': {
+      if (event.type !== 'tool_progress') return undefined
+      const { toolCallId, attempt, data } = event
+      return { type: cause, toolCallId, attempt, data }
+    }
+    case 'tool_deferred': {
+      if (event.type !== 'tool_deferred') return undefined
+      const { toolCallId, attempt, receipt, deadlineAt, at } = event
+      const deadlineMs = deadlineAt === undefined ? undefined : deadlineAt - at
+      return { type: cause, toolCallId, attempt, externalId: receipt, ...omitUndefined({ deadlineMs }) }
+    }
+    case 'tool_ended': {
+      if (event.type === 'tool_attempt_failed') {
+        const { toolCallId, attempt, outcome, content, durationMs, retryAfterMs, error } = event
+        const ended = { type: cause, toolCallId, attempt, outcome, content, durationMs }
+        return { ...ended, retryable: true, ...omitUndefined({ retryAfterMs, error }) }
+      }
+      if (event.type !== 'tool_result') return undefined
+      const { toolCallId, outcome, content, durationMs = 0, projected, shown, child, reused, error } = event
+      // Only the attempt that is under way counts.
+      const attempt = findCall(state, toolCallId)?.attempts ?? 0
+      return {
+        type: cause,
+        toolCallId,
+        attempt,
+        outcome,
+        content,
+        durationMs,
+        ...omitUndefined({ projected, shown, child, reused, error }),
+      }
+    }
+    case 'call_reconciled': {
+      if (event.type !== 'tool_started' && event.type !== 'tool_result') return undefined
+      return { type: cause, toolCallId: event.toolCallId, finding: findingOf(event) }
+    }
+  }
+}
+
+function findingOf(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Reconciliation {
+  if (event.type === 'tool_started') return { state: 'not_done' }
+  const { outcome, content } = event
+  return outcome === 'interrupted' ? { state: 'unknown' } : { state: 'done', outcome, content }
+}
+
+type CheckCause = 'guardrails_checked' | 'output_checked' | 'summarized'
+
+/** Whether guardrails, a schema or a summing-up model decided it. */
+export function isCheckCause(cause: Cause): cause is CheckCause {
+  return cause === 'guardrails_checked' || cause === 'output_checked' || cause === 'summarized'
+}
+
+/** What guardrails, a schema or a summing-up model said that decided the events at a place. */
+export function recoverCheckSignal(
+  state: RunState,
+  cause: CheckCause,
+  place: RecordedPosition,
+): Signal | undefined {
+  const event = place.recorded[place.index]
+  switch (cause) {
+    case 'guardrails_checked':
+      return guardrailsOf(state, place)
+    case 'output_checked': {
+      if (event?.type !== 'output_checked') return undefined
+      const { valid, output = null, error = '', turn } = event
+      const verdict = valid ? ({ valid, output } as const) : ({ valid, error } as const)
+      return { type: cause, turn, verdict }
+    }
+    case 'summarized': {
+      if (event?.type !== 'context_compacted') return undefined
+      const { summary, usage, failure, turn } = event
+      const answer = failure ? { failure } : { text: summaryTextOf(summary) }
+      return { type: cause, turn, answer, ...omitUndefined({ usage }) }
+    }
+  }
+}
+
+/** The findings of guardrails come before the fact that they have checked. */
+function guardrailsOf(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
+  const finds: GuardrailFind[] = []
+  for (let at = index; at < recorded.length; at++) {
+    const event = recorded[at]
+    if (event?.type === 'guardrail_tripped') {
+      finds.push(findOf(event))
+      continue
+    }
+    if (event?.type !== 'guardrails_checked' || event.on === 'tool_input') return undefined
+    const { on, guardrails } = event
+    const seen = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
+    return { type: 'guardrails_checked', on, place: seen, guardrails, finds }
+  }
+  return undefined
+}
+
+function findOf(trip: EventOf<'guardrail_tripped'>): GuardrailFind {
+  const { guardrail, action, detail, index, toolCallId, replacement } = trip
+  return { guardrail, action, ...omitUndefined({ detail, index, toolCallId, replacement }) }
+}

@@ -1,0 +1,500 @@
+import type {
+  AnsweredQuestion,
+  Command,
+  OutsideCommand,
+  OutsideCommandOf,
+  ResumeCommand,
+  StartCommand,
+} from '../events/commands.ts'
+import {
+  causeOf,
+  type EventOf,
+  type EventType,
+  type Fact,
+  type FactOf,
+  type RuntimeEvent,
+} from '../events/event.ts'
+import { digestOf } from '../values/digest.ts'
+import { omitUndefined } from '../values/json.ts'
+import { changedInputText } from './request.ts'
+import {
+  type Decision,
+  finishedText,
+  nothing,
+  type RecordedPosition,
+  type Refusal,
+  refusal,
+  type Stamp,
+} from './rules.ts'
+import type { Call, RunState } from './state.ts'
+import { findCall, openTurnCalls } from './calls.ts'
+import type { Cause } from '../events/event-parts.ts'
+import { boundOfLimit } from '../events/limits.ts'
+import { correctMediaTypes, correctMessage } from '../events/content.ts'
+import { type AgentDefinition, givenOf } from '../events/agent-definition.ts'
+import { settledUsage } from './budget.ts'
+import type { Signal } from '../events/signals.ts'
+import {
+  decideCheckSignal,
+  decideToolSignal,
+  isCheckCause,
+  isCheckSignal,
+  isToolCause,
+  isToolSignal,
+  recoverCheckSignal,
+  recoverToolSignal,
+} from './decide-tools.ts'
+import { decideModelSignal, isModelCause, isModelSignal, recoverModelSignal } from './decide-model.ts'
+
+type DecisionCommand = OutsideCommandOf<'approve' | 'deny'>
+
+/**
+ * Law 13: an approval is bound to its call, its attempt and the input that will run, and decides once. With an input of
+ * its own, it is that input that the fact records.
+ */
+function decideApproval(state: RunState, command: OutsideCommandOf<'approve'>, at: number): Decision {
+  const waiting = awaitingCall(state, command, at)
+  if ('refused' in waiting) return waiting
+  const { by, input, reason } = command
+  const fact = { ...decisionFact(state, waiting, command), approved: true, ...omitUndefined({ reason }) }
+  // The same input is no other one.
+  if (input === undefined || digestOf(input) === digestOf(waiting.call.input)) return { facts: [fact] }
+  return { facts: [{ ...fact, input, note: changedInputText(by, waiting.call.input, input) }] }
+}
+
+/** A denial is bound to its call and its attempt, as an approval is. */
+function decideDenial(state: RunState, command: OutsideCommandOf<'deny'>, at: number): Decision {
+  const waiting = awaitingCall(state, command, at)
+  if ('refused' in waiting) return waiting
+  const fact = decisionFact(state, waiting, command)
+  return { facts: [{ ...fact, approved: false, reason: command.reason }] }
+}
+
+/** A call whose approval is awaited, and the digest of the input that was shown. */
+interface AwaitingCall {
+  readonly call: Call
+  readonly inputDigest: string
+}
+
+/** Returns the call that a decision is about; a refusal where the call awaits none, or one about another question. */
+function awaitingCall(
+  state: RunState,
+  { toolCallId, ...question }: DecisionCommand,
+  at: number,
+): AwaitingCall | { readonly refused: Refusal } {
+  const call = findCall(state, toolCallId)
+  if (call === undefined) {
+    return refusal(
+      'unknown_call',
+      `Run ${state.runId} has no open tool call ${toolCallId}; show the run to see which wait.`,
+    )
+  }
+  const { inputDigest } = call
+  if (call.status !== 'awaiting_approval' || inputDigest === undefined) {
+    return refusal(
+      'not_awaiting_approval',
+      `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}. Show the run to see which calls wait.`,
+    )
+  }
+  if (call.inputRemoved) {
+    return refusal(
+      'not_awaiting_approval',
+      `The input of tool call ${call.toolCallId} was removed from the record, so nobody can decide about it: it is not run. Resume the run, which then continues without it.`,
+    )
+  }
+  if (call.expiresAt !== undefined && at >= call.expiresAt) {
+    return refusal(
+      'approval_expired',
+      `The time to decide about tool call ${call.toolCallId} is over; it counts as denied. To have it made, ask the run for it anew.`,
+    )
+  }
+  return refuseStaleDecision(call, question) ?? { call, inputDigest }
+}
+
+/** The refusal of a decision about another start of the call, or about another input, than is asked about now. */
+function refuseStaleDecision(
+  { toolCallId, attempts, inputDigest }: Call,
+  { attempt = 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
+): { readonly refused: Refusal } | undefined {
+  if (attempt === attempts + 1 && shown === inputDigest) return undefined
+  return refusal(
+    'not_awaiting_approval',
+    `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
+      'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
+  )
+}
+
+/** The fields that the fact of an approval and of a denial share. */
+function decisionFact(
+  { turn }: RunState,
+  { call: { toolCallId, attempts }, inputDigest }: AwaitingCall,
+  { by, via }: DecisionCommand,
+): Omit<FactOf<'approval_decided'>, 'approved'> {
+  return {
+    type: 'approval_decided',
+    turn,
+    toolCallId,
+    attempt: attempts + 1,
+    by,
+    inputDigest,
+    ...omitUndefined({ via }),
+  }
+}
+
+/** The fields that an approval and a denial share, as an event records them. */
+function recordedDecision({
+  toolCallId,
+  by,
+  via,
+  attempt,
+  inputDigest,
+}: EventOf<'approval_decided'>): Pick<
+  DecisionCommand,
+  'toolCallId' | 'by' | 'via' | 'attempt' | 'inputDigest'
+> {
+  return { toolCallId, by, attempt, inputDigest, ...omitUndefined({ via }) }
+}
+
+/** Returns whether an event records this very decision. */
+function recordsDecision(event: RuntimeEvent, { type, toolCallId, by }: DecisionCommand): boolean {
+  return (
+    event.type === 'approval_decided' &&
+    event.elsewhere === undefined &&
+    event.toolCallId === toolCallId &&
+    event.by === by &&
+    event.approved === (type === 'approve')
+  )
+}
+
+/** What the machine knows of an outside command of one type: the decision about it, and the ways back from the record. */
+interface CommandRules<T extends OutsideCommand['type'] = OutsideCommand['type']> {
+  /** Returns what follows from the command in a run that is not done. */
+  decide(state: RunState, command: OutsideCommandOf<T>, at: number): Decision
+  /** The inverse of `decide`: returns the command that an event records; `undefined` where the event records none of this type. */
+  recover(event: RuntimeEvent): OutsideCommandOf<T> | undefined
+  /** Returns whether an event records this very command, by what the event says. */
+  isRecordedBy(event: RuntimeEvent, command: OutsideCommandOf<T>): boolean
+  /** Why it is refused, where another process has refused it and only the record tells. */
+  readonly usualRefusal: Refusal['code']
+}
+
+/** EVERY OUTSIDE COMMAND once: what follows from it, and how the record of a run gives it back. */
+const outsideCommands: { readonly [T in OutsideCommand['type']]: CommandRules<T> } = {
+  steer: {
+    decide: decideInput,
+    recover(event) {
+      const input = recordedInput(event)
+      return input && { type: 'steer', ...input }
+    },
+    isRecordedBy: recordsInput,
+    usualRefusal: 'cancelled',
+  },
+  queue: {
+    decide: decideInput,
+    recover(event) {
+      const input = recordedInput(event)
+      return input && { type: 'queue', ...input }
+    },
+    isRecordedBy: recordsInput,
+    usualRefusal: 'cancelled',
+  },
+  approve: {
+    decide: decideApproval,
+    recover(event) {
+      if (event.type !== 'approval_decided') return undefined
+      const { input, reason } = event
+      return { type: 'approve', ...recordedDecision(event), ...omitUndefined({ input, reason }) }
+    },
+    isRecordedBy: recordsDecision,
+    usualRefusal: 'not_awaiting_approval',
+  },
+  deny: {
+    decide: decideDenial,
+    recover(event) {
+      if (event.type !== 'approval_decided') return undefined
+      return { type: 'deny', ...recordedDecision(event), reason: event.reason ?? '' }
+    },
+    isRecordedBy: recordsDecision,
+    usualRefusal: 'not_awaiting_approval',
+  },
+  settle: {
+    decide: decideSettle,
+    recover(event) {
+      if (event.type !== 'tool_result') return undefined
+      const { toolCallId, outcome, content, child, settled } = event
+      if (outcome !== 'success' && outcome !== 'failed') return undefined
+      return { type: 'settle', toolCallId, outcome, content, ...omitUndefined({ child }), ...settled }
+    },
+    isRecordedBy: (event, { toolCallId }) => event.type === 'tool_result' && event.toolCallId === toolCallId,
+    usualRefusal: 'not_deferred',
+  },
+  cancel: {
+    decide(state, { by, reason }) {
+      if (state.cancel)
+        return refusal(
+          'already_cancelled',
+          `Run ${state.runId} is being cancelled already. Wait for its result.`,
+        )
+      return { facts: [{ type: 'cancel_requested', turn: state.turn, ...omitUndefined({ by, reason }) }] }
+    },
+    recover(event) {
+      if (event.type !== 'cancel_requested') return undefined
+      return { type: 'cancel', ...omitUndefined({ by: event.by, reason: event.reason }) }
+    },
+    isRecordedBy: (event) => event.type === 'cancel_requested',
+    usualRefusal: 'already_cancelled',
+  },
+  raise_limit: {
+    decide: decideRaiseLimit,
+    recover(event) {
+      if (event.type !== 'limit_raised') return undefined
+      const { limit, max, by, reason } = event
+      return { type: 'raise_limit', limit, max, by, ...omitUndefined({ reason }) }
+    },
+    isRecordedBy: (event, { limit, max }) =>
+      event.type === 'limit_raised' && event.limit === limit && event.max === max,
+    usualRefusal: 'not_raised',
+  },
+}
+
+/** Returns whether a cause is an outside command. */
+export function isOutsideCause(cause: Cause): cause is OutsideCommand['type'] {
+  return Object.hasOwn(outsideCommands, cause)
+}
+
+/** Returns what the machine knows of commands of a type. */
+export function rulesOfCommand<T extends OutsideCommand['type']>(type: T): CommandRules<T> {
+  return outsideCommands[type]
+}
+
+/** Returns whether an event records the input of a command, by its receipt. */
+export function recordsInput(event: RuntimeEvent, command: OutsideCommand): boolean {
+  const isInput = command.type === 'steer' || command.type === 'queue'
+  return isInput && event.type === 'input_received' && event.receipt === command.receipt
+}
+
+function decideInput(
+  state: RunState,
+  { type: delivery, message, receipt }: OutsideCommandOf<'steer' | 'queue'>,
+): Decision {
+  if (state.cancel) {
+    const message = `Run ${state.runId} is being cancelled and takes no more input. Wait for its result, and give the input to the next run.`
+    return refusal('cancelled', message)
+  }
+  // The same input once more: it has its place already.
+  if (state.pendingInputs.some((input) => input.inputId === receipt)) return nothing
+  const corrected = correctMessage(message)
+  return { facts: [{ type: 'input_received', turn: state.turn, message: corrected, delivery, receipt }] }
+}
+
+/** The fields that both input commands share, as an event records them. */
+function recordedInput(
+  event: RuntimeEvent,
+): Pick<OutsideCommandOf<'steer' | 'queue'>, 'message' | 'receipt'> | undefined {
+  if (event.type !== 'input_received') return undefined
+  return { message: event.message, receipt: event.receipt ?? '' }
+}
+
+function decideRaiseLimit(state: RunState, command: OutsideCommandOf<'raise_limit'>): Decision {
+  const { limit, max, by, reason } = command
+  const now = state.limits[limit]
+  const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
+  if (bound !== undefined && max > bound) {
+    const message = `Run ${state.runId} is a child of run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
+    return refusal('not_raised', message)
+  }
+  if (now !== undefined && max > now) {
+    return {
+      facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by, ...omitUndefined({ reason }) }],
+    }
+  }
+  const remedy = now === undefined ? 'What is not set needs no raise.' : `Give more than ${now}.`
+  const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it. ${remedy}`
+  return refusal('not_raised', message)
+}
+
+function decideSettle(state: RunState, command: OutsideCommandOf<'settle'>): Decision {
+  const call = findCall(state, command.toolCallId)
+  if (call?.status !== 'deferred') {
+    const message = `Tool call ${command.toolCallId} of run ${state.runId} does not wait to be settled; show the run to see which do.`
+    return refusal('not_deferred', message)
+  }
+  const { toolCallId, name } = call
+  const { outcome, child, by, reason } = command
+  const content = correctMediaTypes(command.content)
+  if (call.child !== undefined && child === undefined) {
+    const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.externalId}: decide what that run waits for, or cancel it.`
+    return refusal('not_deferred', message)
+  }
+  const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
+  const settled = by === undefined && reason === undefined ? undefined : omitUndefined({ by, reason })
+  return { facts: [{ ...result, ...omitUndefined({ child, settled }) }] }
+}
+
+/** Begins a run that does not exist yet. */
+function decideStart(state: RunState | undefined, command: StartCommand): Decision {
+  if (state)
+    return refusal(
+      'run_exists',
+      `Run ${state.runId} exists already. Resume it, or start one under another id.`,
+    )
+  const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
+  const { history = [], edits, uncheckedFrom, withContext } = command
+  return {
+    facts: [
+      {
+        type: 'run_started',
+        turn: 0,
+        agent,
+        definition,
+        limits,
+        retry,
+        ...givenOf(command),
+        ...omitUndefined({ sessionId, sessionPlace, parent, subject, withContext }),
+      },
+      ...(history.length > 0
+        ? [
+            {
+              type: 'history_carried' as const,
+              turn: 0,
+              messages: history,
+              ...omitUndefined({ uncheckedFrom }),
+            },
+          ]
+        : []),
+      ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
+      {
+        type: 'input_received',
+        turn: 0,
+        message: input,
+        delivery: 'start',
+        ...omitUndefined({ receipt: command.receipt }),
+      },
+    ],
+  }
+}
+
+/**
+ * Records what a resume finds: the take-over, calls in doubt, and the failure of an attempt that no process
+ * continues.
+ */
+function decideResume(state: RunState, { why, definition }: ResumeCommand): Decision {
+  const inDoubt = openTurnCalls(state).filter(
+    (call) => call.status === 'started' || call.status === 'in_doubt',
+  )
+  const facts: Fact[] = [
+    {
+      type: 'run_resumed',
+      turn: state.turn,
+      why,
+      inDoubt: inDoubt.map((call) => call.toolCallId),
+      ...(definition.digest !== state.definition.digest && { definition }),
+    },
+  ]
+  if (state.phase === 'streaming' && !state.attempt.failed) {
+    facts.push(...settledUsage(state, 'interrupted'), {
+      type: 'model_stream_failed',
+      turn: state.turn,
+      attempt: state.attempt.number,
+      failure: {
+        class: 'interrupted',
+        message: 'The process that made this call stopped before the reply was complete.',
+        retryable: true,
+      },
+      retryAt: state.at,
+    })
+  }
+  return { facts }
+}
+
+/** The inverse of `decideResume`. */
+function recoverResume(
+  event: RuntimeEvent,
+  definition: AgentDefinition | undefined,
+): ResumeCommand | undefined {
+  if (event.type !== 'run_resumed') return undefined
+  const resumed = event.definition ?? definition
+  return resumed && { type: 'resume', why: event.why, definition: resumed }
+}
+
+/** The inverse of `decideStart`. */
+function recoverStart(position: RecordedPosition): StartCommand | undefined {
+  const event = position.recorded[position.index]
+  if (event?.type !== 'run_started') return undefined
+  const { runId, agent, definition, limits, retry, withContext } = event
+  const { sessionId, sessionPlace, parent, subject } = event
+  const { message, receipt } = besideStart('input_received', position) ?? {}
+  if (message === undefined) return undefined
+  const { messages: history, uncheckedFrom } = besideStart('history_carried', position) ?? {}
+  const { edits, by, reason } = besideStart('history_edited', position) ?? {}
+  return {
+    type: 'start',
+    runId,
+    agent,
+    definition,
+    limits,
+    retry,
+    input: message,
+    ...givenOf(event),
+    ...omitUndefined({
+      receipt,
+      sessionId,
+      sessionPlace,
+      parent,
+      subject,
+      withContext,
+      history,
+      uncheckedFrom,
+    }),
+    ...(edits && { edits: { edits, ...omitUndefined({ by, reason }) } }),
+  }
+}
+
+/** One of the facts that a start puts after `run_started`: at most three, the input last. */
+function besideStart<T extends EventType>(
+  type: T,
+  { recorded, index }: RecordedPosition,
+): EventOf<T> | undefined {
+  const beside = recorded.slice(index + 1, index + 4)
+  const input = beside.findIndex((event) => event.type === 'input_received')
+  return beside.slice(0, input + 1).find((event): event is EventOf<T> & typeof event => event.type === type)
+}
+
+/**
+ * Returns what follows from a command or a signal in a state; `undefined` is the state of a run that does not exist yet.
+ * Pure: the only way from the outside into the ledger. A signal that comes too late, from an attempt or a call that has
+ * ended, gives no facts.
+ */
+export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
+  if (message.type === 'start') return decideStart(state, message)
+  if (state === undefined) return refusal('not_supported', 'The run does not exist yet; start it first.')
+  if (isCheckSignal(message)) return decideCheckSignal(state, message)
+  if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
+  if (isToolSignal(message)) return decideToolSignal(state, message, stamp)
+  if (state.phase === 'done') {
+    return refusal('run_finished', finishedText(`Run ${state.runId} is finished (${state.reason})`))
+  }
+  if (message.type === 'resume') return decideResume(state, message)
+  return rulesOfCommand(message.type).decide(state, message, stamp.at)
+}
+
+/**
+ * The inverse of `decide`: returns the command or signal that the machine received in a state, made again from the events
+ * that followed. `undefined` where it received none (`causeOf` says `controller`), where the record ends within the
+ * decision, and for `calls_checked`: whether calls may run is asked of the agent.
+ */
+export function recoverMessage(
+  state: RunState | undefined,
+  position: RecordedPosition,
+): Command | Signal | undefined {
+  const event = position.recorded[position.index]
+  if (event === undefined) return undefined
+  const cause = causeOf(event)
+  if (cause === 'start') return recoverStart(position)
+  if (cause === 'resume') return recoverResume(event, state?.definition)
+  if (isOutsideCause(cause)) return rulesOfCommand(cause).recover(event)
+  if (state === undefined) return undefined
+  if (isModelCause(cause)) return recoverModelSignal(state, cause, position)
+  if (isToolCause(cause)) return recoverToolSignal(state, cause, event)
+  return isCheckCause(cause) ? recoverCheckSignal(state, cause, position) : undefined
+}

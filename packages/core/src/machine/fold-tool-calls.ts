@@ -1,0 +1,387 @@
+import type { Outcome, ToolResult } from '../events/content.ts'
+import { getOwn, omitUndefined } from '../values/json.ts'
+import type { CollectedCall, EventOf, RuntimeEvent } from '../events/event.ts'
+import { answerDigest, endsInNews, logCall } from './history.ts'
+import { shownResult } from './request.ts'
+import { digestOf } from '../values/digest.ts'
+import { isHeldBack } from './retry.ts'
+import { illegal } from './transition-table.ts'
+import {
+  type Call,
+  type CallStatus,
+  type ExecutingState,
+  type InjectingState,
+  type RunState,
+  type Tries,
+  withChildTotals,
+  withMessage,
+} from './state.ts'
+import { findCall, openTurnCalls, placeOfCall, withCall, withCallInBatch } from './calls.ts'
+
+/** The events that move the calls of a turn from request to result. */
+type CallsEvent = Extract<
+  RuntimeEvent,
+  {
+    readonly type:
+      | 'tool_requests_collected'
+      | 'approval_requested'
+      | 'approval_decided'
+      | 'tool_started'
+      | 'tool_progress'
+      | 'tool_deferred'
+      | 'tool_attempt_failed'
+      | 'tool_result'
+      | 'tool_results_injected'
+  }
+>
+
+/** The state in which all that counted as a repeat counts no more. */
+export function withChange(state: RunState): RunState {
+  return { ...withStart(state), errorStreaks: {} }
+}
+
+/** Folds an event that concerns the calls of the turn. */
+export function foldToolCalls(state: RunState, event: CallsEvent): RunState {
+  switch (event.type) {
+    case 'tool_requests_collected':
+      return applyRequestsCollected(state, event)
+    case 'approval_requested':
+      return changeCall(
+        state,
+        event,
+        ['to_ask', 'in_doubt', 'ready', 'to_retry', 'awaiting_approval'],
+        (call) => applyApprovalRequested(state, event, call),
+      )
+    case 'approval_decided':
+      return changeCall(state, event, ['awaiting_approval'], (call) =>
+        applyApprovalDecided(state, event, call),
+      )
+    case 'tool_started':
+      return applyToolStarted(state, event)
+    case 'tool_progress':
+      return changeCall(state, event, ['started'], (call) => call)
+    case 'tool_deferred':
+      return changeCall(state, event, ['started'], (call) => {
+        const { receipt, deadlineAt } = event
+        return {
+          ...call,
+          status: 'deferred',
+          deferred: { externalId: receipt, ...omitUndefined({ deadlineAt }) },
+        }
+      })
+    case 'tool_attempt_failed':
+      return changeCall(state, event, ['started'], (call) => applyAttemptFailed(state, event, call))
+    case 'tool_result':
+      return applyToolResult(state, event)
+    case 'tool_results_injected':
+      return applyResultsInjected(state, event)
+  }
+}
+
+function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const next = withReuse(withChild(withResult(state, event), event), event)
+  return { ...next, takeOvers: 0, ...answerIn(next, event) }
+}
+
+function withResult(state: RunState, event: EventOf<'tool_result'>): RunState {
+  return changeCall(state, event, endable[event.outcome], (call) => {
+    if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
+    if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
+      throw illegal(state, event, `call ${call.toolCallId} is deferred`)
+    }
+    return { ...call, status: 'settled', result: resultOf(event) }
+  })
+}
+
+/** Law 10: only a call whose tool declares retries is tried again after a failure. */
+function applyAttemptFailed(state: RunState, event: EventOf<'tool_attempt_failed'>, call: Call): Call {
+  requireAttempt(state, event, call.attempts)
+  const { retry, tries } = call
+  if (retry === undefined || tries === undefined) throw illegal(state, event, 'its tool declares no retries')
+  if (tries.failures + 1 >= retry.maxAttempts) {
+    throw illegal(state, event, `its tool allows ${retry.maxAttempts} attempts`)
+  }
+  const { outcome, content, retryAt } = event
+  const failed = { outcome, content, retryAt }
+  return { ...call, status: 'to_retry', tries: { ...tries, failures: tries.failures + 1, failed } }
+}
+
+function applyApprovalRequested(state: RunState, event: EventOf<'approval_requested'>, before: Call): Call {
+  const { askedElsewhere, expiresAt: _past, ...call } = before
+  requireAttempt(state, event, call.attempts + 1)
+  if (call.status === 'awaiting_approval' && askedElsewhere === undefined) {
+    throw illegal(state, event, 'it is asked about already')
+  }
+  const mayRun = call.status === 'ready' || call.status === 'to_retry'
+  if (mayRun && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
+  const { expiresAt, reason } = event
+  const isShared = state.parent?.relation === 'fork' && event.seq <= state.parent.seq
+  return {
+    ...call,
+    status: 'awaiting_approval',
+    // The time to decide was that of the other run.
+    ...(expiresAt !== undefined && (isShared ? { askedElsewhere: true } : { expiresAt })),
+    ...(reason !== undefined && { askReason: reason }),
+  }
+}
+
+/** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
+function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const { parent, fork = { reused: [], own: [] } } = state
+  const { reused, durationMs, outcome, seq } = event
+  if (parent?.relation !== 'fork' || seq <= parent.seq) return state
+  if (reused !== undefined) return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
+  if (durationMs === undefined && outcome !== 'success' && outcome !== 'failed') return state
+  const call = findCall(state, event.toolCallId)
+  const own = call ? [...fork.own, { name: call.name, inputDigest: digestOf(call.input) }] : fork.own
+  const { divergedIn = durationMs === undefined ? undefined : state.turn } = fork
+  return { ...state, fork: { ...fork, own, ...omitUndefined({ divergedIn }) } }
+}
+
+/** What a child run took counts as the run's own. */
+function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState {
+  return child === undefined ? state : { ...state, totals: withChildTotals(state.totals, child) }
+}
+
+/** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
+function answerIn(
+  state: RunState,
+  event: EventOf<'tool_result'>,
+): Partial<Pick<RunState, 'standstill' | 'callLog' | 'errorStreaks'>> {
+  const { toolCallId, name, outcome, content } = event
+  const { standstill, callLog, errorStreaks } = state
+  if (outcome === 'repeated') return { standstill: { ...standstill, served: standstill.served + 1 } }
+  const call = findCall(state, toolCallId)
+  if (call === undefined || !mayHaveRun.has(outcome)) return {}
+  if (call.repeats === 'allowed' && call.effect === 'read') return {}
+  const isAnswer = outcome !== 'interrupted'
+  const errors =
+    outcome === 'success' || !isAnswer
+      ? withoutErrors(errorStreaks, name)
+      : withError(errorStreaks, name, answerDigest(outcome, content))
+  if (call.effect !== 'read') {
+    // Its effect may have come after its start, while reads of the turn were answered. What failed again and again did not help.
+    const { standstill: begun } = withStart(state)
+    const changed = { standstill: begun }
+    if (outcome === 'success') return { ...changed, errorStreaks: {} }
+    return { ...changed, errorStreaks: call.repeats === 'allowed' ? errorStreaks : errors }
+  }
+  if (!isAnswer) return {}
+  const { inputDigest = digestOf(call.input) } = call
+  const result = shownResult(call) ?? resultOf(event)
+  // Of a result that is shown in another form, the log keeps that form and the digest of the whole.
+  const resultDigest = result.content === content ? undefined : answerDigest(outcome, content)
+  const logged = { toolCallId, name, inputDigest, result, ...omitUndefined({ resultDigest }) }
+  const log = logCall(callLog, logged)
+  const news = endsInNews(log)
+  return {
+    callLog: log,
+    standstill: news
+      ? { ...standstill, from: Math.max(standstill.from, standstill.replyFrom), served: 0 }
+      : standstill,
+    errorStreaks: errors,
+  }
+}
+
+/** Outcomes of calls whose tool may have done something. */
+const mayHaveRun: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'interrupted'])
+
+type ErrorStreaks = RunState['errorStreaks']
+
+function withError(streaks: ErrorStreaks, name: string, resultDigest: string): ErrorStreaks {
+  const streak = getOwn(streaks, name)
+  const count = streak?.resultDigest === resultDigest ? streak.count + 1 : 1
+  return { ...streaks, [name]: { resultDigest, count } }
+}
+
+function withoutErrors(streaks: ErrorStreaks, name: string): ErrorStreaks {
+  if (!Object.hasOwn(streaks, name)) return streaks
+  const { [name]: _ended, ...rest } = streaks
+  return rest
+}
+
+const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
+const begun: readonly CallStatus[] = ['started', 'in_doubt']
+
+/** Law 2: which outcomes may end a call of each status. No call ends twice: `settled` is in no list. */
+const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
+  success: [...begun, 'deferred'],
+  failed: [...begun, 'deferred', 'to_retry'],
+  timed_out: ['started', 'deferred', 'to_retry'],
+  interrupted: [...begun, 'deferred', 'ready', 'to_retry', 'awaiting_approval', 'to_settle'],
+  cancelled: [...unstarted, ...begun, 'deferred'],
+  // An approver's edited input is checked when the tool starts with it.
+  invalid_input: [...unstarted, 'started'],
+  unknown_tool: unstarted,
+  denied: unstarted,
+  repeated: unstarted,
+  limit_reached: unstarted,
+  skipped: unstarted,
+}
+
+/** A result as the model reads it: the history, guardrails and later calls see no other. */
+function resultOf({ toolCallId, name, outcome, ...contents }: EventOf<'tool_result'>): ToolResult {
+  return { toolCallId, name, outcome, content: contents.shown ?? contents.projected ?? contents.content }
+}
+
+function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
+  if (state.phase !== 'collecting') throw illegal(state, event)
+  if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
+    throw illegal(state, event, 'it does not name every call of the message, in order')
+  }
+  const isRemoved = event.removed !== undefined
+  const calls = state.calls.map((call, index) =>
+    withPlan(call, event.calls[index] as CollectedCall, isRemoved),
+  )
+  const standstill = { ...state.standstill, replyFrom: state.callLog.length }
+  return { ...state, phase: 'executing', calls, standstill }
+}
+
+function withPlan(before: Call, plan: CollectedCall, isRemoved: boolean): Call {
+  const call = plan.input === undefined ? before : withInput(before, plan.input, isRemoved)
+  const { effect, recovery, retry, serial, maxConcurrency, repeats, inputDigest, reason: askReason } = plan
+  const { refusal, child, handoff, recorded } = plan
+  const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
+  return {
+    ...call,
+    status,
+    inputDigest,
+    ...omitUndefined({ effect, recovery, retry, serial, maxConcurrency, repeats, askReason }),
+    ...omitUndefined({ refusal, child, handoff, recorded }),
+  }
+}
+
+/** A call with another input in the place of its own, as far as the record still has that. */
+function withInput({ inputRemoved: _own, ...call }: Call, input: Call['input'], isRemoved: boolean): Call {
+  return { ...call, input, ...(isRemoved && { inputRemoved: true as const }) }
+}
+
+function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
+  requireAttempt(state, event, call.attempts + 1)
+  // Law 13: a decision is about the arguments that were asked about, and no others.
+  if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
+    throw illegal(state, event, 'it is about other arguments')
+  }
+  return event.approved ? approvedCall(event, call) : deniedCall(event, call)
+}
+
+function approvedCall(event: EventOf<'approval_decided'>, before: Call): Call {
+  const { input = before.input, note: changeNote, seq: approvedSeq } = event
+  const call = event.input === undefined ? before : withInput(before, input, event.removed !== undefined)
+  // What is on record answers the arguments that were asked for.
+  const { recorded, ...rest } = call
+  const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
+  // What is asked about from here on, should it be again, is what was approved.
+  const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
+  // An approval lets the call start; it does not shorten the wait after a failed attempt.
+  const status = call.tries?.failed ? 'to_retry' : 'ready'
+  return { ...rest, ...kept, ...bound, status, approvedSeq, ...omitUndefined({ changeNote }) }
+}
+
+function deniedCall({ by, reason }: EventOf<'approval_decided'>, call: Call): Call {
+  const why = because(reason)
+  if (call.attempts === 0) {
+    const text = `${by} denied this call${why}`
+    return { ...call, status: 'to_settle', refusal: { outcome: 'denied', text } }
+  }
+  const before = call.tries?.failed
+    ? 'The last attempt of this call failed'
+    : 'Nobody knows whether this call took effect'
+  const text = `${before}, and ${by} decided not to start it again${why}`
+  return { ...call, status: 'to_settle', refusal: { outcome: 'interrupted', text } }
+}
+
+function because(reason: string | undefined): string {
+  return reason ? `: ${reason}` : '.'
+}
+
+function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
+  const next = changeCall(state, event, ['ready', 'in_doubt', 'to_retry'], (call) => {
+    requireAttempt(state, event, call.attempts + 1)
+    const { grant, attempt, at } = event
+    return {
+      ...call,
+      ...omitUndefined({ grant, tries: triesAt(call, at) }),
+      status: 'started',
+      attempts: attempt,
+    }
+  })
+  const begun = changesNothing(findCall(next, event.toolCallId)) ? next : withStart(next)
+  if (event.attempt > 1) return begun
+  const { totals } = begun
+  const before = getOwn(totals.toolCallsByTool, event.name) ?? 0
+  const byTool = { ...totals.toolCallsByTool, [event.name]: before + 1 }
+  return { ...begun, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
+}
+
+/** A tool that reads. One of unknown effect may change anything. */
+function changesNothing(call: Call | undefined): boolean {
+  return call?.effect === 'read'
+}
+
+/** A call that may change something has started. Its own errors go on counting. */
+function withStart(state: RunState): RunState {
+  return { ...state, standstill: { ...state.standstill, from: state.callLog.length, served: 0 } }
+}
+
+/** The attempts of a call with a retry policy, as another one starts. */
+function triesAt({ retry, tries }: Call, at: number): Tries | undefined {
+  if (tries === undefined) return retry && { since: at, failures: 0 }
+  const { since, failures } = tries
+  return { since, failures }
+}
+
+function applyResultsInjected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
+  if (state.phase !== 'executing') throw illegal(state, event)
+  requireClosed(state, event)
+  const results = state.calls.flatMap((call) => shownResult(call) ?? [])
+  if (event.toolCallIds.join() !== ids(results)) throw illegal(state, event, 'it is not in request order')
+  const { calls, resultsChecked: _checked, ...rest } = withMessage(state, { role: 'tool', results })
+  const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
+  const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
+  return { ...rest, phase: 'injecting', ...omitUndefined({ handoff }) }
+}
+
+/** Changes one call, if its status allows the event. */
+function changeCall(
+  state: RunState,
+  event: CallsEvent & { readonly toolCallId: string },
+  from: readonly CallStatus[],
+  change: (call: Call) => Call,
+): RunState {
+  const calls = openTurnCalls(state)
+  const place = placeOfCall(calls, event.toolCallId)
+  const call = calls[place]
+  if (call === undefined)
+    throw illegal(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
+  if (!from.includes(call.status)) throw illegal(state, event, `call ${call.toolCallId} is ${call.status}`)
+  const isStart = event.type === 'tool_started' && call.child === undefined
+  const withChanged = isStart || event.type === 'tool_result' ? withCallInBatch : withCall
+  const changed = withChanged(calls, place, change(call))
+  if (state.phase === 'executing') return { ...state, calls: changed }
+  // While a reply streams only a failed attempt's calls are settled: none of them may have run.
+  if (state.phase !== 'streaming' || !state.attempt.failed) {
+    throw illegal(state, event, 'the reply is still streaming')
+  }
+  return { ...state, attempt: { ...state.attempt, calls: changed } }
+}
+
+/** Law 1: no turn continues while a tool request is without its result. */
+export function requireClosed(state: RunState, event: RuntimeEvent): void {
+  const open = openTurnCalls(state).find((call) => call.status !== 'settled')
+  if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)
+  if (state.phase === 'collecting' && state.calls.length > 0)
+    throw illegal(state, event, 'calls are not collected')
+}
+
+function requireAttempt(
+  state: RunState,
+  event: CallsEvent & { readonly attempt: number },
+  due: number,
+): void {
+  if (event.attempt !== due) throw illegal(state, event, `attempt ${event.attempt} where ${due} is due`)
+}
+
+function ids(calls: readonly { readonly toolCallId: string }[]): string {
+  return calls.map((call) => call.toolCallId).join()
+}

@@ -1,0 +1,492 @@
+import {
+  type Amounts,
+  defaultLimits,
+  type Grant,
+  type GrantField,
+  grantFields,
+  type LimitName,
+  limitOfField,
+  type Limits,
+} from '../events/limits.ts'
+import { type MaxWebSearches, type Price, type Rates, ratesFor, searchesCost } from '../events/usage.ts'
+import {
+  callsAwaitingEqual,
+  callsBehindChange,
+  deadlineOf,
+  leftOf,
+  type LimitFinding,
+  mayRepeat,
+  meetLimit,
+  onLimitOf,
+  repeatedAnswers,
+  repeatLimit,
+  spentOf,
+  timeLimit,
+  toolCallsLeft,
+  workDeadline,
+} from './budget.ts'
+import type { Call, ExecutingState, RunState } from './state.ts'
+import { currentModel, priceOf, summaryOf, textContent } from './calls.ts'
+import type { ChildTotals, Fact, FactOf } from '../events/event.ts'
+import { childRunIdOf } from '../values/ids.ts'
+import type { Outcome } from '../events/content.ts'
+import { getOwn } from '../values/json.ts'
+import type { Action } from './rules.ts'
+import { longestStreak } from './history.ts'
+
+/** Fewer output tokens than this are not worth a model call. */
+const OUTPUT_TOKENS_MIN = 16
+/** Output tokens that are held back for the call that writes the answer at a limit. */
+const FINALIZING_OUTPUT_TOKENS = 256
+
+/** A model call that is to be granted. */
+export interface PlannedCall {
+  /** Of the model that is called; `undefined` where it is unknown. */
+  readonly price: Price | undefined
+  /** How many web searches its provider may run within it; none where absent. */
+  readonly maxWebSearches?: MaxWebSearches
+  /** About how many input tokens its request has. */
+  readonly inputTokens: number
+  /** Whether it begins a turn. */
+  readonly startsTurn: boolean
+  /** The most output tokens that it may have by its own settings. */
+  readonly maxOutputTokens?: number | undefined
+  /** Whether it is the call that writes the answer at a limit. */
+  readonly finalizing: boolean
+  /** Whether enough has to be left after it for a call that writes the answer. */
+  readonly keepsFinalizing: boolean
+}
+
+/**
+ * Checks every limit before a model call: what the call may use, or the limit that prevents it, because the time of the
+ * run is up or too little is left.
+ */
+export function grantModelCall(state: RunState, now: number, call: PlannedCall): Grant | LimitFinding {
+  return timeFinding(state, now, call.finalizing) ?? grantAmounts(state, call)
+}
+
+function timeFinding(state: RunState, now: number, finalizing: boolean): LimitFinding | undefined {
+  const deadline = finalizing ? deadlineOf(state) : workDeadline(state)
+  if (deadline === undefined || now < deadline) return undefined
+  return timeLimit(state, now)
+}
+
+/** What a model call may use by the amounts that are left, or the limit that leaves it too little. */
+function grantAmounts(state: RunState, call: PlannedCall): Grant | LimitFinding {
+  const left = leftOf(state)
+  const needed = neededBeside(call)
+  const turnsNeeded = (call.startsTurn ? 1 : 0) + needed.turns
+  if (left.turns < turnsNeeded) return finding(state, 'turns', needed)
+  const outputs = outputAllowed(call, left)
+  const [field, outputTokens] = outputs.reduce((least, next) => (next[1] < least[1] ? next : least))
+  if (outputTokens < OUTPUT_TOKENS_MIN) return finding(state, field, needed)
+  return grantOf(call, Math.min(Math.floor(outputTokens), call.maxOutputTokens ?? Infinity))
+}
+
+/** Whether an answer is a limit that was found. */
+export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFinding {
+  return 'limit' in answer
+}
+
+function grantOf(call: PlannedCall, outputTokens: number): Grant {
+  const { price, inputTokens, startsTurn, maxWebSearches = 0 } = call
+  const searches =
+    typeof maxWebSearches === 'number' && maxWebSearches > 0 ? { webSearches: maxWebSearches } : {}
+  const turns = startsTurn ? 1 : 0
+  if (outputTokens === Infinity) {
+    // Output that costs nothing needs no bound, and the input is paid for all the same.
+    const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
+    return { turns, inputTokens, ...searches, ...(isFree && grantedCost(call, 0)) }
+  }
+  return { turns, inputTokens, outputTokens, ...searches, ...grantedCost(call, outputTokens) }
+}
+
+/** The money of a call. Searches without a bound leave it without one, which is legal only where no limit counts money. */
+function grantedCost(call: PlannedCall, outputTokens: number): Pick<Grant, 'costUsd'> {
+  const { price, inputTokens, maxWebSearches = 0 } = call
+  if (price === undefined) return {}
+  const costUsd = callCost(price, inputTokens, outputTokens) + searchesCost(price, maxWebSearches)
+  return costUsd === Infinity ? {} : { costUsd }
+}
+
+function finding(
+  state: RunState,
+  field: GrantField,
+  held: { readonly [F in GrantField]?: number },
+): LimitFinding {
+  const limit = limitOfField[field]
+  const used = spentOf(state)[field]
+  return { limit, max: state.limits[limit] ?? 0, used, ...(held[field] ? { held: held[field] } : {}) }
+}
+
+/** What a run has to keep for its next model call and the finalizing call, beside what child runs may use. */
+export function finalizingNeeds(state: RunState): { readonly [F in GrantField]?: number } {
+  if (onLimitOf(state.limits) !== 'finalize') return {}
+  const price = priceOf(state, currentModel(state))
+  return neededBeside({ keepsFinalizing: true, inputTokens: state.contextTokens, price })
+}
+
+/** What is held back for the finalizing call: the last turn of a limit is the one that writes the answer. */
+function neededBeside({
+  keepsFinalizing,
+  inputTokens,
+  price,
+}: Pick<PlannedCall, 'keepsFinalizing' | 'inputTokens' | 'price'>): { readonly turns: number } & {
+  readonly [F in GrantField]?: number
+} {
+  if (!keepsFinalizing) return { turns: 0 }
+  // The finalizing call is shown the same again, beside the output of this one.
+  return {
+    turns: 1,
+    tokens: inputTokens + FINALIZING_OUTPUT_TOKENS,
+    inputTokens,
+    outputTokens: FINALIZING_OUTPUT_TOKENS,
+    ...(price && { costUsd: callCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) }),
+  }
+}
+
+/** The output tokens that each limit leaves, when the input and the finalizing call have been taken off. */
+function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [GrantField, number])[] {
+  const { inputTokens: input, keepsFinalizing } = call
+  if (!keepsFinalizing) {
+    return [
+      ['tokens', left.tokens - input],
+      ['outputTokens', left.outputTokens],
+      ['costUsd', affordableOutput(call, left.costUsd)],
+      ['inputTokens', input > left.inputTokens ? 0 : Infinity],
+    ]
+  }
+  // What this call puts out, the finalizing call takes in: each token counts twice.
+  return [
+    ['tokens', (left.tokens - 2 * input - FINALIZING_OUTPUT_TOKENS) / 2],
+    ['outputTokens', left.outputTokens - FINALIZING_OUTPUT_TOKENS],
+    ['costUsd', affordableOutput(call, left.costUsd)],
+    ['inputTokens', left.inputTokens - 2 * input],
+  ]
+}
+
+/**
+ * Output tokens that the money left pays for. Without a price, or with priced searches that nothing bounds, no call is
+ * affordable: no grant could hold the limit.
+ */
+function affordableOutput(call: PlannedCall, leftUsd: number): number {
+  const { price, inputTokens, keepsFinalizing, maxWebSearches = 0 } = call
+  if (leftUsd === Infinity) return Infinity
+  if (price === undefined) return 0
+  const own = leftUsd - callCost(price, inputTokens, 0) - searchesCost(price, maxWebSearches)
+  const finalizing = ratesFor(price, 2 * inputTokens)
+  const afterInput = keepsFinalizing ? own - callCost(price, inputTokens, FINALIZING_OUTPUT_TOKENS) : own
+  if (afterInput <= 0) return 0
+  const perToken =
+    (ratesFor(price, inputTokens).outputUsd + (keepsFinalizing ? dearestInput(finalizing) : 0)) / 1_000_000
+  return perToken === 0 ? Infinity : afterInput / perToken
+}
+
+/** The most that a call can cost: all of its input may be written to the provider's cache. */
+function callCost(price: Price, inputTokens: number, outputTokens: number): number {
+  const rates = ratesFor(price, inputTokens)
+  return (inputTokens * dearestInput(rates) + outputTokens * rates.outputUsd) / 1_000_000
+}
+
+function dearestInput(rates: Rates): number {
+  const { inputUsd, cacheWriteUsd = inputUsd, cacheWriteLongUsd = cacheWriteUsd } = rates
+  return Math.max(inputUsd, cacheWriteUsd, cacheWriteLongUsd)
+}
+
+/** A child is given up before its parent gives its call up. */
+const GRACE_SHARE = 0.75
+
+/** What a child run has to be granted at least, to be worth a start. */
+const leastUseful: { readonly [F in GrantField]: number } = {
+  turns: 1,
+  toolCalls: 0,
+  tokens: 32,
+  inputTokens: 16,
+  outputTokens: 16,
+  costUsd: Number.MIN_VALUE,
+}
+
+/**
+ * What the child run of a call is granted: an even share of what the run has left, beside what its own calls of this
+ * turn and its next model call need. Children of this turn that have no grant yet get shares of the same size; what one
+ * does not use is left for those that start after it. Or the limit that leaves too little.
+ */
+export function childGrant(state: ExecutingState, now: number): Grant | { readonly limit: LimitName } {
+  const left = leftOf(state)
+  const kept = keptByParent(state)
+  const shares = Math.max(1, state.calls.filter(needsGrant).length)
+  const granted: { [F in GrantField]?: number } = {}
+  for (const field of grantFields) {
+    if (left[field] === Infinity) continue
+    const share = Math.max(0, left[field] - (kept[field] ?? 0)) / shares
+    granted[field] = field === 'costUsd' ? share : Math.floor(share)
+    if (granted[field] < leastUseful[field]) return { limit: limitOfField[field] }
+  }
+  const deadline = workDeadline(state)
+  if (deadline === undefined) return granted
+  return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'maxDurationMs' }
+}
+
+/** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its finalizing call. */
+function keptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
+  const waiting = state.calls.filter(({ attempts, status }) => attempts === 0 && isWaiting(status))
+  return { ...finalizingNeeds(state), turns: 1, toolCalls: waiting.length }
+}
+
+/** Whether a child run has still to be granted something in this turn. */
+function needsGrant({ child, grant, status }: Call): boolean {
+  return child !== undefined && grant === undefined && isWaiting(status)
+}
+
+function isWaiting(status: Call['status']): boolean {
+  return status === 'ready' || status === 'to_ask' || status === 'awaiting_approval'
+}
+
+/** The limits of a child run: its agent's own, and never more than what it is granted. */
+export function childLimits(grant: Grant, own: Limits, parent: Limits): Limits {
+  const within: { [L in LimitName]?: number } = {}
+  for (const field of grantFields) {
+    const granted = grant[field]
+    const limit = limitOfField[field]
+    if (granted !== undefined) within[limit] = Math.min(own[limit] ?? Infinity, granted)
+  }
+  if (grant.durationMs !== undefined) {
+    within.maxDurationMs = Math.min(own.maxDurationMs ?? Infinity, grant.durationMs)
+  }
+  const graceMs = Math.floor((parent.graceMs ?? defaultLimits.graceMs) * GRACE_SHARE)
+  return { ...own, ...within, graceMs: Math.min(own.graceMs ?? Infinity, graceMs) }
+}
+
+/**
+ * What a child run is taken to have used that has not ended when its parent counts: all that it was granted, since it may
+ * use that yet, and no less than it is known to have used.
+ */
+export function leftChildTotals(
+  state: Pick<ExecutingState, 'runId'>,
+  call: Pick<Call, 'toolCallId' | 'grant'>,
+  known: ChildTotals | undefined,
+): ChildTotals {
+  const { tokens = 0, inputTokens } = call.grant ?? {}
+  const whole = wholeGrant(state, call)
+  if (known === undefined) return whole
+  const { usage: granted } = whole
+  const outputTokens = Math.max(granted.outputTokens ?? 0, known.usage.outputTokens ?? 0)
+  const grantedInput = inputTokens ?? Math.max(0, tokens - outputTokens)
+  const costUsd = Math.max(whole.costUsd ?? 0, known.costUsd ?? 0)
+  return {
+    ...known,
+    turns: Math.max(whole.turns, known.turns),
+    toolCalls: Math.max(whole.toolCalls, known.toolCalls),
+    usage: {
+      ...known.usage,
+      inputTokens: Math.max(grantedInput, known.usage.inputTokens ?? 0),
+      outputTokens,
+    },
+    ...((whole.costUsd ?? known.costUsd) !== undefined && { costUsd }),
+    estimated: true,
+  }
+}
+
+/** What a child run is taken to have used whose own totals could not be had in time: all that it was granted. */
+export function wholeGrant(
+  { runId }: Pick<ExecutingState, 'runId'>,
+  { toolCallId, grant = {} }: Pick<Call, 'toolCallId' | 'grant'>,
+): ChildTotals {
+  const { turns = 0, toolCalls = 0, costUsd } = grant
+  const { tokens = 0 } = grant
+  const { inputTokens = Math.max(0, tokens - (grant.outputTokens ?? 0)) } = grant
+  const { outputTokens = Math.max(0, tokens - inputTokens) } = grant
+  return {
+    runId: childRunIdOf(runId, toolCallId),
+    turns,
+    toolCalls,
+    usage: { inputTokens, outputTokens },
+    ...(costUsd !== undefined && { costUsd }),
+    estimated: true,
+  }
+}
+
+/** The result that the runtime itself gives a call: its own words for the outcome where no `text` says more. */
+export function resultFact(
+  state: RunState,
+  call: Call,
+  outcome: Outcome,
+  text?: string,
+): FactOf<'tool_result'> {
+  const { toolCallId, name, grant } = call
+  return {
+    type: 'tool_result',
+    turn: state.turn,
+    toolCallId,
+    name,
+    outcome,
+    content: textContent(outcome, text),
+    ...(grant && state.phase === 'executing' && { child: wholeGrant(state, call) }),
+  }
+}
+
+function isUnstarted({ attempts, status }: Call): boolean {
+  return attempts === 0 && (status === 'ready' || status === 'to_ask' || status === 'awaiting_approval')
+}
+
+/** The calls that were not started yet and may be. */
+function unstartedCalls(state: ExecutingState): readonly Call[] {
+  return mostUnstarted(state) === 0 ? [] : state.calls.filter(isUnstarted)
+}
+
+/** No more calls than this were not started yet and may be. */
+function mostUnstarted({ calls }: ExecutingState): number {
+  const { ready, to_ask, awaiting_approval } = summaryOf(calls).counts
+  return ready + to_ask + awaiting_approval
+}
+
+/** Law 9 for tool calls: those past a limit do not start. */
+export function nextForCallLimits(state: ExecutingState): Action | undefined {
+  const tooMany = settleAction(resultsOverLimits(state))
+  if (tooMany) return tooMany
+  const { metLimit } = state
+  if (metLimit && metLimit.limit !== 'maxToolCalls') {
+    return refuseCalls(state, unstartedCalls(state))
+  }
+  const past = callsPastLimit(state)
+  if (past.length > 0 && metLimit === undefined) {
+    const { maxToolCalls: max = 0 } = state.limits
+    return meetLimit(state, { limit: 'maxToolCalls', max, used: spentOf(state).toolCalls })
+  }
+  if (metLimit?.policy === 'ask') return undefined
+  return refuseCalls(state, past) ?? (metLimit === undefined ? nextWithoutProgress(state) : undefined)
+}
+
+function nextWithoutProgress(state: ExecutingState): Action | undefined {
+  if (!mayRepeat(state)) return undefined
+  const behind = callsBehindChange(state)
+  const [repeats] = unstartedCalls(state)
+    .filter((call) => !behind.has(call))
+    .flatMap((call) => repeatLimit(state, call) ?? [])
+  return repeats && meetLimit(state, repeats)
+}
+
+function refuseCalls(state: ExecutingState, calls: readonly Call[]): Action | undefined {
+  return settleAction(calls.map((call) => resultFact(state, call, 'limit_reached')))
+}
+
+function settleAction(facts: readonly Fact[]): Action | undefined {
+  return facts.length > 0 ? { kind: 'settle_calls', facts } : undefined
+}
+
+/** The calls that wait for a start which `maxToolCalls` does not leave them. */
+function callsPastLimit(state: ExecutingState): readonly Call[] {
+  const left = toolCallsLeft(state)
+  // What a child run does not use of its grant is left for the calls that wait.
+  if (mostUnstarted(state) <= left || childrenAtWork(state)) return []
+  return toBeStarted(state, unstartedCalls(state)).slice(left)
+}
+
+function childrenAtWork(state: ExecutingState): boolean {
+  return state.calls.some(({ grant, status }) => grant !== undefined && status !== 'settled')
+}
+
+/** Those of some calls that take a start: not those that are served a recorded answer, or that may yet be. */
+function toBeStarted(state: ExecutingState, calls: readonly Call[]): readonly Call[] {
+  const waiting = callsAwaitingEqual(state)
+  const served = new Set(repeatedResults(state).map(({ toolCallId }) => toolCallId))
+  return calls.filter((call) => !waiting.has(call) && !served.has(call.toolCallId))
+}
+
+/** The results of calls that a limit refuses, though it lets the run continue. */
+function resultsOverLimits(state: ExecutingState): readonly Fact[] {
+  const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
+  if (state.calls.length <= maxToolCallsPerTurn && Object.keys(maxCallsByTool).length === 0) return []
+  /** Of each tool, the calls that were started, and those that come first. */
+  const takenByTool = new Map<string, number>()
+  return state.calls.flatMap((call, place) => {
+    if (!isUnstarted(call)) return []
+    const { name } = call
+    const taken = takenByTool.get(name) ?? getOwn(state.totals.toolCallsByTool, name) ?? 0
+    takenByTool.set(name, taken + 1)
+    if (place >= maxToolCallsPerTurn) {
+      const text = `At most ${maxToolCallsPerTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
+      return [resultFact(state, call, 'limit_reached', text)]
+    }
+    const max = getOwn(maxCallsByTool, name) ?? Infinity
+    if (taken < max) return []
+    const text = `${name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
+    return [resultFact(state, call, 'limit_reached', text)]
+  })
+}
+
+/**
+ * No progress: a read that has given the same answer again and again, while nothing happened, is not run; its recorded
+ * answer is served.
+ */
+export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_result'>[] {
+  const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
+  if (longestStreak(state.callLog) < max) return []
+  const behind = callsBehindChange(state)
+  return unstartedCalls(state).flatMap((call) => {
+    if (call.status === 'awaiting_approval' || behind.has(call)) return []
+    const [last, ...others] = repeatedAnswers(state, call)
+    if (last === undefined || others.length + 1 < max) return []
+    const note = `This call was made ${others.length + 1} times with the same answer, and nothing has changed since, so it was not run again. Do something else, or answer with what you know. The answer was:`
+    const content = [...textContent('repeated', note), ...last.result.content]
+    return [{ ...resultFact(state, call, 'repeated'), content }]
+  })
+}
+
+/**
+ * Returns the calls to start now, of those that `isStartable` accepts. Reads start together, up to the limit
+ * `maxConcurrency` of the run; writes start one at a time, in request order. The `maxConcurrency` of a tool and the
+ * `serial` key of a call hold for both.
+ */
+export function callsToStart(
+  { calls, limits }: ExecutingState,
+  isStartable: (call: Call) => boolean,
+): readonly Call[] {
+  const { counts, runningReads } = summaryOf(calls)
+  if (counts.ready + counts.in_doubt + counts.to_retry === 0) return []
+  let room = (limits.maxConcurrency ?? defaultLimits.maxConcurrency) - runningReads
+  let isWriteOpen = false
+  const turns = new ToolTurns(calls)
+  const chosen: Call[] = []
+  for (const call of calls) {
+    const isNext = turns.isNext(call)
+    if (call.effect === 'read') {
+      if (room <= 0 || !isNext || !isStartable(call)) continue
+      turns.start(call)
+      chosen.push(call)
+      room--
+    } else if (!isWriteOpen && call.status !== 'settled') {
+      isWriteOpen = true
+      if (isNext && isStartable(call)) chosen.push(call)
+    }
+  }
+  return chosen
+}
+
+/**
+ * Whose turn it is among the calls of a reply, asked for one after the other in the order of the requests: of those that
+ * share a `serial` key the first that has no result, of those of one tool as many as it runs at the same time.
+ */
+class ToolTurns {
+  /** Keys of which an earlier call has no result. */
+  readonly #taken = new Set<string>()
+  /** Calls at work, by tool. */
+  readonly #atWork = new Map<string, number>()
+
+  constructor(calls: readonly Call[]) {
+    for (const call of calls) if (call.status === 'started') this.start(call)
+  }
+
+  /** Whether a call need not wait for one before it. */
+  isNext({ name, serial, maxConcurrency = Infinity, status }: Call): boolean {
+    if (status === 'settled') return false
+    const isFree = serial === undefined || !this.#taken.has(serial)
+    if (serial !== undefined) this.#taken.add(serial)
+    return isFree && (this.#atWork.get(name) ?? 0) < maxConcurrency
+  }
+
+  /** A call of the tool is at work, or is about to be. */
+  start({ name, maxConcurrency }: Pick<Call, 'name' | 'maxConcurrency'>): void {
+    if (maxConcurrency !== undefined) this.#atWork.set(name, (this.#atWork.get(name) ?? 0) + 1)
+  }
+}

@@ -1,0 +1,494 @@
+import { omitUndefined } from '../values/json.ts'
+import type { Action, Rules } from './rules.ts'
+import {
+  compactionAfterOverflow,
+  compactionBeforeCall,
+  nextWhileCompacting,
+  waitBeforeCompaction,
+} from './compaction.ts'
+import {
+  modelAfterGivingUp,
+  nextModelCall,
+  plannedChoice,
+  plannedOutput,
+  repeatedPlan,
+  repeatModelCall,
+} from './next-model-call.ts'
+import { dueAnswerCheck, dueInputChecks, requiresEffects } from './required-effects.ts'
+import { deliverInput, endIfStopped, failureReason, finish, finishReasonOf } from './finish.ts'
+import { type OfferedCall, preparedCall } from './request.ts'
+import { deadlineOf, type LimitFinding, meetLimit, settledUsage, timeLimit, workDeadline } from './budget.ts'
+import { type LimitName, limitReasons } from '../events/limits.ts'
+import type { FactOf, FinishReason, HistoryEdit, ShownChange } from '../events/event.ts'
+import { answerOf, trueOrFalse } from '../values/option.ts'
+import { isSameSource } from './tokens.ts'
+import type {
+  CollectingState,
+  FailedAttempt,
+  InjectingState,
+  MetLimit,
+  Reply,
+  RunState,
+  StreamingState,
+} from './state.ts'
+import { currentModel, summaryOf } from './calls.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import { definitionInRun } from '../events/agent-definition.ts'
+import { messagesOf, requireShown } from './history.ts'
+import type { Message, ModelRef, Outcome, StopReason } from '../events/content.ts'
+import { nextForCalls, settleCalls, withheldAnswer } from './next-calls.ts'
+import { MAX_TAKE_OVERS } from './retry.ts'
+import { draftedReply } from './reply.ts'
+
+/** Law 9: the next model call, or the policy of a limit that prevents it. */
+function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  const { metLimit } = state
+  return (
+    nextWhileCompacting(state, now) ??
+    nextWhileGuarded(state, now) ??
+    (metLimit ? nextAtLimit(state, metLimit, reply, { now, rules }) : startNextTurn(state, reply, now, rules))
+  )
+}
+
+/** Law 8, for guardrails: no model sees input that they have not checked. */
+function nextWhileGuarded(state: RunState, now: number): Action | undefined {
+  const isDue = dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
+  if (!isDue) return undefined
+  const deadline = deadlineOf(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (state.metLimit === undefined) return meetLimit(state, timeLimit(state, now))
+  return finish(state, limitReasons[state.metLimit.limit])
+}
+
+function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  if (reply && isToStop(state, rules)) return finish(state, 'stopped')
+  const shorter = compactionBeforeCall(state, now, rules)
+  if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
+  const prepared = preparedCall(state, rules, offeredCall(state, sourcedIn(state, rules)))
+  if (prepared === 'pending') return waitForTurn(state, now)
+  const call = nextModelCall(state, now, prepared)
+  return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
+}
+
+/** The call of the next turn as the agent's code gets to see it. */
+function offeredCall(
+  state: RunState,
+  { sourced }: Pick<ShownChange, 'sourced'> = {},
+  finalizing = false,
+): OfferedCall {
+  const toolChoice = plannedChoice(state, { finalizing })
+  return {
+    model: currentModel(state),
+    toolChoice,
+    ...omitUndefined({ maxOutputTokens: plannedOutput(state), sourced }),
+  }
+}
+
+/** While the agent's code prepares a turn: it has the time that the run has for its work. */
+function waitForTurn(state: RunState, now: number): Action {
+  const deadline = workDeadline(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  return now < deadline ? { kind: 'wait', wakeAt: deadline } : meetLimit(state, timeLimit(state, now))
+}
+
+/** The tools of the agent's source, where they are not those of the last turn. */
+function sourcedIn(state: RunState, rules: Rules): Pick<ShownChange, 'sourced'> {
+  const sourced = rules.sourcedTools?.(state) ?? []
+  return isSameSource(state, sourced) ? {} : { sourced }
+}
+
+/** Whether the agent's code ends the run. A promise would be taken for a yes, and what forgets to answer would never stop. */
+function isToStop(state: RunState, { stopWhen }: Rules): boolean {
+  return (
+    stopWhen !== undefined &&
+    answerOf(`stopWhen of the agent ${state.agent}`, () => stopWhen(state), trueOrFalse)
+  )
+}
+
+/** When the controller is asked, and the code of the agent that it asks. */
+interface Asking {
+  readonly now: number
+  readonly rules: Rules
+}
+
+function nextAtLimit(
+  state: RunState,
+  { policy, limit }: MetLimit,
+  reply: Reply | undefined,
+  asking: Asking,
+): Action {
+  switch (policy) {
+    case 'ask':
+      return { kind: 'suspend' }
+    case 'stop':
+      return finish(state, limitReasons[limit])
+    case 'finalize':
+      return reply?.finalizing ? finish(state, limitReasons[limit]) : finalizingCall(state, limit, asking)
+  }
+}
+
+/**
+ * The call that writes the answer at a limit: made with what was held back for it, or not at all. What the agent's code
+ * withholds from the model is withheld from this call, too.
+ */
+function finalizingCall(state: RunState, met: LimitName, { now, rules }: Asking): Action {
+  const prepared = preparedCall(state, rules, offeredCall(state, {}, true))
+  if (prepared === 'pending') return waitForClosing(state, met, now)
+  const { toolChoice: _none, ...planned } = prepared
+  const call = nextModelCall(state, now, { ...planned, finalizing: true })
+  if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
+  const { limit, max } = call
+  const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`
+  return finish(state, limitReasons[met], detail)
+}
+
+/** The detail of a run whose closing call its agent's code did not prepare in time. */
+export const unpreparedClosing =
+  'No closing call was made: prepareTurn did not answer before the time of the run was up.'
+
+function waitForClosing(state: RunState, met: LimitName, now: number): Action {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  return finish(state, limitReasons[met], unpreparedClosing)
+}
+
+/** Hands the conversation over: to another agent, or back to the caller that started the run. */
+function nextHandoff(
+  state: InjectingState,
+  { to, back, tool }: NonNullable<InjectingState['handoff']>,
+  rules: Rules,
+): Action {
+  if (back) return finish(state, 'handed_back', to)
+  const taking = rules.handOff?.(tool, messagesOf(state.history))
+  if (taking === undefined) {
+    throw new ConfigurationError(
+      `Run ${state.runId} hands over to the agent ${to}, which is no longer among the handoffs of ${state.agent}. ` +
+        'Put it back, then continue the run with resume.',
+    )
+  }
+  const { messages } = taking
+  const definition = definitionInRun(taking.definition, state.givenModel)
+  requireShown(messages, `The filter of the handoff to ${to}`)
+  return {
+    kind: 'hand_off',
+    facts: [
+      {
+        type: 'agent_handed_off',
+        turn: state.turn,
+        from: state.agent,
+        to,
+        definition,
+        ...omitUndefined({ messages }),
+      },
+    ],
+  }
+}
+
+/** The end of a run, with a refused turn left out of the history where the agent or the vendor asks for that. */
+export function withoutRefused(state: CollectingState | InjectingState, action: Action): Action {
+  if (action.kind !== 'finish' || !isLeftOut(state)) return action
+  const edits = editsOf(messagesOf(state.history), state.exchangeFrom)
+  if (edits.length === 0) return action
+  const fact: FactOf<'history_edited'> = {
+    type: 'history_edited',
+    turn: state.turn,
+    edits,
+    reason: 'The model refused this exchange, and would refuse what is asked behind it.',
+  }
+  return { kind: 'finish', facts: [fact, ...action.facts] }
+}
+
+function isLeftOut({
+  reply: { message, refusal, failure },
+  definition,
+}: CollectingState | InjectingState): boolean {
+  const wanted = definition.onRefusal?.history
+  if (message.stopReason === 'refused') {
+    return wanted === undefined ? refusal?.leaveOut === true : wanted === 'leave_out'
+  }
+  if (failure?.class === 'refused') return wanted !== 'keep'
+  return message.stopReason === 'content_filtered' && wanted === 'leave_out'
+}
+
+/** All from the first message of the exchange on; that tools ran in it, stays said. */
+function editsOf(messages: readonly Message[], from: number): readonly HistoryEdit[] {
+  const refused = messages.slice(from)
+  const ran = refused.flatMap((message) => (message.role === 'tool' ? message.results : []))
+  const toolsRun = ran
+    .filter(({ outcome }) => !nothingRan.has(outcome))
+    .map(({ name, outcome }) => `${name} (${outcome})`)
+  return refused.map((_, place): HistoryEdit => {
+    const index = from + place
+    return place === 0 && toolsRun.length > 0 ? { index, message: placeholderMessage(toolsRun) } : { index }
+  })
+}
+
+/** Outcomes that say that the tool was not started. */
+const nothingRan: ReadonlySet<Outcome> = new Set([
+  'invalid_input',
+  'unknown_tool',
+  'denied',
+  'repeated',
+  'limit_reached',
+  'skipped',
+])
+
+function placeholderMessage(toolsRun: readonly string[]): Message {
+  const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${toolsRun.join(', ')}.)`
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+/**
+ * THE LOOP CONTROLLER: the one place that decides whether a run continues, waits or stops. Pure: state and time in, what
+ * the next action out. It starts nothing; what must be in flight follows from the state (`requiredEffects`).
+ */
+export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
+  // No time has passed that a suspended run could have used.
+  if (now <= state.at || !isSuspended(state)) return pendingAction(state, now, rules)
+  // A suspended run does not use up its time.
+  return pendingAction({ ...state, waitedMs: state.waitedMs + now - state.at }, now, rules)
+}
+
+/**
+ * Whether nothing is in flight, nothing is pending, and only a command can continue the run: the controller's own
+ * answer at the time of the last event. Results, lists and a resume ask nothing else.
+ */
+export function isSuspended(state: RunState): boolean {
+  return mayBeSuspended(state) && pendingAction(state, state.at, {}).kind === 'suspend'
+}
+
+/** Spares most states the controller's answer, and those in which it asks an agent's rules, which a reader lacks. */
+function mayBeSuspended(state: RunState): boolean {
+  const isHeld =
+    state.phase === 'executing'
+      ? // What has all its results enters the history, or is checked first.
+        summaryOf(state.calls).counts.settled < state.calls.length
+      : state.metLimit?.policy === 'ask' || state.history.length === 0
+  const hasPendingHandoff = state.phase === 'injecting' && state.handoff !== undefined
+  return isHeld && !hasPendingHandoff && !requiresEffects(state)
+}
+
+/** While something is in flight, nothing is suspended: its report has to be handled. */
+function pendingAction(state: RunState, now: number, rules: Rules): Action {
+  const action = nextInPhase(state, now, rules)
+  return action.kind === 'suspend' && requiresEffects(state) ? { kind: 'wait' } : action
+}
+
+function nextInPhase(state: RunState, now: number, rules: Rules): Action {
+  switch (state.phase) {
+    case 'idle':
+      return endIfStopped(state) ?? nextFromIdle(state, now, rules)
+    case 'streaming':
+      return state.attempt.failed
+        ? nextAfterFailure(state, state.attempt.failed, now, rules)
+        : nextWhileStreaming(state, now)
+    case 'collecting':
+      return state.calls.length === 0 ? nextAfterReply(state, now, rules) : nextWhileCollecting(state, now)
+    case 'executing':
+      return nextForCalls(state, now)
+    case 'injecting':
+      return nextAfterReply(state, now, rules)
+    case 'done':
+      return { kind: 'finished' }
+  }
+}
+
+function nextFromIdle(state: RunState, now: number, rules: Rules): Action {
+  return state.history.length === 0 ? { kind: 'suspend' } : nextTurn(state, undefined, now, rules)
+}
+
+function nextWhileStreaming(state: StreamingState, now: number): Action {
+  if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')
+  const deadline = state.attempt.finalizing ? deadlineOf(state) : workDeadline(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  return state.metLimit ? keepPartial(state, 'cancelled') : meetLimit(state, timeLimit(state, now))
+}
+
+/** When the same call is made again, if it is. */
+function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
+  if (state.takeOvers > MAX_TAKE_OVERS) return undefined
+  return shortened ? state.at : retryAt
+}
+
+/** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
+function nextAfterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
+  const { finalizing } = state.attempt
+  if (state.cancel || state.blocked || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
+  return nextWhileCompacting(state, now) ?? nextAttempt(state, failed, now, rules)
+}
+
+function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
+  const { calls } = state.attempt
+  const retryAt = retryTime(state, failed)
+  const deadline = (isFinalizing(state) ? deadlineOf(state) : workDeadline(state)) ?? Infinity
+  if (retryAt !== undefined && now < Math.min(retryAt, deadline)) {
+    return { kind: 'wait', wakeAt: Math.min(retryAt, deadline) }
+  }
+  const shorter = compactionAfterOverflow(state, now, failed, rules)
+  if (shorter) {
+    const facts = [...settleCalls(state, calls, 'skipped'), shorter]
+    return waitBeforeCompaction(state) ?? { kind: 'compact', facts }
+  }
+  const model = retryAt === undefined ? modelAfterGivingUp(state) : state.attempt.model
+  if (model === undefined) return keepPartial(state, 'failed')
+  const next = failed.shortened ? shorterCall(state, now, model, rules) : repeatModelCall(state, now, model)
+  if (next === 'pending') return waitForShorter(state, now, deadline)
+  if ('limit' in next) return meetInAttempt(state, next)
+  // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
+  return { kind: 'call_model', facts: [...settleCalls(state, calls, 'skipped'), next] }
+}
+
+/** While the agent's code prepares the shorter call. */
+function waitForShorter(state: StreamingState, now: number, deadline: number): Action {
+  if (now >= deadline) return meetInAttempt(state, timeLimit(state, now))
+  return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
+}
+
+/** Whether the attempt is the call that writes the answer at a limit. */
+function isFinalizing({ attempt, metLimit }: StreamingState): boolean {
+  return attempt.finalizing && metLimit !== undefined
+}
+
+/** A limit that no further attempt fits in: the finalizing call ends there, any other one leads to it. */
+function meetInAttempt(state: StreamingState, finding: LimitFinding): Action {
+  return isFinalizing(state) ? keepPartial(state, 'cancelled') : meetLimit(state, finding)
+}
+
+/** The same call with the history that was made shorter, which the agent's code gets to see as it sees each turn. */
+function shorterCall(
+  state: StreamingState,
+  now: number,
+  model: ModelRef,
+  rules: Rules,
+): ReturnType<typeof repeatModelCall> | 'pending' {
+  const plan = repeatedPlan(state, model)
+  const offered = { model, toolChoice: plannedChoice(state, plan) }
+  const prepared = preparedCall(state, rules, {
+    ...offered,
+    ...omitUndefined({ maxOutputTokens: plannedOutput(state) }),
+  })
+  return prepared === 'pending' ? prepared : nextModelCall(state, now, { ...plan, ...prepared })
+}
+
+/** A reply that was cut off enters the history as far as it came, marked as partial; its calls will not run. */
+function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled' | 'failed')): Action {
+  const { attempt, metLimit } = state
+  const nothingCame = attempt.drafts.length === 0 && attempt.calls.length === 0
+  // Calls that have their results belong to an attempt that was given up for the next one.
+  if (attempt.calls.some((call) => call.status === 'settled')) return endWithoutReply(state)
+  if (nothingCame && !metLimit) return endWithoutReply(state)
+  return {
+    kind: 'keep_partial',
+    facts: [
+      ...(attempt.failed ? [] : settledUsage(state, 'cancelled')),
+      {
+        type: 'assistant_message_finished',
+        turn: state.turn,
+        attempt: attempt.number,
+        stopReason,
+        partial: true,
+        ...draftedReply(attempt),
+        ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
+      },
+    ],
+  }
+}
+
+/** Ends the run without a message of this attempt; what the attempt has left open is closed first. */
+function endWithoutReply(state: StreamingState): Action {
+  const { attempt, metLimit } = state
+  const { failure } = attempt.failed ?? {}
+  const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
+  const end = endIfStopped(state) ?? finish(state, reason, failure?.message)
+  return { kind: 'finish', facts: [...settleCalls(state, attempt.calls, 'skipped'), ...end.facts] }
+}
+
+/** Stop reasons after which a reply's calls may run. Any other says that the reply is not what the model meant. */
+const runnable: ReadonlySet<StopReason> = new Set(['tool_use', 'end', 'paused', 'other'])
+
+function nextWhileCollecting(state: CollectingState, now: number): Action {
+  const { message, finalizing } = state.reply
+  const { cancel, metLimit } = state
+  if (cancel) return { kind: 'collect', facts: settleCalls(state, state.calls, 'cancelled') }
+  if (state.blocked) return { kind: 'collect', facts: settleCalls(state, state.calls, 'denied') }
+  if (finalizing) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
+  if (message.partial || !runnable.has(message.stopReason)) {
+    return { kind: 'collect', facts: settleCalls(state, state.calls, 'skipped') }
+  }
+  const deadline = workDeadline(state)
+  if (deadline === undefined || metLimit?.policy === 'ask') return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (metLimit) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
+  return meetLimit(state, timeLimit(state, now))
+}
+
+/** The turn is over: every call has its result in the history. */
+function nextAfterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
+  const next = endIfStopped(state) ?? pendingForReply(state, now, rules) ?? nextFromReply(state, now, rules)
+  return withoutRefused(state, next)
+}
+
+/** Returns the action that a reply needs before its other results: its handoff, or its pending guardrail checks. */
+function pendingForReply(
+  state: CollectingState | InjectingState,
+  now: number,
+  rules: Rules,
+): Action | undefined {
+  if (state.phase === 'injecting') return state.handoff && nextHandoff(state, state.handoff, rules)
+  // Newer input is checked in parallel with the next model call.
+  const beside = state.inputCheck !== undefined && !state.inputSinceReply && !state.reply.message.partial
+  return beside || dueAnswerCheck(state) ? waitForCheck(state, now) : undefined
+}
+
+/** A check has the time that the run has; an answer that no guardrail has passed by then is withheld. */
+function waitForCheck(state: CollectingState, now: number): Action {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (state.metLimit === undefined) return meetLimit(state, timeLimit(state, now))
+  const { facts } = finish(state, limitReasons[state.metLimit.limit])
+  return { kind: 'finish', facts: [...withheldAnswer(state), ...facts] }
+}
+
+function nextFromReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
+  const continueRun = (): Action => nextTurn(state, state.reply, now, rules)
+  const end = endAtLimit(state)
+  if (end) return end === 'continue' ? continueRun() : finish(state, end)
+  const reason = finishReasonOf(state.reply, state.phase === 'injecting')
+  if (reason === undefined) return deliverInput(state, 'steer', now) ?? continueRun()
+  if (reason !== 'answered') return finish(state, reason, failureText(state.reply))
+  const unfit = state.inputSinceReply ? undefined : invalidOutputEnd(state)
+  if (unfit) return unfit
+  // Input that arrived during the run gets an answer too: the run continues after its own.
+  const more =
+    deliverInput(state, 'steer', now) ??
+    (state.inputSinceReply ? continueRun() : deliverInput(state, 'queue', now))
+  return more ?? finish(state, reason)
+}
+
+/** What the runtime or the vendor says of a reply that is no answer. */
+function failureText({ failure, refusal }: Reply): string | undefined {
+  return failure?.message ?? refusal?.reason
+}
+
+/** The end of a run whose answer does not fit, and is not asked for again. */
+function invalidOutputEnd(state: CollectingState | InjectingState): Action | undefined {
+  const { fit } = state.reply
+  return fit?.valid === false ? finish(state, 'output_invalid', fit.error) : undefined
+}
+
+/** What a met limit makes of a reply that was written or cut off because of it. */
+function endAtLimit({
+  metLimit,
+  reply,
+}: CollectingState | InjectingState): FinishReason | 'continue' | undefined {
+  if (metLimit === undefined) return undefined
+  // A closing call without a word changes nothing about why there was one.
+  const endedEmpty = reply.finalizing && reply.failure?.class === 'empty_reply'
+  if (reply.message.stopReason === 'failed' && !endedEmpty) return undefined
+  if (reply.finalizing) return limitReasons[metLimit.limit]
+  return reply.message.stopReason === 'cancelled' ? 'continue' : undefined
+}

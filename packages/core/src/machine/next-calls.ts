@@ -1,0 +1,361 @@
+import type { Fact, FactOf } from '../events/event.ts'
+import {
+  answeredCalls,
+  dueResultsCheck,
+  guardrailsOn,
+  requiresEffects,
+  stopReason,
+} from './required-effects.ts'
+import { isAtWork, removedInput, removedInputInDoubt, startOf, summaryOf, textContent } from './calls.ts'
+import type { Call, CallStatus, CollectingState, ExecutingState, RunState } from './state.ts'
+import { momentAfter } from '../events/event-parts.ts'
+import type { Action } from './rules.ts'
+import { digestOf } from '../values/digest.ts'
+import { heldBackCalls, isRerun, nothingMoreStarts, reasonInFork, stubbed } from './retry.ts'
+import {
+  callsAwaitingEqual,
+  deadlineOf,
+  graceEndOf,
+  meetLimit,
+  timeLimit,
+  toolCallsLeft,
+  workDeadline,
+} from './budget.ts'
+import { callsToStart, childGrant, nextForCallLimits, repeatedResults, resultFact } from './limit-checks.ts'
+
+const outOfTime = 'the time of the run was up before it had answered'
+
+/** Withholds an answer that a guardrail did not pass in time. Empty if no guardrail had to check it. */
+export function withheldAnswer(state: CollectingState): readonly FactOf<'guardrail_tripped'>[] {
+  const [guardrail] = guardrailsOn(state, 'output')
+  if (guardrail === undefined || state.reply.guarded) return []
+  return [{ ...withheldFact(state.turn, guardrail), on: 'output' }]
+}
+
+/** Withholds the results of tools that a guardrail did not pass in time. */
+function withheldResults(
+  state: ExecutingState,
+): readonly (FactOf<'guardrail_tripped'> | FactOf<'guardrails_checked'>)[] {
+  const guardrails = guardrailsOn(state, 'tool_output')
+  const [guardrail = ''] = guardrails
+  const on = 'tool_output' as const
+  return [
+    ...answeredCalls(state).map(({ toolCallId }) => ({
+      ...withheldFact(state.turn, guardrail),
+      on,
+      toolCallId,
+    })),
+    { type: 'guardrails_checked', turn: state.turn, on, guardrails },
+  ]
+}
+
+function withheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail_tripped'>, 'on'> {
+  const replacement = textContent('denied', `This was withheld: ${outOfTime}, the guardrail ${guardrail}.`)
+  return { type: 'guardrail_tripped', turn, guardrail, action: 'replace', detail: outOfTime, replacement }
+}
+
+/** The next action while the calls of a turn are open: results first, then questions, then starts, then the injection. */
+export function nextForCalls(state: ExecutingState, now: number): Action {
+  return (
+    recordAction('settle_calls', state.cancel ? cancelledResults(state, state.cancel.at, now) : []) ??
+    recordAction('settle_calls', [
+      ...refusedResults(state),
+      ...removedInputResults(state),
+      ...overdueResults(state, now),
+    ]) ??
+    (state.cancel ? undefined : nextUnlessCancelled(state, now)) ??
+    (dueResultsCheck(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
+    waitOrSuspend(state, now)
+  )
+}
+
+/** The next action for the calls of a run that is not cancelled. */
+function nextUnlessCancelled(state: ExecutingState, now: number): Action | undefined {
+  // A denial begins nothing.
+  if (holdsStarts(state)) return denyExpired(state, now)
+  if (!awaitsStart(state)) return nextAtDeadline(state, now)
+  return (
+    nextAtDeadline(state, now) ??
+    recordAction('settle_calls', givenUpResults(state)) ??
+    nextForCallLimits(state) ??
+    recordAction('settle_calls', repeatedResults(state)) ??
+    recordAction('settle_calls', stubbedResults(state)) ??
+    denyExpired(state, now) ??
+    askApprovals(state, now) ??
+    recordAction('run_tools', startFacts(state, now))
+  )
+}
+
+/** Whether a call may still be started, now or after a question. */
+function awaitsStart({ calls }: ExecutingState): boolean {
+  const { ready, to_retry, to_ask, awaiting_approval, in_doubt } = summaryOf(calls).counts
+  return ready + to_retry + to_ask + awaiting_approval + in_doubt > 0
+}
+
+function recordAction(kind: 'settle_calls' | 'run_tools', facts: readonly Fact[]): Action | undefined {
+  return facts.length > 0 ? { kind, facts } : undefined
+}
+
+/** Calls that never were to run get the result that was decided when they were collected, or denied. */
+function refusedResults(state: ExecutingState): readonly Fact[] {
+  return callsWithStatus(state, 'to_settle').map((call) =>
+    resultFact(state, call, call.refusal?.outcome ?? 'skipped', call.refusal?.text),
+  )
+}
+
+/**
+ * Law 13: calls whose input was removed from the record do not start, nor does a person decide about them. The child run of
+ * one in doubt is told to stop, so that what it used is counted.
+ */
+function removedInputResults(state: ExecutingState): readonly Fact[] {
+  if (state.removedFrom === undefined) return []
+  return state.calls.flatMap((call) => {
+    const { inputRemoved, status, attempts } = call
+    const isDecided = status === 'settled' || status === 'to_settle' || status === 'deferred'
+    if (inputRemoved === undefined || isDecided || isAtWork(call)) return []
+    const failed = givenUpResult(state, call, 'its input was removed from the record')
+    if (failed) return [failed]
+    const { outcome, text } = removedInput
+    return attempts > 0
+      ? [resultFact(state, call, 'interrupted', removedInputInDoubt)]
+      : [resultFact(state, call, outcome, text)]
+  })
+}
+
+/** Calls that were to be settled later, and were not in their time. */
+function overdueResults(state: ExecutingState, now: number): readonly Fact[] {
+  const late = callsWithStatus(state, 'deferred').filter(
+    ({ deferred }) => now >= (deferred?.deadlineAt ?? Infinity),
+  )
+  const text = 'Nobody settled this call in its time. It may have had an effect all the same.'
+  return late.map((call) => resultFact(state, call, 'timed_out', text))
+}
+
+/** Calls in doubt that are not to be started again, by what the tool declared. */
+function callsToReport(state: ExecutingState): readonly Call[] {
+  return callsWithStatus(state, 'in_doubt').filter((call) => (call.recovery ?? 'report') === 'report')
+}
+
+/**
+ * After a cancel nothing starts, calls that have not started end at once, and running calls have the grace time to
+ * end.
+ */
+function cancelledResults(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
+  const late = now >= graceEndOf(state, cancelledAt)
+  return state.calls.flatMap((call) => {
+    if (call.status === 'settled') return []
+    if (isAtWork(call) && (!late || awaitsChildReport(state, call, cancelledAt, now))) return []
+    const failed = givenUpResult(state, call, 'the run was cancelled')
+    if (failed) return [failed]
+    const doubtful = call.attempts > 0 && call.status !== 'started'
+    return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
+  })
+}
+
+/** Calls that wait for another attempt, and get none since a limit was met. */
+function givenUpResults(state: ExecutingState): readonly Fact[] {
+  if (!nothingMoreStarts(state)) return []
+  const why = `the limit ${state.metLimit?.limit} of the run was met`
+  return callsWithStatus(state, 'to_retry').flatMap((call) => givenUpResult(state, call, why) ?? [])
+}
+
+/** The result of a call that waits for another attempt and gets none: that of its last one, with the reason. */
+function givenUpResult(state: ExecutingState, call: Call, why: string): FactOf<'tool_result'> | undefined {
+  const { failed } = call.tries ?? {}
+  if (failed === undefined || call.status !== 'to_retry') return undefined
+  const content = [...failed.content, ...textContent(failed.outcome, `It was not tried again: ${why}.`)]
+  return { ...resultFact(state, call, failed.outcome), content }
+}
+
+/** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
+function nextAtDeadline(state: ExecutingState, now: number): Action | undefined {
+  const deadline = workDeadline(state)
+  if (deadline === undefined || state.reply.finalizing) return undefined
+  const { metLimit } = state
+  if (metLimit === undefined) {
+    return now < deadline ? undefined : meetLimit(state, timeLimit(state, now))
+  }
+  if (metLimit.limit !== 'maxDurationMs' || now < graceEndOf(state, metLimit.at)) return undefined
+  const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
+  return recordAction(
+    'settle_calls',
+    callsWithStatus(state, 'started')
+      .filter((call) => !awaitsChildReport(state, call, metLimit.at, now))
+      .map((call) => resultFact(state, call, 'timed_out', text)),
+  )
+}
+
+/** How long a child run's totals are waited for after the grace time, in milliseconds: they are read from the ledger. */
+const REPORT_MS = 30_000
+
+/** The shell ends the call of a child run itself, when the grace time is over, with what the child has used. */
+function awaitsChildReport(state: ExecutingState, { grant }: Call, askedAt: number, now: number): boolean {
+  return grant !== undefined && now < graceEndOf(state, askedAt) + REPORT_MS
+}
+
+/** Does not perform writes of a fork that no recorded result answers and that no person is asked about. */
+function stubbedResults(state: ExecutingState): readonly Fact[] {
+  return heldBackCalls(state, 'stub').map((call) =>
+    resultFact(state, call, call.status === 'ready' ? 'skipped' : 'interrupted', stubbed.text),
+  )
+}
+
+/** An approval without a decision in time counts as denied. */
+function denyExpired(state: ExecutingState, now: number): Action | undefined {
+  const late = callsWithStatus(state, 'awaiting_approval').filter(
+    ({ expiresAt = Infinity }) => now >= expiresAt,
+  )
+  if (late.length === 0) return undefined
+  const facts = late.map(({ toolCallId, attempts, inputDigest = '' }): FactOf<'approval_decided'> => ({
+    type: 'approval_decided',
+    turn: state.turn,
+    toolCallId,
+    attempt: attempts + 1,
+    inputDigest,
+    approved: false,
+    by: 'expiry',
+    reason: 'nobody decided in time',
+  }))
+  return { kind: 'ask_approval', facts }
+}
+
+function askApprovals(state: ExecutingState, now: number): Action | undefined {
+  const again = callsWithStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
+  const held = heldBackCalls(state, 'ask')
+  const askedElsewhere = callsWithStatus(state, 'awaiting_approval').filter((call) => call.askedElsewhere)
+  const waiting = callsAwaitingEqual(state)
+  const calls = [...callsWithStatus(state, 'to_ask'), ...held]
+    .filter((call) => !waiting.has(call))
+    .concat(again, askedElsewhere)
+  if (calls.length === 0) return undefined
+  const { maxApprovalMs } = state.limits
+  const facts = calls.map((call): FactOf<'approval_requested'> => {
+    const reason =
+      call.status === 'in_doubt'
+        ? 'It was started before, and nobody knows whether it took effect. Approve to start it again.'
+        : held.includes(call)
+          ? reasonInFork(call.askReason)
+          : call.askReason
+    return {
+      type: 'approval_requested',
+      turn: state.turn,
+      toolCallId: call.toolCallId,
+      name: call.name,
+      attempt: call.attempts + 1,
+      inputDigest: call.inputDigest ?? digestOf(call.input),
+      ...(reason !== undefined && { reason }),
+      ...(maxApprovalMs !== undefined && { expiresAt: momentAfter(now, maxApprovalMs) }),
+    }
+  })
+  return { kind: 'ask_approval', facts }
+}
+
+function startFacts(state: ExecutingState, now: number): readonly Fact[] {
+  const doubtful = callsToReport(state).map((call) => resultFact(state, call, 'interrupted'))
+  if (doubtful.length > 0) return doubtful
+  const chosen = callsToStart(state, startableIn(state, now))
+  if (chosen.length === 0) return []
+  const allowed = toolCallsLeft(state)
+  const facts: Fact[] = []
+  let fresh = 0
+  for (const call of chosen) {
+    if (call.attempts === 0 && ++fresh > allowed) continue
+    facts.push(startOrRefusal(state, call, now))
+  }
+  return facts
+}
+
+/** Whether a call may start now, were it its turn. */
+function startableIn(state: ExecutingState, now: number): (call: Call) => boolean {
+  const waiting = callsAwaitingEqual(state)
+  return (call) => (call.status === 'ready' && !waiting.has(call)) || isRerun(call) || isDue(call, now)
+}
+
+/** Whether the time for a call's next attempt has come. */
+function isDue({ status, tries }: Call, now: number): boolean {
+  return status === 'to_retry' && now >= (tries?.failed?.retryAt ?? 0)
+}
+
+/** The start of a call. Law 9 for child runs: one that nothing is left for does not start, and gets a result. */
+export function startOrRefusal(
+  state: ExecutingState,
+  call: Call,
+  now: number,
+): FactOf<'tool_started'> | FactOf<'tool_result'> {
+  const here = { turn: state.turn, toolCallId: call.toolCallId }
+  if (call.child === undefined || call.grant !== undefined) return startOf(state.runId, call, here)
+  const grant = childGrant(state, now)
+  if (!('limit' in grant)) return startOf(state.runId, { ...call, grant }, here)
+  const text = `The limit ${grant.limit} of this run leaves too little for ${call.child}. Nothing was run.`
+  return resultFact(state, call, 'limit_reached', text)
+}
+
+/** Law 3: all results enter together, in request order. */
+function injectResults(state: ExecutingState): Action | undefined {
+  if (summaryOf(state.calls).counts.settled < state.calls.length) return undefined
+  const toolCallIds = state.calls.map((call) => call.toolCallId)
+  return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn: state.turn, toolCallIds }] }
+}
+
+/** Guardrails have the time that the run has; results that none has passed by then are withheld. */
+function waitForResultsCheck(state: ExecutingState, now: number): Action {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  return { kind: 'settle_calls', facts: withheldResults(state) }
+}
+
+/** Nothing to record: something runs, or only a person can continue the run. */
+function waitOrSuspend(state: ExecutingState, now: number): Action {
+  const retryAt = nextRetry(state, now)
+  if (retryAt === undefined && !requiresEffects(state)) return { kind: 'suspend' }
+  const stopAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
+  const wakeAt = Math.min(retryAt ?? Infinity, (state.reply.finalizing ? undefined : stopAt) ?? Infinity)
+  return wakeAt === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt }
+}
+
+/**
+ * When the next call is tried again; `undefined` where none waits for that, or a limit is asked about first. A call whose
+ * time has come waits for another call to end, and no time helps it.
+ */
+function nextRetry(state: ExecutingState, now: number): number | undefined {
+  if (holdsStarts(state)) return undefined
+  const times = callsWithStatus(state, 'to_retry').map(({ tries }) => tries?.failed?.retryAt ?? 0)
+  const later = times.filter((retryAt) => retryAt > now)
+  return later.length === 0 ? undefined : Math.min(...later)
+}
+
+/** Whether a limit that a person is asked about keeps everything from starting that it could forbid. */
+function holdsStarts({ metLimit }: ExecutingState): boolean {
+  return metLimit?.policy === 'ask' && metLimit.limit !== 'maxToolCalls'
+}
+
+/** When the run stops waiting for tools that were asked to stop; `undefined` if no tool was. */
+function graceEnd(state: ExecutingState): number | undefined {
+  if (state.cancel) return graceEndOf(state, state.cancel.at)
+  return stopReason(state) === undefined || !state.metLimit ? undefined : graceEndOf(state, state.metLimit.at)
+}
+
+function callsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
+  if (summaryOf(state.calls).counts[status] === 0) return []
+  return state.calls.filter((call) => call.status === status)
+}
+
+/** Closes calls that will not run: as results where they are open, collected first where they are not yet. */
+export function settleCalls(
+  state: RunState,
+  calls: readonly Call[],
+  outcome: 'skipped' | 'cancelled' | 'limit_reached' | 'denied',
+): readonly Fact[] {
+  const open = calls.filter((call) => call.status !== 'settled')
+  if (state.phase !== 'collecting') return open.map((call) => resultFact(state, call, outcome))
+  const text = textContent(outcome)[0]?.text ?? ''
+  const collected = open.map(({ toolCallId, name, input }) => ({
+    toolCallId,
+    name,
+    plan: 'settle' as const,
+    inputDigest: digestOf(input),
+    refusal: { outcome, text },
+  }))
+  return [{ type: 'tool_requests_collected', turn: state.turn, calls: collected }]
+}

@@ -1,0 +1,154 @@
+import { type ModelRef, sameModel } from '../events/content.ts'
+import type { FactOf, ShownChange } from '../events/event.ts'
+import type { FailureClass } from '../values/errors.ts'
+import { omitUndefined } from '../values/json.ts'
+import type { ToolChoice } from '../events/model-request.ts'
+import { type LimitFinding, onLimitOf } from './budget.ts'
+import { grantModelCall, isLimitFinding, type PlannedCall } from './limit-checks.ts'
+import { additionsOf, modelsOf, namesModel, requestDigest, settingsOf } from './request.ts'
+import type { RunState, StreamingState } from './state.ts'
+import { currentModel, maxWebSearchesOf, priceOf } from './calls.ts'
+import { offeredTools, requestTokens, tokensOfChange } from './tokens.ts'
+import { messagesShown, showsOtherWords } from './history.ts'
+
+/** What the next model call is to be. */
+export interface CallPlanning {
+  /** The one call past a limit, which writes the answer. */
+  readonly finalizing?: boolean
+  /** What the turn shows, with the tools of a source where they have changed. */
+  readonly change?: ShownChange
+  /** Where not the one that the run uses now. */
+  readonly model?: ModelRef
+  /** Where not the one that the run was given. */
+  readonly toolChoice?: ToolChoice
+}
+
+type CallFact = FactOf<'model_call_started'>
+
+/**
+ * The fact that starts a model call, with what the call is granted: the first attempt of a turn, or the next attempt of
+ * the same. Or the limit that leaves too little for it.
+ */
+export function nextModelCall(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
+  const again = state.phase === 'streaming'
+  const { finalizing = false, change: shown = {}, model = currentModel(state) } = planning
+  const toolChoice = plannedChoice(state, planning)
+  const grant = grantModelCall(state, now, {
+    price: priceOf(state, model),
+    maxWebSearches: maxWebSearchesOf(state, { model, toolChoice }),
+    inputTokens: inputTokensOf(state, shown),
+    startsTurn: !again,
+    maxOutputTokens: plannedOutput(state, shown),
+    finalizing,
+    keepsFinalizing: leavesFinalizingCall(state, toolChoice, shown),
+  })
+  if (isLimitFinding(grant)) return grant
+  const options = {
+    model,
+    toolChoice,
+    ...omitUndefined({
+      maxOutputTokens: grant.outputTokens,
+      change: Object.keys(shown).length > 0 ? shown : undefined,
+    }),
+  }
+  return {
+    type: 'model_call_started',
+    turn: state.turn + (again ? 0 : 1),
+    attempt: again ? state.attempt.number + 1 : 1,
+    requestDigest: requestDigest(state, options),
+    ...options,
+    finalizing,
+    grant,
+    ...omitUndefined({ additions: additionsOf(state.definition, model) }),
+  }
+}
+
+/** What a reply may hold at most, as the turn says, the run or its agent. */
+export function plannedOutput(state: RunState, change: ShownChange = {}): number | undefined {
+  const { maxOutputTokens = settingsOf(state, change)?.maxOutputTokens } = change
+  return maxOutputTokens ?? state.definition.maxOutputTokens
+}
+
+/** Which tools a call may ask for: the finalizing call for none. */
+export function plannedChoice(
+  state: RunState,
+  { finalizing, toolChoice }: Pick<CallPlanning, 'finalizing' | 'toolChoice'>,
+): ToolChoice {
+  return finalizing ? { type: 'none' } : (toolChoice ?? toolChoiceOf(state))
+}
+
+/**
+ * The choice of tools that the run was given. That a tool is called is asked of its first turn alone: asked of each, it
+ * would never end.
+ */
+function toolChoiceOf({ toolChoice, turn }: RunState): ToolChoice {
+  const auto = { type: 'auto' } as const
+  if (toolChoice === undefined) return auto
+  return toolChoice.type === 'none' || turn === 0 ? toolChoice : auto
+}
+
+/** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
+function inputTokensOf(state: RunState, change: ShownChange): number {
+  const { instructions, tools, sourced } = change
+  if (!showsOtherWords(change)) return Math.max(0, state.contextTokens + tokensOfChange(state, sourced))
+  const shown = {
+    ...state.definition,
+    ...omitUndefined({ instructions }),
+    tools: offeredTools(state, tools, sourced),
+  }
+  const tokens = requestTokens(shown, messagesShown(state.history, change))
+  return Math.ceil(tokens * state.estimateFactor)
+}
+
+/** A call that may ask for tools is followed by another, which a limit must leave enough for. */
+function leavesFinalizingCall(
+  state: RunState,
+  toolChoice: ToolChoice,
+  { tools, sourced }: ShownChange,
+): PlannedCall['keepsFinalizing'] {
+  if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
+  return (tools ?? offeredTools(state, undefined, sourced)).length > 0
+}
+
+/**
+ * The same call once more. A finalizing call whose limit was raised since continues as an ordinary one, so its choice of no
+ * tools is not repeated.
+ */
+export function repeatModelCall(
+  state: StreamingState,
+  now: number,
+  model?: ModelRef,
+): CallFact | LimitFinding {
+  // The tools of the source are in the state since the first attempt.
+  const { sourced: _recorded, ...change } = state.attempt.change ?? {}
+  return nextModelCall(state, now, { ...repeatedPlan(state, model), change })
+}
+
+/** What the same call once more has of the one before it, whatever it shows. */
+export function repeatedPlan(
+  state: StreamingState,
+  model?: ModelRef,
+): Omit<CallPlanning, 'change'> & { readonly model: ModelRef } {
+  const { toolChoice, finalizing, model: last } = state.attempt
+  return {
+    finalizing: finalizing && state.metLimit !== undefined,
+    model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
+    ...(!finalizing && { toolChoice }),
+  }
+}
+
+/** Failures that another model would answer with as well: the request itself is at fault. */
+const requestAtFault: ReadonlySet<FailureClass> = new Set(['invalid_request', 'content_filtered'])
+
+/** Returns the model that takes over when the runtime gives up a model; `undefined` after the last. */
+export function modelAfterGivingUp(state: StreamingState): ModelRef | undefined {
+  const { failed } = state.attempt
+  if (failed === undefined || requestAtFault.has(failed.failure.class)) return undefined
+  return nextFallback(state)
+}
+
+/** Returns the model after the current one; `undefined` after the last. */
+export function nextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
+  const models = modelsOf(definition)
+  return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]
+}

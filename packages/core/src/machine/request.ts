@@ -1,0 +1,317 @@
+import type { AgentDefinition, RequestAddition } from '../events/agent-definition.ts'
+import {
+  mergedSettings,
+  type ModelRequest,
+  type ModelSettings,
+  type ToolChoice,
+  type ToolDefinition,
+} from '../events/model-request.ts'
+import { type Message, type ModelRef, sameModel, type ToolResult } from '../events/content.ts'
+import type { ShownChange } from '../events/event.ts'
+import { canonicalJson, getOwn, isJson, type Json, type JsonObject, omitUndefined } from '../values/json.ts'
+import { digestOfTwice } from '../values/digest.ts'
+import {
+  appendMessage,
+  carriedMessages,
+  historyDigest,
+  messagesOf,
+  messagesShown,
+  requireShown,
+  shownInstead,
+  withShownDigest,
+} from './history.ts'
+import { offeredTools, sourcedDigest } from './tokens.ts'
+import type { Call, RunState, StreamingState } from './state.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import {
+  anyObject,
+  anyText,
+  fields,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  requireNoPromise,
+  requireOptions,
+  trueOrFalse,
+  valueThat,
+} from '../values/option.ts'
+import type { Rules, TurnChange, TurnRequest } from './rules.ts'
+import { openTurnCalls, textContent } from './calls.ts'
+
+/** What a single call adds to the definition and the history. */
+interface CallOptions {
+  readonly model: ModelRef
+  readonly toolChoice: ToolChoice
+  readonly maxOutputTokens?: number
+  readonly change?: ShownChange
+}
+
+/** The model settings that apply in this state, in a turn that changes some of them. */
+export function settingsOf(
+  { definition, modelSettings }: RunState,
+  change: ShownChange = {},
+): ModelSettings | undefined {
+  return mergedSettings(mergedSettings(definition.modelSettings, modelSettings), change.modelSettings)
+}
+
+/** The same as a request carries them: how much a reply may hold is a field of its own there, held to what is granted. */
+export function writingSettings(state: RunState, change?: ShownChange): ModelSettings | undefined {
+  const { maxOutputTokens: _granted, ...settings } = settingsOf(state, change) ?? {}
+  return Object.keys(settings).length === 0 ? undefined : settings
+}
+
+/** Whether the model may ask for several tools in one reply. */
+export function callsInParallel({ definition, parallelToolCalls }: RunState): boolean {
+  return parallelToolCalls ?? definition.parallelToolCalls
+}
+
+/** The request of the attempt that is under way. */
+export function modelRequest(state: StreamingState): ModelRequest {
+  return requestIn(state, state.attempt)
+}
+
+/** The request of a call in this state. */
+function requestIn(state: RunState, call: Omit<CallOptions, 'model'>): ModelRequest {
+  const { toolChoice, maxOutputTokens, change = {} } = call
+  const { instructions = state.definition.instructions, parallelToolCalls = callsInParallel(state) } = change
+  return {
+    instructions,
+    messages: messagesShown(state.history, change),
+    tools: offeredTools(state, change.tools, change.sourced),
+    toolChoice,
+    parallelToolCalls,
+    ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
+    ...omitUndefined({ modelSettings: writingSettings(state, change), providerState: state.providerState }),
+  }
+}
+
+/**
+ * Law 7: what names a request. It takes in the model, the definition and the tools of a source by their digests, the run's
+ * own settings, the options of the call, and the running digest of the history, so that it costs what the turn adds.
+ */
+export function requestDigest(state: RunState, options: CallOptions): string {
+  const { model, toolChoice, maxOutputTokens, change } = options
+  const sourced = sourcedDigest(state, change?.sourced)
+  // Once when the call is decided, and once when it is audited.
+  return digestOfTwice({
+    model,
+    definition: state.definition.digest,
+    toolChoice,
+    history: historyDigest(state.history),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(state.modelSettings && { modelSettings: state.modelSettings }),
+    ...(state.parallelToolCalls !== undefined && { parallelToolCalls: state.parallelToolCalls }),
+    ...(change !== undefined && { change: withShownDigest(state.history, change) }),
+    ...(sourced !== undefined && { sourced }),
+    ...(state.providerState && { providerState: { ...state.providerState } }),
+  })
+}
+
+/** What the options of a model's adapter add to its requests, as the definition pins it. */
+export function additionsOf(
+  { policy }: AgentDefinition,
+  model: ModelRef,
+): readonly RequestAddition[] | undefined {
+  return policy?.models?.find((pinned) => sameModel(pinned.model, model))?.additions
+}
+
+/** The models that an agent names: its own, then its fallbacks, in order. */
+export function modelsOf({ model, fallbacks = [] }: AgentDefinition): readonly ModelRef[] {
+  return [model, ...fallbacks.map((fallback) => fallback.model)]
+}
+
+/** Whether an agent names a model. */
+export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
+  return modelsOf(definition).some((known) => sameModel(known, model))
+}
+
+/** What a turn's call is to be, where not as the run has it. */
+interface PreparedCall {
+  readonly model?: ModelRef
+  readonly toolChoice?: ToolChoice
+  readonly change: ShownChange
+}
+
+/** A call that is to be made, before the agent's code has seen it. */
+export type OfferedCall = CallOptions & { readonly sourced?: readonly ToolDefinition[] }
+
+/** What the agent's code makes of a call, with the tools of a source where they have changed; `pending` while it is waited for. */
+export function preparedCall(state: RunState, rules: Rules, call: OfferedCall): PreparedCall | 'pending' {
+  const { model, toolChoice, maxOutputTokens, sourced } = call
+  const source: ShownChange = omitUndefined({ sourced })
+  if (rules.prepareTurn === undefined) return { change: source }
+  const options = { toolChoice, ...omitUndefined({ maxOutputTokens }), change: source }
+  const request: TurnRequest = { model, ...requestIn(state, options) }
+  const answer = rules.prepareTurn(state, request)
+  if (answer === 'pending') return answer
+  const { change, ...prepared } = answer == null ? { change: {} } : readAnswer(state, request, answer)
+  return { ...prepared, change: { ...change, ...source } }
+}
+
+function readAnswer(state: RunState, request: TurnRequest, answer: TurnChange): PreparedCall {
+  const subject = `prepareTurn of the agent ${state.agent}`
+  requireNoPromise(subject, answer)
+  requireOptions(subject, anyObject, answer, 'its answer')
+  requireOptions(subject, turnChange, answer)
+  const { model, toolChoice, instructions, messages } = answer
+  const { modelSettings, parallelToolCalls, maxOutputTokens } = answer
+  requireOwnModel(state, model)
+  requireShown(messages, subject)
+  requireUnchanged(subject, answer, request)
+  const otherSettings = isEqual(settingsOf(state, omitUndefined({ modelSettings })), settingsOf(state))
+    ? undefined
+    : modelSettings
+  return {
+    ...omitUndefined({
+      model: model && sameModel(model, request.model) ? undefined : model,
+      toolChoice: isEqual(toolChoice, request.toolChoice) ? undefined : toolChoice,
+    }),
+    change: omitUndefined({
+      instructions: unlessEqual(instructions, request.instructions),
+      tools: toolsIn(answer, request, subject),
+      shown: messages && shownInstead(state.history, messages),
+      modelSettings: otherSettings && omitUndefined({ ...otherSettings }),
+      parallelToolCalls: unlessEqual(parallelToolCalls, request.parallelToolCalls),
+      maxOutputTokens: unlessEqual(maxOutputTokens, request.maxOutputTokens),
+    }),
+  }
+}
+
+/** Refuses another schema of the answer, and another past at the provider. */
+function requireUnchanged(subject: string, answer: TurnChange, request: TurnRequest): void {
+  const { outputSchema = request.outputSchema, providerState = request.providerState } = answer
+  if (!isEqual(outputSchema, request.outputSchema)) {
+    throw new ConfigurationError(
+      `${subject} changes outputSchema, but the runtime reads the answer by the output of the agent. Leave outputSchema out; for another form of answer, use an agent with that output.`,
+    )
+  }
+  if (isEqual(providerState, request.providerState)) return
+  throw new ConfigurationError(
+    `${subject} changes providerState, which follows from the options of the run. Leave it out; to continue another conversation, start another run.`,
+  )
+}
+
+/** The names of the tools that the turn offers; `undefined` for all of them. A turn offers fewer, and no other ones. */
+function toolsIn(
+  { tools }: TurnChange,
+  request: TurnRequest,
+  subject: string,
+): readonly string[] | undefined {
+  if (tools === undefined) return undefined
+  const names = tools.map((tool) => {
+    if (typeof tool === 'string') return tool
+    if (request.tools.some((offered) => isEqual(offered, shownOf(tool)))) return tool.name
+    throw new ConfigurationError(
+      `${subject} offers the tool ${tool.name}, which the request does not have, or has in another form, so a call of it could not be checked. Choose among the tools of the request; add others to the agent's tools or toolSource.`,
+    )
+  })
+  return isEqual(
+    names,
+    request.tools.map(({ name }) => name),
+  )
+    ? undefined
+    : names
+}
+
+/** A model that the agent's code does not name could be recorded, and never called. */
+function requireOwnModel({ agent, definition }: RunState, model: ModelRef | undefined): void {
+  if (model === undefined || namesModel(definition, model)) return
+  const names = modelsOf(definition)
+    .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
+    .join(', ')
+  throw new ConfigurationError(
+    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Add it to the agent's fallbacks, then continue the run with resume.`,
+  )
+}
+
+/** What a model sees of a tool. */
+function shownOf({ name, description, inputSchema }: ToolDefinition): ToolDefinition {
+  return { name, description, inputSchema }
+}
+
+function unlessEqual<Value extends Json>(value: Value | undefined, other: unknown): Value | undefined {
+  return value === other ? undefined : value
+}
+
+function isEqual(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  return isJson(one) && isJson(other) && canonicalJson(one) === canonicalJson(other)
+}
+
+const aTool = valueThat(
+  'the name of a tool, or a tool of the request',
+  (value) => typeof value === 'string' || typeof (Object(value) as Partial<ToolDefinition>).name === 'string',
+)
+const aChoice = fields<{ readonly type: string; readonly name?: string | undefined }>({
+  type: oneOf(['auto', 'any', 'none', 'tool']),
+  name: maybe(anyText),
+})
+
+/** The runtime has checked the messages and the settings, by schemas that the machine does not load. */
+const turnChange = fields<TurnChange>({
+  instructions: maybe(anyText),
+  tools: maybe(listOf(aTool)),
+  toolChoice: maybe(aChoice),
+  model: maybe(anyObject),
+  messages: maybe(listOf(anyObject)),
+  modelSettings: maybe(anyObject),
+  parallelToolCalls: maybe(trueOrFalse),
+  maxOutputTokens: maybe(numberFrom(1, { whole: true })),
+  outputSchema: maybe(anyObject),
+  providerState: maybe(anyObject),
+})
+
+/** Says what an approver changed in the input of a call, for the model that asked for another one. */
+export function changedInputText(by: string, asked: JsonObject, ran: JsonObject): string {
+  const keys = [...new Set([...Object.keys(asked), ...Object.keys(ran)])].toSorted()
+  const changes = keys.flatMap((key) => {
+    const [before, after] = [getOwn(asked, key), getOwn(ran, key)]
+    if (after === undefined) return [`${JSON.stringify(key)} was left out`]
+    const text = canonicalJson(after)
+    if (before !== undefined && canonicalJson(before) === text) return []
+    return [`${JSON.stringify(key)} was ${text}`]
+  })
+  return (
+    `This call did not run with the input that you asked for: ${by} changed it before it ran. ` +
+    `What differed: ${changes.join(', ')}. The result is that of the changed call.`
+  )
+}
+
+/**
+ * The result of a call as the model reads it: preceded by what was changed in its input, if it ran with another one.
+ */
+export function shownResult({ result, changeNote, attempts }: Call): ToolResult | undefined {
+  if (result === undefined || changeNote === undefined || attempts === 0) return result
+  return { ...result, content: [...textContent(result.outcome, changeNote), ...result.content] }
+}
+
+/**
+ * What a model could be shown in this state, whatever the state: the history, and after a message whose calls are
+ * still open their results so far, with `interrupted` or `skipped` standing in for those that are missing. So any
+ * prefix of any ledger gives messages that every provider accepts. An allow-list: nothing but messages gets in.
+ */
+export function transcript(state: RunState): readonly Message[] {
+  const messages = messagesOf(state.history)
+  const results = openResults(state)
+  return results ? [...messages, results] : messages
+}
+
+/** What another run begins with that follows this state: the transcript, with its running digests. */
+export function carriedTranscript(state: RunState): readonly Message[] {
+  const results = openResults(state)
+  return carriedMessages(results ? appendMessage(state.history, results) : state.history)
+}
+
+function openResults(state: RunState): Message | undefined {
+  if (state.phase !== 'collecting' && state.phase !== 'executing') return undefined
+  const calls = openTurnCalls(state)
+  if (calls.length === 0) return undefined
+  return { role: 'tool', results: calls.map((call) => shownResult(call) ?? placeholderResult(call)) }
+}
+
+function placeholderResult({ toolCallId, name, attempts }: Call): ToolResult {
+  const outcome = attempts > 0 ? 'interrupted' : 'skipped'
+  const text = attempts > 0 ? undefined : 'This call was not run.'
+  return { toolCallId, name, outcome, content: textContent(outcome, text) }
+}

@@ -1,0 +1,246 @@
+import type { Outcome } from '../events/content.ts'
+import type { GuardedThing } from '../events/event.ts'
+import type {
+  Call,
+  CollectingState,
+  Compacting,
+  ExecutingState,
+  InputCheck,
+  RunState,
+  StreamingState,
+} from './state.ts'
+import { removedInputReason, summaryOf } from './calls.ts'
+
+/** The guardrails of the active agent for one kind of thing, by name. */
+export function guardrailsOn(state: RunState, on: GuardedThing): readonly string[] {
+  return (state.definition.guardrails ?? []).flatMap((guardrail) =>
+    guardrail.on === on ? [guardrail.name] : [],
+  )
+}
+
+/** Guardrails that have to look at the input, by when: before the next model call, or beside it. */
+export function dueInputChecks(state: RunState): {
+  readonly before: readonly string[]
+  readonly beside: readonly string[]
+} {
+  const beside = new Set(
+    (state.definition.guardrails ?? []).flatMap((guardrail) => (guardrail.beside ? [guardrail.name] : [])),
+  )
+  const { guardrails = [] } = state.inputCheck ?? {}
+  return {
+    before: guardrails.filter((name) => !beside.has(name)),
+    beside: guardrails.filter((name) => beside.has(name)),
+  }
+}
+
+/** Whether a reply may be the answer: it is whole, and asks for nothing. */
+function isAnswer({ reply: { message }, calls }: CollectingState): boolean {
+  const { partial, stopReason } = message
+  return !partial && calls.length === 0 && ['end', 'tool_use', 'other'].includes(stopReason)
+}
+
+/** What has to look at the answer before it is one: the schema first, then the guardrails. */
+export function dueAnswerCheck(state: CollectingState): 'schema' | 'guardrails' | undefined {
+  if (state.cancel || state.blocked || !isAnswer(state)) return undefined
+  const { fit, guarded } = state.reply
+  if (state.definition.output && fit === undefined) return 'schema'
+  // An answer that is to be written again does not count yet.
+  if (fit?.valid === false && state.inputSinceReply) return undefined
+  return guarded || guardrailsOn(state, 'output').length === 0 ? undefined : 'guardrails'
+}
+
+/** Outcomes whose content comes from a tool. */
+const writtenByTools: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'repeated'])
+
+/** The calls whose results a tool has written. */
+export function answeredCalls(state: ExecutingState): readonly Call[] {
+  return state.calls.filter(({ result }) => result && writtenByTools.has(result.outcome))
+}
+
+/** Whether guardrails have to look at the results of a turn before they enter the history. */
+export function dueResultsCheck(state: ExecutingState): boolean {
+  if (state.cancel || state.resultsChecked || guardrailsOn(state, 'tool_output').length === 0) return false
+  return summaryOf(state.calls).counts.settled === state.calls.length && answeredCalls(state).length > 0
+}
+
+/**
+ * Something that has to be in flight. `key` names it for ever, so that it is started once and no more. It carries what
+ * it needs, `state` included, as the state was when it became due.
+ */
+export type Effect =
+  | { readonly kind: 'model_call'; readonly key: string; readonly state: StreamingState }
+  | { readonly kind: 'check_calls'; readonly key: string; readonly state: CollectingState }
+  | {
+      readonly kind: 'tool'
+      readonly key: string
+      readonly state: ExecutingState
+      readonly call: Call
+      readonly cancelReason?: string
+    }
+  | { readonly kind: 'reconcile'; readonly key: string; readonly state: ExecutingState; readonly call: Call }
+  | (GuardrailsEffect & {
+      readonly on: 'input'
+      readonly state: RunState
+      readonly inputCheck: InputCheck
+    })
+  | (GuardrailsEffect & { readonly on: 'output'; readonly state: CollectingState })
+  | (GuardrailsEffect & { readonly on: 'tool_output'; readonly state: ExecutingState })
+  | { readonly kind: 'check_output'; readonly key: string; readonly state: CollectingState }
+  | {
+      readonly kind: 'summarize'
+      readonly key: string
+      readonly state: RunState
+      readonly compacting: Compacting
+    }
+
+/** Guardrails, by name, that have to check something. */
+interface GuardrailsEffect {
+  readonly kind: 'guardrails'
+  readonly key: string
+  readonly guardrails: readonly string[]
+}
+
+/** What must be in flight in this state, and nothing else. The shell starts what is missing and stops what is not named. */
+export function requiredEffects(state: RunState): readonly Effect[] {
+  if (state.phase === 'done') return []
+  return [...inputCheckEffects(state), ...summaryEffect(state), ...phaseEffects(state)]
+}
+
+/** Whether anything must be in flight in this state. */
+export function requiresEffects(state: RunState): boolean {
+  return (
+    (state.phase === 'executing' && summaryOf(state.calls).counts.started > 0) ||
+    requiredEffects(state).length > 0
+  )
+}
+
+/** Whether calls at work require effects, and nothing else does: then only a change of a call changes what must be in flight. */
+export function onlyCallsRequireEffects(state: RunState): state is ExecutingState {
+  if (state.phase !== 'executing' || state.inputCheck || state.compacting) return false
+  if (state.removedFrom !== undefined) return false
+  const { settled } = summaryOf(state.calls).counts
+  return settled < state.calls.length && stopReason(state) === undefined
+}
+
+/** What has to be stopped, by its key, and what has to be in flight, between two states of a turn of which that is true. */
+export function changedCallEffects(
+  before: ExecutingState,
+  after: ExecutingState,
+): { readonly stopped: readonly string[]; readonly required: readonly Effect[] } {
+  const stopped: string[] = []
+  const required: Effect[] = []
+  const { calls } = after
+  const { calls: lastCalls } = before
+  for (let place = 0; place < calls.length; place++) {
+    const call = calls[place] as Call
+    const last = lastCalls[place]
+    if (last === call || last === undefined) continue
+    const [old, effect] = [callEffect(before, last), callEffect(after, call)]
+    if (old && old.key !== effect?.key) stopped.push(old.key)
+    if (effect) required.push(effect)
+  }
+  return { stopped, required }
+}
+
+function phaseEffects(state: RunState): readonly Effect[] {
+  const { turn } = state
+  switch (state.phase) {
+    case 'streaming':
+      return state.attempt.failed
+        ? []
+        : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}`, state }]
+    case 'collecting':
+      return state.calls.length === 0 ? answerCheckEffect(state) : callCheckEffect(state)
+    case 'executing':
+      return [...callEffects(state), ...resultsCheckEffect(state)]
+    case 'idle':
+    case 'injecting':
+    case 'done':
+      return []
+  }
+}
+
+/** Guardrails that look at what the user said: those before the model call, and those beside it. */
+function inputCheckEffects(state: RunState): readonly Effect[] {
+  if (state.cancel || state.blocked) return []
+  const { inputCheck } = state
+  if (inputCheck === undefined) return []
+  const due = dueInputChecks(state)
+  return (['before', 'beside'] as const).flatMap((stage): readonly Effect[] => {
+    const guardrails = due[stage]
+    const key = `guardrails input ${stage} ${inputCheck.seq}`
+    return guardrails.length === 0
+      ? []
+      : [{ kind: 'guardrails', key, on: 'input', guardrails, state, inputCheck }]
+  })
+}
+
+function summaryEffect(state: RunState): readonly Effect[] {
+  const { compacting, turn, cancel } = state
+  if (compacting === undefined || compacting.interrupted || cancel) return []
+  return [{ kind: 'summarize', key: `summarize ${turn}`, state, compacting }]
+}
+
+/** Calls are looked at when the guardrails have nothing against what the user said. */
+function callCheckEffect(state: CollectingState): readonly Effect[] {
+  if (state.blocked || state.inputCheck) return []
+  return [{ kind: 'check_calls', key: `check ${state.turn}`, state }]
+}
+
+function answerCheckEffect(state: CollectingState): readonly Effect[] {
+  const { turn } = state
+  switch (dueAnswerCheck(state)) {
+    case 'schema':
+      // An answer that a guardrail has changed is another one.
+      return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}`, state }]
+    case 'guardrails': {
+      const guardrails = guardrailsOn(state, 'output')
+      return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails, state }]
+    }
+    case undefined:
+      return []
+  }
+}
+
+function resultsCheckEffect(state: ExecutingState): readonly Effect[] {
+  if (!dueResultsCheck(state)) return []
+  const guardrails = guardrailsOn(state, 'tool_output')
+  return [
+    { kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails, state },
+  ]
+}
+
+/** Why tools that run have to stop, if they have to. */
+export function stopReason({ cancel, metLimit }: RunState): string | undefined {
+  if (cancel) return cancel.reason ?? 'The run was cancelled.'
+  return metLimit?.limit === 'maxDurationMs' && metLimit.policy !== 'ask'
+    ? 'The time of the run is up.'
+    : undefined
+}
+
+/** What must be in flight for the calls of a turn. */
+function callEffects(state: ExecutingState): readonly Effect[] {
+  const { started, deferred, in_doubt } = summaryOf(state.calls).counts
+  if (started + deferred + in_doubt === 0) return []
+  return state.calls.flatMap((call) => callEffect(state, call) ?? [])
+}
+
+/** What must be in flight for one call. */
+function callEffect(state: ExecutingState, call: Call): Effect | undefined {
+  const { toolCallId, attempts, status } = call
+  if (status === 'settled' || status === 'ready') return undefined
+  const cannotStart = status === 'in_doubt' && call.inputRemoved !== undefined
+  const reason = stopReason(state) ?? (cannotStart ? removedInputReason : undefined)
+  const left = status === 'deferred' || cannotStart || (status === 'in_doubt' && state.cancel !== undefined)
+  if (left && call.child !== undefined && reason !== undefined) {
+    return { kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, state, call, cancelReason: reason }
+  }
+  if (status === 'started') {
+    const key = `tool ${toolCallId} ${attempts}`
+    return { kind: 'tool', key, state, call, ...(reason !== undefined && { cancelReason: reason }) }
+  }
+  if (status === 'in_doubt' && call.recovery === 'reconcile' && !cannotStart) {
+    return { kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, state, call }
+  }
+  return undefined
+}

@@ -1,0 +1,178 @@
+import type { CallRefusal, EventOf, ParentRef } from '../events/event.ts'
+import { momentAfter } from '../events/event-parts.ts'
+import type { Outcome, ToolResult } from '../events/content.ts'
+import type { RetryPolicy } from '../events/limits.ts'
+import type { ModelFailure } from '../values/errors.ts'
+import type { Retryable } from '../events/signals.ts'
+import type { Stamp } from './rules.ts'
+import type { Call, ExecutingState, RunState, StreamingState } from './state.ts'
+import { findCall } from './calls.ts'
+
+/** More take-overs than this without a finished reply or result between them are no accident of a process. */
+export const MAX_TAKE_OVERS = 5
+
+/** What a wait follows from: the policy, how often the call has failed before, and when its first attempt started. */
+interface FailedTries {
+  readonly policy: RetryPolicy
+  readonly failures: number
+  readonly since: number
+  /** How long the outside asks to wait. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/** When a failed model call is tried again, in milliseconds since 1970 UTC; `undefined`: not any more. */
+export function retryAt(state: StreamingState, failure: ModelFailure, stamp: Stamp): number | undefined {
+  const { retry: policy, failures, turnStartedAt: since } = state
+  const { retryable, retryAfterMs } = failure
+  return retryable ? nextTryAt({ policy, failures, since, retryAfterMs }, stamp) : undefined
+}
+
+/** The same for a tool call whose attempt failed as retryable. */
+export function toolRetryAt(
+  { retry: policy, tries }: Pick<Call, 'retry' | 'tries'>,
+  { retryable, retryAfterMs }: Retryable,
+  stamp: Stamp,
+): number | undefined {
+  if (!retryable || policy === undefined || tries === undefined) return undefined
+  return nextTryAt({ policy, ...tries, retryAfterMs }, stamp)
+}
+
+/**
+ * As long as the outside asks, if that is within bounds; else `base * 2^n` up to the cap, shortened by up to a half at
+ * random, so that many runs that failed together do not come back together.
+ */
+function nextTryAt(
+  { policy, failures, since, retryAfterMs = -1 }: FailedTries,
+  stamp: Stamp,
+): number | undefined {
+  const { maxAttempts, maxRetryAfterMs, maxTotalMs = Infinity } = policy
+  if (failures + 1 >= maxAttempts || retryAfterMs > maxRetryAfterMs) return undefined
+  // A wait that is no time is as good as none that was asked for.
+  const wait = retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(longestWait(policy, failures), stamp)
+  return stamp.at + wait - since <= maxTotalMs ? momentAfter(stamp.at, wait) : undefined
+}
+
+/**
+ * Whether a call may be tried again whose attempt ended so: it failed, or its tool is safe to start again where it is not
+ * known what the attempt has done.
+ */
+export function mayRetry({ effect, recovery }: Pick<Call, 'effect' | 'recovery'>, outcome: Outcome): boolean {
+  if (outcome === 'failed') return true
+  const isUnknown = outcome === 'timed_out' || outcome === 'interrupted'
+  return isUnknown && (effect === 'read' || recovery === 'rerun')
+}
+
+/** Whether a cancel or a limit keeps calls that were started once from being tried again. */
+export function nothingMoreStarts({ cancel, metLimit }: RunState): boolean {
+  if (cancel) return true
+  // A call that is tried again was counted; one that a person may raise the limit for waits.
+  return metLimit !== undefined && metLimit.policy !== 'ask' && metLimit.limit !== 'maxToolCalls'
+}
+
+/** The failure of an attempt, as far as the wait after it follows from it. */
+type FailedAttempt =
+  | Pick<EventOf<'model_stream_failed'>, 'type' | 'at' | 'failure' | 'retryAt'>
+  | Pick<EventOf<'tool_attempt_failed'>, 'type' | 'at' | 'toolCallId' | 'retryAfterMs' | 'retryAt'>
+
+/** The chance that a wait on record came of: with it the same wait is chosen again. */
+export function chanceOf(state: RunState, event: FailedAttempt): number {
+  const { at, retryAt: recorded } = event
+  const isModel = event.type === 'model_stream_failed'
+  const { retryAfterMs = -1 } = isModel ? event.failure : event
+  const longest = isModel ? longestModelWait(state) : longestToolWait(state, event.toolCallId)
+  // No chance gives a longer wait than 0: where that is too long, as where it was asked for, any would say the same.
+  if (recorded === undefined || retryAfterMs >= 0 || longest <= 0) return 0
+  return 2 * (1 - (recorded - at) / longest)
+}
+
+function longestModelWait(state: RunState): number {
+  return state.phase === 'streaming' ? longestWait(state.retry, state.failures) : 0
+}
+
+function longestToolWait(state: RunState, toolCallId: string): number {
+  const { retry, tries } = findCall(state, toolCallId) ?? {}
+  return retry && tries ? longestWait(retry, tries.failures) : 0
+}
+
+function longestWait({ baseMs, capMs }: RetryPolicy, failures: number): number {
+  return Math.min(capMs, baseMs * 2 ** failures)
+}
+
+function backOff(longest: number, { random }: Stamp): number {
+  return Math.round(longest * (1 - random / 2))
+}
+
+/** What decides whether a call may be started. */
+type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
+
+/**
+ * Whether a call may not start: no recorded result answers it, and it is a write of a fork, or of a child run of one, that
+ * no person has approved there, or a call that was approved before the fork began. The source run has performed its writes
+ * already, and an approval is for one execution in its own run.
+ */
+export function isHeldBack({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {
+  if (call.recorded !== undefined) return false
+  if (isApprovedElsewhere(parent, call)) return true
+  const writes = writesOf(parent)
+  if (writes === 'run' || call.effect === 'read') return false
+  return writes === 'stub' || call.approvedSeq === undefined
+}
+
+/** Law 13: whether the last approval of a call was given in the run that a fork shares its first events with. */
+export function isApprovedElsewhere(
+  parent: ParentRef | undefined,
+  { approvedSeq }: Pick<Call, 'approvedSeq'>,
+): boolean {
+  return approvedSeq !== undefined && parent?.relation === 'fork' && approvedSeq <= parent.seq
+}
+
+/** What happens to such a call: a person is asked, or it is not performed. */
+export function heldBackPlan({ parent }: Pick<RunState, 'parent'>, { effect }: Startable): 'ask' | 'stub' {
+  return writesOf(parent) === 'stub' && effect !== 'read' ? 'stub' : 'ask'
+}
+
+/** Whether a call in doubt is started again without a question. */
+export function isRerun({
+  status,
+  recovery,
+  inputRemoved,
+}: Pick<Call, 'status' | 'recovery' | 'inputRemoved'>): boolean {
+  return status === 'in_doubt' && recovery === 'rerun' && inputRemoved === undefined
+}
+
+/** The calls that would be started now, were they not held back. */
+export function heldBackCalls(state: ExecutingState, plan: 'ask' | 'stub'): readonly Call[] {
+  if (state.parent === undefined) return []
+  return state.calls.filter(
+    (call) =>
+      (call.status === 'ready' || call.status === 'to_retry' || isRerun(call)) &&
+      isHeldBack(state, call) &&
+      heldBackPlan(state, call) === plan,
+  )
+}
+
+function writesOf(parent: ParentRef | undefined): NonNullable<ParentRef['writes']> {
+  return parent?.writes ?? 'run'
+}
+
+const heldBackReason =
+  'This run is a fork, and no recorded result answers the call: approved, it is performed for real, under a new idempotency key.'
+
+/** The reason that a person reads when asked about a call of a fork, after what else there is to say of it. */
+export function reasonInFork(reason: string | undefined): string {
+  if (reason === undefined) return heldBackReason
+  return reason.includes(heldBackReason) ? reason : `${reason}. ${heldBackReason}`
+}
+
+/** The text that the model reads instead of the result of a write. */
+export const stubbed: CallRefusal = {
+  outcome: 'skipped',
+  text: 'This run is a fork, in which writes are not performed: nothing was changed. Go on as if it were done, and say that it was not.',
+}
+
+/** Whether a result says that a write of a fork was not performed. */
+export function isStubbed({ outcome, content }: Pick<ToolResult, 'outcome' | 'content'>): boolean {
+  const [part] = content
+  const isText = part?.type === 'text' && part.text === stubbed.text
+  return isText && (outcome === 'skipped' || outcome === 'interrupted')
+}

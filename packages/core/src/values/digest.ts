@@ -1,0 +1,113 @@
+import { sha256 } from '@noble/hashes/sha2.js'
+import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import { canonicalJson, type JsonLike } from './json.ts'
+import { ConfigurationError } from './errors.ts'
+
+/** SHA-256 over the canonical JSON of a value, in hex. */
+export function digestOf<Value>(value: Value & JsonLike<Value>): string {
+  const text = canonicalJson(value)
+  return text.length > MAX_KNOWN_LENGTH ? computedDigest(text) : knownDigest(text)
+}
+
+/** The same, for a value that is asked for once: its digest is not kept. */
+export function freshDigestOf<Value>(value: Value & JsonLike<Value>): string {
+  return computedDigest(canonicalJson(value))
+}
+
+/** What was digested last by `digestOfTwice`. */
+let last = { text: '', digest: '' }
+
+/** The same, for a value that is asked for twice in a row, and then no more: only the last digest is kept. */
+export function digestOfTwice<Value>(value: Value & JsonLike<Value>): string {
+  const text = canonicalJson(value)
+  if (text !== last.text) last = { text, digest: computedDigest(text) }
+  return last.digest
+}
+
+/** Longer texts are not kept: their digests are asked for more rarely. */
+const MAX_KNOWN_LENGTH = 500
+const MAX_KNOWN = 1_000
+
+/** Digests of late, by their texts: the input of a call is digested when it is collected, audited and started. */
+let recent = new Map<string, string>()
+let older = new Map<string, string>()
+
+function knownDigest(text: string): string {
+  const known = recent.get(text) ?? older.get(text)
+  if (known !== undefined) return known
+  const digest = computedDigest(text)
+  if (recent.size >= MAX_KNOWN) {
+    older = recent
+    recent = new Map()
+  }
+  recent.set(text, digest)
+  return digest
+}
+
+function computedDigest(text: string): string {
+  return hostDigest === undefined ? bytesToHex(sha256(utf8ToBytes(text))) : hostDigest(text)
+}
+
+/** SHA-256 over the UTF-8 bytes of a text, in hex. */
+export type TextDigest = (text: string) => string
+
+let hostDigest: TextDigest | undefined
+
+/** Computes digests with a function of the host from here on, or with the one of this file. Both have to answer the same. */
+export function useHostDigest(digest: TextDigest | undefined): void {
+  hostDigest = digest
+}
+
+/** Whether a function of the host computes the digests. */
+function hasHostDigest(): boolean {
+  return hostDigest !== undefined
+}
+
+/** The digest of `abc`, from the standard. */
+const knownExample = 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad'
+
+/**
+ * Computes all digests of this process with a SHA-256 function of the host, which takes a sixth of the time of the
+ * portable one in this package. The function gets a text and returns the digest of its UTF-8 bytes, in hex. Throws a
+ * `ConfigurationError` if it computes anything else.
+ */
+export function digestTextsWith(digest: TextDigest): void {
+  if (digest('abc') !== knownExample) {
+    throw new ConfigurationError(
+      'The function given to digestTextsWith computes no SHA-256 in hex, so nothing uses it: a ledger would hold digests that ' +
+        'other processes cannot compute. Give a function that answers with the SHA-256 of the UTF-8 bytes of a text, in hex.',
+    )
+  }
+  useHostDigest(digest)
+}
+
+/**
+ * Lets a function of the host compute all digests of this process, unless the application has given one. `find` looks for it;
+ * what computes no SHA-256 in hex is not used, nor what throws: some hosts have functions of Node that only say that they are
+ * not implemented.
+ */
+export function digestTextsByDefault(find: () => TextDigest | undefined): void {
+  if (hasHostDigest()) return
+  const digest = find()
+  if (digest !== undefined && computesSha256(digest)) useHostDigest(digest)
+}
+
+function computesSha256(digest: TextDigest): boolean {
+  try {
+    return digest('abc') === knownExample
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Whether a text from outside equals a secret. Takes the same time for every wrong text of a length, in every runtime.
+ */
+export function isSameSecret(given: string, secret: string): boolean {
+  if (given.length !== secret.length) return false
+  let difference = 0
+  for (let index = 0; index < secret.length; index++) {
+    difference |= given.charCodeAt(index) ^ secret.charCodeAt(index)
+  }
+  return difference === 0
+}

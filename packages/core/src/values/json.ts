@@ -1,0 +1,321 @@
+/** A value that JSON can carry. Everything in the ledger is one. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
+/** Whether a value that JSON can carry is an object: not null, and no list. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * The type of a value if JSON can carry it, also of an interface, which the compiler does not take for a `JsonObject`. `never` for
+ * a bigint, and for what has methods, such as a date or a map.
+ */
+export type JsonLike<Value> = Value extends Json | undefined
+  ? Value
+  : Value extends (...given: never) => unknown
+    ? never
+    : Value extends object
+      ? { readonly [Field in keyof Value]: JsonLike<Value[Field]> }
+      : never
+
+/**
+ * The one text form of a value: object keys in code-unit order, no white space, numbers as ECMAScript
+ * prints them (RFC 8785). Unlike RFC 8785 a lone surrogate is kept, as a `\uXXXX` escape, because what a
+ * model or a tool said has to be stored as it was. Keys whose value is `undefined` are left out.
+ *
+ * Throws a `TypeError` that names the place for what JSON cannot carry: NaN, infinities, functions, bigint.
+ */
+export function canonicalJson<Value>(value: Value & JsonLike<Value>): string {
+  try {
+    return write(value)
+  } catch (error) {
+    throw error === uncarried ? new TypeError(faultOf(value, '$')) : error
+  }
+}
+
+/** Thrown where JSON cannot carry a value. Its place is looked for only then: it would be made for each value otherwise. */
+const uncarried: Error = new TypeError('JSON cannot carry this')
+
+function write(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (Number.isFinite(value)) return String(value)
+  if (value === null) return 'null'
+  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (typeof value !== 'object') throw uncarried
+  return Array.isArray(value) ? writeArray(value) : writeObject(value as JsonObject)
+}
+
+function writeArray(items: readonly unknown[]): string {
+  let text = '['
+  for (let index = 0; index < items.length; index++) {
+    if (index > 0) text += ','
+    text += write(items[index])
+  }
+  return text + ']'
+}
+
+function writeObject(object: JsonObject): string {
+  let text = '{'
+  for (const key of sortedKeys(object)) {
+    const value = object[key]
+    if (value === undefined) continue
+    if (text.length > 1) text += ','
+    text += keyText(key) + write(value)
+  }
+  return text + '}'
+}
+
+/** Keys as they are written: the same few come again and again. */
+const keyTexts = new Map<string, string>()
+const MAX_KEY_TEXTS = 1_000
+const MAX_KEY_LENGTH = 40
+
+function keyText(key: string): string {
+  const known = keyTexts.get(key)
+  if (known !== undefined) return known
+  const text = `${JSON.stringify(key)}:`
+  if (keyTexts.size < MAX_KEY_TEXTS && key.length <= MAX_KEY_LENGTH) keyTexts.set(key, text)
+  return text
+}
+
+/** Objects with more keys are not sorted by insertion, which takes the square of their number. */
+const MAX_INSERTED = 24
+
+/** By code units, as comparing strings does. Most objects have few keys, and many have them in order. */
+function sortedKeys(object: JsonObject): readonly string[] {
+  const keys = Object.keys(object)
+  for (let index = 1; index < keys.length; index++) {
+    const key = keys[index] as string
+    if ((keys[index - 1] as string) < key) continue
+    if (keys.length > MAX_INSERTED) return keys.sort()
+    let place = index
+    for (; place > 0 && (keys[place - 1] as string) > key; place--) keys[place] = keys[place - 1] as string
+    keys[place] = key
+  }
+  return keys
+}
+
+/** A value that JSON cannot carry, and its path. */
+function faultOf(value: unknown, path: string): string {
+  if (Array.isArray(value)) {
+    const index = value.findIndex((item) => !isCarried(item))
+    return faultOf(value[index], `${path}[${index}]`)
+  }
+  if (typeof value === 'object' && value !== null) {
+    const fields = value as JsonObject
+    const key =
+      sortedKeys(fields).find((name) => fields[name] !== undefined && !isCarried(fields[name])) ?? ''
+    return faultOf(fields[key], `${path}.${key}`)
+  }
+  const what = typeof value === 'number' || value === undefined ? value : `a ${typeof value}`
+  return `${path} is ${what}, which JSON cannot carry`
+}
+
+function isCarried(value: unknown): boolean {
+  try {
+    write(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
+const MAX_DEPTH = 500
+
+/** Whether JSON can carry a value, to the depth that every store can read. */
+export function isJson(value: unknown): value is Json {
+  return isCarriable(value, 0)
+}
+
+function isCarriable(value: unknown, depth: number): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
+  return Array.isArray(value) ? isCarriableList(value, depth) : isCarriableObject(value as JsonObject, depth)
+}
+
+function isCarriableList(items: readonly unknown[], depth: number): boolean {
+  for (let index = 0; index < items.length; index++) if (!isCarriable(items[index], depth + 1)) return false
+  return true
+}
+
+function isCarriableObject(object: JsonObject, depth: number): boolean {
+  for (const key of Object.keys(object)) {
+    const field = object[key]
+    // As in `canonicalJson`, a field without a value is left out.
+    if (field !== undefined && !isCarriable(field, depth + 1)) return false
+  }
+  return true
+}
+
+/** Whether two values have the same text: the same fields, in whatever order. */
+export function isSameJson<One, Other>(one: One & JsonLike<One>, other: Other & JsonLike<Other>): boolean
+export function isSameJson(one: Json, other: Json): boolean {
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return one === other
+  if (one === other) return true
+  if (Array.isArray(one) || Array.isArray(other))
+    return isSameList(one as readonly Json[], other as readonly Json[])
+  return isSameObject(one as JsonObject, other as JsonObject)
+}
+
+function isSameList(one: readonly Json[], other: readonly Json[]): boolean {
+  if (!Array.isArray(one) || !Array.isArray(other) || one.length !== other.length) return false
+  return one.every((item, index) => isSameJson(item, other[index] as Json))
+}
+
+function isSameObject(one: JsonObject, other: JsonObject): boolean {
+  let fields = 0
+  for (const key of Object.keys(one)) {
+    const field = one[key]
+    if (field === undefined) continue
+    const same = Object.hasOwn(other, key) ? other[key] : undefined
+    if (same === undefined || !isSameJson(field, same)) return false
+    fields++
+  }
+  for (const key of Object.keys(other)) if (other[key] !== undefined) fields--
+  return fields === 0
+}
+
+/** Copies that were made to be handed on as they are. */
+const frozenOnce = new WeakSet<object>()
+
+/**
+ * Returns a deeply frozen copy, so that what is on record stays as it was recorded. Zero
+ * loses its sign, as in JSON, so that what is live and what is read back are the same.
+ */
+export function deepFreeze<Value>(value: Value): Value {
+  if (typeof value === 'number') return (value === 0 ? 0 : value) as Value
+  if (typeof value !== 'object' || value === null || frozenOnce.has(value)) return value
+  if (Array.isArray(value)) return Object.freeze(value.map((item: unknown) => deepFreeze(item))) as Value
+  const copy = { ...value } as Record<string | symbol, unknown>
+  for (const symbol of Object.getOwnPropertySymbols(copy)) delete copy[symbol]
+  return freezeOwn(copy) as Value
+}
+
+/** Does the same to an object that only the caller holds, which is frozen itself and not copied. */
+export function freezeOwn<Value extends object>(value: Value): Value {
+  const fields = value as Record<string, unknown>
+  for (const key in fields) {
+    const field = fields[key]
+    const isKept = typeof field !== 'object' && !Object.is(field, -0)
+    if (!isKept && Object.hasOwn(fields, key)) fields[key] = deepFreeze(field)
+  }
+  return Object.freeze(value)
+}
+
+/** Whether a value came out of `deepFreezeOnce`, so that no code can change it. */
+export function isFrozenOnce(value: object): boolean {
+  return frozenOnce.has(value)
+}
+
+/** A deeply frozen copy that `deepFreeze` does not copy again: for what many events hold. */
+export function deepFreezeOnce<Value extends object>(value: Value): Value {
+  const copy = deepFreeze(value)
+  frozenOnce.add(copy)
+  return copy
+}
+
+/** Freezes a list that only the caller holds, of values that came out of `deepFreezeOnce`: `deepFreeze` does not copy it. */
+export function freezeListOnce<Value extends object>(values: Value[]): readonly Value[] {
+  frozenOnce.add(values)
+  return Object.freeze(values)
+}
+
+/**
+ * Returns what a record has under a key of its own; `undefined` if it has none. Names come from models, tools and
+ * users, and a name such as `constructor` is no own key unless the object sets it.
+ */
+export function getOwn<Value>(record: { readonly [key: string]: Value }, key: string): Value | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}
+
+/** Returns the fields that are not `undefined`: a field is either there or not, never `undefined`. */
+export function omitUndefined<Fields extends object>(
+  fields: Fields,
+): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
+  const kept: Record<string, unknown> = {}
+  for (const key in fields) {
+    const value = fields[key]
+    if (value === undefined || !Object.hasOwn(fields, key)) continue
+    // A key of that name would set the prototype instead of a field.
+    if (key === '__proto__')
+      Object.defineProperty(kept, key, { value, enumerable: true, writable: true, configurable: true })
+    else kept[key] = value
+  }
+  return kept as { [Key in keyof Fields]?: Exclude<Fields[Key], undefined> }
+}
+
+/** `T` whose optional fields may be given as `undefined`, too, which says the same as leaving them out. */
+export type OrUndefined<T> = { [K in keyof T]: T[K] | (object extends Pick<T, K> ? undefined : never) }
+
+/** Strings are matched so that digits in them are passed over. */
+const token = /"(?:[^"\\]|\\[^])*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+
+/**
+ * Reads JSON that a model or another program wrote, and that is to be kept as it was meant. Throws an error whose message is
+ * for whoever wrote the text: the text is no JSON, it holds a number that would become another one (`1e400`, or a whole
+ * number of more than 2^53 that is rounded), or it is nested deeper than every store can read.
+ */
+export function readJson(text: string): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw new SyntaxError('The input is not valid JSON.')
+  }
+  const fault = numberFault(text)
+  if (fault !== undefined) throw new RangeError(fault)
+  if (!isJson(value)) throw new RangeError('The input is nested deeper than 500 levels.')
+  return value
+}
+
+function numberFault(text: string): string | undefined {
+  for (const [written] of text.matchAll(token)) {
+    if (written.startsWith('"') || !isChanged(written)) continue
+    const shown = written.length > 60 ? `${written.slice(0, 60)}…` : written
+    return `The number ${shown} cannot be read without changing it. Write it as a text where the schema takes a string, or round it.`
+  }
+  return undefined
+}
+
+/** Whether a number becomes another one. Digits behind the point are rounded by every reader, and are taken as they come. */
+function isChanged(written: string): boolean {
+  const value = Number(written)
+  if (!Number.isFinite(value)) return true
+  if (value === 0) return /[1-9]/.test(written.split(/[eE]/)[0] as string)
+  if (Number.isSafeInteger(value) || /[eE]/.test(written)) return false
+  // What another program wrote from a double is read as that double.
+  if (String(value) === written) return false
+  const [whole, fraction = ''] = written.split('.') as [string, string?]
+  return (
+    Math.abs(value) > Number.MAX_SAFE_INTEGER && (/[1-9]/.test(fraction) || BigInt(whole) !== BigInt(value))
+  )
+}
+
+/**
+ * A fault of a value that someone else has read from JSON already, as `readJson` words it: what was written is gone, so
+ * any whole number that may have been rounded counts.
+ */
+export function parsedFault(value: unknown): string | undefined {
+  if (!isJson(value))
+    return 'The input holds a number that is too large, or is nested deeper than 500 levels.'
+  const rounded = unsafeIn(value)
+  if (rounded === undefined) return undefined
+  return `The number ${rounded} may have been rounded, since it is larger than 2^53. Write it as a text where the schema takes a string.`
+}
+
+function unsafeIn(value: unknown): number | undefined {
+  if (typeof value === 'number')
+    return Number.isInteger(value) && !Number.isSafeInteger(value) ? value : undefined
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const field of Object.values(value)) {
+    const found = unsafeIn(field)
+    if (found !== undefined) return found
+  }
+  return undefined
+}

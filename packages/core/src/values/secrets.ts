@@ -1,0 +1,294 @@
+const entities: ReadonlyMap<string, string> = new Map([
+  ['amp', '&'],
+  ['quot', '"'],
+  ['apos', "'"],
+  ['lt', '<'],
+  ['gt', '>'],
+])
+
+/** Characters that the longest escape of one character takes: `&#x00002f;`. */
+const maxEscapeLength = 10
+
+const escapes: Readonly<Record<string, RegExp>> = {
+  '%': /%(?<hex>[0-9a-f]{2})/iy,
+  '\\': /\\(?:u(?<unicode>[0-9a-f]{4})|x(?<hex>[0-9a-f]{2})|(?<plain>["'\\/]))/iy,
+  '&': /&(?:#x(?<hex>[0-9a-f]{1,6})|#(?<decimal>\d{1,7})|(?<entity>amp|quot|apos|lt|gt));/iy,
+}
+
+/** A line break within a value that was too long for a line, as it is or as JSON writes it. */
+const lineBreak = /(?:\r?\n|(?:\\r)?\\n)[ \t]?/y
+
+/**
+ * Returns the place after `words` in a text, if the text has them at `from`; else `undefined`. `words` are in small
+ * letters. Each of their characters may be written as it is, in capitals, or escaped as in URLs, JSON, JavaScript or
+ * HTML, and lines may break between two of them. Every reading is tried: a `%` or a `\` before the words hides none.
+ */
+export function endOfWords(words: string, text: string, from: number): number | undefined {
+  let places: readonly number[] = [from]
+  for (let index = 0; index < words.length && places.length > 0; index++) {
+    const word = words[index] ?? ''
+    const next = places.flatMap((place) => {
+      const behind = endsOfCharacter(word, text, place)
+      return index === 0 ? behind : [...behind, ...endsOfCharacter(word, text, behindLineBreak(text, place))]
+    })
+    places = next.length > 1 ? [...new Set(next)] : next
+  }
+  return places.length === 0 ? undefined : Math.max(...places)
+}
+
+/** Returns whether a character can be at an index: cheap, and never wrong when `false`. */
+export function mayBeAt(character: string, text: string, place: number): boolean {
+  const found = text[place] ?? ''
+  return inSmallLetters(found) === character || found in escapes
+}
+
+/** Letters of ASCII in small letters; all others stay, so that no character moves. */
+export function inSmallLetters(text: string): string {
+  return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
+}
+
+function endsOfCharacter(character: string, text: string, place: number): readonly number[] {
+  const found = text[place]
+  if (found === undefined) return []
+  const ends = inSmallLetters(found) === character ? [place + 1] : []
+  const pattern = escapes[found]
+  if (pattern === undefined) return ends
+  pattern.lastIndex = place
+  const match = pattern.exec(text)
+  const escaped = match?.groups && inSmallLetters(unescaped(match.groups))
+  return match && escaped === character ? [...ends, place + match[0].length] : ends
+}
+
+function behindLineBreak(text: string, place: number): number {
+  const found = text[place]
+  if (found !== '\r' && found !== '\n' && found !== '\\') return text.length
+  lineBreak.lastIndex = place
+  return lineBreak.test(text) ? lineBreak.lastIndex : text.length
+}
+
+function unescaped({ hex, unicode, decimal, plain, entity }: Readonly<Record<string, string>>): string {
+  if (plain !== undefined) return plain
+  if (entity !== undefined) return entities.get(entity.toLowerCase()) ?? ''
+  const code = decimal === undefined ? Number.parseInt(unicode ?? hex ?? '', 16) : Number(decimal)
+  return code <= 0xffff ? String.fromCharCode(code) : ''
+}
+
+/** Characters that a secret has at least. A shorter one is found in texts that have nothing to do with it. */
+export const secretLengthMin = 8
+
+/** Secrets that are known word for word, such as the keys that a program sends itself. */
+export interface KnownSecrets {
+  /**
+   * The ranges of a text that hold one of them, in order, none overlapping another: as it is, in any case, in Base64
+   * (also within a longer value) and in hexadecimal, each also escaped as in URLs, JSON, JavaScript or HTML, and broken
+   * into lines. Not found: what is compressed, encrypted, spelt backwards, or encoded twice over.
+   */
+  spansIn(text: string): readonly TextSpan[]
+  /** A text with other words in place of each. */
+  struckFrom(text: string, instead: (secret: string) => string): string
+  /** Characters that the longest of them takes in any of these forms. */
+  readonly maxFormLength: number
+}
+
+/** Gets ready to find these secrets. Those that are shorter than `secretLengthMin` are left out. */
+export function knownSecrets(secrets: Iterable<string>): KnownSecrets {
+  const known = [...new Set(secrets)].filter((secret) => secret.length >= secretLengthMin)
+  const forms = [...new Set(known.flatMap(formsOf).map(inSmallLetters))]
+  const spansIn = (text: string): readonly TextSpan[] => merged(forms.flatMap((form) => placesOf(form, text)))
+  return {
+    spansIn,
+    struckFrom(text, instead) {
+      let result = ''
+      let from = 0
+      for (const { start, end } of spansIn(text)) {
+        result += text.slice(from, start) + instead(text.slice(start, end))
+        from = end
+      }
+      return result + text.slice(from)
+    },
+    maxFormLength: maxEscapeLength * Math.max(0, ...forms.map(({ length }) => length)),
+  }
+}
+
+function placesOf(form: string, text: string): readonly TextSpan[] {
+  const [first = ''] = form
+  const spans: TextSpan[] = []
+  for (let start = 0; start < text.length;) {
+    const end = mayBeAt(first, text, start) ? endOfWords(form, text, start) : undefined
+    if (end !== undefined) spans.push({ start, end })
+    start = end ?? start + 1
+  }
+  return spans
+}
+
+function merged(spans: readonly TextSpan[]): readonly TextSpan[] {
+  const result: TextSpan[] = []
+  for (const span of spans.toSorted((one, other) => one.start - other.start)) {
+    const last = result.at(-1)
+    if (last === undefined || span.start >= last.end) result.push(span)
+    else if (span.end > last.end) result[result.length - 1] = { start: last.start, end: span.end }
+  }
+  return result
+}
+
+function formsOf(secret: string): readonly string[] {
+  const bytes = utf8(secret)
+  const asBytes = String.fromCharCode(...bytes)
+  const hexadecimal = bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const encoded = [0, 1, 2].map((offset) => base64Within(bytes, offset))
+  const forUrls = encoded.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
+  return [secret, asBytes, hexadecimal, ...encoded, ...forUrls]
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
+
+/** The characters of Base64 that bytes alone decide, wherever they begin within a group of three. */
+function base64Within(bytes: readonly number[], offset: number): string {
+  const bits = bytes.map((byte) => byte.toString(2).padStart(8, '0')).join('')
+  // Bits that share a character with the byte before.
+  const shared = (6 - ((offset * 8) % 6)) % 6
+  let text = ''
+  for (let bit = shared; bit + 6 <= bits.length; bit += 6) {
+    text += alphabet[Number.parseInt(bits.slice(bit, bit + 6), 2)] ?? ''
+  }
+  return text
+}
+
+function utf8(text: string): readonly number[] {
+  return [...encodeURIComponent(text.toWellFormed()).matchAll(/%([0-9A-F]{2})|[^%]/g)].map(
+    ([character, hex]) => (hex === undefined ? character.charCodeAt(0) : Number.parseInt(hex, 16)),
+  )
+}
+
+/** A place in a text: from `start` up to, not including, `end`. */
+export interface TextSpan {
+  readonly start: number
+  readonly end: number
+}
+
+/** How the keys of services begin, and how many characters of a key come after that at least. */
+const prefixes: readonly (readonly [prefix: string, least: number])[] = [
+  // OpenAI, Anthropic, OpenRouter, DeepSeek, Stripe.
+  ['sk-', 12],
+  ['rk-', 12],
+  ['pk-', 12],
+  ['sk_live_', 10],
+  ['sk_test_', 10],
+  ['pk_live_', 10],
+  ['pk_test_', 10],
+  ['rk_live_', 10],
+  // Groq, xAI, Google, Perplexity, Replicate, Together, Fireworks, Cerebras, NVIDIA, Hugging Face.
+  ['gsk_', 16],
+  ['xai-', 16],
+  ['AIza', 30],
+  ['ya29.', 16],
+  ['pplx-', 16],
+  ['r8_', 20],
+  ['tgp_v1_', 16],
+  ['fw_', 20],
+  ['csk-', 16],
+  ['nvapi-', 16],
+  ['hf_', 20],
+  // GitHub, GitLab, npm, Slack, AWS, SendGrid, DigitalOcean, Shopify, PyPI.
+  ['ghp_', 20],
+  ['gho_', 20],
+  ['ghu_', 20],
+  ['ghs_', 20],
+  ['ghr_', 20],
+  ['github_pat_', 20],
+  ['glpat-', 16],
+  ['npm_', 30],
+  ['xoxa-', 10],
+  ['xoxb-', 10],
+  ['xoxe-', 10],
+  ['xoxp-', 10],
+  ['xoxr-', 10],
+  ['xoxs-', 10],
+  ['AKIA', 16],
+  ['ASIA', 16],
+  ['SG.', 30],
+  ['dop_v1_', 20],
+  ['shpat_', 20],
+  ['pypi-', 20],
+]
+
+const webToken = 'eyJ'
+/** Characters of the first two parts of a JSON web token at least. */
+const webTokenPartMin = 8
+
+const beginning =
+  /[srp]k[-_]|gsk_|xai-|AIza|ya29\.|pplx-|r8_|tgp_v1_|fw_|csk-|nvapi-|hf_|gh[pousr]_|github_pat_|glpat-|npm_|xox[abeprs]-|A[KS]IA|SG\.|dop_v1_|shpat_|pypi-|eyJ/g
+
+/**
+ * The ranges of keys in a text, recognised by how keys of known services begin; JSON web tokens among them. In order,
+ * none within another. A key of a service that marks its keys by nothing is not found. Takes time in proportion to the
+ * length of the text, whatever it holds.
+ */
+export function keysIn(text: string): readonly TextSpan[] {
+  const spans: TextSpan[] = []
+  let from = 0
+  while (from < text.length) {
+    beginning.lastIndex = from
+    const start = beginning.exec(text)?.index
+    if (start === undefined) break
+    const end = text.startsWith(webToken, start) ? endOfWebToken(text, start) : endOfKey(text, start)
+    if (end.isKey) spans.push({ start, end: end.place })
+    from = end.place
+  }
+  return spans
+}
+
+/** A text with other words in place of each key in it. */
+export function withoutKeys(text: string, instead: (key: string) => string): string {
+  let result = ''
+  let from = 0
+  for (const { start, end } of keysIn(text)) {
+    result += text.slice(from, start) + instead(text.slice(start, end))
+    from = end
+  }
+  return result + text.slice(from)
+}
+
+/** Whether a key begins there, and where the search continues. */
+interface Look {
+  readonly isKey: boolean
+  readonly place: number
+}
+
+function endOfKey(text: string, start: number): Look {
+  const dots = text[start] === 'S' || text[start] === 'y'
+  const isKey =
+    !endsWord(text, start) &&
+    prefixes.some(([prefix, least]) => {
+      const behind = start + prefix.length
+      return text.startsWith(prefix, start) && endOfRun(text, behind, dots, least) === behind + least
+    })
+  return { isKey, place: isKey ? endOfRun(text, start, dots) : start + 1 }
+}
+
+/** Continues after the checked text, in which no token can begin: else `eyJeyJ…` would be read again and again. */
+function endOfWebToken(text: string, start: number): Look {
+  const first = endOfRun(text, start, false)
+  if (text[first] !== '.') return { isKey: false, place: first }
+  const second = endOfRun(text, first + 1, false)
+  const isToken = first - start >= webTokenPartMin && second - first > webTokenPartMin && text[second] === '.'
+  return isToken ? { isKey: true, place: endOfRun(text, second + 1, false) } : { isKey: false, place: first }
+}
+
+/** Whether what looks like a beginning is the end of a word, as in `task-`, and not after a line break that is escaped. */
+function endsWord(text: string, start: number): boolean {
+  const before = text[start - 1]
+  return before !== undefined && /[a-z]/.test(before) && text[start - 2] !== '\\'
+}
+
+/** The place after the characters that a key can have, of which no more than `most` are looked at. */
+function endOfRun(text: string, from: number, dots: boolean, most = Infinity): number {
+  let place = from
+  while (place - from < most) {
+    const character = text[place]
+    const belongs = character !== undefined && (/[\w-]/.test(character) || (dots && character === '.'))
+    if (!belongs) break
+    place++
+  }
+  return place
+}

@@ -1,0 +1,201 @@
+import { canonicalJson, type Json } from './json.ts'
+
+/** The longest text that an error gives to a ledger, in characters. */
+const MAX_CHARACTERS = 2_000
+/** Of an object that is no error and has no message, so many fields are named. */
+const MAX_FIELDS = 10
+
+/** What was thrown, in words. Anything can be thrown, also what throws when it is looked at. */
+export function textOfError(thrown: unknown): string {
+  return inWords(thrown, ({ name, message }) => message || name)
+}
+
+/** What was thrown, as a sentence that ends in one mark: many messages end in theirs, others in none. */
+export function sentenceOfError(thrown: unknown): string {
+  const text = textOfError(thrown).trimEnd()
+  return /[.!?…]$/.test(text) ? text : `${text}.`
+}
+
+/** What was thrown, in words, with the kind of error it is. */
+export function namedTextOfError(thrown: unknown): string {
+  return inWords(thrown, ({ name, message }) => `${name}: ${message}`)
+}
+
+function inWords(thrown: unknown, ofError: (error: Error) => string): string {
+  try {
+    const text = thrown instanceof Error ? ofError(thrown) : (objectText(thrown) ?? String(thrown))
+    return text.slice(0, MAX_CHARACTERS)
+  } catch {
+    return 'something that cannot be put in words'
+  }
+}
+
+/** The longest stack that a ledger holds, with those of its causes, in characters. */
+const MAX_STACK_CHARACTERS = 8_000
+const MAX_CAUSES = 8
+
+/** The stack of what was thrown, and of its causes, for the record. Anything can be thrown, also what throws when it is looked at. */
+export function stackOfError(thrown: unknown): string {
+  const stacks: string[] = []
+  try {
+    let error = thrown
+    for (let depth = 0; depth < MAX_CAUSES && error !== undefined; depth++) {
+      const stack = error instanceof Error && typeof error.stack === 'string' ? error.stack : undefined
+      stacks.push(stack ?? namedTextOfError(error))
+      error = typeof error === 'object' && error !== null && 'cause' in error ? error.cause : undefined
+    }
+  } catch {
+    stacks.push('something that cannot be put in words')
+  }
+  return stacks.join('\nCaused by: ').slice(0, MAX_STACK_CHARACTERS)
+}
+
+/** What an object that is no `Error` says; `undefined` where its text says it. */
+function objectText(thrown: unknown): string | undefined {
+  if (typeof thrown !== 'object' || thrown === null) return undefined
+  // Some libraries throw objects with a message, and errors of another realm are no `Error` here.
+  if ('message' in thrown && typeof thrown.message === 'string' && thrown.message !== '')
+    return thrown.message
+  const hasText = 'toString' in thrown && thrown.toString !== Object.prototype.toString
+  return hasText ? undefined : namedFields(thrown)
+}
+
+/** What an object holds by names alone: a value may be a secret, such as a header of a request, and models read this text. */
+function namedFields(thrown: object): string {
+  const fields = Object.keys(thrown)
+  if (fields.length === 0) return 'an object without a message'
+  const others = fields.length > MAX_FIELDS ? ` and ${fields.length - MAX_FIELDS} more` : ''
+  return `an object without a message, with the fields ${fields.slice(0, MAX_FIELDS).join(', ')}${others}`
+}
+
+/** Deeper than this nothing is shown: the value may have no end. */
+const MAX_DEPTH = 30
+
+/**
+ * A value as people read it in a message: JSON with its keys in order. Names the kind of a value that JSON cannot carry. At most
+ * `max` characters, and a mark where more is left out. Never throws.
+ */
+export function legibleText(value: unknown, max = 300): string {
+  return cut(write(value, []), 0, max)
+}
+
+/**
+ * Two values that are not the same JSON, as texts from shortly before the first difference; `undefined` where they are
+ * the same.
+ */
+export function differenceOf(
+  found: unknown,
+  expected: unknown,
+): { readonly found: string; readonly expected: string } | undefined {
+  const [one, other] = textsOf(found, expected)
+  if (one === other) return undefined
+  let index = 0
+  while (index < one.length && one[index] === other[index]) index++
+  const start = Math.max(0, index - 60)
+  return { found: cut(one, start, 300), expected: cut(other, start, 300) }
+}
+
+function textsOf(found: unknown, expected: unknown): readonly [found: string, expected: string] {
+  try {
+    return [canonicalJson(found as Json), canonicalJson(expected as Json)]
+  } catch {
+    return [write(found, []), write(expected, [])]
+  }
+}
+
+function cut(text: string, start: number, length: number): string {
+  const end = start + length
+  return `${start > 0 ? '… ' : ''}${text.slice(start, end)}${end < text.length ? ' …' : ''}`
+}
+
+function write(value: unknown, within: readonly object[]): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'bigint') return `${value}n`
+  if (typeof value === 'function') return 'a function'
+  if (typeof value !== 'object' || value === null) return String(value)
+  if (within.includes(value)) return 'a circle'
+  if (within.length >= MAX_DEPTH) return '…'
+  try {
+    return writeObject(value, [...within, value])
+  } catch {
+    return 'an object that cannot be read'
+  }
+}
+
+function writeObject(value: object, within: readonly object[]): string {
+  if (Array.isArray(value)) return `[${value.map((item) => write(item, within)).join(',')}]`
+  if (value instanceof Error) return errorText(value)
+  if (value instanceof Date) return `a Date of ${String(Number(value))}`
+  if (value instanceof Map) return `a Map of ${write([...value], within)}`
+  if (value instanceof Set) return `a Set of ${write([...value], within)}`
+  if ('then' in value) return 'a promise'
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined)
+  const texts = fields.toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return `{${texts.map(([name, field]) => `${JSON.stringify(name)}:${write(field, within)}`).join(',')}}`
+}
+
+function errorText(error: Error): string {
+  const code = 'code' in error && typeof error.code === 'string' ? ` (code ${error.code})` : ''
+  return `${error.name}: ${error.message}${code}`
+}
+
+/** The known name that a misspelt one most likely stands for; `undefined` where none is near. */
+export function nearestName(given: string, known: readonly string[]): string | undefined {
+  return nearestNames(given, known, 1)[0]
+}
+
+/** The known names that a misspelt one may stand for, the nearest first, `count` at most. */
+export function nearestNames(given: string, known: readonly string[], count: number): readonly string[] {
+  return known
+    .flatMap((name) => {
+      const distance = distanceBetween(given, name)
+      return distance === undefined ? [] : [{ name, distance }]
+    })
+    .toSorted((one, other) => one.distance - other.distance)
+    .slice(0, count)
+    .map(({ name }) => name)
+}
+
+/** Names longer than this are compared by nothing: they are no misspelt options. */
+const MAX_LENGTH = 64
+
+/** How far two names are apart: in letters, or in the order of their words; `undefined` where too far. */
+function distanceBetween(given: string, known: string): number | undefined {
+  const [a, b] = [wordsOf(given), wordsOf(known)]
+  if (given.length > MAX_LENGTH || a.length === 0) return undefined
+  const within = a.every((word) => b.includes(word)) || b.every((word) => a.includes(word))
+  const letters = Math.min(
+    edits(given.toLowerCase(), known.toLowerCase()),
+    edits(a.toSorted().join(''), b.toSorted().join('')),
+  )
+  if (letters <= Math.max(1, Math.floor((Math.min(given.length, known.length) + 1) / 3))) return letters
+  // Such as `session` for `sessionId`: nearer than nothing, and farther than any misspelling.
+  return within ? MAX_LENGTH + letters : undefined
+}
+
+function wordsOf(name: string): readonly string[] {
+  return name.split(/(?=[A-Z])|[^A-Za-z0-9]/).flatMap((word) => (word === '' ? [] : [word.toLowerCase()]))
+}
+
+/** Letters to be changed, added, left out or swapped with their neighbour. */
+function edits(a: string, b: string): number {
+  let before: readonly number[] = []
+  let last: readonly number[] = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const changed = at(last, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      const isSwap = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]
+      const swapped = isSwap ? at(before, j - 2) + 1 : Infinity
+      row.push(Math.min(at(last, j) + 1, at(row, j - 1) + 1, changed, swapped))
+    }
+    before = last
+    last = row
+  }
+  return at(last, b.length)
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? Infinity
+}
