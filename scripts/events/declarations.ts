@@ -11,7 +11,7 @@ import {
   type VariableDeclaration,
 } from 'oxc-parser'
 
-const vocabulary = join(import.meta.dirname, '../../packages/core/src/vocabulary')
+const core = join(import.meta.dirname, '../../packages/core/src')
 
 /** A field of an object type. `type` is its TypeScript, in one line, without `readonly`. */
 export interface Field {
@@ -39,8 +39,8 @@ export interface Declaration {
 
 /** Returns every exported type of the vocabulary by its name. */
 export function vocabularyTypes(): ReadonlyMap<string, Declaration> {
-  const files = globSync('**/*.ts', { cwd: vocabulary }).toSorted()
-  const declarations = files.flatMap((file) => declarationsIn(readFileSync(join(vocabulary, file), 'utf8')))
+  const files = globSync('{values,events}/*.ts', { cwd: core }).toSorted()
+  const declarations = files.flatMap((file) => declarationsIn(readFileSync(join(core, file), 'utf8')))
   return new Map(declarations.map((declaration) => [declaration.name, declaration]))
 }
 

@@ -31,7 +31,7 @@ function intro(): string {
 
 Every event type that a ledger can hold: what it says, which fields it has, in which phases it is legal, and where it is
 visible. This page is made from the code by \`pnpm docs:events\`, and a test holds the two together: fields from the
-schemas that check stored events, meanings from the comments in \`packages/core/src/vocabulary\`.
+schemas that check stored events, meanings from the comments in \`packages/core/src/events\`.
 
 Names and fields of events are a public format ([how it is kept](versions.md)). In the tables, a field that is marked
 _optional_ may be missing, and is never \`null\`. Times are milliseconds since 1970 UTC, digests SHA-256 in hex, money US

@@ -29,7 +29,7 @@ async function run(options: string | undefined): Promise<unknown> {
   const words = [
     ...['--input-type=module', '--eval', program],
     sources('core/src/index.ts'),
-    sources('core/src/vocabulary/errors.ts'),
+    sources('core/src/values/errors.ts'),
     sources('ledger/src/sqlite/index.ts'),
   ]
   const { NODE_OPTIONS: _options, ...env } = process.env

@@ -14,7 +14,7 @@ const packageArrows: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** The folders of core, from the ground up: a folder imports itself and those before it. */
-const foldersOfCore = ['vocabulary', 'ports', 'machine', 'memory-ledger', 'runtime', 'testing']
+const foldersOfCore = ['values', 'events', 'machine', 'ledger', 'models', 'tools', 'runtime', 'testing']
 
 /** What tests of all packages share. */
 const sharedByTests = /^scripts\/testing\/(any-text|bundle-program|effort|empty-ledger|seed)\.ts$/

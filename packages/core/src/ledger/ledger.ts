@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { Observable } from 'rxjs'
 import type { OutsideCommand } from '../events/commands.ts'
 import type { EventType, RuntimeEvent } from '../events/event.ts'
@@ -241,8 +242,6 @@ export interface RunLeases {
   renew(runIds: readonly RunId[], claim: LeaseClaim): Promise<readonly RunId[]>
   release(runId: RunId, holder: string): Promise<void>
 }
-
-/// <reference lib="esnext.disposable" preserve="true" />
 
 /** A ledger that is closed at the end of the block in which it is declared with `await using`. */
 export interface OpenLedger extends Ledger {
