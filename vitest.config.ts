@@ -1,8 +1,6 @@
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
-import { bundledSources } from './scripts/testing/bundles/bundled-sources.ts'
-import { LongestFirst } from './scripts/testing/longest-first.ts'
 import { memoryFolder } from './scripts/testing/memory-folder.ts'
 import {
   allTests,
@@ -61,19 +59,13 @@ function filesOfQuickTests(): { TMPDIR?: string } {
   return folder === undefined ? {} : { TMPDIR: folder }
 }
 
-/** Programs that a test starts load few files. Not in watch mode, where the sources change while vitest goes on. */
-async function forPrograms(): Promise<{ TALLYSTICK_PROGRAM_OPTIONS?: string }> {
-  return process.argv.includes('run') ? { TALLYSTICK_PROGRAM_OPTIONS: await bundledSources() } : {}
-}
-
-export default defineConfig(async ({ mode }) => ({
+export default defineConfig(({ mode }) => ({
   test: {
-    setupFiles: ['scripts/testing/bundles/use-bundles.ts', 'scripts/testing/as-it-was.ts'],
+    setupFiles: ['scripts/testing/as-it-was.ts'],
     // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
     testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,
     // Node loads sources and tests, as it does for users: Vite's own loader makes every use of an import a property access.
-    sequence: { sequencer: LongestFirst },
     experimental: { viteModuleRunner: false },
     // Many tests wait for processes of their own: a worker more than cores keeps the cores busy.
     maxWorkers: availableParallelism() + 1,
@@ -81,7 +73,6 @@ export default defineConfig(async ({ mode }) => ({
       TALLYSTICK_EFFORT: mode === 'thorough' ? 'thorough' : 'quick',
       // Processes that tests start load the same sources again and again: Node compiles them once.
       NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
-      ...(await forPrograms()),
       ...(mode !== 'thorough' && filesOfQuickTests()),
     },
     projects: mode === 'thorough' ? thorough() : quick(),

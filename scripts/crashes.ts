@@ -16,7 +16,6 @@ import { scenarios } from '../packages/ledger/test/support/crash-scenarios.ts'
 import { deathsFigures } from './crashes/deaths.ts'
 import { cutOffFigures } from './crashes/cut-off.ts'
 import { withServer } from './crashes/server.ts'
-import { bundledSources } from './testing/bundles/bundled-sources.ts'
 import { memoryFolder } from './testing/memory-folder.ts'
 
 const { values } = parseArgs({
@@ -31,8 +30,7 @@ const { values } = parseArgs({
   },
 })
 
-// Every process loads the same sources: Node finds them in few files, and compiles them once.
-process.env['NODE_OPTIONS'] = await bundledSources()
+// Every process loads the same sources: Node compiles them once.
 process.env['NODE_COMPILE_CACHE'] ??= join(tmpdir(), 'tallystick-compile-cache')
 // The system keeps what a killed process has written, so no disk has to: most of the time went into syncs.
 const folder = memoryFolder()

@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { pnpm } from '../../scripts/pnpm.ts'
+import { pnpm } from './pnpm.ts'
 import { demand } from './command.ts'
 import { UsageError } from './options.ts'
 import type { Operator } from './operator.ts'

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pnpm } from '../../scripts/pnpm.ts'
+import { pnpm } from './pnpm.ts'
 import { demand } from './command.ts'
 import type { Operator } from './operator.ts'
 

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pnpm } from '../../scripts/pnpm.ts'
+import { pnpm } from './pnpm.ts'
 import { demand } from './command.ts'
 import type { Operator } from './operator.ts'
 import { packPackages, unpackPackage } from './packages.ts'

@@ -45,7 +45,7 @@ export function vocabularyTypes(): ReadonlyMap<string, Declaration> {
 }
 
 /** Returns the exported types of a TypeScript source. */
-export function declarationsIn(source: string): readonly Declaration[] {
+function declarationsIn(source: string): readonly Declaration[] {
   return new SourceReader(source).declarations()
 }
 

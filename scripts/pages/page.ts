@@ -57,23 +57,6 @@ function codeStep(text: string): Step {
   return file === undefined ? { kind: 'program', text } : { kind: 'save', file, text }
 }
 
-/** Returns the targets of the links of a page, code blocks left out. */
-export function linksOf(markdown: string): readonly string[] {
-  const prose = markdown.replaceAll(/^```.*?^```$/gms, '')
-  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
-}
-
-/** Returns the anchors of a page's headings, as GitHub makes them. */
-export function anchorsOf(markdown: string): readonly string[] {
-  const prose = markdown.replaceAll(/^```.*?^```$/gms, '')
-  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  )
-}
-
 /** Returns whether a program printed what the page says. In the page, `…` stands for any text. */
 export function printsAs(page: string, printed: string): boolean {
   const parts = page.trimEnd().split('…').map(withoutTrailingBlanks)

@@ -36,14 +36,3 @@ describe('its problems over HTTP', () => {
     expect(rows).toEqual(rows.toSorted())
   })
 })
-
-describe('errorCodes', () => {
-  it('finds codes of classes and of kinds, and no code that is not ours', () => {
-    const source = [
-      "class A extends TallystickError { constructor() { super('a_b', 'text') } }",
-      "class B extends TallystickError { constructor() { super(\n 'c',\n 'text') } }",
-      "export type CommandErrorKind = 'd' | 'e'",
-    ]
-    expect(errorCodes(source)).toEqual(['a_b', 'c', 'd', 'e', 'unexpected'])
-  })
-})

@@ -1,6 +1,4 @@
-// Which test files `pnpm test` and `pnpm test:thorough` run. Every test file is in one of the two at least:
-//   - `pnpm test` runs all of them but `thoroughOnly`, and of those on Postgres only `quickOnPostgres`.
-//   - `pnpm test:thorough` runs those that look further there, `thoroughOnly`, and all of those on Postgres.
+// Which test files `pnpm test` and `pnpm test:thorough` run. Every test file is in one of the two at least.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -19,7 +17,7 @@ export const onPostgres: readonly string[] = ['packages/*/test/postgres-*.{spec,
 /** Those of them that `pnpm test` runs: the promises of a ledger. */
 export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgres-ledger.contract.ts']
 
-/** Tests that start many processes, or write large ledgers: too slow for a run that is to take a minute and a half on two cores. */
+/** Tests that start many processes, or write large ledgers: too slow for a run that is to take three minutes on two cores. */
 export const thoroughOnly: readonly string[] = [
   'examples/demo/test/chat-page.spec.ts',
   'examples/demo/test/chat-tabs.spec.ts',
@@ -40,43 +38,8 @@ export const thoroughOnly: readonly string[] = [
   'packages/tools/test/built-in/missing-packages.spec.ts',
   'packages/tools/test/built-in/sql-process.spec.ts',
   'packages/tools/test/mcp/real-faults.spec.ts',
-  'scripts/test/bench-before.spec.ts',
-  'scripts/test/bundles.spec.ts',
   'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',
-]
-
-/**
- * The files that take longest, those first that take most: they begin first, so that none of them is left alone at the
- * end of a run. Vitest knows that of files which it has run before, and a fresh clone has run none.
- */
-export const longest: readonly string[] = [
-  'scripts/test/docs-pages.spec.ts',
-  'packages/tools/test/mcp/nothing-left.property.ts',
-  'packages/ledger/test/crash-points.spec.ts',
-  'scripts/test/readmes.spec.ts',
-  'examples/demo/test/crash.spec.ts',
-  'packages/tools/test/built-in/files/files-escape.spec.ts',
-  'packages/ledger/test/processes.spec.ts',
-  'packages/cli/test/examples.spec.ts',
-  'packages/tools/test/built-in/files/files.property.ts',
-  'packages/providers/test/readings.spec.ts',
-  'packages/tools/test/mcp/faults.spec.ts',
-  'examples/demo/test/demo.spec.ts',
-  'examples/demo/test/demo-endings.spec.ts',
-  'packages/core/test/laws.property.ts',
-  'packages/providers/test/model-contract.contract.ts',
-  'packages/providers/test/differential.spec.ts',
-  'packages/providers/test/ai-sdk.contract.ts',
-  'packages/cli/test/beside-a-driver.spec.ts',
-  'packages/ledger/test/costs-of-a-turn.spec.ts',
-  'packages/ledger/test/verify-tampered.spec.ts',
-  'packages/replay/test/regression.spec.ts',
-  'packages/providers/test/readings-replay.spec.ts',
-  'packages/ledger/test/wal-checkpointer.spec.ts',
-  'packages/ledger/test/sqlite-ledger.contract.ts',
-  'packages/ledger/test/bad-input-bytes.spec.ts',
-  'examples/cookbook/test/cookbook.spec.ts',
 ]
 
 /**

@@ -123,8 +123,8 @@ function endlessPattern(toolName: string, source: string): ConfigurationError {
  */
 function isQuickPattern(source: string): boolean {
   const bare = source
-    .replaceAll(/\\(?:u\{[^}]*\}|[pP]\{[^}]*\}|.)/gu, 'x')
-    .replaceAll(/\[[^\]]*(?:\]|$)/gu, 'x')
+    .replaceAll(/\\(?:u\{[^}\\]*\}|[pP]\{[^}\\]*\}|.)/gu, 'x')
+    .replaceAll(/\[[^\]]*\]?/gu, 'x')
   if (/\)[*+?{]|\(\?[=!<]/.test(bare) || /\\[1-9k]/.test(source)) return false
   return (
     bare

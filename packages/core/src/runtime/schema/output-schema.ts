@@ -115,7 +115,7 @@ function patternsIn(schema: Json): readonly string[] {
 function repeatsWithinRepeats(source: string): boolean {
   const bare = source
     .replaceAll(/\\./gs, 'x')
-    .replaceAll(/\[[^\]]*(?:\]|$)/g, 'x')
+    .replaceAll(/\[[^\]]*\]?/g, 'x')
     .replaceAll('(?', '(')
   const varies = [false]
   for (let at = 0; at < bare.length; at++) {
