@@ -66,7 +66,7 @@ describe.each([
 })
 
 describe('the machine', () => {
-  it('loads one library, for its digests: none of streams, none of schemas', async () => {
+  it('loads no library of streams: only digests and schemas', async () => {
     const program = `import { registerHooks } from 'node:module'
 const packages = new Set()
 registerHooks({
@@ -80,6 +80,8 @@ console.log(JSON.stringify([...packages]))`
     const machine = new URL('packages/core/src/machine.ts', root).href
     const words = ['--input-type=module', '--eval', program, machine]
     const { stdout } = await promisify(execFile)(process.execPath, words)
-    expect(JSON.parse(stdout)).toEqual(['@noble/hashes/sha2.js', '@noble/hashes/utils.js'])
+    const loaded = JSON.parse(stdout) as readonly string[]
+    expect(loaded).toContain('@noble/hashes/sha2.js')
+    expect(loaded.filter((name) => !/^(@noble\/hashes\/|zod$)/.test(name))).toEqual([])
   })
 })
