@@ -33,7 +33,10 @@ const steps: Readonly<Record<string, readonly [claim: string, command: string]>>
     'processes and servers may die at any place',
     'node scripts/crashes.ts --points 40 --stops 4 --deaths 6 --seed 20261120',
   ],
-  conformance: ['the public suite of MCP passes client and server', 'node scripts/conformance.ts'],
+  conformance: [
+    'the public suite of MCP passes client and server',
+    'node packages/tools/test/conformance/conformance.ts',
+  ],
   packages: ['each package is well formed and loads as users get it', 'node scripts/check-packages.ts'],
   bench: ['benchmarks of Tallystick come out right, with tiny numbers', 'node bench/main.ts --smoke --own'],
 }

@@ -1,9 +1,10 @@
 // A reader can follow every page of docs/ word for word: its programs run and have right types, and its commands print what
 // the page says.
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { runCommandLine } from '@tallystick/cli'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compilePages } from '../pages/compile-pages.ts'
 import { blocksOf, knownInfos, stepsOf, type Step } from '../pages/page.ts'
@@ -12,7 +13,6 @@ import { makeFolder } from '../pages/reader-folder.ts'
 import { startVendor, type Vendor } from '../pages/vendor.ts'
 
 const repository = join(import.meta.dirname, '../..')
-const run = promisify(execFile)
 const pages = readdirSync(join(repository, 'docs'))
   .filter((name) => name.endsWith('.md'))
   .map((name) => ({ path: `docs/${name}`, text: readFileSync(join(repository, 'docs', name), 'utf8') }))
@@ -61,9 +61,13 @@ describe('commands that the pages name', () => {
   const named = pages.flatMap(({ text }) => [...text.matchAll(/\btallystick ([a-z]+)\b([^`\n]*)/g)])
   const verbs = new Set(named.map(([, verb = '']) => verb))
 
-  it.each([...verbs])('has a verb %s, with every option that is named', { timeout: 60_000 }, async (verb) => {
-    const main = join(repository, 'packages/cli/src/main.ts')
-    const { stdout } = await run(process.execPath, ['--no-warnings', main, verb, '--help'])
+  it.each([...verbs])('has a verb %s, with every option that is named', async (verb) => {
+    const { stdin, stderr } = process
+    const out = new PassThrough()
+    const host = { env: {}, cwd: () => repository, stdin, stdout: out as never, stderr }
+    await runCommandLine([verb, '--help'], host)
+    out.end()
+    const stdout = await text(out)
     const options = named
       .filter(([, of]) => of === verb)
       .flatMap(([, , rest = '']) => rest.match(/--[a-z-]+/g) ?? [])

@@ -38,7 +38,7 @@ const scans: readonly (readonly [string, (text: string) => unknown])[] = [
 const byPiece = Map.groupBy(repeatedTexts(100), ({ name }) => (JSON.parse(name) as string[])[1])
 const longByPiece = Map.groupBy(repeatedTexts(400), ({ name }) => (JSON.parse(name) as string[])[1])
 /** All of them in a thorough run, and some of each kind in a quick one. */
-const pieces = [...byPiece].filter((_piece, index) => index % effort({ quick: 12, thorough: 1 }) === 0)
+const pieces = [...byPiece].filter((_piece, index) => index % effort({ quick: 12, thorough: 3 }) === 0)
 
 let counter: BlockCounter
 beforeAll(async () => {

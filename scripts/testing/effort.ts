@@ -11,16 +11,16 @@ export function effort<Choice>(choices: Readonly<Record<Effort, Choice>>): Choic
   return choices[current]
 }
 
-/** The default of TALLYSTICK_RUNS in a thorough run. */
-const thoroughRuns = 300
+/** `count` tries in full: a campaign, with TALLYSTICK_RUNS=300. */
+const fullRuns = 300
 
 /**
- * Returns how often a property is tried: `count` times in a thorough run, fewer in a quick one, and in proportion to
+ * Returns how often a property is tried: a third of `count` in a thorough run, fewer in a quick one, and in proportion to
  * TALLYSTICK_RUNS where that is set (300 stands for `count`).
  */
 export function tries(count: number): number {
-  const runs = Number(process.env['TALLYSTICK_RUNS'] ?? effort({ quick: 40, thorough: thoroughRuns }))
-  return Math.ceil((count * runs) / thoroughRuns)
+  const runs = Number(process.env['TALLYSTICK_RUNS'] ?? effort({ quick: 40, thorough: 100 }))
+  return Math.ceil((count * runs) / fullRuns)
 }
 
 /**

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { effort } from '../../../scripts/testing/effort.ts'
+import { effort, tries } from '../../../scripts/testing/effort.ts'
 import type { Bench } from './bench.ts'
 import { openBench } from './bench.ts'
 import type { DeathAtWrite } from './die-at-write.ts'
@@ -60,7 +60,7 @@ describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
     await using bench = await openBench()
     // Its first transaction makes the sales database, the second the run: before that there is nothing to resume.
     const count = await countOf(bench.demo(['--yes'], dying({ on: commits })))
-    const places = placesIn(count - 2, effort({ quick: 1, thorough: 6 }))
+    const places = placesIn(count - 2, tries(6))
     for (const [place, { at, when }] of places.entries()) {
       const killed = await bench.demo(['--yes'], dying({ on: commits, at: at + 2, when }))
       expect(killed).toMatchObject({ signal: 'SIGKILL' })
@@ -89,7 +89,7 @@ describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
     await using bench = await openBench()
     await bench.demo([])
     const resume = ['latest', '--yes']
-    for (const at of effort({ quick: [2], thorough: [1, 2, 3, 4] })) {
+    for (const at of effort({ quick: [2], thorough: [1, 2, 3] })) {
       const killed = await bench.tallystick('resume', resume, dying({ on: commits, at, when: 'behind' }))
       expect(killed).toMatchObject({ signal: 'SIGKILL' })
     }

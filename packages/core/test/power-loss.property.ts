@@ -131,7 +131,7 @@ function crashesAt(append: number): readonly (readonly CrashPoint[])[] {
       [false, true].map((stored) => ({ append, stored, unsyncedKept })),
     ),
   })
-  const again = effort({ quick: [], thorough: [1, 2] })
+  const again = effort({ quick: [], thorough: [1] })
   return once.flatMap((crash) => [
     [crash],
     ...again.map((second) => [crash, { ...crash, append: second, stored: !crash.stored }]),

@@ -1,6 +1,5 @@
 import { seededRandom } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { effort } from '../../../scripts/testing/effort.ts'
 import { testSeed } from '../../../scripts/testing/seed.ts'
 import { courseOf } from './support/crash-course.ts'
 import { play } from './support/crash-play.ts'
@@ -23,12 +22,9 @@ async function faultsAt(point: Point): Promise<readonly string[]> {
   return violations.map((violation) => `${pointText(point)}: ${violation}`)
 }
 
-/** `pnpm crashes` plays hundreds of places on both stores; here is one of each scenario, or of a few. */
-const killed = effort({
-  quick: scenarios.filter(({ name }) => name === 'child'),
-  thorough: scenarios,
-})
-const stopped = effort({ quick: ['approval'], thorough: ['writes', 'approval', 'child', 'guarded'] })
+/** `pnpm crashes` plays hundreds of places on both stores; here is one of each kind. */
+const killed = scenarios.filter(({ name }) => name === 'child')
+const stopped = ['approval']
 
 describe('a process that is killed at some boundary of a run in SQLite', () => {
   it.each(killed)('in $name leaves what another takes to its end', async ({ name }) => {

@@ -5,7 +5,7 @@ import { type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import { effort } from '../../../scripts/testing/effort.ts'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { driveLookingRun } from './support/looking-run.ts'
 import { killedAt, spread, stoppedAt, workDone } from './support/signalled-process.ts'
 import { emptyLedgerFile, temporaryFile } from './support/temporary-folder.ts'
@@ -55,7 +55,7 @@ describe('a redaction that is killed', () => {
     const { executed, done: total } = workDone({ task: 'redact', path: whole, runId })
 
     const left = new Set<number>()
-    for (const statement of spread(executed, effort({ quick: 3, thorough: 24 }))) {
+    for (const statement of spread(executed, tries(24))) {
       const path = temporaryFile()
       copyFileSync(recorded, path)
       expect(killedAt({ task: 'redact', path, runId }, statement)).toBe(true)
@@ -85,7 +85,7 @@ describe('two processes that redact one run at once', () => {
     const work = { task: 'redact', runId } as const
     const { executed: transactions } = await stoppedAt({ ...work, path: whole }, 0, () => Promise.resolve())
     let shared = 0
-    for (const transaction of spread(transactions, effort({ quick: 2, thorough: 24 }))) {
+    for (const transaction of spread(transactions, tries(24))) {
       const path = temporaryFile()
       copyFileSync(recorded, path)
       let here = 0

@@ -90,7 +90,7 @@ describe.skipIf(!hasPostgres)('a ledger in Postgres of which one row was changed
     const missed = await withClient(async (client) =>
       unfound(await bedOf(schema, ledger, client), {
         choose: (rows) => rows.slice(-1),
-        ways: ['null', 'least other', 'more', 'most', 'longer', 'cut', 'flipped', 'deleted'],
+        ways: ['least other', 'more', 'flipped', 'deleted'],
       }),
     )
     expect(surprises(missed)).toEqual([])

@@ -3,7 +3,7 @@ import type { Clock } from '@tallystick/core'
 import { mcpTools } from '@tallystick/tools/mcp'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { effort } from '../../../../scripts/testing/effort.ts'
+import { effort, tries } from '../../../../scripts/testing/effort.ts'
 import { hostTimers } from '../../src/built-in/timers.ts'
 import { isAlive } from './connected.ts'
 import { type ServedUrl, sessionServer } from './servers/http-servers.ts'
@@ -114,6 +114,6 @@ it('leaves no timer, process or connection after close', { timeout: 300_000 }, a
     fc.asyncProperty(program, async (given) => {
       expect(await leftOf(given, server)).toEqual([])
     }),
-    { numRuns: effort({ quick: 1, thorough: 40 }) },
+    { numRuns: effort({ quick: 1, thorough: tries(40) }) },
   )
 })

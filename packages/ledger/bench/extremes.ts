@@ -2,8 +2,8 @@
 //   --bytes N    of the one tool result that goes through a whole run; 100000000 where not given
 //   --runs N     in one file, against a file with a hundredth of them; 1000000 where not given
 import { parseArgs } from 'node:util'
-import { takeLargeResult } from '../packages/ledger/test/support/bad-input-large.ts'
-import { askManyRuns } from '../packages/ledger/test/support/bad-input-many.ts'
+import { takeLargeResult } from '../test/support/bad-input-large.ts'
+import { askManyRuns } from '../test/support/bad-input-many.ts'
 
 const { values } = parseArgs({
   options: {

@@ -12,13 +12,12 @@ import { parseArgs } from 'node:util'
 const { values: options } = parseArgs({
   options: { scenario: { type: 'string' }, verbose: { type: 'boolean', default: false } },
 })
-const tools = join(import.meta.dirname, '../packages/tools')
-const require = createRequire(join(tools, 'package.json'))
+const require = createRequire(import.meta.url)
 const suite = join(
   dirname(require.resolve('@modelcontextprotocol/conformance/package.json')),
   'dist/index.js',
 )
-const program = (name: string): string => join(tools, 'test/conformance', `${name}.ts`)
+const program = (name: string): string => join(import.meta.dirname, `${name}.ts`)
 const results = mkdtempSync(join(tmpdir(), 'tallystick-conformance-'))
 const newest = '2026-07-28'
 
