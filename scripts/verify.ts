@@ -26,7 +26,7 @@ const steps: Readonly<Record<string, readonly [claim: string, command: string]>>
   api: ['packages export what their api.txt says (pnpm api writes it)', 'node scripts/api.ts --check'],
   links: ['links within the repository lead somewhere', 'remark . --frail --quiet'],
   words: ['no file names a machine or a registry', `! git grep -nIP --untracked '${machineWords}'`],
-  unused: ['no file, export or dependency is left over', 'knip --no-progress'],
+  unused: ['no file, export or dependency is left over', 'knip --no-progress --no-config-hints'],
   tests: ['every test passes', 'vitest run'],
   thorough: ['random programs, processes and Postgres keep their promises', 'vitest run --mode thorough'],
   crashes: [

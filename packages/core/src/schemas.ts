@@ -1,4 +1,4 @@
-// The vocabulary as schemas of zod, which other schemas may be made of: an entry of its own, since zod takes long to begin.
+// Events, commands and message parts as schemas of zod, which other schemas may be made of.
 export {
   eventSchemas,
   outsideCommandSchema,

@@ -1,3 +1,4 @@
+import * as z from 'zod'
 import {
   amount,
   exactly,
@@ -19,7 +20,6 @@ import { type LimitName, limitNames, type Limits, type RetryPolicy } from './lim
 import type { AgentDefinition, RunGiven } from './agent-definition.ts'
 import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event-parts.ts'
 import { childTotals } from './event-parts-schema.ts'
-import { zod } from '../values/zod.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
 export interface StartCommand extends RunGiven {
@@ -114,7 +114,7 @@ export type OutsideCommandOf<T extends OutsideCommand['type']> = Extract<Outside
 
 /** Who decides, for the record: never empty. */
 const name: Schema<string> = schemaOf(
-  () => zod().string().regex(/\S/, 'names no person'),
+  () => z.string().regex(/\S/, 'names no person'),
   () => (value) => typeof value === 'string' && /\S/.test(value),
 )
 

@@ -1,4 +1,4 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import {
   amount,
   count,
@@ -76,7 +76,6 @@ import {
   writtenPart,
 } from './event-parts-schema.ts'
 import { LedgerDamagedError, UnknownEventError } from '../values/errors.ts'
-import { zod } from '../values/zod.ts'
 import { type OutsideCommand, outsideCommand } from './commands.ts'
 
 /** The fields of every event, of any type. */
@@ -438,8 +437,8 @@ export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]
 )
 
 /** What may lie in a run's inbox. */
-export const outsideCommandSchema: z.ZodType<OutsideCommand> = zod().lazy(outsideCommand)
+export const outsideCommandSchema: z.ZodType<OutsideCommand> = z.lazy(outsideCommand)
 
 /** A part of a tool result, and of what a user says. */
-export const resultPartSchema: z.ZodType<ResultPart> = zod().lazy(resultPart)
-export const userPartSchema: z.ZodType<UserPart> = zod().lazy(userPart)
+export const resultPartSchema: z.ZodType<ResultPart> = z.lazy(resultPart)
+export const userPartSchema: z.ZodType<UserPart> = z.lazy(userPart)

@@ -1,3 +1,4 @@
+import * as z from 'zod'
 import {
   type Outcome,
   outcome,
@@ -42,7 +43,6 @@ import {
   variantOf,
   wordOf,
 } from '../values/schema.ts'
-import { zod } from '../values/zod.ts'
 
 /** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
 export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
@@ -393,7 +393,7 @@ const isTexts = isListOf(text)
 export const repairedInputSchema: Schema<RepairedInput> = objectOf<RepairedInput>({
   input: storable(jsonObject),
   repairs: schemaOf(
-    () => zod().array(text()).min(1),
+    () => z.array(text()).min(1),
     () => (value) => isTexts(value) && (value as readonly string[]).length > 0,
   ),
   isGuess: optional(flag),

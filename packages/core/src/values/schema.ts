@@ -1,6 +1,5 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import { isJson, type Json, type JsonObject } from './json.ts'
-import { zod } from './zod.ts'
 
 /** Returns true only for values that the schema accepts. False says nothing: zod has to decide. */
 export type QuickCheck = (value: unknown) => boolean
@@ -160,7 +159,7 @@ export function objectOf<T extends object>(shape: ShapeOf<T>): Schema<T> {
   const schema = schemaOf(
     () => {
       const built = Object.entries<Schema<unknown>>(shape).map(([name, field]) => [name, field()] as const)
-      return zod().looseObject(Object.fromEntries(built)) as unknown as z.ZodType<T>
+      return z.looseObject(Object.fromEntries(built)) as unknown as z.ZodType<T>
     },
     () => isObjectOf(fields),
   )
@@ -180,7 +179,7 @@ export function discriminatedBy<T>(field: string & keyof T, variants: readonly S
     () => {
       const schemas = variants.map((variant) => variant()) as unknown
       const options = schemas as Parameters<typeof z.discriminatedUnion>[1]
-      return zod().discriminatedUnion(field, options) as unknown as z.ZodType<T>
+      return z.discriminatedUnion(field, options) as unknown as z.ZodType<T>
     },
     // Each demands another word in the field, so no more than one takes a value.
     () => isAnyOf(variants),
@@ -190,21 +189,21 @@ export function discriminatedBy<T>(field: string & keyof T, variants: readonly S
 /** A value that one of these takes. */
 export function anyOf<T>(...schemas: readonly Schema<T>[]): Schema<T> {
   return schemaOf(
-    () => zod().union(schemas.map((schema) => schema())),
+    () => z.union(schemas.map((schema) => schema())),
     () => isAnyOf(schemas),
   )
 }
 
 /** A field that may be missing, but not `undefined`. */
 export function optional<T>(schema: Schema<T>): OptionalSchema<T> {
-  const field = lazily(() => zod().exactOptional(schema()))
+  const field = lazily(() => z.exactOptional(schema()))
   return Object.assign(field, { quick: () => quickCheckOf(schema), isOptional: true } as const)
 }
 
 /** A list of these. */
 export function listOf<T>(schema: Schema<T>): Schema<T[]> {
   return schemaOf(
-    () => zod().array(schema()),
+    () => z.array(schema()),
     () => isListOf(schema),
   )
 }
@@ -212,7 +211,7 @@ export function listOf<T>(schema: Schema<T>): Schema<T[]> {
 /** An object with these values under any names. */
 export function recordOf<T>(schema: Schema<T>): Schema<Record<string, T>> {
   return schemaOf(
-    () => zod().record(text(), schema()),
+    () => z.record(text(), schema()),
     () => isRecordOf(schema),
   )
 }
@@ -220,7 +219,7 @@ export function recordOf<T>(schema: Schema<T>): Schema<Record<string, T>> {
 /** One of these words. */
 export function wordOf<const Words extends readonly string[]>(words: Words): Schema<Words[number]> {
   return schemaOf(
-    () => zod().enum(words) as unknown as z.ZodType<Words[number]>,
+    () => z.enum(words) as unknown as z.ZodType<Words[number]>,
     () => isOneOf(words),
   )
 }
@@ -228,7 +227,7 @@ export function wordOf<const Words extends readonly string[]>(words: Words): Sch
 /** This value. */
 export function exactly<const Value extends string | boolean>(value: Value): Schema<Value> {
   return schemaOf(
-    () => zod().literal(value) as unknown as z.ZodType<Value>,
+    () => z.literal(value) as unknown as z.ZodType<Value>,
     () => isOneOf([value]),
   )
 }
@@ -236,7 +235,7 @@ export function exactly<const Value extends string | boolean>(value: Value): Sch
 /** A value that a function knows; `expected` says of others what was expected. */
 export function valueWhere<T>(isValid: (value: unknown) => boolean, expected: string): Schema<T> {
   return schemaOf(
-    () => zod().custom<T>(isValid, `Invalid input: expected ${expected}`),
+    () => z.custom<T>(isValid, `Invalid input: expected ${expected}`),
     () => isValid,
   )
 }
@@ -267,44 +266,44 @@ export function bothOf<T>(first: Schema<Partial<T>>, second: Schema<unknown>): S
 /** Finite numbers within bounds, both included. */
 export function amountWithin(min: number, max: number = Infinity): Schema<number> {
   return schemaOf(
-    () => (max === Infinity ? zod().number().min(min) : zod().number().min(min).max(max)),
+    () => (max === Infinity ? z.number().min(min) : z.number().min(min).max(max)),
     () => isAmountWithin(min, max),
   )
 }
 
 /** Plain values. */
 export const text: Schema<string> = schemaOf(
-  () => zod().string(),
+  () => z.string(),
   () => isText,
 )
 export const flag: Schema<boolean> = schemaOf(
-  () => zod().boolean(),
+  () => z.boolean(),
   () => isFlag,
 )
 /** Finite, as JSON has them. */
 export const amount: Schema<number> = schemaOf(
-  () => zod().number(),
+  () => z.number(),
   () => isAmountWithin(-Infinity, Infinity),
 )
 /** Any whole number. */
 export const whole: Schema<number> = schemaOf(
-  () => zod().int(),
+  () => z.int(),
   () => isWholeFrom(-Infinity),
 )
 /** From 1: numbers in a row, such as attempts. */
 export const ordinal: Schema<number> = schemaOf(
-  () => zod().int().positive(),
+  () => z.int().positive(),
   () => isWholeFrom(1),
 )
 /** From 0: places in a reply, and counts. */
 export const count: Schema<number> = schemaOf(
-  () => zod().int().nonnegative(),
+  () => z.int().nonnegative(),
   () => isWholeFrom(0),
 )
 
 /** Any value; only for what is not recorded. */
 export const anything: Schema<unknown> = schemaOf(
-  () => zod().unknown(),
+  () => z.unknown(),
   () => () => true,
 )
 /** Any value that JSON can carry. */

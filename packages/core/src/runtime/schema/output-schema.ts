@@ -1,10 +1,10 @@
+import * as z from 'zod'
 import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { ConfigurationError } from '../../values/errors.ts'
 import { ignoreRejection, isThenable } from '../../values/option.ts'
 import { sentenceOfError } from '../../values/text.ts'
 import { isJson, type Json, type JsonObject, readJson } from '../../values/json.ts'
 import { faultOf, jsonObject } from '../../values/schema.ts'
-import { zod } from '../../values/zod.ts'
 
 /** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
@@ -88,7 +88,7 @@ function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSc
     )
   }
   try {
-    return zod().fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
+    return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
     throw new ConfigurationError(
       `The JSON Schema of the ${subject} cannot be checked against: ${sentenceOfError(cause)} Give a Standard Schema instead.`,

@@ -1,6 +1,5 @@
-import type * as z from 'zod'
+import * as z from 'zod'
 import type { Json, JsonObject } from '../../values/json.ts'
-import { zod } from '../../values/zod.ts'
 
 const maxIssues = 8
 
@@ -12,9 +11,7 @@ const maxIssues = 8
 export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
   let parsed: ReturnType<z.ZodType['safeParse']>
   try {
-    parsed = zod()
-      .fromJSONSchema(usable(schema) as JsonObject)
-      .safeParse(input)
+    parsed = z.fromJSONSchema(usable(schema) as JsonObject).safeParse(input)
   } catch {
     return undefined
   }
