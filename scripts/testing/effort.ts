@@ -19,7 +19,7 @@ const fullRuns = 300
  * TALLYSTICK_RUNS where that is set (300 stands for `count`).
  */
 export function tries(count: number): number {
-  const runs = Number(process.env['TALLYSTICK_RUNS'] ?? effort({ quick: 40, thorough: 100 }))
+  const runs = Number(process.env['TALLYSTICK_RUNS'] ?? effort({ quick: 20, thorough: 100 }))
   return Math.ceil((count * runs) / fullRuns)
 }
 

@@ -200,7 +200,7 @@ describe('a machine that loses power', () => {
           losses += Number(startsIn(played.lost).length > 0)
         })
         .beforeEach(newTask),
-      { numRuns: tries(300) },
+      { numRuns: Math.max(40, tries(300)) },
     )
     expect(losses).toBeGreaterThan(0)
   })

@@ -27,7 +27,7 @@ function readOnce(reading: Reading): ReturnType<typeof read> {
 }
 
 /** Streams of fewer bytes are parted at every third one. */
-const partedBytesMax = effort({ quick: 1_000, thorough: 20_000 })
+const partedBytesMax = effort({ quick: 600, thorough: 20_000 })
 
 const started = readings.filter(({ status }: Reading & { status?: number }) => status === undefined)
 const ending = readings.filter(({ stop }) => stop)
