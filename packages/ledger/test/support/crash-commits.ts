@@ -4,11 +4,13 @@ import type { Cross } from './crash-boundaries.ts'
 
 /**
  * Lets this process be cut off right before and right after every commit that it makes, and within every page of rows, by standing between the ledger
- * and its driver: nothing in the ledger knows of it. To be called before a ledger is opened.
+ * and its driver: nothing in the ledger knows of it. Call it before a ledger is opened. Returns what ends it.
  */
-export function watchCommits(cross: Cross): void {
-  watchSqlite(cross)
-  watchPostgres(cross)
+export function watchCommits(cross: Cross): () => void {
+  const ends = [watchSqlite(cross), watchPostgres(cross)]
+  return () => {
+    for (const end of ends) end()
+  }
 }
 
 const isCommit = (source: string): boolean => source.trim().toLowerCase() === 'commit'
@@ -21,7 +23,7 @@ interface SqliteDriver {
   readonly exec: (this: Database, source: string) => Database
 }
 
-function watchSqlite(cross: Cross): void {
+function watchSqlite(cross: Cross): () => void {
   const { prepare, exec } = BetterSqlite3.prototype as unknown as SqliteDriver
   const committing = <T>({ name }: Database, commit: () => T): T => {
     // The lock of the one writer is a file of its own, which holds nothing of a run.
@@ -49,6 +51,7 @@ function watchSqlite(cross: Cross): void {
       return isCommit(source) ? committing(this, execute) : execute()
     },
   })
+  return () => void Object.assign(BetterSqlite3.prototype, { prepare, exec })
 }
 
 const beforeCommit = 'commit: to be made'
@@ -62,7 +65,7 @@ interface PostgresDriver {
 }
 
 /** Statements are whole transactions: one that was sent is carried out, whatever becomes of the process. */
-function watchPostgres(cross: Cross): void {
+function watchPostgres(cross: Cross): () => void {
   const { query } = Client.prototype as unknown as PostgresDriver
   Object.assign(Client.prototype, {
     query(this: Client, ...given: unknown[]): Promise<unknown> {
@@ -76,6 +79,7 @@ function watchPostgres(cross: Cross): void {
       })
     },
   })
+  return () => void Object.assign(Client.prototype, { query })
 }
 
 function isWriting(statement: unknown): boolean {

@@ -10,18 +10,13 @@ export interface Course {
   readonly boundaries: number
 }
 
-let current: Cross = () => undefined
-let isWatched = false
-
 /** Tells of every boundary that this process crosses while `work` is under way. One at a time. */
 export async function watching<T>(cross: Cross, work: (cross: Cross) => Promise<T>): Promise<T> {
-  if (!isWatched) watchCommits((place) => current(place))
-  isWatched = true
-  current = cross
+  const end = watchCommits(cross)
   try {
     return await work(cross)
   } finally {
-    current = () => undefined
+    end()
   }
 }
 
