@@ -36,8 +36,6 @@ describe('a reply with calls', () => {
   it('is one append with the start of its calls where their check waits for nothing', async () => {
     expect(await appendsOf({})).toEqual([together])
     expect(await appendsOf({ check: () => ({ kind: 'run' }) })).toEqual([together])
-    const soon: TestToolOptions['check'] = async () => await Promise.resolve({ kind: 'run' } as const)
-    expect(await appendsOf({ check: soon })).toEqual([together])
   })
 
   it('is recorded before a check that waits for something has ended', async () => {
@@ -45,6 +43,8 @@ describe('a reply with calls', () => {
     const later: TestToolOptions['check'] = () =>
       new Promise((resolve) => clock.schedule(5, () => resolve({ kind: 'run' })))
     expect(await appendsOf({ check: later }, { clock })).toEqual(apart)
+    const soon: TestToolOptions['check'] = async () => await Promise.resolve({ kind: 'run' } as const)
+    expect(await appendsOf({ check: soon })).toEqual(apart)
   })
 
   it('is recorded before guardrails and policies look at its calls', async () => {

@@ -1,6 +1,5 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { QUIET_TURNS } from '../src/runtime/drive/mailbox.ts'
 import { checkedRun, ofType, stage, typesOf, type Stage, type StageOptions } from './stage.ts'
 import type { Run, RunResult, RuntimeEvent, Tool } from '@tallystick/core'
 import type { EventType, ToolSignal } from '@tallystick/core/vocabulary'
@@ -185,7 +184,7 @@ describe('a cancel while tools run', () => {
       run: async (_run, report) => {
         for (let step = 0; step < 20; step++) {
           report.progress(step)
-          for (let turn = 0; turn < 2 * QUIET_TURNS; turn++) await Promise.resolve()
+          for (let turn = 0; turn < 30; turn++) await Promise.resolve()
         }
         end('Done.')
         return 'said it all'

@@ -42,13 +42,16 @@ export interface CheckContext {
   ) => readonly (ToolCallId | undefined)[]
 }
 
-/** Checks every call of a reply against its tool and the agent's policy, and posts one `calls_checked`. Runs nothing. */
-export async function checkCalls(
+/**
+ * Checks every call of a reply against its tool and the agent's policy, and posts one `calls_checked`: before it returns, unless a
+ * check waits for something. Runs nothing.
+ */
+export function checkCalls(
   calls: readonly Call[],
   checker: CallChecker,
   context: CheckContext,
   post: (signal: Signal) => void,
-): Promise<void> {
+): void | Promise<void> {
   const { state, offered } = context
   const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
   // Only one agent can continue: the first handoff that was asked for.
@@ -67,16 +70,10 @@ export async function checkCalls(
     const judged = checkedWithRepair(call, tool, (asked) => verdictOn(asked, tool, checker, context))
     return isThenable(judged) ? judged.then((late) => ({ ...known, ...late })) : { ...known, ...judged }
   })
-  const checked = await allOf(checking)
-  post({ type: 'calls_checked', turn: state.turn, calls: withRecorded(calls, checked, context) })
-}
-
-/** A reply may hold a thousand calls: a promise for each is made only where some check waits for something. */
-async function allOf<Value extends object>(
-  values: readonly (Value | Promise<Value>)[],
-): Promise<readonly Value[]> {
-  if (!values.some(isThenable)) return values as readonly Value[]
-  return await Promise.all(values.map(async (value) => await value))
+  const finish = (checked: readonly CheckedCall[]): void =>
+    post({ type: 'calls_checked', turn: state.turn, calls: withRecorded(calls, checked, context) })
+  if (checking.some(isThenable)) return Promise.all(checking.map(async (each) => await each)).then(finish)
+  finish(checking as readonly CheckedCall[])
 }
 
 function unknownTool({ toolCallId, name }: Call, tools: readonly Tool[]): CheckedCall {

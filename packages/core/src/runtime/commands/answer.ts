@@ -1,8 +1,3 @@
-import { promiseTurn } from '../drive/mailbox.ts'
-
-/** Whoever awaits a promise has read it by then, also where async functions of the caller pass it on. */
-const turnsToRead = 8
-
 /** A promise that knows whether anybody waits for it: `await`, `then` and `Promise.all` come by here. */
 class Answer<T> extends Promise<T> {
   isRead = false
@@ -25,11 +20,10 @@ class Answer<T> extends Promise<T> {
  */
 export function answerTo<T>(asked: Promise<T>, onUnread: (error: unknown) => void): Promise<T> {
   const answer = new Answer<T>((resolve) => resolve(asked))
-  const onFailure = async (error: unknown): Promise<void> => {
-    for (let turn = 0; turn < turnsToRead && !answer.isRead; turn++) await promiseTurn
+  // A promise is read where it is handed on, so before it can reject.
+  void Promise.prototype.then.call(answer, undefined, (error: unknown) => {
     if (!answer.isRead) onUnread(error)
-  }
-  void Promise.prototype.then.call(answer, undefined, onFailure)
+  })
   return answer
 }
 

@@ -2,7 +2,6 @@ import { LedgerConflictError, LedgerUnavailableError } from '../../values/errors
 import type { Cancel, Host } from '../../values/host.ts'
 import type { Head, LeaseClaim, Ledger } from '../../ledger/ledger.ts'
 import type { RunId } from '../../values/ids.ts'
-import { promiseTurn } from './mailbox.ts'
 import { overtaken } from './writer-epoch.ts'
 
 /** How long a lease lasts that nobody renews: so long a run waits whose process has died on another machine. */
@@ -16,9 +15,6 @@ const silentMs = leaseMs / 3
 
 /** How often silent runs are looked for: so a lease is renewed at half of it at the latest. */
 const lookMs = leaseMs / 6
-
-/** So often the promises of a process get their turn before an answer counts as not there. */
-const promiseTurns = 64
 
 /** A drive of a run that holds its lease. */
 export interface LeasedDrive {
@@ -165,12 +161,18 @@ export class HeldLeases {
     return true
   }
 
-  /** What could not be renewed as long as the lease lasted may be another process's by now. */
+  /**
+   * What could not be renewed as long as the lease lasted may be another process's by now. A process that stood still reads
+   * first what has arrived since: a timer that is set now rings after that.
+   */
   async #giveUp(): Promise<void> {
-    for (let turn = 0; turn < promiseTurns; turn++) await promiseTurn
-    for (const [drive, { isAsked }] of this.#olderThan(leaseMs)) {
-      if (isAsked) this.#lose(drive, notRenewed(drive.runId))
+    await Promise.resolve()
+    const loseOverdue = (): void => {
+      for (const [drive, { isAsked }] of this.#olderThan(leaseMs)) {
+        if (isAsked) this.#lose(drive, notRenewed(drive.runId))
+      }
     }
+    this.#host.clock.schedule(0, loseOverdue, 'upkeep')
   }
 
   #lose(drive: LeasedDrive, error: unknown): void {

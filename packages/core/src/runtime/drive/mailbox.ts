@@ -16,15 +16,9 @@ const MAX_MAILS = 2_000
 /** The most UTF-16 code units of one joined delta: an event stays small enough to be read and sent at once. */
 const MAX_DELTA_LENGTH = 65_536
 
-/** Awaiting it lets pending promises continue first. */
-export const promiseTurn: Promise<void> = Promise.resolve()
-
-/** If nothing arrives in so many turns of promises, whatever reports now is waiting for something outside of the process. */
-export const QUIET_TURNS = 12
-
 /**
  * The messages that have arrived for a run and that its writer has not taken yet. Posting never blocks, and never runs the code of
- * a tool or adapter. The writer takes one batch when it is ready. Neighbouring deltas of one part that wait together are joined:
+ * a tool or adapter. The writer takes what has arrived when it is free. Neighbouring deltas of one part that wait together are joined:
  * where a vendor cut its chunks decides nothing, so one event records them.
  */
 export class Mailbox {
@@ -33,8 +27,6 @@ export class Mailbox {
   #isPutBack = false
   #isWoken = false
   #arrived: (() => void) | undefined
-  /** How many messages were posted so far. */
-  #posted = 0
   #listeners: (() => void)[] | undefined
   #fault: { readonly error: unknown } | undefined
 
@@ -46,7 +38,6 @@ export class Mailbox {
       this.#waiting.push(mail)
       this.#counts[kindOf(mail)]++
     }
-    this.#posted++
     this.wake()
   }
 
@@ -96,26 +87,7 @@ export class Mailbox {
       })
     }
     this.#isWoken = false
-    return promiseTurn
-  }
-
-  /**
-   * Resolves when pending promises have brought everything that they bring before the process turns to its timers, files and
-   * connections again. So what a model or a tool reports in one go shares a batch, and no time has to pass. If only a model call
-   * is in flight, nothing follows its last signal.
-   */
-  async quiet(reporting: number = 0): Promise<void> {
-    let posted = this.#posted
-    for (let turns = 0; turns < QUIET_TURNS && !this.empty && this.#waiting.length < MAX_MAILS; turns++) {
-      if (reporting === 1 && this.#holdsLastWord()) return
-      await promiseTurn
-      if (posted !== this.#posted) [posted, turns] = [this.#posted, 0]
-    }
-  }
-
-  #holdsLastWord(): boolean {
-    const last = this.#waiting.at(-1)?.message.type
-    return last === 'model_finished' || last === 'model_failed'
+    return Promise.resolve()
   }
 
   /** Resolves when a message is posted or the writer is woken; `arrival` still resolves for that, too. */

@@ -21,7 +21,7 @@ import { recordedResults } from '../fork/recorded-results.ts'
 import { requireDrivable, withFoundContext } from './drivable.ts'
 import type { Drive } from './drive.ts'
 import { LoopSite } from './loop-site.ts'
-import { Mailbox, promiseTurn, type Mail } from './mailbox.ts'
+import { Mailbox, type Mail } from './mailbox.ts'
 import { Pace } from './pace.ts'
 import { RunInbox } from './run-inbox.ts'
 import { callHooks } from './run-hooks.ts'
@@ -44,9 +44,6 @@ export interface TakingOver {
   /** Also from a process that may live. */
   readonly takeOver: boolean
 }
-
-/** So often the promises of a process get their turn before a check counts as one that waits for something. */
-const PROMISE_TURNS = 64
 
 /**
  * THE RUN LOOP: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
@@ -219,17 +216,17 @@ export class RunLoop implements LeasedDrive {
   ): boolean | Promise<boolean> {
     if (draining) {
       const isOver = !effects.isBusy(state) || this.#clock.now() >= this.#drainUntil
-      return isOver || this.#arrives(this.#drainUntil, effects.size)
+      return isOver || this.#arrives(this.#drainUntil)
     }
     if (action.kind === 'finished') return true
-    return action.kind === 'suspend' ? this.#mayStop(state) : this.#arrives(action.wakeAt, effects.size)
+    return action.kind === 'suspend' ? this.#mayStop(state) : this.#arrives(action.wakeAt)
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then publishes it. */
   async #advance(effects: Effects, options: Decided): Promise<EventBatch | undefined> {
     let mail = this.#unrecordedResume.before(this.#mailbox.takeBatch())
     let batch = this.#decide(this.#state, mail, options)
-    if (bringsCalls(batch) && (await this.#isCheckedAtOnce(batch.state, effects))) {
+    if (bringsCalls(batch) && effects.startPureCheck(batch.state) && !this.#mailbox.empty) {
       const more = this.#mailbox.takeBatch()
       batch = joinedBatches(batch, this.#decide(batch.state, more, options))
       mail = [...mail, ...more]
@@ -282,16 +279,6 @@ export class RunLoop implements LeasedDrive {
     const messages = mail.map(({ message }) => message)
     const keys = haveKeys(mail) ? mail.map(({ key }) => key) : []
     return advance(before, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
-  }
-
-  /**
-   * Starts the check of calls that a batch has brought, where it may start before the batch is recorded. Returns
-   * whether it has ended without waiting for anything: then reply, check and the start of the calls are one append.
-   */
-  async #isCheckedAtOnce(state: RunState, effects: Effects): Promise<boolean> {
-    if (!effects.startPureCheck(state)) return false
-    for (let turn = 0; turn < PROMISE_TURNS && this.#mailbox.empty; turn++) await promiseTurn
-    return !this.#mailbox.empty
   }
 
   /** Returns `false` for the end of a run whose inbox holds unread entries. */
@@ -350,13 +337,12 @@ export class RunLoop implements LeasedDrive {
   }
 
   /** Waits until something has arrived; returns that the run has not stopped. */
-  async #arrives(wakeAt: number | undefined, reporting: number): Promise<false> {
+  async #arrives(wakeAt: number | undefined): Promise<false> {
     // A hint at the inbox came while it was read.
     if (this.#inbox.isUnread) return false
     if (wakeAt !== undefined) this.#wakeAt(wakeAt)
     else this.#timer?.()
     await this.#mailbox.arrival()
-    await this.#mailbox.quiet(reporting)
     const until = Math.min(this.#pace.until, wakeAt ?? Infinity)
     if (!this.#mayWaitForMore(until)) return false
     const alarm = this.#wakeAt(until)

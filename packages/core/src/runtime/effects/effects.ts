@@ -65,11 +65,6 @@ export class Effects {
     this.#options = options
   }
 
-  /** How many are in flight. */
-  get size(): number {
-    return this.#inFlight.size
-  }
-
   /** Whether anything that the state wants is in flight. */
   isBusy(state: RunState): boolean {
     return requiredEffects(state).some(({ key }) => this.#inFlight.has(key))

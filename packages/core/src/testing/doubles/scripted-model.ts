@@ -18,7 +18,6 @@ import {
 } from '../../values/option.ts'
 import { stopReasons, type RequestedCall, type StopReason } from '../../events/content.ts'
 import { type JsonObject, omitUndefined, type OrUndefined } from '../../values/json.ts'
-import { QUIET_TURNS } from '../../runtime/drive/mailbox.ts'
 import type { ModelRefusal, ModelRequest } from '../../events/model-request.ts'
 import type { ModelSignal, ReplyPart } from '../../events/signals.ts'
 import type { Usage } from '../../events/usage.ts'
@@ -192,12 +191,12 @@ async function play(
   subscriber.complete()
 }
 
-/**
- * More promise turns between signals than a run waits for others, so that each is shown before the next, and commands can
- * come in between, as they do on a wire.
- */
+/** A ledger in memory has recorded a signal within so many turns of promises. */
+const turnsToRecord = 24
+
+/** Lets each signal be shown before the next, and commands come in between, as they do on a wire. */
 async function pause(): Promise<void> {
-  for (let turn = 0; turn < 2 * QUIET_TURNS; turn++) await Promise.resolve()
+  for (let turn = 0; turn < turnsToRecord; turn++) await Promise.resolve()
 }
 
 function failure(failureClass: FailureClass, message: string, retryAfterMs?: number): ProviderError {

@@ -81,7 +81,13 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   }
   const alive = async <T>(call: () => Promise<T>): Promise<T> => {
     requireAlive()
-    return await call()
+    try {
+      return await call()
+    } catch (error) {
+      // What was under way when the process died has no answer.
+      requireAlive()
+      throw error
+    }
   }
   const die = async (): Promise<never> => {
     dead = true
@@ -107,7 +113,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     const dies = crash?.append === appends
     if (dies && !crash.stored) return await die()
     drives(runId, options.lease)
-    const head = await ledger.append(runId, expected, events, options)
+    const head = await alive(() => ledger.append(runId, expected, events, options))
     if (dies) return await die()
     for (const event of events) acknowledged.push(event)
     if (options.durability === 'barrier')
