@@ -1,42 +1,50 @@
-// How long a process holds the lease of a run: as long as it drives that run, and no longer.
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { LedgerUnavailableError, memoryLedger, type Ledger } from '@tallystick/core'
 import { manualClock, testTool } from '@tallystick/core/testing'
-import { stage } from './stage.ts'
+import { ofType, stage, typesOf, type Stage } from './stage.ts'
 
-const payStep = { toolCalls: [{ name: 'pay', input: {} }] }
-
-function payTool() {
-  return testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+/** A run whose tool works for half a minute, in steps of `stepMs`, and appends nothing meanwhile. */
+function working(stepMs: number, renew?: Ledger['renew']): Stage & { readonly steps: () => number } {
+  const clock = manualClock()
+  let steps = 0
+  const pass = (): Promise<void> => new Promise((resolve) => void clock.schedule(stepMs, resolve))
+  const work = testTool({
+    name: 'work',
+    run: async () => {
+      for (; steps * stepMs < 30_000; steps++) await pass()
+      return 'Worked.'
+    },
+  })
+  const ledger = memoryLedger({ clock })
+  const set = stage({
+    steps: [{ toolCalls: [{ name: 'work', input: {} }] }, { text: 'Done.' }],
+    tools: [work],
+    ledger: renew ? { ...ledger, renew } : ledger,
+    clock,
+  })
+  return { ...set, steps: () => steps }
 }
 
-it('given a run that cannot be read when it was taken over, then its lease ends by time, though it cannot be released', async () => {
-  const clock = manualClock()
-  const ledger = memoryLedger({ clock })
-  let isTaken = false
-  const failing: Ledger = {
-    ...ledger,
-    acquire: async (...given) => {
-      const head = await ledger.acquire(...given)
-      isTaken = true
-      return head
-    },
-    read: (...given) => {
-      if (isTaken) throw new LedgerUnavailableError('The disk is gone.')
-      return ledger.read(...given)
-    },
-    release: () => Promise.reject(new LedgerUnavailableError('The disk is gone.')),
-  }
-  const steps = [payStep, { text: 'Paid.' }]
-  const first = stage({ steps, tools: [payTool()], clock, ledger })
-  const run = first.start()
-  await first.untilSettled(run.result)
-  const second = stage({ steps, tools: [payTool()], clock, ledger: failing })
-  await expect(second.untilSettled(second.runtime.resume(run.id).result)).rejects.toThrow('The disk is gone.')
-  expect(await ledger.lease(run.id)).toBeDefined()
-  for (let seconds = 0; seconds < 30; seconds++) {
-    clock.advance(1_000)
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve()
-  }
-  expect(await ledger.lease(run.id)).toBeUndefined()
+describe('the lease of a run whose tool is silent', () => {
+  it('given a ledger that answers no renewal, when the lease has ended, then the run is given up, and appends nothing more', async () => {
+    const set = working(1_000, () => new Promise(() => {}))
+    const run = set.start()
+    const began = set.clock.now()
+    await expect(set.untilSettled(run.result)).rejects.toThrow(LedgerUnavailableError)
+    expect(set.clock.now() - began).toBeGreaterThanOrEqual(12_000)
+    expect(set.clock.now() - began).toBeLessThanOrEqual(15_000)
+    expect(set.steps()).toBeLessThan(30)
+    expect(typesOf(await set.eventsOf(run)).at(-1)).toBe('tool_started')
+  })
+
+  it('given a ledger that answers, when the tool works for longer than a lease lasts, then the run goes on', async () => {
+    const set = working(1_000)
+    expect(await set.play()).toMatchObject({ reason: 'answered', text: 'Done.' })
+  })
+
+  it('given a process that stood still for longer than a lease lasts, when the ledger then answers, then the run goes on', async () => {
+    const set = working(15_000)
+    const { runId } = await set.play()
+    expect(ofType(await set.eventsOf(runId), 'run_finished')).toMatchObject([{ reason: 'answered' }])
+  })
 })
