@@ -24,7 +24,7 @@ const steps: Readonly<Record<string, readonly [claim: string, command: string]>>
   types: ['sources, tests, type tests and scripts compile', 'tsc -b'],
   lint: ['no rule of the linter is broken: types, arrows, patterns', 'oxlint'],
   api: ['packages export what their api.txt says (pnpm api writes it)', 'node scripts/api.ts --check'],
-  links: ['links within the repository lead somewhere', 'remark . --frail --quiet'],
+  links: ['links within the repository lead somewhere', 'remark . llms.txt --frail --quiet'],
   words: ['no file names a machine or a registry', `! git grep -nIP --untracked '${machineWords}'`],
   unused: ['no file, export or dependency is left over', 'knip --no-progress --no-config-hints'],
   tests: ['every test passes', 'vitest run'],

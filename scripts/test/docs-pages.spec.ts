@@ -1,7 +1,7 @@
 // A reader can follow every page of docs/ word for word: its programs run and have right types, and its commands print what
 // the page says.
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { runCommandLine } from '@tallystick/cli'
@@ -55,6 +55,12 @@ describe.each(withCode)('$path', ({ path, text }) => {
     errorsOfTypes ??= compilePages(withCode)
     expect((await errorsOfTypes).get(path)).toEqual([])
   })
+})
+
+it.each(['docs/README.md', 'llms.txt'])('%s lists every page', (path) => {
+  const list = readFileSync(join(repository, path), 'utf8')
+  const links = [...list.matchAll(/\]\(([^)#]+)/g)].map(([, link = '']) => join(dirname(path), link))
+  expect(pages.map((page) => page.path).filter((page) => page !== path && !links.includes(page))).toEqual([])
 })
 
 describe('commands that the pages name', () => {
