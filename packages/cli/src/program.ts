@@ -8,11 +8,10 @@ import {
   type CommandContext,
   type CommandHost,
 } from './command/command-context.ts'
-import type { Done, ListedVerb, VerbGroup } from './command/declare-verb.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
 import { ownVersion } from './own-version.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
-import { verbs } from './verb-list.ts'
+import { verbGroups, type Done } from './verbs.ts'
 
 const beginning = `Runs of LLM agents, recorded in a ledger: start them, look at them, decide about their calls, check them.
 
@@ -36,18 +35,6 @@ Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 
 130 ended by Ctrl-C.`
 
 const completionVerb = 'completion'
-
-/** What the help calls the verbs of a folder; it shows the folders in this order. */
-const headings: Readonly<Record<VerbGroup, string>> = {
-  drive: 'Drive runs:',
-  inspect: 'Look at runs:',
-  watch: 'Follow and compare runs:',
-  decide: 'Decide what runs wait for:',
-  check: 'Check runs, agents and stores:',
-  transfer: 'Move and repair ledgers:',
-  retention: 'Remove content:',
-  mcp: 'Other:',
-}
 
 const wordList = option.listOf(option.anyText)
 
@@ -120,13 +107,12 @@ async function commandTree(
     .configureOutput(output)
     // At a glance: what a verb takes, its own help says.
     .configureHelp({ subcommandTerm: (verb) => verb.name() })
-  const isNeeded = ({ name }: ListedVerb): boolean => words.includes(name) || words.includes(completionVerb)
-  for (const [group, heading] of Object.entries(headings)) {
+  for (const [heading, verbs] of Object.entries(verbGroups)) {
     program.commandsGroup(heading)
-    for (const listed of verbs.filter((each) => each.group === group)) {
-      const verb = program.command(listed.name).summary(listed.summary)
-      verb.addHelpText('after', exampleText(listed.example))
-      if (isNeeded(listed)) (await listed.load()).declareVerb(verb, context, done)
+    for (const [name, { summary, example, load }] of Object.entries(verbs)) {
+      const verb = program.command(name).description(summary).summary(summary)
+      verb.addHelpText('after', exampleText(example))
+      if (words.includes(name) || words.includes(completionVerb)) (await load())(verb, context, done)
     }
   }
   addCompletion(program, context)

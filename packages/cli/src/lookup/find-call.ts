@@ -4,7 +4,7 @@ import { openTurnCalls, transcript } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { CommandError } from '../command/exit-code.ts'
 
-const maxNamed = 5
+const maxCallsNamed = 5
 
 /** A call that waits, and the run that it is of. */
 interface WaitingCall {
@@ -53,7 +53,7 @@ export async function findCall<Waiting extends WaitingCall>(
     for (const id of await callsOf(ledger, runId)) if (id.endsWith(given)) fitting.add(id)
   }
   if (fitting.size === 1) return call
-  const some = [...fitting].slice(0, maxNamed).join(', ')
+  const some = [...fitting].slice(0, maxCallsNamed).join(', ')
   throw new CommandError(
     'usage',
     `${given} fits ${fitting.size} calls (${some}). Give more of the id. Waiting: ${ids}.`,

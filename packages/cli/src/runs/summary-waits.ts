@@ -12,8 +12,8 @@ export async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise
   const children: ChildWait[] = []
   for (const wait of waits.children) {
     const child = await childSummary(ledger, wait.runId)
-    children.push({ ...wait, status: childStatus(child) })
-    if (child === undefined || child.status === 'unreadable' || childStatus(child) === 'done') continue
+    children.push({ ...wait, status: childStatusOfSummary(child) })
+    if (child === undefined || child.status === 'unreadable' || childStatusOfSummary(child) === 'done') continue
     const below = await summaryWaits(ledger, child)
     approvals = [...approvals, ...below.approvals]
     deferred = [...deferred, ...below.deferred]
@@ -31,7 +31,7 @@ async function childSummary(ledger: Ledger, runId: RunId): Promise<ListedRun | u
   }
 }
 
-function childStatus(child: ListedRun | undefined): ChildWait['status'] {
+function childStatusOfSummary(child: ListedRun | undefined): ChildWait['status'] {
   if (child === undefined) return 'absent'
   return child.status === 'failed' ? 'done' : child.status
 }

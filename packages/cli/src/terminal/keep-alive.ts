@@ -1,5 +1,3 @@
-/** The longest that a timer waits, in milliseconds. */
-const longMs = 2 ** 31 - 1
 
 /**
  * Keeps the process alive until `work` has ended: a run may wait for an event of another process, and such a wait holds

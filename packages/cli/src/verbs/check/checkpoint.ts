@@ -6,7 +6,8 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { readGiven } from '../../command/read-given.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `checkpoint` was given. */
 export interface CheckpointVerbOptions {
@@ -18,14 +19,8 @@ export interface CheckpointVerbOptions {
   readonly origin: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'sign where every run ends now',
-  example: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
-}
-
 /** Declares what `checkpoint` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareCheckpoint(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'sign where every run ends now, so that verify detects a rewritten history')
     .requiredOption('--out <file>', 'the file that the checkpoint is appended to')
     .requiredOption('--key <file>', 'private Ed25519 key, as PEM')

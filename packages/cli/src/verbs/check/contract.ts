@@ -8,7 +8,7 @@ import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.
 import type { Paint } from '../../terminal/paint.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import type { Done, VerbHelp } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `contract` was given. */
@@ -23,14 +23,8 @@ export interface ContractVerbOptions {
 
 type Count = Record<PromiseVerdict['verdict'], number>
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'test whether a store of your own keeps the promises of a ledger',
-  example: 'tallystick contract ./my-store.ts',
-}
-
 /** Declares what `contract` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareContract(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description('test whether a store of your own keeps the promises of a ledger')
     .argument('<file>', 'module whose default export makes an empty store: () => ({ open, remove?, lacks? })')

@@ -9,7 +9,7 @@ import {
 } from '@tallystick/tools/policy'
 import { Argument, type Command } from 'commander'
 import type { CommandContext } from '../../command/command-context.ts'
-import type { Done, VerbHelp } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { checkedCalls, type CheckedCall } from './checked-calls.ts'
@@ -24,14 +24,8 @@ export interface PolicyVerbOptions {
   readonly ledger?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'check approval rules: their examples, and what they decide about calls on record',
-  example: 'tallystick policy check rules.json runs.db',
-}
-
 /** Declares what `policy` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declarePolicy(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description('check approval rules: their examples and, with a ledger, what they decide about its calls')
     .addArgument(new Argument('<action>', 'what to do').choices(['check']))

@@ -8,7 +8,8 @@ import { configPath } from '../../config/find-config.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `regression` was given. */
 export interface RegressionVerbOptions {
@@ -23,14 +24,8 @@ export interface RegressionVerbOptions {
   readonly redact?: readonly string[]
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'write a run as a test that vitest runs offline',
-  example: 'tallystick regression runs.db latest --out test/refund.spec.ts',
-}
-
 /** Declares what `regression` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareRegression(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, "write a run as a test that vitest runs offline against today's agents")
     .argument('<run>', 'id of the run')
     .requiredOption('--out <file>', 'the test file to write; an export of the run goes beside it')

@@ -14,7 +14,8 @@ import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `replay` was given. */
 export interface ReplayVerbOptions {
@@ -27,14 +28,8 @@ export interface ReplayVerbOptions {
 
 const maxEventCharacters = 160
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'drive a run again from its record, and report where it differs',
-  example: 'tallystick replay runs.db latest',
-}
-
 /** Declares what `replay` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareReplay(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'drive a run again with its recorded streams and results, and report where it differs')
     .argument('<run>', 'id of the run')
     .option(

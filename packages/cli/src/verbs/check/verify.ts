@@ -21,7 +21,8 @@ import type { Paint } from '../../terminal/paint.ts'
 import { withProgress, type Progress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `verify` was given. */
 export interface VerifyOptions {
@@ -37,15 +38,9 @@ export interface VerifyOptions {
 
 type Verdicts = AsyncIterable<RunVerdict | StoreVerdict>
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'check the chain and the laws of every run',
-  example: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
-}
-
 /** Declares what `verify` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareVerify(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .addOption(new Option('--run <run>', 'only this run').conflicts('checkpoints'))
     .option('--checkpoints <file>', 'also compare the ledger with these signed checkpoints')
     .option('--public-key <file>', 'public key of the signer: PEM, or the one-line form of signed notes')

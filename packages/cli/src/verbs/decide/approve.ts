@@ -3,7 +3,7 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { decideCall } from '../../interactive/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import type { Command } from 'commander'
-import type { Done, VerbHelp } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { onCall } from './on-call.ts'
 import { jsonObject } from '../../command/parse-args.ts'
 
@@ -17,15 +17,9 @@ export interface ApproveOptions {
   readonly reason?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'approve a tool call that waits for an approval',
-  example: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
-}
-
 /** Declares what `approve` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onCall(verb, listed.summary)
+export function declareApprove(verb: Command, context: CommandContext, done: Done): void {
+  onCall(verb)
     .option('--input <json>', 'run the call with this input instead', jsonObject)
     .option('--reason <text>', 'why, for the record')
     .action(

@@ -7,7 +7,8 @@ import { findRun } from '../../lookup/find-run.ts'
 import { accountName, acknowledge, putCommand } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { filledText } from '../../command/parse-args.ts'
 
 /** What `cancel` was given. */
@@ -18,15 +19,9 @@ export interface CancelOptions {
   readonly reason?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'ask a run to stop',
-  example: `tallystick cancel runs.db latest --reason 'the shop is closed'`,
-}
-
 /** Declares what `cancel` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareCancel(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .argument('<run>', 'id of the run')
     .option('--by <name>', 'who asks (default: the name of your account)', filledText)
     .option('--reason <text>', 'why')

@@ -2,7 +2,7 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { decideCall } from '../../interactive/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import type { Command } from 'commander'
-import type { Done, VerbHelp } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { onCall } from './on-call.ts'
 
 /** What `deny` was given. */
@@ -14,15 +14,9 @@ export interface DenyOptions {
   readonly reason: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'deny a tool call that waits for an approval',
-  example: `tallystick deny runs.db latest 2_1_1 --by ann --reason 'twelve are enough'`,
-}
-
 /** Declares what `deny` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onCall(verb, listed.summary)
+export function declareDeny(verb: Command, context: CommandContext, done: Done): void {
+  onCall(verb)
     .requiredOption('--reason <text>', 'why; the model reads it')
     .action(async (ledger: string, run: string, call: string, options: { by?: string; reason: string }) => {
       done(await deny(context, { ledger, run, call, ...options }))

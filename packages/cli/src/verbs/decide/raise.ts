@@ -7,7 +7,8 @@ import { findRun } from '../../lookup/find-run.ts'
 import { accountName, acknowledge, putCommand } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { filledText, positiveNumber } from '../../command/parse-args.ts'
 
 /** What `raise` was given. */
@@ -20,15 +21,9 @@ export interface RaiseOptions {
   readonly reason?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'raise a limit of a run, such as one that it is suspended at',
-  example: 'tallystick raise runs.db latest maxTurns 40 --by ann',
-}
-
 /** Declares what `raise` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareRaise(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .argument('<run>', 'id of the run')
     .argument('<limit>', 'name of the limit, such as maxTurns')
     .argument('<max>', 'the new maximum', positiveNumber)

@@ -9,7 +9,8 @@ import { accountName, acknowledge, putCommand } from '../../interactive/inbox.ts
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { waitsOf } from '../../runs/waits.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { filledText } from '../../command/parse-args.ts'
 
 /** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the id outside. */
@@ -23,15 +24,9 @@ export interface SettleOptions {
   readonly reason?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'give the result of a tool call that an outside system carries out',
-  example: `tallystick settle runs.db latest job-7 --result '12 rows'`,
-}
-
 /** Declares what `settle` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareSettle(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .argument('<run>', 'id of the run')
     .argument('<call>', 'id of the tool call, an unambiguous end of it, or its external id')
     .option('--result <text>', 'the result, if the call succeeded')

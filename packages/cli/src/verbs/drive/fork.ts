@@ -20,7 +20,8 @@ import {
 import { spentText } from '../../view/text/run-ending.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { withDriveOptions } from './drive-options.ts'
 import { wholeNumber } from '../../command/parse-args.ts'
 
@@ -46,15 +47,9 @@ export interface ForkVerbOptions extends AgentOverrides {
   readonly config?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'start a run that shares the first events of another',
-  example: `tallystick fork runs.db latest --input 'Order two.' --reason 'what if'`,
-}
-
 /** Declares what `fork` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareFork(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .argument('<run>', 'id of the run to fork')
     .option(
       '--at <seq>',

@@ -19,7 +19,8 @@ import { overrideArguments, overrideAgent, type AgentOverrides } from '../../con
 import type { StoppedRun } from '../../view/text/next-commands.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { withDriveOptions } from './drive-options.ts'
 
 /** What `resume` was given. */
@@ -36,15 +37,9 @@ export interface ResumeOptions extends AgentOverrides {
   readonly takeOver?: boolean
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'continue a run: after a decision, a stop or a crash',
-  example: 'tallystick resume runs.db latest --yes --by ann',
-}
-
 /** Declares what `resume` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary).argument('<run>', 'id of the run')
+export function declareResume(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb).argument('<run>', 'id of the run')
   withDriveOptions(verb)
     .option(
       '--take-over',

@@ -18,7 +18,8 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { withDriveOptions } from './drive-options.ts'
 import { withLimit } from '../../command/given-limits.ts'
 
@@ -41,15 +42,9 @@ export interface RunVerbOptions extends AgentOverrides {
   readonly config?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'start a run of one of your agents, and show it live',
-  example: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
-}
-
 /** Declares what `run` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareRun(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .usage('[options] <ledger> [agent] <text>')
     .argument('[agent]', 'its name; needed only if the configuration has several agents')
     .argument('[text]', 'input of the run; - reads it from standard input')

@@ -5,7 +5,8 @@ import { serve as listen } from '@tallystick/server/node'
 import { firstValueFrom, type Observable } from 'rxjs'
 import { InvalidArgumentError, type Command } from 'commander'
 import type { CommandContext } from '../../command/command-context.ts'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { ledgerSource } from '../../command/ledger-place.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
@@ -23,14 +24,8 @@ export interface ServeVerbOptions {
   readonly config?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'serve runs over HTTP, and resume those that no process drives',
-  example: 'tallystick serve runs.db --port 8080',
-}
-
 /** Declares what `serve` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareServe(verb: Command, context: CommandContext, done: Done): void {
   onLedger(
     verb,
     'serve the runs of a ledger over HTTP, on this machine only, and resume those that no process drives, until Ctrl-C',

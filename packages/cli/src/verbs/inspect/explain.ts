@@ -20,7 +20,8 @@ import type { Paint } from '../../terminal/paint.ts'
 import { usageText } from '../../view/text/run-ending.ts'
 import { table } from '../../view/text/table.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `explain` was given. */
@@ -33,14 +34,8 @@ export interface ExplainOptions {
 const maxShownCharacters = 60
 const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'show where the request of a turn came from, part by part',
-  example: 'tallystick explain runs.db latest 2',
-}
-
 /** Declares what `explain` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareExplain(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, "show which events each part of a turn's request came from, and its tokens and cost")
     .argument('<run>', 'id of the run')
     .argument('<turn>', 'number of the turn', wholeNumber)

@@ -12,7 +12,8 @@ import { oneLine } from '../../view/text/content-text.ts'
 import { textWidth } from '../../terminal/text-width.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `find` was given. */
 export interface FindOptions {
@@ -32,14 +33,8 @@ const maxTextColumns = 200
 /** So many characters are shown before the text that was found. */
 const charactersBefore = 30
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'find calls and messages in all runs',
-  example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
-}
-
 /** Declares what `find` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareFind(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'find calls and messages in all runs: by tool, input, outcome, text and time')
     .option('--tool <name>', 'calls of this tool')
     .option('--input <path=value>', 'calls with this in their input; may be repeated', inputQuery)

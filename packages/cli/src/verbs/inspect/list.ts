@@ -18,7 +18,8 @@ import { nextCommand } from '../../view/run/next-command.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { listStatuses } from '../../runs/list-statuses.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `list` was given. */
 export interface ListOptions {
@@ -46,14 +47,8 @@ const pageRuns = 50
 /** So many runs that wait are shown with what continues them. */
 const maxNextShown = 3
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'list the runs, the newest first',
-  example: 'tallystick list runs.db --status suspended --since 3d',
-}
-
 /** Declares what `list` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareList(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'list the runs, the newest first, and under each its child runs')
     .option('--session <id>', 'only runs of this session')
     .addOption(new Option('--status <status>', 'only runs of this status').choices(listStatuses))

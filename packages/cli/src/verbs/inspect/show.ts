@@ -20,7 +20,8 @@ import { timeText } from '../../view/text/time-text.ts'
 import { showEvent } from './show-event.ts'
 import { showEvents } from './show-event-list.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `show` was given. */
@@ -43,15 +44,9 @@ export interface ShowOptions {
   readonly pager?: boolean
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'show the state of a run, and what happened in it',
-  example: 'tallystick show runs.db latest --at 12',
-}
-
 /** Declares what `show` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareShow(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .argument('<run>', 'id of the run')
     .option('--at <seq>', 'the run as it was right after this event', wholeNumber)
     .option('--turn <n>', 'only this turn', wholeNumber)

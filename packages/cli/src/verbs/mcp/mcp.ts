@@ -1,7 +1,7 @@
 import { omitUndefined } from '@tallystick/core/kit'
 import { type Command, Argument } from 'commander'
 import type { CommandContext } from '../../command/command-context.ts'
-import type { Done, VerbHelp } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { CommandError, type ExitCode } from '../../command/exit-code.ts'
 import { callServer } from './call-server.ts'
 import { checkServers } from './check-servers.ts'
@@ -10,14 +10,8 @@ import type { McpVerbOptions } from './open-servers.ts'
 
 const actions = ['list', 'call', 'doctor'] as const
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'list the tools of MCP servers, call one, find out what is wrong',
-  example: 'tallystick mcp doctor claude_desktop_config.json',
-}
-
 /** Declares what `mcp` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareMcp(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(
       'list the tools of MCP servers, call one of them, or find out what is wrong with the servers; their programs are started for that',

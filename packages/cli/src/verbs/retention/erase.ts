@@ -5,7 +5,7 @@ import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import type { Done, VerbHelp } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `erase` was given. */
 export interface EraseOptions {
@@ -14,14 +14,8 @@ export interface EraseOptions {
   readonly subject: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'destroy the keys of a subject',
-  example: 'tallystick erase keys.db customer-7',
-}
-
 /** Declares what `erase` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareErase(verb: Command, context: CommandContext, done: Done): void {
   verb
     .description(
       'destroy the keys of a subject, so that the content of its runs is unreadable in every copy of a ledger',

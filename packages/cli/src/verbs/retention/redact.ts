@@ -8,7 +8,8 @@ import { accountName } from '../../interactive/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { eventNumbers, filledText } from '../../command/parse-args.ts'
 
 /** What `redact` was given. */
@@ -21,14 +22,8 @@ export interface RedactOptions {
   readonly reason: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'remove the content of events',
-  example: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
-}
-
 /** Declares what `redact` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareRedact(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'remove the content of events of a run; who removed it and why is recorded')
     .argument('<run>', 'id of the run')
     .option('--events <seqs>', 'these events, such as 4 or 4,7-9', eventNumbers)

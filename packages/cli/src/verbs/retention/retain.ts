@@ -6,7 +6,8 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { ageMs, filledText } from '../../command/parse-args.ts'
 
 /** What `retain` was given; ages in milliseconds. */
@@ -20,14 +21,8 @@ export interface RetainOptions {
   readonly dryRun?: boolean
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'remove content that is older than given ages',
-  example: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
-}
-
 /** Declares what `retain` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareRetain(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'remove content that is older than given ages, from runs that have ended')
     .option(
       '--deltas <age>',

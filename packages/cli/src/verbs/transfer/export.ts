@@ -9,7 +9,8 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { readEachRun, runsFromTheFirst } from '../../ledger/read-each-run.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { viewFormats, viewLines, type ViewFormat } from './export-formats.ts'
 
 /** What `export` was given. */
@@ -21,15 +22,9 @@ export interface ExportOptions {
   readonly format?: 'events' | ViewFormat
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'print the events, one JSON object a line',
-  example: 'tallystick export runs.db --run latest > run.jsonl',
-}
-
 /** Declares what `export` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareExport(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .option('--run <run>', 'only this run')
     .addOption(
       new Option('--format <format>', 'print spans, AG-UI events or messages instead of events')

@@ -7,7 +7,8 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { bytesText, withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `import` was given. */
 export interface ImportOptions {
@@ -17,14 +18,8 @@ export interface ImportOptions {
   readonly file: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'read an export into a ledger',
-  example: 'tallystick import copy.db run.jsonl',
-}
-
 /** Declares what `import` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareImport(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'read an export into a ledger, which is created if it does not exist')
     .argument('<file>', 'file that export wrote; - reads standard input')
     .action(async (ledger: string, file: string) => {

@@ -7,16 +7,11 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
-
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'make projections and snapshots again from the events',
-  example: 'tallystick rebuild runs.db',
-}
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** Declares what `rebuild` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareRebuild(verb: Command, context: CommandContext, done: Done): void {
   onLedger(
     verb,
     'make again what is derived from the events: projections for list and stats, and snapshots',

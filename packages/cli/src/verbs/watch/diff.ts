@@ -15,7 +15,8 @@ import { table } from '../../view/text/table.ts'
 import { fitted, wrapped } from '../../terminal/text-width.ts'
 import { visibleText } from '../../terminal/visible-text.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 
 /** What `diff` was given. */
 export interface DiffOptions {
@@ -28,14 +29,8 @@ const maxCellCharacters = 60
 /** On a narrower terminal, what the two runs did is printed one under the other. */
 const sideBySideColumns = 2 * maxCellCharacters + 20
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'show where two runs part, side by side',
-  example: 'tallystick diff runs.db latest 5f2c91',
-}
-
 /** Declares what `diff` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareDiff(verb: Command, context: CommandContext, done: Done): void {
   const about = 'show where two runs part, such as a run and its fork, side by side'
   onLedger(verb, `${about}; it leaves out deltas and progress, which export --run prints`)
     .argument('<run>', 'id of the first run')

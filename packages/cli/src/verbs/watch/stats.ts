@@ -21,7 +21,8 @@ import { statsParts } from '../../view/list/stats-parts.ts'
 import { table } from '../../view/text/table.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { Option, type Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `stats` was given. */
@@ -49,14 +50,8 @@ interface StatsRows {
   readonly failed: readonly RunRow[]
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'show which runs wait, which failed and why, and what they cost',
-  example: 'tallystick stats runs.db --days 30 --by day',
-}
-
 /** Declares what `stats` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+export function declareStats(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'show which runs wait, which failed and why, and what the last days cost')
     .option('--days <n>', 'count failures and costs of this many days (default: 7)', positiveNumber)
     .addOption(new Option('--by <part>', 'also show costs by day, or totals by session').choices(statsParts))

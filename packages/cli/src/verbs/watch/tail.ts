@@ -12,7 +12,8 @@ import { waitsOf } from '../../runs/waits.ts'
 import { runPrinter } from '../../view/run/run-printer.ts'
 import { runStatusView, statusText } from '../../runs/run-status.ts'
 import type { Command } from 'commander'
-import { onLedger, type Done, type VerbHelp } from '../../command/declare-verb.ts'
+import { onLedger } from '../../command/declare-verb.ts'
+import type { Done } from '../../verbs.ts'
 import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `tail` of a run was given. */
@@ -32,15 +33,9 @@ interface TailVerbOptions {
   readonly after?: string
 }
 
-/** How the help lists it. */
-export const listed: VerbHelp = {
-  summary: 'follow a run live, or all of them, whichever process drives them',
-  example: 'tallystick tail runs.db latest',
-}
-
 /** Declares what `tail` takes. */
-export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, listed.summary)
+export function declareTail(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb)
     .argument('[run]', 'id of the run (default: every run)')
     .option('--from <seq>', 'with a run: from this event on (default: from the first)', wholeNumber)
     .option('--until-suspended', 'with a run: also end when it is suspended')

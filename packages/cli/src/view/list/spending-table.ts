@@ -6,7 +6,6 @@ import { counted } from '../text/run-ending.ts'
 import { table } from '../text/table.ts'
 import { timeText } from '../text/time-text.ts'
 
-const dayMs = 24 * 60 * 60 * 1000
 
 /** What one agent took of one model. */
 export interface AgentSpending {

@@ -38,7 +38,7 @@ export function storyText({ parts }: RunStory, view: StoryView): string {
       texts.push(alikeTurns(alike, view))
       place += 2 * alike.length
     } else {
-      texts.push(partText(parts[place] as StoryPart, view))
+      texts.push(storyPartText(parts[place] as StoryPart, view))
       place++
     }
   }
@@ -75,7 +75,7 @@ function alikeTurns(turns: readonly SingleCall[], view: StoryView): string {
   return `${head}\n${indented(alikeText(turns.map(([, , call]) => call)), 4)}\n${indented(more, 4)}\n`
 }
 
-function partText(part: StoryPart, view: StoryView): string {
+function storyPartText(part: StoryPart, view: StoryView): string {
   const { paint } = view
   switch (part.kind) {
     case 'input':

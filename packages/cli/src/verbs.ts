@@ -1,0 +1,182 @@
+import type { Command } from 'commander'
+import type { CommandContext } from './command/command-context.ts'
+import type { ExitCode } from './command/exit-code.ts'
+
+/** Receives the exit code of the verb that was called. */
+export type Done = (code: ExitCode) => void
+
+/** Adds the arguments, options and action of a verb; a description where the summary does not say enough. */
+export type DeclareVerb = (verb: Command, context: CommandContext, done: Done) => void
+
+/** A verb as the help and the completion list it. Its module is loaded when the verb is named. */
+export interface ListedVerb {
+  readonly summary: string
+  /** One call, as a user would type it: the help of the verb ends with it. */
+  readonly example: string
+  readonly load: () => Promise<DeclareVerb>
+}
+
+/** Every verb by its name, under the heading that the help gives it. */
+export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedVerb>>>> = {
+  'Drive runs:': {
+    run: {
+      summary: 'start a run of one of your agents, and show it live',
+      example: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
+      load: async () => (await import('./verbs/drive/run.ts')).declareRun,
+    },
+    resume: {
+      summary: 'continue a run: after a decision, a stop or a crash',
+      example: 'tallystick resume runs.db latest --yes --by ann',
+      load: async () => (await import('./verbs/drive/resume.ts')).declareResume,
+    },
+    fork: {
+      summary: 'start a run that shares the first events of another',
+      example: `tallystick fork runs.db latest --input 'Order two.' --reason 'what if'`,
+      load: async () => (await import('./verbs/drive/fork.ts')).declareFork,
+    },
+    serve: {
+      summary: 'serve runs over HTTP, and resume those that no process drives',
+      example: 'tallystick serve runs.db --port 8080',
+      load: async () => (await import('./verbs/drive/serve.ts')).declareServe,
+    },
+  },
+  'Look at runs:': {
+    list: {
+      summary: 'list the runs, the newest first',
+      example: 'tallystick list runs.db --status suspended --since 3d',
+      load: async () => (await import('./verbs/inspect/list.ts')).declareList,
+    },
+    show: {
+      summary: 'show the state of a run, and what happened in it',
+      example: 'tallystick show runs.db latest --at 12',
+      load: async () => (await import('./verbs/inspect/show.ts')).declareShow,
+    },
+    find: {
+      summary: 'find calls and messages in all runs',
+      example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
+      load: async () => (await import('./verbs/inspect/find.ts')).declareFind,
+    },
+    explain: {
+      summary: 'show where the request of a turn came from, part by part',
+      example: 'tallystick explain runs.db latest 2',
+      load: async () => (await import('./verbs/inspect/explain.ts')).declareExplain,
+    },
+  },
+  'Follow and compare runs:': {
+    tail: {
+      summary: 'follow a run live, or all of them, whichever process drives them',
+      example: 'tallystick tail runs.db latest',
+      load: async () => (await import('./verbs/watch/tail.ts')).declareTail,
+    },
+    stats: {
+      summary: 'show which runs wait, which failed and why, and what they cost',
+      example: 'tallystick stats runs.db --days 30 --by day',
+      load: async () => (await import('./verbs/watch/stats.ts')).declareStats,
+    },
+    diff: {
+      summary: 'show where two runs part, side by side',
+      example: 'tallystick diff runs.db latest 5f2c91',
+      load: async () => (await import('./verbs/watch/diff.ts')).declareDiff,
+    },
+  },
+  'Decide what runs wait for:': {
+    approve: {
+      summary: 'approve a tool call that waits for an approval',
+      example: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
+      load: async () => (await import('./verbs/decide/approve.ts')).declareApprove,
+    },
+    deny: {
+      summary: 'deny a tool call that waits for an approval',
+      example: `tallystick deny runs.db latest 2_1_1 --by ann --reason 'twelve are enough'`,
+      load: async () => (await import('./verbs/decide/deny.ts')).declareDeny,
+    },
+    settle: {
+      summary: 'give the result of a tool call that an outside system carries out',
+      example: `tallystick settle runs.db latest job-7 --result '12 rows'`,
+      load: async () => (await import('./verbs/decide/settle.ts')).declareSettle,
+    },
+    raise: {
+      summary: 'raise a limit of a run, such as one that it is suspended at',
+      example: 'tallystick raise runs.db latest maxTurns 40 --by ann',
+      load: async () => (await import('./verbs/decide/raise.ts')).declareRaise,
+    },
+    cancel: {
+      summary: 'ask a run to stop',
+      example: `tallystick cancel runs.db latest --reason 'the shop is closed'`,
+      load: async () => (await import('./verbs/decide/cancel.ts')).declareCancel,
+    },
+  },
+  'Check runs, agents and stores:': {
+    verify: {
+      summary: 'check the chain and the laws of every run',
+      example: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
+      load: async () => (await import('./verbs/check/verify.ts')).declareVerify,
+    },
+    checkpoint: {
+      summary: 'sign where every run ends now',
+      example: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
+      load: async () => (await import('./verbs/check/checkpoint.ts')).declareCheckpoint,
+    },
+    replay: {
+      summary: 'drive a run again from its record, and report where it differs',
+      example: 'tallystick replay runs.db latest',
+      load: async () => (await import('./verbs/check/replay.ts')).declareReplay,
+    },
+    regression: {
+      summary: 'write a run as a test that vitest runs offline',
+      example: 'tallystick regression runs.db latest --out test/refund.spec.ts',
+      load: async () => (await import('./verbs/check/regression.ts')).declareRegression,
+    },
+    policy: {
+      summary: 'check approval rules: their examples, and what they decide about calls on record',
+      example: 'tallystick policy check rules.json runs.db',
+      load: async () => (await import('./verbs/check/policy.ts')).declarePolicy,
+    },
+    contract: {
+      summary: 'test whether a store of your own keeps the promises of a ledger',
+      example: 'tallystick contract ./my-store.ts',
+      load: async () => (await import('./verbs/check/contract.ts')).declareContract,
+    },
+  },
+  'Move and repair ledgers:': {
+    export: {
+      summary: 'print the events, one JSON object a line',
+      example: 'tallystick export runs.db --run latest > run.jsonl',
+      load: async () => (await import('./verbs/transfer/export.ts')).declareExport,
+    },
+    import: {
+      summary: 'read an export into a ledger',
+      example: 'tallystick import copy.db run.jsonl',
+      load: async () => (await import('./verbs/transfer/import.ts')).declareImport,
+    },
+    rebuild: {
+      summary: 'make projections and snapshots again from the events',
+      example: 'tallystick rebuild runs.db',
+      load: async () => (await import('./verbs/transfer/rebuild.ts')).declareRebuild,
+    },
+  },
+  'Remove content:': {
+    redact: {
+      summary: 'remove the content of events',
+      example: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
+      load: async () => (await import('./verbs/retention/redact.ts')).declareRedact,
+    },
+    erase: {
+      summary: 'destroy the keys of a subject',
+      example: 'tallystick erase keys.db customer-7',
+      load: async () => (await import('./verbs/retention/erase.ts')).declareErase,
+    },
+    retain: {
+      summary: 'remove content that is older than given ages',
+      example: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
+      load: async () => (await import('./verbs/retention/retain.ts')).declareRetain,
+    },
+  },
+  'Other:': {
+    mcp: {
+      summary: 'list the tools of MCP servers, call one, find out what is wrong',
+      example: 'tallystick mcp doctor claude_desktop_config.json',
+      load: async () => (await import('./verbs/mcp/mcp.ts')).declareMcp,
+    },
+  },
+}
