@@ -148,25 +148,25 @@ export default defineConfig({
     {
       // What is printed may hold text from outside: one place writes, and makes visible what a terminal would obey.
       files: ['packages/*/src/**'],
-      excludeFiles: ['packages/cli/src/terminal/host-output.ts', 'packages/cli/src/main.ts'],
+      excludeFiles: ['packages/cli/src/terminal/output.ts', 'packages/cli/src/main.ts'],
       rules: {
         'no-console': 'error',
         'no-restricted-properties': [
           'error',
           ...['stdout', 'stderr', 'emitWarning'].map((property) => ({
             property,
-            message: 'Only cli/src/terminal/host-output.ts writes to the streams of the process.',
+            message: 'Only cli/src/terminal/output.ts writes to the streams of the process.',
           })),
         ],
       },
     },
     {
       files: ['packages/cli/src/**'],
-      excludeFiles: ['packages/cli/src/terminal/ask-line.ts'],
+      excludeFiles: ['packages/cli/src/terminal/output.ts'],
       rules: patterns(
         {
           regex: '^(node:)?(readline|tty|console|repl)(/|$)',
-          message: 'Only terminal/host-output.ts writes to a terminal, and terminal/ask-line.ts asks there.',
+          message: 'Only terminal/output.ts writes to a terminal and asks there.',
         },
         otherPackage,
         outsideOfSources,

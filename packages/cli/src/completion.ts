@@ -1,5 +1,7 @@
 import type { Command, Option } from 'commander'
-import { runsVerb, type Shell } from './shells.ts'
+import type { CommandContext } from './command/context.ts'
+import { withLedger } from './runs/open-ledger.ts'
+import { runsVerb, type Shell } from './verbs.ts'
 
 /** A script that makes a shell complete the verbs, options and files of a command line. */
 export function completionScript(program: Command, shell: Shell): string {
@@ -219,4 +221,15 @@ function fishValue(program: string, { choices, isFile, isRun }: Place): string {
 /** A word that no shell looks into; zsh and fish take the same. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+/** More than a person reads through. */
+const maxRuns = 50
+
+/** Prints what completes the argument RUN, one word a line: `latest`, and the newest runs. Reads no event of them. */
+export function completeRuns({ print }: CommandContext, ledgerPath: string): Promise<void> {
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    await print('latest\n')
+    for await (const { runId } of ledger.runs({ limit: maxRuns })) await print(`${runId}\n`)
+  })
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Whole, not by name: older hosts have the module and not all of its names.
 import * as nodeModule from 'node:module'
-import { versionFault } from './node-version.ts'
+import { versionFault } from './version.ts'
 
 // A reader that has seen enough (`| head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -16,7 +16,7 @@ if (fault === undefined) {
   const words = process.argv.slice(2)
   // Asked by scripts and editors: it needs nothing of what a verb does.
   if (words.length === 1 && (words[0] === '--version' || words[0] === '-V')) {
-    const { ownVersion } = await import('./own-version.ts')
+    const { ownVersion } = await import('./version.ts')
     process.stdout.write(`${ownVersion()}\n`)
   } else {
     const { runCommandLine } = await import('./program.ts')

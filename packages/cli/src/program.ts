@@ -7,11 +7,10 @@ import {
   requireHost,
   type CommandContext,
   type CommandHost,
-} from './command/command-context.ts'
+} from './command/context.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from './command/exit-code.ts'
-import { ownVersion } from './own-version.ts'
-import { runsVerb, shells, type Shell } from './shells.ts'
-import { verbGroups, type Done } from './verbs.ts'
+import { ownVersion } from './version.ts'
+import { type Done, runsVerb, type Shell, shells, verbGroups } from './verbs.ts'
 
 const beginning = `Runs of LLM agents, recorded in a ledger: start them, look at them, decide about their calls, check them.
 
@@ -130,7 +129,7 @@ function addCompletion(program: Command, context: CommandContext): void {
     .command(runsVerb, { hidden: true })
     .argument('<ledger>')
     .action(async (ledger: string) => {
-      const { completeRuns } = await import('./verbs/complete/complete-runs.ts')
+      const { completeRuns } = await import('./completion.ts')
       await completeRuns(context, ledger)
     })
   program

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { CommandContext } from './command/command-context.ts'
+import type { CommandContext } from './command/context.ts'
 import type { ExitCode } from './command/exit-code.ts'
 
 /** Receives the exit code of the verb that was called. */
@@ -22,161 +22,168 @@ export const verbGroups: Readonly<Record<string, Readonly<Record<string, ListedV
     run: {
       summary: 'start a run of one of your agents, and show it live',
       example: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
-      load: async () => (await import('./verbs/drive/run.ts')).declareRun,
+      load: async () => (await import('./verbs/run.ts')).declareRun,
     },
     resume: {
       summary: 'continue a run: after a decision, a stop or a crash',
       example: 'tallystick resume runs.db latest --yes --by ann',
-      load: async () => (await import('./verbs/drive/resume.ts')).declareResume,
+      load: async () => (await import('./verbs/resume.ts')).declareResume,
     },
     fork: {
       summary: 'start a run that shares the first events of another',
       example: `tallystick fork runs.db latest --input 'Order two.' --reason 'what if'`,
-      load: async () => (await import('./verbs/drive/fork.ts')).declareFork,
+      load: async () => (await import('./verbs/fork.ts')).declareFork,
     },
     serve: {
       summary: 'serve runs over HTTP, and resume those that no process drives',
       example: 'tallystick serve runs.db --port 8080',
-      load: async () => (await import('./verbs/drive/serve.ts')).declareServe,
+      load: async () => (await import('./verbs/serve.ts')).declareServe,
     },
   },
   'Look at runs:': {
     list: {
       summary: 'list the runs, the newest first',
       example: 'tallystick list runs.db --status suspended --since 3d',
-      load: async () => (await import('./verbs/inspect/list.ts')).declareList,
+      load: async () => (await import('./verbs/list.ts')).declareList,
     },
     show: {
       summary: 'show the state of a run, and what happened in it',
       example: 'tallystick show runs.db latest --at 12',
-      load: async () => (await import('./verbs/inspect/show.ts')).declareShow,
+      load: async () => (await import('./verbs/show.ts')).declareShow,
     },
     find: {
       summary: 'find calls and messages in all runs',
       example: 'tallystick find runs.db --tool pay --outcome success --input usd=5',
-      load: async () => (await import('./verbs/inspect/find.ts')).declareFind,
+      load: async () => (await import('./verbs/find.ts')).declareFind,
     },
     explain: {
       summary: 'show where the request of a turn came from, part by part',
       example: 'tallystick explain runs.db latest 2',
-      load: async () => (await import('./verbs/inspect/explain.ts')).declareExplain,
+      load: async () => (await import('./verbs/explain.ts')).declareExplain,
     },
   },
   'Follow and compare runs:': {
     tail: {
       summary: 'follow a run live, or all of them, whichever process drives them',
       example: 'tallystick tail runs.db latest',
-      load: async () => (await import('./verbs/watch/tail.ts')).declareTail,
+      load: async () => (await import('./verbs/tail.ts')).declareTail,
     },
     stats: {
       summary: 'show which runs wait, which failed and why, and what they cost',
       example: 'tallystick stats runs.db --days 30 --by day',
-      load: async () => (await import('./verbs/watch/stats.ts')).declareStats,
+      load: async () => (await import('./verbs/stats.ts')).declareStats,
     },
     diff: {
       summary: 'show where two runs part, side by side',
       example: 'tallystick diff runs.db latest 5f2c91',
-      load: async () => (await import('./verbs/watch/diff.ts')).declareDiff,
+      load: async () => (await import('./verbs/diff.ts')).declareDiff,
     },
   },
   'Decide what runs wait for:': {
     approve: {
       summary: 'approve a tool call that waits for an approval',
       example: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
-      load: async () => (await import('./verbs/decide/approve.ts')).declareApprove,
+      load: async () => (await import('./verbs/decide.ts')).declareApprove,
     },
     deny: {
       summary: 'deny a tool call that waits for an approval',
       example: `tallystick deny runs.db latest 2_1_1 --by ann --reason 'twelve are enough'`,
-      load: async () => (await import('./verbs/decide/deny.ts')).declareDeny,
+      load: async () => (await import('./verbs/decide.ts')).declareDeny,
     },
     settle: {
       summary: 'give the result of a tool call that an outside system carries out',
       example: `tallystick settle runs.db latest job-7 --result '12 rows'`,
-      load: async () => (await import('./verbs/decide/settle.ts')).declareSettle,
+      load: async () => (await import('./verbs/decide.ts')).declareSettle,
     },
     raise: {
       summary: 'raise a limit of a run, such as one that it is suspended at',
       example: 'tallystick raise runs.db latest maxTurns 40 --by ann',
-      load: async () => (await import('./verbs/decide/raise.ts')).declareRaise,
+      load: async () => (await import('./verbs/decide.ts')).declareRaise,
     },
     cancel: {
       summary: 'ask a run to stop',
       example: `tallystick cancel runs.db latest --reason 'the shop is closed'`,
-      load: async () => (await import('./verbs/decide/cancel.ts')).declareCancel,
+      load: async () => (await import('./verbs/decide.ts')).declareCancel,
     },
   },
   'Check runs, agents and stores:': {
     verify: {
       summary: 'check the chain and the laws of every run',
       example: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
-      load: async () => (await import('./verbs/check/verify.ts')).declareVerify,
+      load: async () => (await import('./verbs/verify.ts')).declareVerify,
     },
     checkpoint: {
       summary: 'sign where every run ends now',
       example: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
-      load: async () => (await import('./verbs/check/checkpoint.ts')).declareCheckpoint,
+      load: async () => (await import('./verbs/verify.ts')).declareCheckpoint,
     },
     replay: {
       summary: 'drive a run again from its record, and report where it differs',
       example: 'tallystick replay runs.db latest',
-      load: async () => (await import('./verbs/check/replay.ts')).declareReplay,
+      load: async () => (await import('./verbs/replay.ts')).declareReplay,
     },
     regression: {
       summary: 'write a run as a test that vitest runs offline',
       example: 'tallystick regression runs.db latest --out test/refund.spec.ts',
-      load: async () => (await import('./verbs/check/regression.ts')).declareRegression,
+      load: async () => (await import('./verbs/replay.ts')).declareRegression,
     },
     policy: {
       summary: 'check approval rules: their examples, and what they decide about calls on record',
       example: 'tallystick policy check rules.json runs.db',
-      load: async () => (await import('./verbs/check/policy.ts')).declarePolicy,
+      load: async () => (await import('./verbs/policy.ts')).declarePolicy,
     },
     contract: {
       summary: 'test whether a store of your own keeps the promises of a ledger',
       example: 'tallystick contract ./my-store.ts',
-      load: async () => (await import('./verbs/check/contract.ts')).declareContract,
+      load: async () => (await import('./verbs/contract.ts')).declareContract,
     },
   },
   'Move and repair ledgers:': {
     export: {
       summary: 'print the events, one JSON object a line',
       example: 'tallystick export runs.db --run latest > run.jsonl',
-      load: async () => (await import('./verbs/transfer/export.ts')).declareExport,
+      load: async () => (await import('./verbs/transfer.ts')).declareExport,
     },
     import: {
       summary: 'read an export into a ledger',
       example: 'tallystick import copy.db run.jsonl',
-      load: async () => (await import('./verbs/transfer/import.ts')).declareImport,
+      load: async () => (await import('./verbs/transfer.ts')).declareImport,
     },
     rebuild: {
       summary: 'make projections and snapshots again from the events',
       example: 'tallystick rebuild runs.db',
-      load: async () => (await import('./verbs/transfer/rebuild.ts')).declareRebuild,
+      load: async () => (await import('./verbs/transfer.ts')).declareRebuild,
     },
   },
   'Remove content:': {
     redact: {
       summary: 'remove the content of events',
       example: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
-      load: async () => (await import('./verbs/retention/redact.ts')).declareRedact,
+      load: async () => (await import('./verbs/retention.ts')).declareRedact,
     },
     erase: {
       summary: 'destroy the keys of a subject',
       example: 'tallystick erase keys.db customer-7',
-      load: async () => (await import('./verbs/retention/erase.ts')).declareErase,
+      load: async () => (await import('./verbs/retention.ts')).declareErase,
     },
     retain: {
       summary: 'remove content that is older than given ages',
       example: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
-      load: async () => (await import('./verbs/retention/retain.ts')).declareRetain,
+      load: async () => (await import('./verbs/retention.ts')).declareRetain,
     },
   },
   'Other:': {
     mcp: {
       summary: 'list the tools of MCP servers, call one, find out what is wrong',
       example: 'tallystick mcp doctor claude_desktop_config.json',
-      load: async () => (await import('./verbs/mcp/mcp.ts')).declareMcp,
+      load: async () => (await import('./verbs/mcp.ts')).declareMcp,
     },
   },
 }
+
+/** The shells that there are completions for. */
+export const shells = ['bash', 'zsh', 'fish'] as const
+export type Shell = (typeof shells)[number]
+
+/** The hidden verb by which a shell asks for the runs of a ledger. */
+export const runsVerb = 'complete-runs'

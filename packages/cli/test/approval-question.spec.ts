@@ -1,8 +1,8 @@
 import type { PendingApproval } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { askForApproval } from '../src/interactive/approval-prompt.ts'
-import type { Output } from '../src/terminal/host-output.ts'
+import { askForApproval } from '../src/drive/interactive-run.ts'
+import type { Output } from '../src/terminal/output.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

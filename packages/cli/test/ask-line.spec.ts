@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { askLine } from '../src/terminal/ask-line.ts'
+import { askLine } from '../src/terminal/output.ts'
 
 /** A terminal that a person types at, and what it was asked to do. */
 function terminal() {

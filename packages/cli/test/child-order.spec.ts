@@ -1,6 +1,6 @@
 import { sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { underParents } from '../src/view/list/child-order.ts'
+import { underParents } from '../src/view/run-table.ts'
 
 describe('the order of runs in a list', () => {
   it('leaves out no run, also where some are parents of one another in a circle', () => {

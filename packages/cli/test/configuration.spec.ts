@@ -1,7 +1,7 @@
 import { chmod, chown, mkdir, realpath, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { accessFault } from '../src/config/find-config.ts'
+import { accessFault } from '../src/drive/config.ts'
 import { openShop, shopConfig, type Shop } from './kit/shop.ts'
 import { json, tallystickFrom } from './kit/tallystick.ts'
 

@@ -1,8 +1,8 @@
 import { createRuntime, defineAgent, memoryLedger, type Run } from '@tallystick/core'
 import { everyFact, sampleRunId, scriptedModel, stamped, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { driveRun, type ApprovalChoice } from '../src/interactive/drive-run.ts'
-import { parentOf, parentsOf } from '../src/lookup/parent-of.ts'
+import { driveRun, type ApprovalChoice } from '../src/drive/interactive-run.ts'
+import { parentOf, parentsOf } from '../src/runs/find-run.ts'
 
 /** A run that asks for approval of two payments, then answers. */
 function paying(): Run {

@@ -2,10 +2,8 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { childRunIdOf, type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { screenOn } from '../src/terminal/screen.ts'
-import { printEvent } from '../src/view/run/event-lines.ts'
-import { eventText, isOfInterest } from '../src/view/run/event-text.ts'
-import { ledgerPrinter } from '../src/view/list/ledger-printer.ts'
+import { screenOn } from '../src/terminal/paint.ts'
+import { eventText, isOfInterest, ledgerPrinter, printEvent } from '../src/view/events.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { viewLines } from '../src/verbs/transfer/export-formats.ts'
+import { viewLines } from '../src/verbs/transfer.ts'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
 

@@ -1,7 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
-import { findCall } from '../src/lookup/find-call.ts'
+import { findCall } from '../src/runs/find-run.ts'
 
 /** Finds a call among those that wait, without a look at the ledger. */
 const found = async (given: string, ...ids: readonly string[]): Promise<string> => {

@@ -1,7 +1,7 @@
 import { memoryLedger, type RunId } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { findRun } from '../src/lookup/find-run.ts'
+import { findRun } from '../src/runs/find-run.ts'
 
 const { run_started: started } = everyFact(sampleRunId(1))
 const { parent: _parent, sessionId: _session, sessionPlace: _place, ...plain } = started

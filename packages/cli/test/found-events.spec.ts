@@ -1,7 +1,7 @@
 import { memoryLedger } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { type EventFinder, type Found, foundEvents } from '../src/runs/found-events.ts'
+import { type EventFinder, type Found, foundEvents } from '../src/verbs/find.ts'
 
 const runId = sampleRunId(1)
 const fact = everyFact(runId)

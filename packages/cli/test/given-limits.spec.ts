@@ -7,7 +7,7 @@ import {
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
 import { CommandError, exitCodeOf } from '../src/command/exit-code.ts'
-import { withLimit } from '../src/command/given-limits.ts'
+import { withLimit } from '../src/command/arguments.ts'
 
 describe('a limit on the command line', () => {
   it('is put beside those before it', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { keepAlive } from '../src/terminal/keep-alive.ts'
+import { keepAlive } from '../src/terminal/wait.ts'
 
 /** How many timers keep this process alive. */
 function timers(): number {

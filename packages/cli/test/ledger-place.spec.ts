@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/command/ledger-place.ts'
+import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/command/context.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
 describe('a connection string', () => {

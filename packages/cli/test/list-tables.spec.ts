@@ -3,21 +3,21 @@ import type { Outcome } from '@tallystick/core/vocabulary'
 import type { DaySpending, RunSummary, SessionTotals } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import type { RunStatusView } from '../src/runs/run-status.ts'
-import { type ListedRunRow, RunTable } from '../src/view/list/run-table.ts'
+import { type ListedRunRow, RunTable, worstText } from '../src/view/run-table.ts'
+import { byAgentAndModel, byDay, daysText, sessionsText, spendingText } from '../src/verbs/stats.ts'
 import {
-  byAgentAndModel,
-  byDay,
-  daysText,
-  sessionsText,
-  spendingText,
-} from '../src/view/list/spending-table.ts'
-import { worstText } from '../src/view/list/worst-text.ts'
-import { contentText, oneLine } from '../src/view/text/content-text.ts'
-import { differencesText } from '../src/view/text/difference-text.ts'
-import { durationText, shortDurationText } from '../src/view/text/duration-text.ts'
-import { counted, spentText, tallyText, usageText } from '../src/view/text/run-ending.ts'
-import { table } from '../src/view/text/table.ts'
-import { timeText } from '../src/view/text/time-text.ts'
+  contentText,
+  counted,
+  durationText,
+  oneLine,
+  shortDurationText,
+  spentText,
+  table,
+  tallyText,
+  timeText,
+  usageText,
+} from '../src/command/text.ts'
+import { differencesText } from '../src/view/difference-text.ts'
 
 /** Text in lines, as it is written here. */
 const lines = (...text: readonly string[]): string => text.map((line) => `${line}\n`).join('')

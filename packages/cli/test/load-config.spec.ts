@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { importConfig } from '../src/config/load-config.ts'
+import { importConfig } from '../src/drive/config.ts'
 import { tallystick, tallystickFrom, type Ending } from './kit/tallystick.ts'
 
 const raw = fileURLToPath(new URL('../../tools/test/mcp/servers/raw-server.ts', import.meta.url))

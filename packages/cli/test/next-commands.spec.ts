@@ -1,8 +1,8 @@
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
-import type { RunRow } from '../src/runs/run-row.ts'
-import { nextCommand } from '../src/view/run/next-command.ts'
-import { afterwards, continuation, type StoppedRun } from '../src/view/text/next-commands.ts'
+import type { RunRow } from '../src/runs/run-status.ts'
+import { nextCommand } from '../src/view/run-table.ts'
+import { afterwards, continuation, type StoppedRun } from '../src/command/next-commands.ts'
 import { describe, expect, it } from 'vitest'
 
 const [runId, childId] = [sampleRunId(1), sampleRunId(2)]

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { versionFault } from '../src/node-version.ts'
+import { versionFault } from '../src/version.ts'
 
 it.each(['22.14.0', '22.20.1', '23.0.0', '24.11.0', '100.0.0'])('runs on Node %s', (node) => {
   expect(versionFault({ node })).toBeUndefined()

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { openPager } from '../src/terminal/open-pager.ts'
+import { openPager } from '../src/terminal/pager.ts'
 
 it.each([
   ['names none', { PAGER: '' }],

@@ -1,12 +1,7 @@
 import { defineAgent, type Agent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import {
-  hasOverrides,
-  overrideAgent,
-  overrideArguments,
-  type AgentOverrides,
-} from '../src/config/override-agent.ts'
+import { hasOverrides, overrideAgent, overrideArguments, type AgentOverrides } from '../src/drive/agents.ts'
 
 const named = (modelId: string, provider = 'acme') => ({ ...scriptedModel([], modelId), provider })
 const withStream = (modelId: string, provider?: string) => {

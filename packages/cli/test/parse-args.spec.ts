@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 import { describe, expect, it } from 'vitest'
-import { processContext } from '../src/command/command-context.ts'
+import { processContext } from '../src/command/context.ts'
 import {
   ageMs,
   eventNumbers,
@@ -10,7 +10,7 @@ import {
   momentAt,
   positiveNumber,
   wholeNumber,
-} from '../src/command/parse-args.ts'
+} from '../src/command/arguments.ts'
 import { PassThrough } from 'node:stream'
 
 const day = 86_400_000

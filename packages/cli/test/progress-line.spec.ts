@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { processContext, type CommandContext } from '../src/command/command-context.ts'
-import { bytesText, withProgress } from '../src/view/text/progress.ts'
+import { processContext, type CommandContext } from '../src/command/context.ts'
+import { bytesText, withProgress } from '../src/command/progress.ts'
 
 /** A place to run in, whose clock the test sets, and everything that is written in it, in order. */
 function place(isTerminal: boolean) {

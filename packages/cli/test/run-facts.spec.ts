@@ -3,7 +3,7 @@ import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/core/te
 import type { TodoItem } from '@tallystick/core/vocabulary'
 import type { RunOutline } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { factsText, type ShownRun } from '../src/view/run/run-facts.ts'
+import { factsText, type ShownRun } from '../src/view/run-facts.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)

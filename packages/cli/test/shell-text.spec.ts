@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { hostileTexts } from '@tallystick/core/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { commandLine } from '../src/command/command-context.ts'
+import { commandLine } from '../src/command/context.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
 const isThere = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status === 0

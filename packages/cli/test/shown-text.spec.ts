@@ -2,11 +2,9 @@ import { memoryLedger, type RunId } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { Difference } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
-import { checkedCalls } from '../src/verbs/check/checked-calls.ts'
-import { contentText, oneLine } from '../src/view/text/content-text.ts'
-import { differencesText } from '../src/view/text/difference-text.ts'
-import { table } from '../src/view/text/table.ts'
-import { wrappedLines } from '../src/view/text/wrapped-lines.ts'
+import { checkedCalls } from '../src/verbs/policy.ts'
+import { contentText, oneLine, table, wrappedLines } from '../src/command/text.ts'
+import { differencesText } from '../src/view/difference-text.ts'
 
 describe('what an input is broken into for the screen', () => {
   it('given a long line, when it is broken, then no row takes more columns than there are', () => {

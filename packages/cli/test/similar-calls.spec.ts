@@ -1,5 +1,4 @@
-import type { CallStory } from '../src/runs/call-story.ts'
-import { alikeText, endedAlike, outlineText, similarText } from '../src/runs/similar-calls.ts'
+import { alikeText, type CallStory, endedAlike, outlineText, similarText } from '../src/runs/run-story.ts'
 import { describe, expect, it } from 'vitest'
 
 const call = (more: object = {}): CallStory =>

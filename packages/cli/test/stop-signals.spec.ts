@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { stopOnSignal, type StopActions } from '../src/command/process-signals.ts'
+import { stopOnSignal, type StopActions } from '../src/drive/interactive-run.ts'
 
 /** What happens at stop signals, without any being sent to the process. */
 function stopping(actions: Partial<StopActions> = {}) {

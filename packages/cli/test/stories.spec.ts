@@ -3,13 +3,11 @@ import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
 import { type EventOf, type EventType, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { forkPlace } from '../src/lookup/default-fork-seq.ts'
-import type { CallQuery } from '../src/runs/call-query.ts'
-import { foundEvents } from '../src/runs/found-events.ts'
+import { forkPlace } from '../src/runs/find-run.ts'
+import { type CallQuery, foundEvents } from '../src/verbs/find.ts'
 import { StoryBuilder } from '../src/runs/run-story.ts'
-import { showEvents } from '../src/verbs/inspect/show-event-list.ts'
-import { resultText } from '../src/view/run/call-text.ts'
-import { storyText } from '../src/view/run/story-text.ts'
+import { showEvents } from '../src/verbs/show.ts'
+import { resultText, storyText } from '../src/view/story-text.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)

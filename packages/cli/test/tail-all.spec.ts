@@ -1,6 +1,6 @@
 import type { TailedEvent } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
-import { tailAll } from '../src/verbs/watch/tail-all.ts'
+import { tailAll } from '../src/verbs/tail.ts'
 import { openShop } from './kit/shop.ts'
 import { json } from './kit/tallystick.ts'
 

@@ -1,7 +1,6 @@
 import stringWidth from 'string-width'
 import { describe, expect, it } from 'vitest'
-import { oneLine } from '../src/view/text/content-text.ts'
-import { table } from '../src/view/text/table.ts'
+import { oneLine, table } from '../src/command/text.ts'
 import { fitted, textWidth } from '../src/terminal/text-width.ts'
 
 describe('text in columns', () => {

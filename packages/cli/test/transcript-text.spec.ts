@@ -3,11 +3,8 @@ import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { inputText } from '../src/view/run/call-text.ts'
-import { storyText } from '../src/view/run/story-text.ts'
-import { openCallsOf } from '../src/view/run/open-call.ts'
-import { transcriptText } from '../src/view/run/transcript-text.ts'
-import { citationLines } from '../src/view/text/citation-text.ts'
+import { inputText, openCallsOf, storyText, transcriptText } from '../src/view/story-text.ts'
+import { citationLines } from '../src/command/text.ts'
 
 const runId = sampleRunId(1)
 const callId = sampleCallId(runId)

@@ -1,6 +1,6 @@
 import { of, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { completed, handleAll, untilStopped } from '../src/terminal/until-stopped.ts'
+import { completed, handleAll, untilStopped } from '../src/terminal/wait.ts'
 
 async function* items(): AsyncGenerator<number> {
   yield* [1, 2, 3]

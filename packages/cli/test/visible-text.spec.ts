@@ -1,6 +1,6 @@
 import { hostileTexts } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { visibleText } from '../src/terminal/visible-text.ts'
+import { visibleText } from '../src/terminal/text-width.ts'
 import { rawCharacters } from './kit/raw-characters.ts'
 
 describe('text from outside, made visible', () => {

@@ -1,4 +1,5 @@
-import { TallystickError } from '@tallystick/core'
+import { type RunResult, TallystickError } from '@tallystick/core'
+import type { FinishReason } from '@tallystick/core/vocabulary'
 
 /** What the command's exit code says. `interrupted` is what a shell reports of a program that Ctrl-C ended. */
 export const exitCodes = {
@@ -42,4 +43,14 @@ const byErrorCode: Readonly<Record<string, ExitCode>> = {
 export function exitCodeOf(error: unknown): ExitCode {
   if (error instanceof CommandError) return error.exitCode
   return (error instanceof TallystickError ? byErrorCode[error.code] : undefined) ?? exitCodes.failed
+}
+
+/** Reasons of a run that ended as wanted, or that a caller stopped. */
+const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
+
+/** Returns the exit code for a run that has stopped: 0 if it waits, or ended as wanted; else 1. */
+export function endingCode({ status, reason }: RunResult): ExitCode {
+  return status === 'suspended' || reason === undefined || wanted.has(reason)
+    ? exitCodes.ok
+    : exitCodes.failed
 }

@@ -2,7 +2,7 @@ import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { caughtUp, changesOf } from '@tallystick/core/kit'
 import { evolve } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
-import { ownWaits } from './waits.ts'
+import { ownWaits } from './run-status.ts'
 
 /**
  * Waits until the parent of a child run has the command that settles its call. The runtime puts it after the child run

@@ -1,13 +1,13 @@
 import {
-  LedgerDamagedError,
   type Ledger,
+  LedgerDamagedError,
   type RunId,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
 import { runTimes } from '@tallystick/core/machine'
 import type { EventType } from '@tallystick/core/vocabulary'
-import { foldTo, outlineTo, type FoldedRun } from '@tallystick/ledger'
+import { type FoldedRun, foldTo, outlineTo } from '@tallystick/ledger'
 
 /** What is read of a run over its state and its outline. */
 interface RunReadingOptions {

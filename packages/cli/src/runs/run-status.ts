@@ -1,9 +1,32 @@
-import type { PendingApproval, RunId, RunState } from '@tallystick/core'
-import type { LimitName } from '@tallystick/core/vocabulary'
-import { isSuspended, openTurnCalls } from '@tallystick/core/machine'
-import type { NamedCall, RunSummary } from '@tallystick/ledger'
-import type { ChildWait } from './waits.ts'
-import { oneLine } from '../view/text/content-text.ts'
+import {
+  type Ledger,
+  type PendingApproval,
+  type RunId,
+  RunNotFoundError,
+  type RunState,
+  TallystickError,
+} from '@tallystick/core'
+import { isRunDriven } from '@tallystick/core/kit'
+import {
+  callsAwaitingChild,
+  type DeferredCall,
+  deferredCalls,
+  isSuspended,
+  openTurnCalls,
+  pendingApprovals,
+} from '@tallystick/core/machine'
+import { childRunIdOf, type LimitName, type ToolCallId } from '@tallystick/core/vocabulary'
+import {
+  foldTo,
+  type ListedRun,
+  type NamedCall,
+  type RunSummary,
+  runSummary,
+  type UnreadableRun,
+} from '@tallystick/ledger'
+import type { CommandContext } from '../command/context.ts'
+import { type ExitCode, exitCodeOf, exitCodes } from '../command/exit-code.ts'
+import { oneLine } from '../command/text.ts'
 
 /** Each status of a run; `unreadable` is that of a run that cannot be read. */
 export const runStatuses = ['done', 'suspended', 'under_way', 'interrupted', 'unreadable'] as const
@@ -124,4 +147,151 @@ function workText({
 
 function callText({ name, toolCallId }: NamedCall): string {
   return `${name} ${toolCallId}`
+}
+
+/** A call of a run whose work another run does, and that waits for that run. */
+interface ChildWait {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** The run that does the work. */
+  readonly runId: RunId
+  /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
+  readonly status: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
+}
+
+/** What a run and its child runs wait for, at any depth. */
+export interface Waits {
+  readonly approvals: readonly PendingApproval[]
+  /** Calls that outside systems carry out, not child runs. */
+  readonly deferred: readonly DeferredCall[]
+  readonly children: readonly ChildWait[]
+}
+
+/** What a run waits for in itself. */
+export function ownWaits(state: RunState): Waits {
+  const children = callsAwaitingChild(state).map(({ toolCallId, name }) => ({
+    ...{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId) },
+    status: 'unfinished' as const,
+  }))
+  const working = new Set(children.map(({ toolCallId }) => toolCallId))
+  return {
+    approvals: pendingApprovals(state),
+    deferred: deferredCalls(state).filter(({ toolCallId }) => !working.has(toolCallId)),
+    children,
+  }
+}
+
+/** What a run and its child runs wait for now. */
+export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
+  const own = ownWaits(state)
+  let { approvals, deferred } = own
+  const children: ChildWait[] = []
+  for (const wait of own.children) {
+    const child = (await ledger.head(wait.runId)) && (await foldTo(ledger, wait.runId))
+    children.push({ ...wait, status: childStatus(child) })
+    if (child === undefined) continue
+    const below = await waitsOf(ledger, child)
+    approvals = [...approvals, ...below.approvals]
+    deferred = [...deferred, ...below.deferred]
+    children.push(...below.children)
+  }
+  return { approvals, deferred, children }
+}
+
+function childStatus(child: RunState | undefined): ChildWait['status'] {
+  if (child === undefined) return 'absent'
+  if (child.phase === 'done') return 'done'
+  return isSuspended(child) ? 'suspended' : 'unfinished'
+}
+
+/** What a run and its child runs wait for now. */
+async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFor> {
+  const { runId, waits } = summary
+  let approvals: WaitedFor['approvals'] = waits.approvals.map((call) => ({ ...call, runId }))
+  let deferred: WaitedFor['deferred'] = waits.deferred.map((call) => ({ ...call, runId }))
+  const children: ChildWait[] = []
+  for (const wait of waits.children) {
+    const child = await childSummary(ledger, wait.runId)
+    children.push({ ...wait, status: childStatusOfSummary(child) })
+    if (child === undefined || child.status === 'unreadable' || childStatusOfSummary(child) === 'done')
+      continue
+    const below = await summaryWaits(ledger, child)
+    approvals = [...approvals, ...below.approvals]
+    deferred = [...deferred, ...below.deferred]
+    children.push(...below.children)
+  }
+  return { approvals, deferred, children }
+}
+
+async function childSummary(ledger: Ledger, runId: RunId): Promise<ListedRun | undefined> {
+  try {
+    return await runSummary(ledger, runId)
+  } catch (error) {
+    if (error instanceof RunNotFoundError) return undefined
+    throw error
+  }
+}
+
+function childStatusOfSummary(child: ListedRun | undefined): ChildWait['status'] {
+  if (child === undefined) return 'absent'
+  return child.status === 'failed' ? 'done' : child.status
+}
+
+/** Statuses to filter runs by. A failed run is done too, but did not end as wanted. */
+export const listStatuses: readonly ((typeof runStatuses)[number] | 'failed')[] = [...runStatuses, 'failed']
+
+/** A run of a list, with its status and what it waits for. */
+export interface RunRow {
+  readonly summary: RunSummary
+  readonly statusView: RunStatusView
+  readonly waits: WaitedFor
+}
+
+const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
+
+/** Returns the row of a run: its status, the waits of its child runs, and the recorded detail of its end. */
+export async function runRow(ledger: Ledger, summary: RunSummary): Promise<RunRow> {
+  const waits = summary.status === 'suspended' ? await summaryWaits(ledger, summary) : nothing
+  const isDriven = summary.status === 'unfinished' && (await isRunDriven(ledger, summary.runId))
+  const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
+  return { summary, waits, statusView: summaryStatusView(summary, { waits, isDriven, detail }) }
+}
+
+/** What the last event of a run says about its end; it is not kept anywhere else. */
+async function endDetail(ledger: Ledger, { runId, seq }: RunSummary): Promise<string | undefined> {
+  try {
+    for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) {
+      if (event.type === 'run_finished') return event.detail
+    }
+  } catch (error) {
+    // Damage that came after the summary: verify finds it.
+    if (!(error instanceof TallystickError)) throw error
+  }
+  return undefined
+}
+
+/** Tells of runs that cannot be read: each is named on stderr, and the exit code is that of the first. */
+export class UnreadableRuns {
+  readonly #context: CommandContext
+  #exitCode: ExitCode | undefined
+
+  constructor(context: CommandContext) {
+    this.#context = context
+  }
+
+  report({ code, message }: UnreadableRun): void {
+    const exitCode = exitCodeOf(new TallystickError(code, message))
+    this.#exitCode ??= exitCode
+    const { json, say } = this.#context
+    say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)
+  }
+
+  get exitCode(): ExitCode {
+    return this.#exitCode ?? exitCodes.ok
+  }
+}
+
+/** Whether a run can be read. */
+export function isReadable(run: ListedRun): run is RunSummary {
+  return run.status !== 'unreadable'
 }

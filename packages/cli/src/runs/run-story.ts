@@ -1,6 +1,107 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import type { EventOf, EventType, ModelFailure, ToolCallId } from '@tallystick/core/vocabulary'
-import { CallStories, type CallStory } from './call-story.ts'
+import { getOwn, omitUndefined } from '@tallystick/core/kit'
+import {
+  canonicalJson,
+  type EventOf,
+  type EventType,
+  type JsonObject,
+  type ModelFailure,
+  type Outcome,
+  type ResultPart,
+  type ToolCallId,
+} from '@tallystick/core/vocabulary'
+import { type CallEnding, maxOutlinedValues, type ToolOutline } from '@tallystick/ledger'
+import { contentText, oneLine } from '../command/text.ts'
+
+/** A decision about a call, with the event that holds it. */
+export type CallDecision = Pick<
+  EventOf<'approval_decided'>,
+  'seq' | 'at' | 'approved' | 'by' | 'via' | 'input' | 'reason'
+>
+
+/** What became of a tool call: what was asked for, what guardrails and approvers made of it, what ran, and how it ended. */
+export interface CallStory {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly turn: number
+  /** Of the model call that asked for it. */
+  readonly attempt: number
+  /** What the model asked for, and the event that says so. */
+  readonly requested: JsonObject
+  readonly requestedSeq: number
+  /** What the model wrote, where it is no JSON object. */
+  readonly malformed?: string
+  /** What guardrails put in the place of the input. */
+  readonly guarded?: JsonObject
+  readonly guardedSeq?: number
+  readonly decision?: CallDecision
+  /** What the tool was started with; absent where it was not. */
+  readonly executed?: JsonObject
+  readonly startedSeq?: number
+  readonly outcome?: Outcome
+  readonly content?: readonly ResultPart[]
+  readonly durationMs?: number
+  /** The call of another run whose recorded result was served, so that nothing ran. */
+  readonly reused?: ToolCallId
+  readonly resultSeq?: number
+}
+
+/** Puts the stories of the calls of a run together, event by event. */
+export class CallStories {
+  readonly #stories = new Map<ToolCallId, CallStory>()
+
+  /** Every call so far, in the order in which they were asked for. */
+  get all(): readonly CallStory[] {
+    return [...this.#stories.values()]
+  }
+
+  of(toolCallId: ToolCallId): CallStory | undefined {
+    return this.#stories.get(toolCallId)
+  }
+
+  follow(event: RuntimeEvent): void {
+    if (event.type === 'tool_request_ready') this.#begin(event)
+    if (event.type === 'tool_requests_collected') this.#guard(event)
+    if (event.type === 'approval_decided') this.#decide(event)
+    if (event.type === 'tool_started') {
+      const { decision, guarded, requested = {} } = this.#stories.get(event.toolCallId) ?? {}
+      const executed = decision?.input ?? guarded ?? requested
+      this.#add(event.toolCallId, { executed, startedSeq: event.seq })
+    }
+    if (event.type === 'tool_result') {
+      const { toolCallId, outcome, content, durationMs, reused, seq } = event
+      this.#add(toolCallId, { outcome, content, resultSeq: seq, ...omitUndefined({ durationMs, reused }) })
+    }
+  }
+
+  #guard({ calls, seq }: EventOf<'tool_requests_collected'>): void {
+    for (const { toolCallId, input } of calls) {
+      if (input) this.#add(toolCallId, { guarded: input, guardedSeq: seq })
+    }
+  }
+
+  #decide({ toolCallId, ...event }: EventOf<'approval_decided'>): void {
+    const { seq, at, approved, by, via, input, reason } = event
+    this.#add(toolCallId, { decision: { seq, at, approved, by, ...omitUndefined({ via, input, reason }) } })
+  }
+
+  #begin({ toolCallId, name, turn, attempt, input, malformed, seq }: EventOf<'tool_request_ready'>): void {
+    this.#stories.set(toolCallId, {
+      toolCallId,
+      name,
+      turn,
+      attempt,
+      requested: input,
+      requestedSeq: seq,
+      ...(malformed && { malformed: malformed.text }),
+    })
+  }
+
+  #add(toolCallId: ToolCallId, more: Partial<CallStory>): void {
+    const story = this.#stories.get(toolCallId)
+    if (story) this.#stories.set(toolCallId, { ...story, ...more })
+  }
+}
 
 /** The events that a part of a story is made of, and when the last of them was. */
 interface Placed {
@@ -148,3 +249,97 @@ export const storyTypes: readonly EventType[] = [
   ...(['model_stream_failed', 'tool_requests_collected', 'tool_request_ready'] as const),
   ...(['approval_decided', 'tool_started', 'tool_result'] as const),
 ]
+
+const maxValues = 5
+const maxKeys = 3
+const maxNameCharacters = 60
+const maxValueCharacters = 30
+const maxResultCharacters = 40
+
+/** A call that has ended. */
+interface EndedCall extends CallStory {
+  readonly outcome: Outcome
+  readonly content: readonly ResultPart[]
+}
+
+/** What calls of one tool came to, on one line: `search_orders × 20; all empty; query: "a", "b", … 15 more`. */
+export function similarText(calls: readonly CallStory[]): string {
+  return calls.length === 0 ? '' : outlineText(outlineOf(calls))
+}
+
+/** The same, of the outline of a tool. */
+export function outlineText(outline: ToolOutline): string {
+  const tool = oneLine(outline.name, maxNameCharacters)
+  const name = outline.calls === 1 ? tool : `${tool} × ${outline.calls}`
+  return [name, ...[endingsText(outline), varyingText(outline)].filter((text) => text !== '')].join('; ')
+}
+
+/** Whether two calls ended alike: of one tool, with one outcome and one result. */
+export function endedAlike(one: CallStory, other: CallStory): boolean {
+  return (
+    one.name === other.name &&
+    one.outcome !== undefined &&
+    one.outcome === other.outcome &&
+    contentText(one.content ?? []) === contentText(other.content ?? [])
+  )
+}
+
+/** Of calls of one tool, what a run's outline says of all of them. */
+function outlineOf(calls: readonly CallStory[]): ToolOutline {
+  const ended = calls.filter((call): call is EndedCall => call.outcome !== undefined)
+  const inputs = calls.map(({ requested }) => requested)
+  const keys = [...new Set(inputs.flatMap((input) => Object.keys(input)))]
+  return {
+    name: calls[0]?.name ?? '',
+    calls: calls.length,
+    endings: [...Map.groupBy(ended, endingOf)].map(([ending, { length }]) => ({ ending, count: length })),
+    inputs: keys.map((key) => ({ key, values: inputs.map((input) => valueOf(input, key)) })),
+  }
+}
+
+function endingsText({ calls, endings }: ToolOutline): string {
+  const groups = endings.map(({ ending, count }) =>
+    count === calls ? (count === 1 ? ending : `all ${ending}`) : `${count} ${ending}`,
+  )
+  const open = endings.reduce((left, { count }) => left - count, calls)
+  return [...groups, ...(open > 0 ? [`${open} open`] : [])].join(', ')
+}
+
+/** An empty result says more than that it was a success. */
+function endingOf({ outcome, content }: EndedCall): CallEnding['ending'] {
+  const text = contentText(content).trim()
+  if (outcome === 'success' && ['', '[]', '{}', 'null', '""'].includes(text)) return 'empty'
+  return outcome
+}
+
+/** The arguments that are not the same in all calls, with their values. */
+function varyingText({ calls, inputs }: ToolOutline): string {
+  if (calls < 2) return ''
+  const varying = inputs.flatMap(({ key, values }) => {
+    const texts = [...new Set(values.map(valueText))]
+    if (texts.length < 2) return []
+    const more = texts.length - maxValues
+    const count = texts.length > maxOutlinedValues ? `at least ${more}` : `${more}`
+    return [
+      `${oneLine(key, maxNameCharacters)}: ${texts.slice(0, maxValues).join(', ')}${more > 0 ? `, … ${count} more` : ''}`,
+    ]
+  })
+  if (varying.length === 0) return 'always with the same input'
+  const left = varying.length - maxKeys
+  return [...varying.slice(0, maxKeys), ...(left > 0 ? [`${left} more differ`] : [])].join('; ')
+}
+
+function valueOf(input: JsonObject, key: string): string | null {
+  const value = getOwn(input, key)
+  return value === undefined ? null : canonicalJson(value)
+}
+
+function valueText(value: string | null): string {
+  return value === null ? 'nothing' : oneLine(value, maxValueCharacters)
+}
+
+/** Calls that ended alike, with what they ended with. */
+export function alikeText(calls: readonly CallStory[]): string {
+  const result = oneLine(contentText(calls[0]?.content ?? []), maxResultCharacters)
+  return `${similarText(calls)}\nresult each time: ${result === '' ? 'nothing' : result}`
+}

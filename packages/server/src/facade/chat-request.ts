@@ -67,10 +67,10 @@ export const chatRequest: z.ZodType<ChatRequest> = z.strictObject({
 
 /** Reads the messages of a conversation. */
 export function itemsInMessages(messages: readonly GivenMessage[]): readonly ConversationItem[] {
-  return messages.flatMap((message, index) => itemsIn(message, `messages.${index}`))
+  return messages.flatMap((message, index) => chatItems(message, `messages.${index}`))
 }
 
-function itemsIn(
+function chatItems(
   { role, content, tool_call_id, tool_calls }: GivenMessage,
   place: string,
 ): readonly ConversationItem[] {

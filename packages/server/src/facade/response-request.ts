@@ -47,10 +47,10 @@ export const responseRequest: z.ZodType<ResponseRequest> = z.strictObject({
 /** Reads the input of a response. */
 export function itemsInInput(input: ResponseRequest['input']): readonly ConversationItem[] {
   if (typeof input === 'string') return [{ kind: 'user', parts: [{ type: 'text', text: input }] }]
-  return input.flatMap((item, index) => itemsIn(item, `input.${index}`))
+  return input.flatMap((item, index) => responseItems(item, `input.${index}`))
 }
 
-function itemsIn(item: GivenItem, place: string): readonly ConversationItem[] {
+function responseItems(item: GivenItem, place: string): readonly ConversationItem[] {
   switch (item.type ?? 'message') {
     case 'message':
       return [message(item, place)]

@@ -26,7 +26,7 @@ export function addAllEvents(app: Hono<RequestScope>, { ledger, places, stream: 
     const isSeen = visibility(ledger, principal)
     if (!req.header('accept')?.includes('text/event-stream')) {
       const limit = Math.min(maxPage, numberParameter('limit', req.query('limit')) ?? maxPage)
-      return json(await eventPage(ledger, { after, given, limit, isSeen, cursors }))
+      return json(await readTailPage(ledger, { after, given, limit, isSeen, cursors }))
     }
     let unseen = 0
     const stream = followedStream<TailedEvent>(
@@ -103,7 +103,7 @@ interface AskedEvents {
   readonly cursors: EventCursors
 }
 
-async function eventPage(
+async function readTailPage(
   ledger: Ledger,
   { after, given, limit, isSeen, cursors }: AskedEvents,
 ): Promise<{ readonly events: readonly TailedEvent[]; readonly after?: TailCursor }> {

@@ -1,4 +1,5 @@
-import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { Ledger, RuntimeEvent } from '@tallystick/core'
+import type { RunId } from '@tallystick/core/vocabulary'
 import { changesOf, shownEvent } from '@tallystick/core/kit'
 import type { Hono } from 'hono'
 import { RefusedRequestError, runNotFound } from '../http/problem.ts'
@@ -17,7 +18,7 @@ export function addEvents(app: Hono<RequestScope>, served: Served): void {
     const after = numberParameter('after', last === '' ? undefined : (last ?? req.query('after'))) ?? 0
     if (!req.header('accept')?.includes('text/event-stream')) {
       const limit = Math.min(maxPage, numberParameter('limit', req.query('limit')) ?? maxPage)
-      return json(await eventPage(ledger, runId, after, limit))
+      return json(await readRunPage(ledger, runId, after, limit))
     }
     // A reader that has every event of an ended run is asked not to come back.
     if (await isAtEnd(ledger, runId, after)) return new Response(null, { status: 204 })
@@ -51,7 +52,7 @@ async function isAtEnd(ledger: Ledger, runId: RunId, seq: number): Promise<boole
   return false
 }
 
-async function eventPage(
+async function readRunPage(
   ledger: Ledger,
   runId: RunId,
   after: number,

@@ -28,7 +28,7 @@ export function addReads(app: Hono<RequestScope>, served: Served): void {
       sessionId: filter.sessionId,
     }
     const begin = before === undefined ? undefined : await beginAfter(served, list, before)
-    return json(await page(served, list, { limit, filter: { ...filter, ...begin } }))
+    return json(await readListPage(served, list, { limit, filter: { ...filter, ...begin } }))
   })
   app.get('/runs/:run', async (context) => {
     const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
@@ -118,7 +118,7 @@ interface Page {
 }
 
 /** A page of the runs that a principal sees, and where the next page begins. It may hold fewer than asked for, or none. */
-async function page(
+async function readListPage(
   { ledger, places }: { readonly ledger: Ledger; readonly places: SealedPlaces },
   list: PlacedList,
   { limit, filter }: { readonly limit: number; readonly filter: SummaryFilter },

@@ -19,10 +19,10 @@ export function addSessions(app: Hono<RequestScope>, { ledger }: Served): void {
       await requireVisible(ledger, principal, before)
       return json({
         sessionId,
-        ...(await page(ledger, principal, { sessionId, limit, before: before as RunId })),
+        ...(await readSessionPage(ledger, principal, { sessionId, limit, before: before as RunId })),
       })
     }
-    const { runs, ...more } = await page(ledger, principal, { sessionId, limit })
+    const { runs, ...more } = await readSessionPage(ledger, principal, { sessionId, limit })
     const [last] = runs
     if (last === undefined) {
       throw new RefusedRequestError(
@@ -44,7 +44,7 @@ interface SessionPage {
 }
 
 /** A page of the runs of a session, and where the next page begins, if a run that the principal sees is left. */
-async function page(
+async function readSessionPage(
   ledger: Ledger,
   principal: Principal,
   { limit, ...place }: SessionPage,

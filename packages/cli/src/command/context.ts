@@ -1,0 +1,216 @@
+import { resolve } from 'node:path'
+import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { hasStreams, hostOutputs, type HostStreams, type Output } from '../terminal/output.ts'
+import type { Paint } from '../terminal/paint.ts'
+
+/** How to reach a ledger in Postgres, as `postgresLedger` takes it. */
+export interface PostgresPlace {
+  readonly connectionString: string
+  readonly schema?: string
+  readonly pooled?: boolean
+}
+
+/** Returns whether the ledger argument of the command line is a connection string, not a file. */
+export function isPostgres(ledger: string): boolean {
+  return /^\s*postgres(ql)?:\/\//i.test(ledger)
+}
+
+/** Whether it is an address of any kind, which may hold a password, and no file. */
+export function isAddress(ledger: string): boolean {
+  return /^\s*[a-z][a-z0-9+.-]+:\/\//i.test(ledger)
+}
+
+/** Parameters that keep a secret. */
+const secretParameter = /password|passwd|pwd|secret|token|api[-_]?key|^key$/i
+
+/**
+ * The ledger as it may be shown: without its password, whatever kind of address it is. A command that is made of it finds
+ * the password where libpq looks too, in `PGPASSWORD` or in `~/.pgpass`.
+ */
+export function shownLedger(ledger: string): string {
+  if (!isAddress(ledger)) return ledger
+  const address = ledger.trim()
+  const url = URL.parse(address)
+  // What cannot be read may have its password anywhere.
+  if (url === null) return `${address.slice(0, address.indexOf('://'))}://…`
+  url.password = ''
+  for (const name of [...url.searchParams.keys()])
+    if (secretParameter.test(name)) url.searchParams.delete(name)
+  return url.href
+}
+
+/**
+ * Returns where a ledger is, for code of the configuration: the absolute path of its file, or its connection string
+ * without secrets.
+ */
+export function ledgerSource(ledger: string, workingDirectory: string): string {
+  return isAddress(ledger) ? shownLedger(ledger) : resolve(workingDirectory, ledger)
+}
+
+/**
+ * Reads a connection string: `schema` and `pooled` among its parameters are ours, the rest is for the driver. Throws a
+ * `ConfigurationError` for a value that means nothing.
+ */
+export function postgresPlace(given: string): PostgresPlace {
+  const connectionString = given.trim()
+  const url = URL.parse(connectionString)
+  if (url === null) return { connectionString }
+  const { searchParams } = url
+  const [schema, pooled] = [searchParams.get('schema'), searchParams.get('pooled')]
+  if (schema === null && pooled === null) return { connectionString }
+  if (pooled !== null && pooled !== 'true' && pooled !== 'false') {
+    throw new ConfigurationError(
+      `The parameter pooled of the connection string is ${pooled}, which is neither true nor false. Write ?pooled=true for a pooler in transaction mode, such as PgBouncer.`,
+    )
+  }
+  searchParams.delete('schema')
+  searchParams.delete('pooled')
+  return {
+    connectionString: url.href,
+    ...(schema !== null && { schema }),
+    ...(pooled !== null && { pooled: pooled === 'true' }),
+  }
+}
+
+/** Characters that need no quotes in any shell. */
+const plain = /^[\w@%+=:,./-]+$/
+
+/** Controls, line ends, direction marks and invisible characters: what a terminal would act on when it prints or pastes. */
+const unprintable = /[\p{C}\p{Zl}\p{Zp}]/u
+
+/**
+ * A word for a command line that a person pastes into a shell: as it is, or in quotes that nothing in it can leave. What
+ * a terminal would act on is written as escapes, in the quotes that bash, zsh and ksh read (`$'…'`).
+ */
+function shellWord(word: string): string {
+  if (plain.test(word)) return word
+  return unprintable.test(word) ? `$'${escaped(word)}'` : `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+function escaped(word: string): string {
+  return Array.from(word, (character) => {
+    if (character === '\\' || character === "'") return `\\${character}`
+    return unprintable.test(character) ? bytesOf(character) : character
+  }).join('')
+}
+
+function bytesOf(character: string): string {
+  return Array.from(
+    Buffer.from(character),
+    (byte) => String.raw`\x` + byte.toString(16).padStart(2, '0'),
+  ).join('')
+}
+
+/** Where a run is shown. */
+export interface View {
+  readonly write: (text: string) => void
+  readonly paint: Paint
+}
+
+/** What a verb gets from the process that it runs in. */
+export interface CommandContext {
+  /** Data for people or for programs (`--json`). */
+  readonly json: boolean
+  readonly environment: NodeJS.ProcessEnv
+  readonly workingDirectory: string
+  /** Standard input. */
+  readonly stdin: NodeJS.ReadableStream
+  /**
+   * Where to ask a person: stderr, with answers from stdin. Absent if either is not a terminal, or if JSON is printed.
+   */
+  readonly person?: Output
+  /** Whether a person reads what goes to stdout. */
+  readonly isRead: boolean
+  /** Columns of the terminal where a person reads what goes to stdout. */
+  readonly columns?: number
+  /** Colours of stdout. */
+  readonly paint: Paint
+  /** Where a run is shown while it is driven: stdout, or stderr when stdout is for JSON. */
+  readonly view: View
+  /** stderr, for a run of which only the answer goes to stdout. */
+  readonly aside: View
+  /** Writes data to stdout. Waits while the reader of the stream is slower. */
+  readonly print: (text: string) => Promise<void>
+  /** Writes text that is data itself: as it is where stdout is no terminal. */
+  readonly printData: (text: string) => Promise<void>
+  /** Writes a line to stderr. */
+  readonly say: (line: string) => void
+  /**
+   * Writes the progress of long work over the text before; without text, removes it. Absent if stderr is not a
+   * terminal, or if JSON is printed.
+   */
+  readonly progress?: (text: string) => void
+  /** Has `work` print what may be longer than a screen: into a pager where a person reads stdout, and `isWanted`. */
+  readonly paged: (isWanted: boolean, work: (context: CommandContext) => Promise<void>) => Promise<void>
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number
+  /** How the user calls this program, for the commands that messages name. */
+  readonly programName: string
+}
+
+/** The part of a process that a command uses. */
+export interface CommandHost extends HostStreams {
+  readonly cwd: () => string
+  /** Milliseconds since 1970 UTC. Default: the clock of the machine. */
+  readonly now?: () => number
+}
+
+const anyHost = option.valueThat(
+  'a host, such as process, or an object with its env, cwd, stdin, stdout and stderr',
+  (value) => {
+    const { cwd, now = Date.now } = Object(value) as Partial<CommandHost>
+    return hasStreams(value) && typeof cwd === 'function' && typeof now === 'function'
+  },
+)
+
+/** Refuses what is no host where one belongs. Throws a `ConfigurationError`. */
+export function requireHost(subject: string, host: CommandHost): void {
+  requireOptions(subject, anyHost, host, 'the host')
+}
+
+/** The context of a command in a process. Throws a `ConfigurationError` for what is no host. */
+export function processContext(json: boolean, host: CommandHost = process): CommandContext {
+  requireHost('processContext', host)
+  const { stdin, env } = host
+  const { out, errors } = hostOutputs(host)
+  const context: CommandContext = {
+    json,
+    environment: env,
+    workingDirectory: host.cwd(),
+    stdin,
+    ...(stdin.isTTY === true && errors.isTerminal && !json && { person: errors }),
+    isRead: out.isTerminal && !json,
+    ...(out.isTerminal && !json && { columns: out.size().columns }),
+    paint: out.paint,
+    view: json ? errors : out,
+    aside: errors,
+    print: out.print,
+    printData: out.printData,
+    say: (line) => errors.write(`${line}\n`),
+    ...(errors.isTerminal && !json && { progress: errors.rewriteLine }),
+    now: host.now ?? (() => Date.now()),
+    programName: programName(env),
+    paged: async (isWanted, work) => {
+      const pager = isWanted && !json ? await out.openPager() : undefined
+      if (pager === undefined) return await work(context)
+      try {
+        await work({ ...context, print: pager.print })
+      } finally {
+        await pager.close()
+      }
+    },
+  }
+  return context
+}
+
+/** Inside this repository the command is a script of its package.json; elsewhere it is a program. */
+function programName(environment: NodeJS.ProcessEnv): string {
+  const script = environment['npm_lifecycle_event']
+  return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
+}
+
+/** A command line that a person can paste into a shell. It repeats no password. */
+export function commandLine(programName: string, ...words: readonly string[]): string {
+  return [programName, ...words.map((word) => shellWord(shownLedger(word)))].join(' ')
+}

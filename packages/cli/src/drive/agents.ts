@@ -1,0 +1,158 @@
+import type { Agent, Ledger, Model, Prices, RunState } from '@tallystick/core'
+import { omitUndefined, reachableAgents, type RuntimeRules } from '@tallystick/core/kit'
+import { type AgentDefinition, digestOf } from '@tallystick/core/vocabulary'
+import { foldTo } from '@tallystick/ledger'
+import { readGiven } from '../command/arguments.ts'
+import { type CommandContext, ledgerSource } from '../command/context.ts'
+import { CommandError } from '../command/exit-code.ts'
+import { findRun } from '../runs/find-run.ts'
+import { withLedger } from '../runs/open-ledger.ts'
+import { type ConfigContext, loadConfig, type RecordedRunContext } from './config.ts'
+
+/** What a configuration gives. */
+export interface Configured {
+  /** As the configuration names them. */
+  readonly named: readonly Agent<unknown>[]
+  /** Those that hand over or are given as tools, with their targets. */
+  readonly agents: readonly Agent<unknown>[]
+  /** Models that the configuration names beside those of the agents. */
+  readonly models: readonly Model[]
+  readonly prices?: Prices
+  /** Hold over every agent. */
+  readonly rules: RuntimeRules
+  /** What the application gives its runs. */
+  readonly context?: unknown
+}
+
+/** Sets up the configuration for a command, and closes it after `use`. */
+export async function withConfig<Result>(
+  { json, say, workingDirectory }: CommandContext,
+  { file, context }: { readonly file: string | undefined; readonly context: ConfigContext },
+  use: (configured: Configured) => Promise<Result>,
+): Promise<Result> {
+  const onFound = (path: string): void =>
+    say(json ? JSON.stringify({ config: path }) : `Agents are those of ${path}`)
+  const config = await loadConfig({ workingDirectory, ...omitUndefined({ file }), context, onFound })
+  try {
+    const { agents: named, models = [], prices, context: own } = config
+    const { approval, guardrails, handoffFilter, prepareTurn, outputStream } = config
+    const rules: RuntimeRules = { approval, guardrails, handoffFilter, prepareTurn, outputStream }
+    const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
+    return await use({ named, agents, models, rules, ...omitUndefined({ prices, context: own }) })
+  } finally {
+    await config.close?.()
+  }
+}
+
+/** Which run a command needs the agents for, as the command line names it. */
+export interface OpenAgentsOptions {
+  readonly verb: RecordedRunContext['verb']
+  readonly ledger: string
+  readonly run: string
+  readonly config?: string
+}
+
+/** A run that was found, with the agents of the configuration. */
+export interface RunWithAgents extends Configured {
+  readonly ledger: Ledger
+  readonly state: RunState
+}
+
+/** Opens the ledger, finds the run, sets up the configuration for it, and closes both after `use`. */
+export function openAgents<Result>(
+  given: CommandContext,
+  { verb, ledger: ledgerPath, run, config: file }: OpenAgentsOptions,
+  use: (found: RunWithAgents) => Promise<Result>,
+): Promise<Result> {
+  const { programName, workingDirectory } = given
+  return withLedger(ledgerPath, verb === 'replay' ? 'read' : 'write', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const state = await foldTo(ledger, runId)
+    const { agent, definition } = state
+    const context: ConfigContext = {
+      verb,
+      ledgerPath: ledgerSource(ledgerPath, workingDirectory),
+      runId,
+      agent,
+      model: definition.model,
+    }
+    return await withConfig(given, { file, context }, (configured) => use({ ...configured, ledger, state }))
+  })
+}
+
+/** What one command changes in the configuration of an agent. */
+export interface AgentOverrides {
+  /** File of other instructions. */
+  readonly instructions?: string
+  /** Id of another model, of those that the configuration knows. */
+  readonly model?: string
+  /** Names of tools that it is not to have. */
+  readonly withoutTool?: readonly string[]
+}
+
+/** Returns whether the command changes anything in the agent. */
+export function hasOverrides({ instructions, model, withoutTool }: AgentOverrides): boolean {
+  return instructions !== undefined || model !== undefined || withoutTool !== undefined
+}
+
+/** Returns these overrides as options of the command that continues the run. */
+export function overrideArguments({
+  instructions,
+  model,
+  withoutTool = [],
+}: AgentOverrides): readonly string[] {
+  return [
+    ...(instructions === undefined ? [] : ['--instructions', instructions]),
+    ...(model === undefined ? [] : ['--model', model]),
+    ...withoutTool.flatMap((name) => ['--without-tool', name]),
+  ]
+}
+
+/** Returns an agent with other instructions, another model or fewer tools; the same agent if there are no overrides. */
+export function overrideAgent(
+  agent: Agent<unknown>,
+  overrides: AgentOverrides,
+  configured: Pick<Configured, 'agents' | 'models'>,
+): Agent<unknown> {
+  if (!hasOverrides(overrides)) return agent
+  const { withoutTool = [] } = overrides
+  const kept = ({ name }: { readonly name: string }): boolean => !withoutTool.includes(name)
+  const unknown = withoutTool.find((name) => agent.tools.every((tool) => tool.name !== name))
+  if (unknown !== undefined) {
+    const names = agent.tools.map(({ name }) => name).join(', ') || 'none'
+    throw new CommandError('usage', `Agent ${agent.name} has no tool ${unknown}. Its tools: ${names}.`)
+  }
+  const model = overrides.model === undefined ? agent.model : modelCalled(overrides.model, configured)
+  const given = overrides.instructions === undefined ? undefined : readGiven(overrides.instructions).trimEnd()
+  const { provider, api, modelId } = model
+  const { digest: _old, price: _price, ...recorded } = agent.definition
+  const { handoffs, policy } = recorded
+  const now: Omit<AgentDefinition, 'digest'> = {
+    ...recorded,
+    model: { provider, api, modelId },
+    instructions: given ?? recorded.instructions,
+    tools: recorded.tools.filter(kept),
+    ...(handoffs && { handoffs: handoffs.filter(({ tool }) => kept({ name: tool })) }),
+    ...(policy && { policy: { ...policy, ...(policy.tools && { tools: policy.tools.filter(kept) }) } }),
+  }
+  return {
+    ...agent,
+    model,
+    instructions: given ?? agent.instructions,
+    tools: agent.tools.filter(kept),
+    handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
+    definition: { ...now, digest: digestOf(now) },
+  }
+}
+
+/** Finds a model by its id among those of the agents and of the configuration. */
+function modelCalled(given: string, { agents, models }: Pick<Configured, 'agents' | 'models'>): Model {
+  const known = [...models, ...agents.flatMap(({ model, fallbacks }) => [model, ...fallbacks])]
+  const found = known.find(({ provider, modelId }) => given === modelId || given === `${provider}/${modelId}`)
+  if (found !== undefined) return found
+  const ids = [...new Set(known.map(({ modelId }) => modelId))].join(', ')
+  throw new CommandError(
+    'usage',
+    `The configuration has no model ${given}. It has: ${ids}. Add others to models, beside agents: defineConfig({ agents, models: [ … ] }).`,
+  )
+}

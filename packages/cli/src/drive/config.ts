@@ -1,0 +1,296 @@
+import { existsSync, lstatSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Agent, ConfigurationError, type Model, type Prices, type RunId } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions, type RuntimeRules, someRules } from '@tallystick/core/kit'
+import type { ModelRef } from '@tallystick/core/vocabulary'
+import type { McpManager, McpOptions } from '@tallystick/tools/mcp'
+
+/** What a command that starts a run knows before the run is there. */
+export interface NewRunContext {
+  /** Both ask models and run tools; `serve` starts and takes up runs of all its agents. */
+  readonly verb: 'run' | 'serve'
+  /** Absolute path of the ledger's file, or the connection string of its database without the password. */
+  readonly ledgerPath: string
+  /** The agent that was named; absent where the configuration's only one is meant. */
+  readonly agent?: string
+  readonly runId?: undefined
+  readonly model?: undefined
+}
+
+/** The run that a command needs the agent of, and what for. */
+export interface RecordedRunContext {
+  /** `resume` and `fork` ask the model and run tools; `replay` does neither, so it needs no keys and no connections. */
+  readonly verb: 'resume' | 'fork' | 'replay'
+  /** Absolute path of the ledger's file, or the connection string of its database without the password. */
+  readonly ledgerPath: string
+  readonly runId: RunId
+  /** The name that the run's agent was recorded under. */
+  readonly agent: string
+  /** The model that the run was recorded with. */
+  readonly model: ModelRef
+}
+
+/** What a configuration function gets. */
+export type ConfigContext = NewRunContext | RecordedRunContext
+
+/** What a command needs to drive a run. */
+export interface TallystickConfig extends RuntimeRules {
+  /**
+   * The agents. `run` starts the named one, or the only one; the other verbs take the one with the run's recorded name.
+   */
+  readonly agents: readonly Agent<unknown>[] | ((mcp: McpManager) => readonly Agent<unknown>[])
+  /**
+   * MCP servers, as `mcpTools` of `@tallystick/tools/mcp` takes them: they are started for the command, and end with it.
+   * `agents` may then be a function of them.
+   */
+  readonly mcp?: McpOptions | undefined
+  /** Models that `--model` may choose, beside those of the agents. */
+  readonly models?: readonly Model[] | undefined
+  /** Prices of models, as for `createRuntime`. Without them runs have no cost, and cannot limit it. */
+  readonly prices?: Prices | undefined
+  /** What the application gives its runs, as the option `context` of `runtime.run`. */
+  readonly context?: unknown
+  /** Called when the command has ended, also after an error. */
+  readonly close?: (() => void | Promise<void>) | undefined
+}
+
+/** A configuration, or a function that sets up what its agents need and returns it. */
+export type ConfigSource =
+  | TallystickConfig
+  | ((context: ConfigContext) => TallystickConfig | Promise<TallystickConfig>)
+
+const { anyFunction, anyObject, fields, functionOr, listOf, maybe, valueThat } = option
+
+const definedAgent = valueThat(
+  'an agent made with defineAgent',
+  (value) => typeof value === 'object' && value !== null && 'definition' in value,
+)
+
+/** Agents that a function of a configuration gives. */
+const agentList: OptionCheck = listOf(definedAgent)
+
+const config = fields<TallystickConfig>({
+  agents: functionOr(agentList),
+  mcp: maybe(anyObject),
+  models: maybe(listOf(valueThat("a model, such as anthropic('…')", isModel))),
+  prices: maybe(functionOr(anyObject)),
+  ...someRules,
+  context: maybe(() => undefined),
+  close: maybe(anyFunction),
+})
+
+function isModel(value: unknown): boolean {
+  return typeof (Object(value) as Partial<Model>).stream === 'function'
+}
+
+/** Refuses what is no configuration, with a `ConfigurationError`; `subject` says where it comes from. */
+function requireConfig(subject: string, source: unknown): asserts source is TallystickConfig {
+  requireOptions(subject, config, source)
+}
+
+/**
+ * Returns the default export of `tallystick.config.ts`. Throws a `ConfigurationError` for a value that is no
+ * configuration.
+ */
+export function defineConfig(source: ConfigSource): ConfigSource {
+  if (typeof source !== 'function') requireConfig('defineConfig', source)
+  return source
+}
+
+const fileNames = ['tallystick.config.ts', 'tallystick.config.js', 'tallystick.config.mjs']
+
+/** Where a configuration is looked for. */
+interface WantedConfig {
+  readonly workingDirectory: string
+  /** A file given by name; otherwise the nearest one up to the root of the repository or package. */
+  readonly file?: string
+}
+
+/**
+ * Returns the path of the configuration. A file that is found, and not named, has to belong to the user, and no other
+ * user may be able to write it, since loading it runs its code. Throws a `ConfigurationError` that says what is wrong.
+ */
+export function configPath({ workingDirectory, file }: WantedConfig): string {
+  const root = searchRoot(workingDirectory)
+  const path = file === undefined ? nearestConfig(workingDirectory, root) : resolve(workingDirectory, file)
+  if (path === undefined || !existsSync(path)) {
+    const where =
+      root === workingDirectory
+        ? `not in ${workingDirectory}`
+        : `neither in ${workingDirectory} nor above it up to ${root}`
+    throw new ConfigurationError(
+      `No configuration was found: ${path ?? `${fileNames[0]} is ${where}`}. ` +
+        'It names the agents that drive a run. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
+    )
+  }
+  if (file === undefined) requireOwn(path)
+  return path
+}
+
+/**
+ * The folder above which no configuration is looked for: the root of the Git repository, else the nearest folder with a
+ * package.json, else the working directory itself.
+ */
+function searchRoot(workingDirectory: string): string {
+  const folders = foldersUpwards(workingDirectory)
+  const holding = (name: string): string | undefined =>
+    folders.find((folder) => existsSync(resolve(folder, name)))
+  return holding('.git') ?? holding('package.json') ?? workingDirectory
+}
+
+function nearestConfig(from: string, root: string): string | undefined {
+  const folders = foldersUpwards(from)
+  return folders
+    .slice(0, folders.indexOf(root) + 1)
+    .flatMap((folder) => fileNames.map((name) => resolve(folder, name)))
+    .find((path) => existsSync(path))
+}
+
+function foldersUpwards(from: string): readonly string[] {
+  const above = dirname(from)
+  return above === from ? [from] : [from, ...foldersUpwards(above)]
+}
+
+/** Who runs this process. Absent where the system has no such ids. */
+export interface ProcessUser {
+  readonly userId: number
+  /** The group of the user. */
+  readonly groupId: number
+}
+
+function processUser(): ProcessUser | undefined {
+  const [userId, groupId] = [process.getuid?.(), process.getgid?.()]
+  return userId === undefined || groupId === undefined ? undefined : { userId, groupId }
+}
+
+function requireOwn(path: string): void {
+  const user = processUser()
+  if (user === undefined) return
+  // The owner of a folder decides where a link in it leads.
+  const real = realpathSync(path)
+  for (const each of new Set([path, real])) {
+    for (const [place, stats] of [
+      [each, each === real ? statSync(each) : lstatSync(each)],
+      [dirname(each), statSync(dirname(each))],
+    ] as const) {
+      const fault = accessFault(stats, user)
+      if (fault === undefined) continue
+      throw new ConfigurationError(
+        `${path} was not loaded, since ${place} ${fault}, and loading it would run their code as you. ` +
+          `If you trust it, name it with --config ${path}; else run the command in a folder of your own.`,
+      )
+    }
+  }
+}
+
+const groupWrites = 0o020
+const othersWrite = 0o002
+const isSticky = 0o1000
+
+/**
+ * Returns why a user other than this one and root can change a file or a folder; `undefined` if no other user can. A
+ * group with the user's own number is the user's alone, as most systems make it.
+ */
+export function accessFault(
+  stats: Pick<Stats, 'uid' | 'gid' | 'mode' | 'isSymbolicLink' | 'isDirectory'>,
+  { userId, groupId }: ProcessUser,
+): string | undefined {
+  if (stats.uid !== userId && stats.uid !== 0) return `belongs to another user (id ${stats.uid})`
+  // The mode of a link says nothing; in a sticky folder no user replaces the files of others.
+  if (stats.isSymbolicLink() || (stats.isDirectory() && (stats.mode & isSticky) !== 0)) return undefined
+  if ((stats.mode & othersWrite) !== 0) return 'can be written by every user'
+  const isOwnGroup = stats.gid === 0 || (stats.gid === groupId && groupId === userId)
+  return (stats.mode & groupWrites) !== 0 && !isOwnGroup
+    ? `can be written by its group (id ${stats.gid})`
+    : undefined
+}
+
+/** Which configuration is wanted, and for what. */
+export interface LoadConfigOptions extends WantedConfig {
+  readonly context: ConfigContext
+  /** Gets the file that is about to be loaded, where it was not named but found. */
+  readonly onFound: (path: string) => void
+}
+
+/** A configuration whose agents are made, and whose servers run. */
+export interface LoadedConfig extends TallystickConfig {
+  readonly agents: readonly Agent<unknown>[]
+}
+
+/** Finds the configuration, imports it and sets up what it describes. Throws a `ConfigurationError`. */
+export async function loadConfig({ context, onFound, ...wanted }: LoadConfigOptions): Promise<LoadedConfig> {
+  const path = configPath(wanted)
+  if (wanted.file === undefined) onFound(path)
+  const source = await importConfig(path)
+  const config: unknown =
+    typeof source === 'function' ? await (source as (given: ConfigContext) => unknown)(context) : source
+  if (!isConfig(config)) {
+    throw new ConfigurationError(
+      `${path} gives no agents, so nothing can drive the run. Let its default export be defineConfig({ agents: [ … ] }), or a function that returns that.`,
+    )
+  }
+  requireConfig(path, config)
+  return await withServersOf(config, path)
+}
+
+/** Starts the MCP servers of a configuration, and has its agents made with them. */
+async function withServersOf(config: TallystickConfig, path: string): Promise<LoadedConfig> {
+  const { mcp: servers, agents: given, close } = config
+  if (servers === undefined) {
+    if (typeof given !== 'function') return { ...config, agents: given }
+    throw new ConfigurationError(
+      `${path}: agents is a function of MCP servers, and mcp names no servers. Name them in mcp.servers, or let agents be a list.`,
+    )
+  }
+  const { mcpTools } = await import('@tallystick/tools/mcp')
+  const manager = await mcpTools(servers)
+  const end = async (): Promise<void> => {
+    await manager.close()
+    await close?.()
+  }
+  try {
+    const agents = typeof given === 'function' ? given(manager) : given
+    requireOptions(path, agentList, agents, 'agents')
+    return { ...config, agents, close: end }
+  } catch (error) {
+    await end()
+    throw error
+  }
+}
+
+/** The default export of a configuration. Throws a `ConfigurationError` where it cannot be imported. */
+export async function importConfig(path: string): Promise<unknown> {
+  try {
+    const module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
+    return module.default
+  } catch (cause) {
+    const what = `${path} cannot be imported, so no agent is known`
+    if (isUnreadable(cause)) throw new ConfigurationError(`${what}: ${typeScriptRemedy}`, { cause })
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    const remedy = 'Correct it, or name another with --config FILE'
+    throw new ConfigurationError(`${what}. ${remedy}: ${reason}`, { cause })
+  }
+}
+
+const typeScriptRemedy = `it is TypeScript, which Node ${process.versions.node} does not read. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
+
+/** A file of a kind that this Node does not know: from 22.18 on it takes the types out of TypeScript. */
+function isUnreadable(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && cause.code === 'ERR_UNKNOWN_FILE_EXTENSION'
+}
+
+function isConfig(value: unknown): value is TallystickConfig {
+  const { agents } = Object(value) as { readonly agents?: unknown }
+  return Array.isArray(agents) || typeof agents === 'function'
+}
+
+/** The MCP servers that a configuration of this command names. Throws a `ConfigurationError` where it names no server. */
+export async function mcpOfConfig(path: string): Promise<McpOptions> {
+  const source = await importConfig(path)
+  const { mcp } = Object(source) as { readonly mcp?: McpOptions }
+  if (typeof source !== 'function' && mcp !== undefined) return mcp
+  throw new ConfigurationError(
+    `${path} names no MCP servers. Let its default export be defineConfig({ agents, mcp: { servers: { … } } }), and not a function.`,
+  )
+}

@@ -1,0 +1,310 @@
+import { basename, dirname, extname, resolve } from 'node:path'
+import { ConfigurationError } from '@tallystick/core'
+import { getOwn, isJsonObject, omitUndefined, sentenceOfError } from '@tallystick/core/kit'
+import type { JsonObject, ResultPart } from '@tallystick/core/vocabulary'
+import { ToolError } from '@tallystick/tools'
+import {
+  loadMcpConfig,
+  type McpHost,
+  mcpHosts,
+  type McpManager,
+  type McpOptions,
+  type McpServerStatus,
+  mcpTools,
+} from '@tallystick/tools/mcp'
+import { Argument, type Command } from 'commander'
+import type { CommandContext } from '../command/context.ts'
+import { CommandError, type ExitCode, exitCodes } from '../command/exit-code.ts'
+import { counted } from '../command/text.ts'
+import { mcpOfConfig } from '../drive/config.ts'
+import { untilStopped } from '../terminal/wait.ts'
+import type { Done } from '../verbs.ts'
+
+/** Which servers are looked at. */
+interface McpVerbOptions {
+  readonly config: string
+  readonly from?: string
+  readonly server?: string
+}
+
+/** Starts the servers of a configuration, and ends them after `use`, or when the user stops the command. */
+async function withServers<Result>(
+  context: CommandContext,
+  options: McpVerbOptions,
+  use: (manager: McpManager, stop: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const given = await optionsOf(context, options)
+  return await untilStopped(async (stop$) => {
+    const stop = new AbortController()
+    const manager = await mcpTools(given)
+    const stopping = stop$.subscribe(() => {
+      stop.abort(new CommandError('refused', 'The command was stopped.'))
+      void manager.close()
+    })
+    try {
+      return await use(manager, stop.signal)
+    } finally {
+      stopping.unsubscribe()
+      await manager.close()
+    }
+  })
+}
+
+async function optionsOf(
+  { workingDirectory, environment }: CommandContext,
+  { config, from, server }: McpVerbOptions,
+): Promise<McpOptions> {
+  if (from !== undefined && !isHost(from)) {
+    throw new CommandError(
+      'usage',
+      `--from ${JSON.stringify(from)} is not known. Use one of ${mcpHosts.join(', ')}.`,
+    )
+  }
+  if (from === undefined && ['.ts', '.js', '.mjs'].includes(extname(config))) {
+    return narrowed(await mcpOfConfig(resolve(workingDirectory, config)), server, config)
+  }
+  const place = {
+    env: environment,
+    folder: workingDirectory,
+    ...(server !== undefined && { servers: [server] }),
+  }
+  if (from === undefined && isHost(config)) {
+    const { servers } = await loadMcpConfig({ from: config, ...place })
+    return { servers, environment }
+  }
+  const path = resolve(workingDirectory, config)
+  const { servers } = await loadMcpConfig({ from: from ?? hostOf(path), path, ...place })
+  return { servers, environment }
+}
+
+function isHost(name: string): name is McpHost {
+  return mcpHosts.some((host) => host === name)
+}
+
+/** The program that a file is of, by where programs keep theirs. */
+function hostOf(path: string): McpHost {
+  const [name, folder] = [basename(path), basename(dirname(path))]
+  if (name === 'claude_desktop_config.json') return 'claude-desktop'
+  if (name === '.mcp.json' || name === '.claude.json') return 'claude-code'
+  if (name === 'mcp_config.json') return 'windsurf'
+  if (name === 'config.toml' || extname(name) === '.toml') return 'codex'
+  if (folder === '.cursor') return 'cursor'
+  if (folder === '.vscode') return 'vscode'
+  if (folder === '.gemini') return 'gemini'
+  throw new CommandError(
+    'usage',
+    `The name of ${path} does not tell which program it belongs to. Name the program: --from ${mcpHosts.join(' | ')}.`,
+  )
+}
+
+function narrowed(options: McpOptions, server: string | undefined, config: string): McpOptions {
+  if (server === undefined) return options
+  const one = getOwn(options.servers, server)
+  if (one === undefined) {
+    throw new ConfigurationError(
+      `${config} has no MCP server ${JSON.stringify(server)}. It has ${Object.keys(options.servers).join(', ') || 'no server'}.`,
+    )
+  }
+  return { ...options, servers: { [server]: one } }
+}
+
+/** Which tool is called, and with what. */
+export interface CallServerOptions extends McpVerbOptions {
+  readonly server: string
+  readonly tool: string
+  /** JSON of an object. */
+  readonly input: string
+}
+
+/** `mcp call`: calls one tool and prints what it answers; progress goes to stderr. Exit code 1 where it fails. */
+function callServer(
+  context: CommandContext,
+  { server, tool, input, ...options }: CallServerOptions,
+): Promise<ExitCode> {
+  const { json, print, say } = context
+  const given = inputOf(input)
+  return withServers(context, { ...options, server }, async (manager, signal) => {
+    const [status] = manager.servers
+    if (status !== undefined && status.state !== 'ready') {
+      throw new CommandError(
+        'refused',
+        `The MCP server ${server} cannot be used: ${status.faults.join('; ')}`,
+      )
+    }
+    const onProgress = (data: unknown): void =>
+      say(json ? JSON.stringify({ progress: data }) : JSON.stringify(data))
+    try {
+      const content = await manager.call(server, tool, given, { signal, onProgress })
+      await print(json ? `${JSON.stringify({ content })}\n` : content.map(partText).join(''))
+      return exitCodes.ok
+    } catch (error) {
+      if (!(error instanceof ToolError)) throw error
+      throw new CommandError('refused', error.message, { cause: error })
+    }
+  })
+}
+
+function inputOf(text: string): JsonObject {
+  let input: unknown
+  try {
+    input = JSON.parse(text)
+  } catch (cause) {
+    throw new CommandError(
+      'usage',
+      `The input is no JSON: ${sentenceOfError(cause)} Give an object, such as '{"path":"."}'.`,
+      { cause },
+    )
+  }
+  if (isJsonObject(input)) return input
+  throw new CommandError('usage', `The input is no object. Give one, such as '{"path":"."}'.`)
+}
+
+function partText(part: ResultPart): string {
+  if (part.type === 'text') return part.text.endsWith('\n') ? part.text : `${part.text}\n`
+  const size = 'data' in part ? `, ${part.data.length} characters of Base64` : ''
+  return `(${part.mediaType}${size})\n`
+}
+
+/** `mcp list`: each server and its tools. Exit code 1 where a server cannot be used. */
+function listServers(context: CommandContext, options: McpVerbOptions): Promise<ExitCode> {
+  return withServers(context, options, async (manager) => {
+    for (const status of manager.servers) {
+      await context.print(
+        context.json
+          ? `${JSON.stringify(statusRow(status, manager))}\n`
+          : serverText(context, status, manager),
+      )
+    }
+    return manager.servers.every(({ state }) => state === 'ready') ? exitCodes.ok : exitCodes.failed
+  })
+}
+
+/** A server and its tools, as JSON. */
+function statusRow(status: McpServerStatus, manager: McpManager): object {
+  const tools = toolsOf(status, manager).map(({ name, origin, effect, description }) => ({
+    name,
+    tool: origin?.name,
+    effect,
+    description,
+  }))
+  return { ...status, tools }
+}
+
+function serverText({ paint }: CommandContext, status: McpServerStatus, manager: McpManager): string {
+  const { name, state, server, transport, protocolVersion } = status
+  const about = [server && `${server.name} ${server.version}`, transport, protocolVersion]
+    .filter(Boolean)
+    .join(', ')
+  const head = `${paint('bold', name)}  ${paint(state === 'ready' ? 'green' : 'red', state)}${about === '' ? '' : `  ${about}`}`
+  const tools = toolsOf(status, manager).map(
+    (tool) => `  ${tool.name}  ${tool.effect}  ${firstLine(tool.description)}`,
+  )
+  const faults = status.faults.map((fault) => `  ${paint('red', fault.replaceAll('\n', '\n    '))}`)
+  return `${[head, ...faults, ...tools].join('\n')}\n`
+}
+
+function toolsOf({ name }: McpServerStatus, manager: McpManager): McpManager['tools'] {
+  return manager.tools.filter(({ origin }) => origin?.server === name)
+}
+
+function firstLine(description: string): string {
+  const [line = ''] = description.split('\n')
+  return line.length > 100 ? `${line.slice(0, 99)}…` : line
+}
+
+/** More tools than this, of all servers, cost many tokens at each turn, and models choose worse among them. */
+const manyTools = 100
+
+/** `mcp doctor`: what is wrong with each server, and with all of them together. Exit code 1 where one cannot be used. */
+function checkServers(context: CommandContext, options: McpVerbOptions): Promise<ExitCode> {
+  const { json, print, say } = context
+  return withServers(context, options, async (manager) => {
+    for (const status of manager.servers) {
+      await print(json ? `${JSON.stringify(statusRow(status, manager))}\n` : verdictText(context, status))
+    }
+    const broken = manager.servers.filter(({ state }) => state !== 'ready').length
+    if (!json) for (const advice of adviceFor(manager)) say(advice)
+    if (!json) {
+      say(
+        `${counted(manager.servers.length, 'server')}, ${broken} broken; ${counted(manager.tools.length, 'tool')}`,
+      )
+    }
+    return broken === 0 ? exitCodes.ok : exitCodes.failed
+  })
+}
+
+function verdictText(
+  { paint }: CommandContext,
+  { name, state, tools, protocolVersion, faults }: McpServerStatus,
+): string {
+  const isReady = state === 'ready'
+  const mark = paint(isReady ? 'green' : 'red', isReady ? 'ok    ' : 'BROKEN')
+  const about = isReady ? `  ${counted(tools, 'tool')}, revision ${protocolVersion ?? 'unknown'}` : ''
+  const lines = faults.map((fault) => `          ${fault.replaceAll('\n', '\n          ')}`)
+  return `${[`${mark}  ${name}${about}`, ...lines].join('\n')}\n`
+}
+
+function adviceFor({ tools, servers }: McpManager): readonly string[] {
+  const advice: string[] = []
+  if (tools.length > manyTools) {
+    advice.push(
+      `${tools.length} tools are many for one agent: leave some out with includeTools or excludeTools.`,
+    )
+  }
+  const empty = servers.filter(({ state, tools: count }) => state === 'ready' && count === 0)
+  for (const { name } of empty) advice.push(`${name} offers no tools.`)
+  return advice
+}
+
+const actions = ['list', 'call', 'doctor'] as const
+
+/** Declares what `mcp` takes. */
+export function declareMcp(verb: Command, context: CommandContext, done: Done): void {
+  verb
+    .description(
+      'list the tools of MCP servers, call one of them, or find out what is wrong with the servers; their programs are started for that',
+    )
+    .addArgument(new Argument('<action>', 'what to do').choices(actions))
+    .argument(
+      '<config>',
+      'file of servers (of Claude Desktop, Cursor …, or a tallystick.config.ts with mcp), or the program whose file to read',
+    )
+    .argument('[server]', 'only this server; call needs it')
+    .argument('[tool]', 'call: the tool, by its name at the server')
+    .argument('[input]', 'call: the input, as JSON (default: {})')
+    .option(
+      '--from <program>',
+      'program of the file, if its name does not tell: claude-desktop, claude-code, cursor, vscode, codex, gemini, windsurf',
+    )
+    .option('--json', 'print JSON, a line for each server; errors too, on stderr')
+    .action(async (...given: readonly unknown[]) => {
+      const [action, config, server, tool, input] = given as Words
+      const { from } = verb.opts<{ readonly from?: string }>()
+      const options: McpVerbOptions = { config, ...omitUndefined({ from, server }) }
+      done(await carryOut(context, action, options, { tool, input }))
+    })
+}
+
+type Action = (typeof actions)[number]
+type Words = readonly [action: Action, config: string, server?: string, tool?: string, input?: string]
+
+async function carryOut(
+  context: CommandContext,
+  action: Action,
+  options: McpVerbOptions,
+  { tool, input = '{}' }: { readonly tool: string | undefined; readonly input: string | undefined },
+): Promise<ExitCode> {
+  if (action !== 'call' && tool !== undefined) {
+    throw new CommandError('usage', `mcp ${action} takes a configuration and at most one server.`)
+  }
+  if (action === 'list') return await listServers(context, options)
+  if (action === 'doctor') return await checkServers(context, options)
+  const { server } = options
+  if (server === undefined || tool === undefined) {
+    throw new CommandError(
+      'usage',
+      'mcp call takes a server and one of its tools: mcp call CONFIG SERVER TOOL INPUT.',
+    )
+  }
+  return await callServer(context, { ...options, server, tool, input })
+}

@@ -1,2 +1,0 @@
-/** By what costs can be listed, beside agent and model. */
-export const statsParts = ['day', 'session'] as const
