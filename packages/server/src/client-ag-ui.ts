@@ -1,6 +1,6 @@
 // For web pages: clients of AG-UI over a server of runs.
 import { HttpAgent, type HttpAgentConfig, type Message } from '@ag-ui/client'
-import { stopRun, type StopOptions } from './client/stop-run.ts'
+import { stopRun, type StopOptions } from './stop-run.ts'
 
 /** A page of a thread, oldest message first. */
 export interface ThreadPage {

@@ -5,7 +5,7 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from 'ai'
-import { stopRun, type StopOptions } from './client/stop-run.ts'
+import { stopRun, type StopOptions } from './stop-run.ts'
 
 /** Options of the transport: those of the AI SDK's own, whose `api` is `/chat/AGENT`. */
 export interface RunChatOptions<Message extends UIMessage>

@@ -9,7 +9,7 @@ import { playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { toA2a, type A2aUpdate } from '@tallystick/server'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
-import { a2aTable } from '../src/a2a/a2a-task.ts'
+import { a2aTable } from '../src/a2a/map.ts'
 import { shownTexts } from './kit/shown-texts.ts'
 import { splitStreams } from './kit/split-streams.ts'
 

@@ -2,7 +2,7 @@ import type { RunState } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { agUiTable } from '../src/ag-ui/map.ts'
-import { approvalIdOf } from '../src/protocols/approval-id.ts'
+import { approvalIdOf } from '../src/stream/run-moves.ts'
 
 const runId = sampleRunId(1)
 

@@ -1,7 +1,7 @@
 import { createRuntime, defineAgent, memoryLedger, type RuntimeEvent } from '@tallystick/core'
 import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { RunMoves } from '../src/protocols/run-moves.ts'
+import { RunMoves } from '../src/stream/run-moves.ts'
 
 /** The events of a run whose model plays these steps. */
 async function eventsOf(steps: readonly ScriptedStep[]): Promise<readonly RuntimeEvent[]> {

@@ -2,10 +2,15 @@ import { omitUndefined, option, requireOptions } from '@tallystick/core/kit'
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import type { UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import { approvalIdOf } from '../protocols/approval-id.ts'
-import { mappedEvents } from '../protocols/mapped-events.ts'
-import { requireEvents } from '../protocols/require-events.ts'
-import { resultText, type MoveOf, type MoveTable, type RunWaits } from '../protocols/run-moves.ts'
+import {
+  approvalIdOf,
+  mappedEvents,
+  type MoveOf,
+  type MoveTable,
+  requireEvents,
+  resultText,
+  type RunWaits,
+} from '../stream/run-moves.ts'
 
 /** An event of AG-UI 1.0. */
 export type AgUiEvent = { readonly type: string; readonly [field: string]: unknown }

@@ -3,7 +3,7 @@ import { digestOf, type JsonObject, type UserPart } from '@tallystick/core/vocab
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { RefusedRequestError } from '../http/problem.ts'
 import { agUiTable, type AgUiEvent, type AgUiMessage, type AgUiNames } from './map.ts'
-import type { RunProtocol } from '../protocols/protocol-stream.ts'
+import type { RunProtocol } from '../stream/protocol.ts'
 
 /** AG-UI 1.0 over server-sent events. */
 export function agUiProtocol(names: AgUiNames): RunProtocol<AgUiEvent> {

@@ -2,10 +2,15 @@ import { omitUndefined } from '@tallystick/core/kit'
 import type { RuntimeEvent } from '@tallystick/core'
 import type { FinishReason, UserPart } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
-import { approvalIdOf } from '../protocols/approval-id.ts'
-import { mappedEvents } from '../protocols/mapped-events.ts'
-import { requireEvents } from '../protocols/require-events.ts'
-import { answerIdOf, resultText, type MoveOf, type MoveTable } from '../protocols/run-moves.ts'
+import {
+  answerIdOf,
+  approvalIdOf,
+  mappedEvents,
+  type MoveOf,
+  type MoveTable,
+  requireEvents,
+  resultText,
+} from '../stream/run-moves.ts'
 
 /** A chunk of the AI SDK's UI message stream, version 1. */
 export type UiMessageChunk = { readonly type: string; readonly [field: string]: unknown }

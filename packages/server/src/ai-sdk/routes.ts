@@ -1,21 +1,23 @@
 import { omitUndefined, withChildren } from '@tallystick/core/kit'
 import type { RunId } from '@tallystick/core'
 import type { Hono } from 'hono'
-import { callerKey } from '../access/caller-key.ts'
-import type { Principal } from '../access/principal.ts'
-import { startHeaders, type StartHeaders } from '../access/start-headers.ts'
-import { requireVisible } from '../access/visible-run.ts'
+import {
+  callerKey,
+  type Principal,
+  requireVisible,
+  startHeaders,
+  type StartHeaders,
+} from '../http/principal.ts'
 import { lastVisibleRun } from '../conversation/history.ts'
 import { addConversation, runHeader } from '../conversation/routes.ts'
 import { say } from '../conversation/say.ts'
 import { malformed } from '../http/problem.ts'
-import { readBody } from '../http/read-body.ts'
-import { approvalIdOf } from '../protocols/approval-id.ts'
-import { protocolStream, type FollowedRun } from '../protocols/protocol-stream.ts'
-import { RunMoves, runOfAnswer } from '../protocols/run-moves.ts'
-import { sendDecision } from '../routes/decisions.ts'
-import { requireAgent, requirePermission, type RequestScope, type Served } from '../routes/served.ts'
-import { stateAt, statusOf } from '../runs/run-view.ts'
+import { readBody } from '../http/request.ts'
+import { approvalIdOf, RunMoves, runOfAnswer } from '../stream/run-moves.ts'
+import { protocolStream, type FollowedRun } from '../stream/protocol.ts'
+import { sendDecision } from '../runs/commands.ts'
+import { requireAgent, requirePermission, type RequestScope, type Served } from '../http/served.ts'
+import { stateAt, statusOf } from '../runs/view.ts'
 import { UiMessages } from './map.ts'
 import {
   chatBody,

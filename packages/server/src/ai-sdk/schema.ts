@@ -2,8 +2,8 @@ import * as z from 'zod'
 import { digestOf, type UserPart } from '@tallystick/core/vocabulary'
 import { busyDeliveries, type BusyDelivery } from '../conversation/say.ts'
 import { RefusedRequestError } from '../http/problem.ts'
-import { streamHeaders } from '../stream/sse-frame.ts'
-import type { RunProtocol } from '../protocols/protocol-stream.ts'
+import { streamHeaders } from '../stream/followed-stream.ts'
+import type { RunProtocol } from '../stream/protocol.ts'
 import { uiMessageTable, type UiMessageChunk } from './map.ts'
 
 /** The AI SDK's UI message stream, version 1. */

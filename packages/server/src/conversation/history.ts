@@ -1,11 +1,10 @@
 import type { Ledger, RunId, RunState } from '@tallystick/core'
 import { startOf } from '@tallystick/core/kit'
 import { eventTraits, parseRunId, type UserPart } from '@tallystick/core/vocabulary'
-import type { Principal } from '../access/principal.ts'
-import { isVisible, lastRunOf, requireVisible } from '../access/visible-run.ts'
+import { isVisible, lastRunOf, type Principal, requireVisible } from '../http/principal.ts'
 import { malformed } from '../http/problem.ts'
-import { RunMoves, outOf, type MoveTable } from '../protocols/run-moves.ts'
-import { statusOf, type RunStatus } from '../runs/run-view.ts'
+import { RunMoves, outOf, type MoveTable } from '../stream/run-moves.ts'
+import { statusOf, type RunStatus } from '../runs/view.ts'
 
 /** A run of a conversation, as far as the runs after it continue it. */
 interface Stretch {

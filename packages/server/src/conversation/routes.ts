@@ -2,9 +2,8 @@ import type { RunState } from '@tallystick/core'
 import type { RunId } from '@tallystick/core/vocabulary'
 import type { Context, Hono } from 'hono'
 import * as z from 'zod'
-import type { Principal } from '../access/principal.ts'
-import { requireVisible } from '../access/visible-run.ts'
-import { readBody } from '../http/read-body.ts'
+import { type Principal, requireVisible } from '../http/principal.ts'
+import { readBody } from '../http/request.ts'
 import {
   json,
   pageSize,
@@ -12,7 +11,7 @@ import {
   requirePermission,
   type RequestScope,
   type Served,
-} from '../routes/served.ts'
+} from '../http/served.ts'
 import { conversationPage, hasMore, lastVisibleRun, type MessageWriter } from './history.ts'
 
 /** What stops the run of a conversation. */

@@ -1,12 +1,6 @@
 import type { RunState, RuntimeEvent } from '@tallystick/core'
 import { deferredCalls, pendingApprovals } from '@tallystick/core/machine'
-import {
-  outOf,
-  RunMoves,
-  type MoveTable,
-  type RunMove,
-  type RunWaits,
-} from '../../src/protocols/run-moves.ts'
+import { outOf, RunMoves, type MoveTable, type RunMove, type RunWaits } from '../../src/stream/run-moves.ts'
 
 /** What a run waits for in itself. */
 function ownWaits(state: RunState): RunWaits {

@@ -1,0 +1,350 @@
+import {
+  type Agent,
+  type Clock,
+  ConfigurationError,
+  type Ledger,
+  type RunResult,
+  type Runtime,
+} from '@tallystick/core'
+import {
+  ContextOfRecord,
+  defaultHost,
+  option,
+  type OptionCheck,
+  type RecordedRun,
+  requireOptions,
+} from '@tallystick/core/kit'
+import { Hono } from 'hono'
+import { addA2a } from './a2a/routes.ts'
+import { addAgUi } from './ag-ui/routes.ts'
+import { addChat } from './ai-sdk/routes.ts'
+import { sealedPlaces } from './http/cursors.ts'
+import { type Authorize, newToken, type Principal, requirePrincipal, tokenOwner } from './http/principal.ts'
+import { isServerFault, problemResponse, RefusedRequestError } from './http/problem.ts'
+import {
+  crossOriginHeaders,
+  isPreflight,
+  isRead,
+  requireLoopbackHost,
+  requireNoSecretInUrl,
+  requireOwnOrigin,
+} from './http/request.ts'
+import type { RequestScope, Served } from './http/served.ts'
+import { facadeErrorResponse } from './openai/answer.ts'
+import { addOpenAi } from './openai/routes.ts'
+import { addOpenApi } from './openapi.ts'
+import { addCommands } from './runs/commands.ts'
+import { addAllEvents, addEvents } from './runs/events.ts'
+import { addAgents, addReads, addSessions } from './runs/reads.ts'
+import { addStarts } from './runs/start.ts'
+import { SharedReads } from './stream/shared-reads.ts'
+
+/** A request by its method and path. */
+export interface AskedPath {
+  readonly method: string
+  readonly path: string
+}
+
+/**
+ * Says that a path is not served, and where the paths of the server begin if the request expects them elsewhere. `roots`
+ * are the first segments of its routes.
+ */
+function noSuchPath({ method, path }: AskedPath, basePath: string, roots: readonly string[]): string {
+  const isBelow = path === basePath || path.startsWith(`${basePath}/`)
+  const segments = path.slice(isBelow ? basePath.length : 0).split('/')
+  const index = segments.findIndex((segment, at) => at > 0 && segment !== '' && roots.includes(segment))
+  const route = index < 0 ? undefined : `/${segments.slice(index).join('/')}`
+  const mounted = path.slice(0, path.length - (route?.length ?? 0))
+  const none = `There is no ${method} ${shown(path)}`
+  const isElsewhere = route !== undefined && mounted !== basePath
+  if (isBelow && !isElsewhere) return `${none}. GET ${basePath}/openapi.json describes every path.`
+  const begin = basePath === '' ? 'at the root, since it has no basePath' : `with ${basePath}, its basePath`
+  const all = `${none}: the paths of this server begin ${begin}.`
+  if (!isElsewhere) return `${all} Send the request there.`
+  const change = mounted === '' ? 'leave basePath out' : `give createServer the basePath ${shown(mounted)}`
+  return `${all} Send ${method} ${shown(basePath + route)}, or ${change} if requests are to begin so.`
+}
+
+function shown(path: string): string {
+  return path.slice(0, 200)
+}
+
+/** What a server serves, and to whom. */
+export interface ServerOptions {
+  readonly runtime: Runtime
+  /** Default: the ledger of the runtime. Another one is refused: its runs are not those that requests start. */
+  readonly ledger?: Ledger | undefined
+  /** The agents that callers can start. */
+  readonly agents: readonly Agent<unknown>[]
+  /** Identifies callers. Without it the server answers only on this machine, and requires `token`. */
+  readonly authorize?: Authorize | undefined
+  /**
+   * Makes the context of a run from what is on record of it: `owner` is the name of the principal that started it. It is
+   * asked each time that this process begins to drive the run, whoever decided about it or resumed it. A run whose context
+   * cannot be made stays as it is; its caller gets the code `context_unavailable`. May be async.
+   */
+  readonly context?: ((run: RecordedRun) => unknown) | undefined
+  /**
+   * Called before each request is served, to limit the rate: `false` refuses the request, a number refuses it for so
+   * many seconds.
+   */
+  readonly admit?: Admit | undefined
+  /**
+   * At least 32 random characters that the processes of one service share, so that each continues a list of runs which
+   * another one began. Default: a secret of this process, so that another process refuses its places.
+   */
+  readonly placeSecret?: string | undefined
+  /** Where the server is mounted, such as `/api/agents`. Default: at the root. */
+  readonly basePath?: string | undefined
+  /** Origins of web pages that may read and send commands, beside the server's own: `https://app.example.com`. */
+  readonly origins?: readonly string[] | undefined
+  /** The largest body that is read. Default: 1 MB. */
+  readonly maxBodyBytes?: number | undefined
+  /** How long a body may take to arrive. Default: 10 seconds. */
+  readonly bodyTimeoutMs?: number | undefined
+  /** The largest headers that are read, in characters. Default: 16 kB. */
+  readonly maxHeaderBytes?: number | undefined
+  /** How often a stream without events shows that it lives. Default: 15 seconds. */
+  readonly heartbeatMs?: number | undefined
+  /** Gets the faults of the server, which callers do not see. Default: the error output of the host. */
+  readonly report?: ((error: unknown, what: string) => void) | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** Decides whether a request is served now. */
+export type Admit = (request: Request, principal: Principal) => boolean | number | Promise<boolean | number>
+
+const { anyFunction, anyObject, fields, filledText, listOf, maybe, milliseconds, numberFrom, valueThat } =
+  option
+
+/** An object that has these functions. */
+function having(expected: string, ...names: readonly string[]): OptionCheck {
+  return valueThat(expected, (value) => names.every((name) => typeof Object(value)[name] === 'function'))
+}
+
+const origin = valueThat(
+  'an origin such as https://app.example.com, without a path',
+  (value) => typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value,
+)
+const basePath = valueThat(
+  'a path that begins with / and does not end with it',
+  (value) => typeof value === 'string' && /^(?:\/[\w.~-]+)*$/.test(value),
+)
+
+const minSecret = 32
+const secretText = valueThat(
+  `a secret of at least ${minSecret} characters`,
+  (value) => typeof value === 'string' && value.length >= minSecret,
+)
+
+const serverOptions = fields<ServerOptions>(
+  {
+    runtime: having('a runtime, such as createRuntime({ ledger }) makes', 'run', 'resume', 'drain'),
+    ledger: maybe(having('the ledger of the runtime', 'read', 'runs', 'changes')),
+    agents: listOf(anyObject),
+    authorize: maybe(anyFunction),
+    context: maybe(anyFunction),
+    admit: maybe(anyFunction),
+    placeSecret: maybe(secretText),
+    basePath: maybe(basePath),
+    origins: maybe(listOf(origin)),
+    maxBodyBytes: maybe(numberFrom(1, { whole: true })),
+    bodyTimeoutMs: maybe(milliseconds),
+    maxHeaderBytes: maybe(numberFrom(1_000, { whole: true })),
+    heartbeatMs: maybe(milliseconds),
+    report: maybe(anyFunction),
+    clock: maybe(anyObject),
+  },
+  { cors: 'origins', auth: 'authorize', authenticate: 'authorize', prefix: 'basePath', rateLimit: 'admit' },
+)
+
+/** Refuses options that no server can have. */
+function requireServerOptions(options: ServerOptions): void {
+  requireOptions('createServer', serverOptions, options)
+  const { runtime, ledger = runtime.ledger } = options
+  if (ledger !== runtime.ledger) {
+    throw new ConfigurationError(
+      'createServer: ledger is not the ledger of the runtime, so requests would start runs that none of them finds again. Leave it out.',
+    )
+  }
+  requireOptions(
+    'createServer',
+    listOf(filledText),
+    options.agents.map(({ name }) => name),
+    'agents',
+  )
+  const names = new Set<string>()
+  for (const { name } of options.agents) {
+    if (names.has(name)) {
+      throw new ConfigurationError(
+        `createServer: two agents have the name ${name}. Give one of them another.`,
+      )
+    }
+    names.add(name)
+  }
+}
+
+/** A server of runs, for any host that speaks `Request` and `Response`. */
+export interface Server {
+  /** Answers a request. Never rejects: a failure is a response. */
+  readonly fetch: (request: Request) => Promise<Response>
+  /** Without `authorize`: what a request sends as `authorization: Bearer …`. */
+  readonly token?: string
+  /**
+   * For a stop signal: starts nothing new, gives work in flight up to `graceMs` (5 seconds) to end, ends the streams
+   * after the last event, and returns the runs as they stopped. Readers reconnect to another process.
+   */
+  drain(graceMs?: number): Promise<readonly RunResult[]>
+}
+
+/** Serves the runs of a ledger over HTTP. Throws a `ConfigurationError` for options that cannot work. */
+export function createServer(options: ServerOptions): Server {
+  requireServerOptions(options)
+  const { runtime, basePath = '', clock = defaultHost.clock, report = defaultHost.report } = options
+  const { ledger } = runtime
+  const token = options.authorize ? undefined : newToken()
+  const stop = new AbortController()
+  let isDraining = false
+  const served: Served = {
+    runtime,
+    ledger,
+    agents: new Map(options.agents.map((agent) => [agent.name, agent])),
+    context: options.context && new ContextOfRecord(options.context),
+    basePath,
+    body: {
+      maxBodyBytes: options.maxBodyBytes ?? 1_000_000,
+      bodyTimeoutMs: options.bodyTimeoutMs ?? 10_000,
+      clock,
+    },
+    places: sealedPlaces(options.placeSecret),
+    reads: new SharedReads(ledger),
+    stream: { clock, heartbeatMs: options.heartbeatMs ?? 15_000, stopping: stop.signal, report },
+  }
+  const app = appOf(served, options, token)
+  const handle = async (request: Request): Promise<Response> => {
+    try {
+      if (isDraining && !isRead(request)) throw stopping()
+      return await app.fetch(request)
+    } catch (error) {
+      if (isServerFault(error)) report(error, `${request.method} ${new URL(request.url).pathname} failed`)
+      const { pathname } = new URL(request.url)
+      return pathname.startsWith(`${basePath}/v1/`) ? facadeErrorResponse(error) : problemResponse(error)
+    }
+  }
+  return {
+    fetch: async (request) => withHeaders(await handle(request), request, options.origins ?? []),
+    ...(token !== undefined && { token }),
+    async drain(graceMs) {
+      isDraining = true
+      try {
+        return await runtime.drain(graceMs)
+      } finally {
+        stop.abort()
+      }
+    },
+  }
+}
+
+function appOf(served: Served, options: ServerOptions, token: string | undefined): Hono<RequestScope> {
+  const app = new Hono<RequestScope>().basePath(served.basePath === '' ? '/' : served.basePath)
+  const { origins = [], maxHeaderBytes = 16_384, admit } = options
+  const authorize = options.authorize ?? tokenOwner(token ?? '')
+  app.onError((error) => {
+    throw error
+  })
+  app.notFound(({ req: { method, path } }) => {
+    const roots = app.routes.map((route) => route.path.slice(served.basePath.length).split('/')[1] ?? '')
+    throw new RefusedRequestError(404, 'not_found', noSuchPath({ method, path }, served.basePath, roots))
+  })
+  app.use(async (context, next) => {
+    const request = context.req.raw
+    const url = new URL(request.url)
+    requireMethod(request)
+    requireShortHeaders(request, maxHeaderBytes)
+    if (token !== undefined) requireLoopbackHost(request, url)
+    requireNoSecretInUrl(url)
+    requireOwnOrigin(request, url, origins)
+    if (isPreflight(request, origins)) return new Response(null, { status: 204 })
+    const bare = new Request(url, { method: request.method, headers: request.headers })
+    const principal = await authorize(bare)
+    if (principal === undefined) throw unknownCaller()
+    requirePrincipal(principal)
+    await requireAdmitted(await admit?.(bare, principal))
+    context.set('principal', principal)
+    return await next()
+  })
+  addAgents(app, served)
+  addStarts(app, served)
+  addReads(app, served)
+  addEvents(app, served)
+  addCommands(app, served)
+  addAllEvents(app, served)
+  addSessions(app, served)
+  addChat(app, served)
+  addAgUi(app, served)
+  addOpenAi(app, served)
+  addA2a(app, served)
+  addOpenApi(app, served)
+  return app
+}
+
+/** Adds the headers of every response: no page of another origin reads it, and no browser guesses its type. */
+function withHeaders(response: Response, request: Request, origins: readonly string[]): Response {
+  const headers = new Headers(response.headers)
+  headers.set('x-content-type-options', 'nosniff')
+  for (const [name, value] of crossOriginHeaders(request, origins)) headers.set(name, value)
+  return new Response(response.body, { status: response.status, headers })
+}
+
+/** A `Request` cannot be made of these methods, which echo or tunnel: no code of an application would meet them. */
+const unservedMethods = new Set(['TRACE', 'TRACK', 'CONNECT'])
+
+function requireMethod({ method }: Request): void {
+  if (!unservedMethods.has(method.toUpperCase())) return
+  throw new RefusedRequestError(
+    405,
+    'method_not_allowed',
+    `${method} is not answered here. Send GET or POST; GET /openapi.json describes every path.`,
+    { headers: { allow: 'GET, HEAD, POST, OPTIONS' } },
+  )
+}
+
+function requireShortHeaders(request: Request, maxBytes: number): void {
+  let length = request.url.length
+  for (const [name, value] of request.headers) length += name.length + value.length + 4
+  if (length <= maxBytes) return
+  throw new RefusedRequestError(
+    413,
+    'headers_too_large',
+    `The headers are longer than ${maxBytes} characters. Send fewer, or shorter ones.`,
+  )
+}
+
+async function requireAdmitted(admission: boolean | number | undefined): Promise<void> {
+  if (admission === undefined || admission === true) return
+  throw new RefusedRequestError(
+    429,
+    'too_many_requests',
+    'You send more requests than you may. Wait before the next one.',
+    {
+      headers: { 'retry-after': String(admission === false ? 1 : Math.max(1, Math.ceil(admission))) },
+    },
+  )
+}
+
+function unknownCaller(): RefusedRequestError {
+  return new RefusedRequestError(
+    401,
+    'unauthorized',
+    'The request names no caller that this server knows. Send authorization: Bearer TOKEN.',
+    { headers: { 'www-authenticate': 'Bearer' } },
+  )
+}
+
+function stopping(): RefusedRequestError {
+  return new RefusedRequestError(
+    503,
+    'stopping',
+    'This process stops. Send the request again, to another one.',
+  )
+}

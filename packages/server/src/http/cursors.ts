@@ -1,0 +1,86 @@
+import { callerId, type Principal } from './principal.ts'
+
+/** The list that a place belongs to: of one caller, and of one session if the caller asked for that. */
+export interface PlacedList {
+  readonly of: 'runs' | 'events'
+  readonly principal: Principal
+  readonly sessionId?: string | undefined
+}
+
+/**
+ * Encrypts the place in a list where a page ended at a run, or an event of a run, that its caller does not see. Only a
+ * server with the same secret decrypts it, and only for the same list. So a place reveals neither the run nor whether the
+ * run belongs to a session.
+ */
+export interface SealedPlaces {
+  /** Encrypts the id of a run, or the cursor of an event. */
+  seal(place: string, list: PlacedList): Promise<string>
+  /** Decrypts a place; `undefined` for a text that no server with this secret made for this list. */
+  open(sealed: string, list: PlacedList): Promise<string | undefined>
+}
+
+type PlaceKey = Awaited<ReturnType<typeof crypto.subtle.deriveKey>>
+
+const purpose = 'tallystick: places in lists of runs'
+const nonceBytes = 12
+/** In base64url: the nonce, a text, and the tag of 16 bytes. */
+const placeShape = /^[\w-]{38,1000}$/
+
+/** Makes places under a secret; under one that only this process has, if none is given. */
+export function sealedPlaces(secret: string | undefined): SealedPlaces {
+  let made: Promise<PlaceKey> | undefined
+  const key = (): Promise<PlaceKey> => (made ??= keyOf(secret))
+  return {
+    async seal(place, list) {
+      const iv = crypto.getRandomValues(new Uint8Array(nonceBytes))
+      const sealed = await crypto.subtle.encrypt(cipher(iv, list), await key(), bytesOf(place))
+      return base64url(new Uint8Array([...iv, ...new Uint8Array(sealed)]))
+    },
+    async open(sealed, list) {
+      if (!placeShape.test(sealed)) return undefined
+      try {
+        const bytes = bytesFrom(sealed)
+        const [iv, content] = [bytes.subarray(0, nonceBytes), bytes.subarray(nonceBytes)]
+        const opened = await crypto.subtle.decrypt(cipher(iv, list), await key(), content)
+        return new TextDecoder().decode(opened)
+      } catch {
+        // The only answer to a forged text: it is no base64, or its tag does not fit.
+        return undefined
+      }
+    },
+  }
+}
+
+async function keyOf(secret: string | undefined): Promise<PlaceKey> {
+  const material = secret === undefined ? crypto.getRandomValues(new Uint8Array(32)) : bytesOf(secret)
+  const base = await crypto.subtle.importKey('raw', material, 'HKDF', false, ['deriveKey'])
+  return await crypto.subtle.deriveKey(
+    { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: bytesOf(purpose) },
+    base,
+    { name: 'AES-GCM', length: 256 },
+    false,
+    ['encrypt', 'decrypt'],
+  )
+}
+
+/** The list is authenticated with the place, so that a place of one list opens in no other. */
+function cipher(iv: Uint8Array<ArrayBuffer>, { of, principal, sessionId }: PlacedList) {
+  const additionalData = bytesOf(JSON.stringify([of, callerId(principal), sessionId ?? null]))
+  return { name: 'AES-GCM', iv, additionalData }
+}
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text)
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '')
+}
+
+function bytesFrom(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll('-', '+').replaceAll('_', '/'))
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0))
+}

@@ -1,0 +1,181 @@
+import { type Ledger, type RunId, TallystickError } from '@tallystick/core'
+import { isSameSecret, omitUndefined, option, startOf } from '@tallystick/core/kit'
+import { digestOf, type EventOf, parseRunId } from '@tallystick/core/vocabulary'
+import { RefusedRequestError, runNotFound } from './problem.ts'
+
+/** What a principal may do with runs. */
+export const permissions = [
+  'start',
+  'approve',
+  'deny',
+  'cancel',
+  'steer',
+  'queue',
+  'raise',
+  'settle',
+  'resume',
+  'fork',
+] as const
+export type Permission = (typeof permissions)[number]
+
+/** Names, or a function that decides about a name. */
+export type Names = readonly string[] | ((name: string) => boolean)
+
+/**
+ * Which runs a principal sees: those that match every given list. So a run without a session is not visible to a
+ * principal with `sessions`. A child run is visible to those who see its parent.
+ */
+export interface Scope {
+  /** The agents that runs were started with. */
+  readonly agents?: Names | undefined
+  readonly sessions?: Names | undefined
+  /** The subjects of runs: their option `subject`. */
+  readonly subjects?: Names | undefined
+}
+
+/** The caller of a request, and what it may see and do. */
+export interface Principal {
+  /** Recorded as `by` of every decision. */
+  readonly name: string
+  readonly sees: 'everything' | Scope
+  /** The permissions on the runs that it sees. Default: all; with `[]` it may only read. */
+  readonly may?: readonly Permission[] | undefined
+}
+
+/**
+ * Identifies the caller of a request, by a header or a cookie. Returns `undefined` for an unknown caller: the request
+ * is refused. The function gets the request without its body.
+ */
+export type Authorize = (request: Request) => Principal | undefined | Promise<Principal | undefined>
+
+const { anyText, fields, filledText, listOf, maybe, oneOf, plainFunction } = option
+
+const names = maybe((value, path) =>
+  typeof value === 'function' ? plainFunction(value, path) : listOf(anyText)(value, path),
+)
+const scope = fields<Scope>({ agents: names, sessions: names, subjects: names })
+const principal = fields<Principal>({
+  name: filledText,
+  sees: (value, path) => (value === 'everything' ? undefined : scope(value, path)),
+  may: maybe(listOf(oneOf(permissions))),
+})
+
+/** Refuses an answer of `authorize` that is not a principal, so that a mistake there does not open every run. */
+export function requirePrincipal(given: Principal): void {
+  const fault = principal(given, '')
+  if (fault) throw noPrincipal(`${fault.path || 'what it returned'} ${fault.what}`)
+  const { sees } = given
+  if (sees === 'everything' || sees.agents || sees.sessions || sees.subjects) return
+  throw noPrincipal("sees names no agents, sessions or subjects. Name some, or say 'everything'")
+}
+
+/** A fault of the application, which the caller cannot mend: its message goes to the operator. */
+function noPrincipal(what: string): TallystickError {
+  return new TallystickError('no_principal', `authorize: ${what}.`)
+}
+
+/** Whether names include a name. */
+export function includes(names: Names | undefined, name: string | undefined): boolean {
+  if (names === undefined) return true
+  if (name === undefined) return false
+  return typeof names === 'function' ? names(name) : names.includes(name)
+}
+
+/** A token that cannot be guessed, for a server without `authorize`. */
+export function newToken(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(24))
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+}
+
+/** Identifies a request with the token as one of the person who started the server. */
+export function tokenOwner(token: string): Authorize {
+  const expected = `Bearer ${token}`
+  return (request) =>
+    isSameSecret(request.headers.get('authorization') ?? '', expected)
+      ? { name: 'operator', sees: 'everything' }
+      : undefined
+}
+
+/**
+ * Identifies a caller among those that a server knows: by its name and its subjects, since two tenants may each have an
+ * Ann Smith. Its sessions and agents are left out: a session that it has just begun must not make it another caller.
+ */
+export function callerId({ name, sees }: Principal): string {
+  const subjects = sees === 'everything' ? undefined : sees.subjects
+  const listed = subjects === undefined || typeof subjects === 'function' ? null : [...subjects].sort()
+  return digestOf([name, listed])
+}
+
+/** Returns the key under which a request takes effect once. Keys of different callers never collide. */
+export function callerKey(principal: Principal, given: string | undefined): string | undefined {
+  if (given === undefined) return undefined
+  if (/^[\x21-\x7e]{1,200}$/.test(given)) return `http:${callerId(principal)}:${given}`
+  throw new RefusedRequestError(
+    400,
+    'malformed',
+    'Idempotency-Key has to be 1 to 200 visible ASCII characters, without a space.',
+  )
+}
+
+/** What the headers of a request say of the run that it begins. */
+export interface StartHeaders {
+  /** Under which the request takes effect once. */
+  readonly idempotencyKey?: string
+  /** The caller's place in a trace, which the run continues: a `traceparent` of W3C Trace Context. */
+  readonly traceId?: string
+}
+
+/** Reads the headers of a request that begins a run. A `traceparent` of another form is ignored, as its specification says. */
+export function startHeaders({ headers }: Request, principal: Principal): StartHeaders {
+  const given = headers.get('traceparent') ?? ''
+  return omitUndefined({
+    idempotencyKey: callerKey(principal, headers.get('idempotency-key') ?? undefined),
+    traceId: /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}$/.test(given) ? given : undefined,
+  })
+}
+
+/** What decides who sees a run. */
+export interface RunFacts {
+  readonly agent: string
+  readonly sessionId?: string | undefined
+  readonly subject?: string | undefined
+}
+
+/** Whether a principal sees a run with these facts. */
+export function sees({ sees: scope }: Principal, { agent, sessionId, subject }: RunFacts): boolean {
+  if (scope === 'everything') return true
+  return (
+    includes(scope.agents, agent) && includes(scope.sessions, sessionId) && includes(scope.subjects, subject)
+  )
+}
+
+/** Returns the id of a run that the principal sees. For any other run it throws as if the run did not exist. */
+export async function requireVisible(ledger: Ledger, principal: Principal, text: string): Promise<RunId> {
+  const runId = parseRunId(text)
+  if (runId === undefined) throw runNotFound(text)
+  if (!(await isVisible(ledger, principal, runId))) throw runNotFound(text)
+  return runId
+}
+
+/** Whether a principal sees a run; `false` for a run that does not exist. */
+export async function isVisible(ledger: Ledger, principal: Principal, runId: RunId): Promise<boolean> {
+  const first = await startOfRoot(ledger, runId)
+  return first !== undefined && sees(principal, first)
+}
+
+/** Returns the first event of a run's root: its parent's parent, and so on; of the run itself if it has no parent. */
+export async function startOfRoot(ledger: Ledger, runId: RunId): Promise<EventOf<'run_started'> | undefined> {
+  for (let id = runId; ;) {
+    const first = await startOf(ledger, id)
+    if (first?.parent?.relation !== 'child') return first
+    id = first.parent.runId
+  }
+}
+
+/** The last run of a session. */
+export async function lastRunOf(ledger: Ledger, sessionId: string): Promise<RunId | undefined> {
+  for await (const { runId } of ledger.runs({ sessionId, limit: 1 })) return runId
+  return undefined
+}

@@ -1,0 +1,218 @@
+import type { Clock } from '@tallystick/core'
+import { readJson } from '@tallystick/core/kit'
+import type * as z from 'zod'
+import { misfit, RefusedRequestError } from './problem.ts'
+
+/** How much of a body is read, and for how long. */
+export interface BodyLimits {
+  readonly maxBodyBytes: number
+  readonly bodyTimeoutMs: number
+  readonly clock: Clock
+}
+
+/** Reads the JSON body of a request and checks it. An empty body counts as an empty object. */
+export async function readBody<Body>(
+  request: Request,
+  schema: z.ZodType<Body>,
+  limits: BodyLimits,
+): Promise<Body> {
+  const text = await readText(request, limits)
+  if (text !== '') requireJson(request)
+  const body = text === '' ? {} : parseJson(text)
+  if (!isWithin(maxBodyDepth, body)) throw tooDeep()
+  const parsed = schema.safeParse(body)
+  if (parsed.success) return parsed.data
+  throw new RefusedRequestError(400, 'malformed', misfit(schema, body, parsed.error))
+}
+
+/** A page of another origin can post a form or plain text without asking, and JSON only after a preflight. */
+function requireJson(request: Request): void {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase()
+  if (type === 'application/json') return
+  throw new RefusedRequestError(
+    415,
+    'unsupported_media_type',
+    'The body has to be JSON. Send it with content-type: application/json.',
+  )
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return readJson(text)
+  } catch (error) {
+    if (error instanceof RangeError && error.message.includes('nested')) throw tooDeep()
+    if (error instanceof RangeError) {
+      throw new RefusedRequestError(400, 'malformed', error.message.replace('The input', 'The body'))
+    }
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The body is not valid JSON. Correct it, and send it again.',
+    )
+  }
+}
+
+/**
+ * How deep values in a body may be nested. What checks, stores or shows a value goes into it by recursion, so that some
+ * thousands of levels in a few kilobytes would end it. No tool or client nests by a hundred.
+ */
+const maxBodyDepth = 100
+
+function isWithin(levels: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return levels > 0 && Object.values(value).every((field) => isWithin(levels - 1, field))
+}
+
+function tooDeep(): RefusedRequestError {
+  return new RefusedRequestError(
+    400,
+    'malformed',
+    `The body is nested deeper than ${maxBodyDepth} levels, the most that this server reads. Send it flatter, or as text.`,
+  )
+}
+
+async function readText(request: Request, limits: BodyLimits): Promise<string> {
+  const { maxBodyBytes, bodyTimeoutMs, clock } = limits
+  if (Number(request.headers.get('content-length') ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes)
+  if (request.body === null) return ''
+  if (request.bodyUsed || request.body.locked) throw readBefore()
+  const reader = request.body.getReader()
+  const late = Promise.withResolvers<never>()
+  late.promise.catch(() => {})
+  const stopTimer = clock.schedule(bodyTimeoutMs, () => late.reject(tooSlow(bodyTimeoutMs)))
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let text = ''
+  let bytes = 0
+  try {
+    for (;;) {
+      const { done, value } = await Promise.race([reader.read(), late.promise])
+      if (done) return text + decoder.decode()
+      bytes += value.byteLength
+      if (bytes > maxBodyBytes) throw tooLarge(maxBodyBytes)
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch (error) {
+    // The rest is not read. A sender that has left gets no answer.
+    void reader.cancel().catch(() => {})
+    if (error instanceof RefusedRequestError) throw error
+    throw new RefusedRequestError(
+      400,
+      'malformed',
+      'The body is not UTF-8, or it was cut off. Send all of it, as UTF-8.',
+    )
+  } finally {
+    stopTimer()
+  }
+}
+
+/** The refusal of a request whose body other code has read, and left nowhere. */
+export function readBefore(): RefusedRequestError {
+  return new RefusedRequestError(
+    500,
+    'body_read_before',
+    'Other code read the body of this request before the server of Tallystick got it, so what was asked for is lost. Mount the server before what reads bodies, or have that leave the body as `body` or `rawBody` of the request of Node, as express.json() does.',
+  )
+}
+
+function tooLarge(maxBytes: number): RefusedRequestError {
+  const message = `The body is larger than ${maxBytes} bytes, the most that this server reads.`
+  return new RefusedRequestError(413, 'body_too_large', message, { headers: { connection: 'close' } })
+}
+
+function tooSlow(timeoutMs: number): RefusedRequestError {
+  const message = `The body was not there after ${timeoutMs} ms. Send it at once.`
+  return new RefusedRequestError(408, 'body_too_slow', message, { headers: { connection: 'close' } })
+}
+
+/** Parameters that carry a secret in other APIs. A URL is logged and shared, so none of them is read. */
+const secretParameters = ['token', 'access_token', 'api_key', 'apikey', 'authorization', 'bearer']
+
+/** Refuses a URL that carries a secret. */
+export function requireNoSecretInUrl(url: URL): void {
+  const name = [...url.searchParams.keys()].find((key) => secretParameters.includes(key.toLowerCase()))
+  if (name === undefined) return
+  throw new RefusedRequestError(
+    400,
+    'secret_in_url',
+    `The URL carries a secret (${name}), and URLs are logged. Send it as the header authorization: Bearer …, and replace it by a new one.`,
+  )
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Whether a request reads only. */
+export function isRead(request: Request): boolean {
+  return safeMethods.has(request.method)
+}
+
+/**
+ * Refuses a command from a page of another origin: a browser sends the cookies of its user along. A client that is no
+ * browser sends neither `Origin` nor `Sec-Fetch-Site`.
+ */
+export function requireOwnOrigin(request: Request, url: URL, origins: readonly string[]): void {
+  if (isRead(request)) return
+  const origin = request.headers.get('origin')
+  if (origin !== null && (isOwn(origin, request, url) || origins.includes(origin))) return
+  const site = request.headers.get('sec-fetch-site')
+  if (origin === null && (site === null || site === 'same-origin' || site === 'none')) return
+  throw new RefusedRequestError(
+    403,
+    'cross_origin',
+    'This page is of another origin. Name its origin in the option `origins` of the server, if it may send commands.',
+  )
+}
+
+/** A proxy may speak TLS for the server, so the host decides and the scheme does not. */
+function isOwn(origin: string, request: Request, url: URL): boolean {
+  const host = request.headers.get('host') ?? url.host
+  return URL.canParse(origin) && new URL(origin).host === host
+}
+
+/** The names of this machine for itself. */
+const loopbackHosts = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+/** Whether a host name leads to this machine only. */
+export function isLoopback(host: string): boolean {
+  return loopbackHosts.has(host) || loopbackHosts.has(`[${host}]`) || /^127\.\d+\.\d+\.\d+$/.test(host)
+}
+
+/** Refuses a request under a name that only looks local: a page can have its own name resolve to this machine. */
+export function requireLoopbackHost(request: Request, url: URL): void {
+  const host = request.headers.get('host') ?? url.host
+  const parsed = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : ''
+  if (isLoopback(parsed)) return
+  throw new RefusedRequestError(
+    421,
+    'not_loopback',
+    'Without `authorize` the server answers on this machine only. Open it as http://127.0.0.1, or give `authorize`.',
+  )
+}
+
+/** Whether a browser asks if a page of a named origin may send a request. */
+export function isPreflight(request: Request, origins: readonly string[]): boolean {
+  const origin = request.headers.get('origin')
+  return request.method === 'OPTIONS' && origin !== null && origins.includes(origin)
+}
+
+/** The headers that let a page of a named origin read the response; none for any other page. */
+export function crossOriginHeaders(
+  request: Request,
+  origins: readonly string[],
+): readonly (readonly [name: string, value: string])[] {
+  if (origins.length === 0) return []
+  const origin = request.headers.get('origin')
+  const vary = ['vary', 'origin'] as const
+  if (origin === null || !origins.includes(origin)) return [vary]
+  return [
+    vary,
+    ['access-control-allow-origin', origin],
+    ['access-control-allow-credentials', 'true'],
+    ['access-control-allow-methods', 'GET, POST'],
+    [
+      'access-control-allow-headers',
+      'authorization, content-type, idempotency-key, last-event-id, traceparent',
+    ],
+    ['access-control-expose-headers', 'location, retry-after, tallystick-run'],
+    ['access-control-max-age', '600'],
+  ]
+}

@@ -1,0 +1,183 @@
+import { type InputMessage, isJsonObject, readJson, type RunInput } from '@tallystick/core/kit'
+import {
+  type AssistantPart,
+  type JsonObject,
+  type Outcome,
+  parseToolCallId,
+  type ResultPart,
+  type ToolCallId,
+  type ToolResult,
+  type UserPart,
+} from '@tallystick/core/vocabulary'
+import { malformed } from '../http/problem.ts'
+
+/** An answer to a run that waits: the result of a call, or a decision about it. */
+export type Answer =
+  | {
+      readonly kind: 'result'
+      readonly toolCallId: ToolCallId
+      readonly content: readonly ResultPart[]
+      /** As its run recorded it; a client says none. */
+      readonly outcome?: Outcome
+    }
+  | {
+      readonly kind: 'decision'
+      readonly approvalId: string
+      readonly approved: boolean
+      readonly reason: string
+    }
+
+/** One item of a conversation that a client of OpenAI keeps. */
+export type ConversationItem =
+  | { readonly kind: 'user'; readonly parts: readonly UserPart[] }
+  | { readonly kind: 'assistant'; readonly text: string }
+  | {
+      readonly kind: 'call'
+      readonly toolCallId: ToolCallId
+      readonly name: string
+      readonly input: JsonObject
+    }
+  | Answer
+
+/** Reads the id of a call that this server gave. */
+export function callIdOf(id: unknown, place: string): ToolCallId {
+  const toolCallId = typeof id === 'string' ? parseToolCallId(id) : undefined
+  if (toolCallId !== undefined) return toolCallId
+  throw malformed(`${place} has to be the id of a call that this server gave.`)
+}
+
+/** The input of a call, which clients carry as text. */
+export function callInput(text: unknown, place: string): JsonObject {
+  try {
+    const input = readJson(String(text))
+    if (isJsonObject(input)) return input
+  } catch {
+    // Refused below.
+  }
+  throw malformed(`${place} has to be a JSON object, as text.`)
+}
+
+/** Returns the answers at the end of a conversation; none if it ends with a message of the user. */
+export function answersIn(items: readonly ConversationItem[]): readonly Answer[] {
+  const from = items.findLastIndex(({ kind }) => kind !== 'result' && kind !== 'decision') + 1
+  return items.slice(from) as readonly Answer[]
+}
+
+/** Returns the input of a run: the last message of the user, after the earlier messages. */
+export function conversationOf(items: readonly ConversationItem[]): RunInput {
+  const [only, ...more] = items
+  if (only?.kind === 'user' && more.length === 0) return only.parts
+  const messages: InputMessage[] = []
+  const names = new Map<ToolCallId, string>()
+  for (const each of items) {
+    const last = messages.at(-1)
+    if (each.kind === 'user') messages.push({ role: 'user', parts: each.parts })
+    if (each.kind === 'assistant' && each.text !== '')
+      addToReply(messages, last, { type: 'text', text: each.text })
+    if (each.kind === 'call') {
+      const { toolCallId, name, input } = each
+      names.set(toolCallId, name)
+      addToReply(messages, last, { type: 'tool_call', toolCallId, providerCallId: toolCallId, name, input })
+    }
+    if (each.kind === 'result') {
+      const { toolCallId, content, outcome = 'success' } = each
+      const name = names.get(toolCallId)
+      if (name === undefined) throw malformed(`The result of ${toolCallId} comes before its call.`)
+      addResult(messages, last, { toolCallId, name, outcome, content })
+    }
+  }
+  return messages
+}
+
+/** The model of replies that a client sends: which model wrote them is not known. */
+const givenModel = { provider: 'given', api: 'given', modelId: 'given' }
+
+function addToReply(messages: InputMessage[], last: InputMessage | undefined, part: AssistantPart): void {
+  const isReply = last?.role === 'assistant' && 'parts' in last
+  const parts = isReply ? [...last.parts, part] : [part]
+  if (isReply) messages.pop()
+  const stopReason = parts.some(({ type }) => type === 'tool_call') ? 'tool_use' : 'end'
+  messages.push({ role: 'assistant', parts, model: givenModel, stopReason, partial: false })
+}
+
+function addResult(messages: InputMessage[], last: InputMessage | undefined, result: ToolResult): void {
+  const isResults = last?.role === 'tool'
+  if (isResults) messages.pop()
+  messages.push({ role: 'tool', results: isResults ? [...last.results, result] : [result] })
+}
+
+/** A part of a message, in the words of either API. */
+type GivenPart = { readonly type?: unknown; readonly [field: string]: unknown }
+
+/** Reads the message of a user: a text, or parts of either API. */
+export function userParts(content: unknown, place: string): readonly UserPart[] {
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
+  const read = parts.flatMap((part, index) => userPart(Object(part) as GivenPart, `${place}.${index}`))
+  if (read.length > 0) return read
+  throw malformed(`${place} is empty.`)
+}
+
+/** The text of a message whose parts can only be texts. */
+export function textIn(content: unknown, place: string): string {
+  if (content == null) return ''
+  const parts = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  if (!Array.isArray(parts)) throw malformed(`${place} has to be a text, or a list of parts.`)
+  return parts.map((part, index) => onlyText(Object(part) as GivenPart, `${place}.${index}`)).join('')
+}
+
+/** Reads the result of a call that a client ran. */
+export function resultParts(content: unknown, place: string): readonly ResultPart[] {
+  return typeof content === 'string' ? [{ type: 'text', text: content }] : userParts(content, place)
+}
+
+function onlyText({ type, text, refusal }: GivenPart, place: string): string {
+  if (typeof text === 'string') return text
+  if (type === 'refusal' && typeof refusal === 'string') return refusal
+  throw malformed(`${place} has to be a text.`)
+}
+
+function userPart(part: GivenPart, place: string): readonly UserPart[] {
+  switch (part.type) {
+    case 'text':
+    case 'input_text':
+      return part['text'] === '' ? [] : [{ type: 'text', text: onlyText(part, place) }]
+    case 'image_url':
+      return [image(Object(part['image_url']) as { readonly url?: unknown }, place)]
+    case 'input_image':
+      return [image({ url: part['image_url'] }, place)]
+    case 'file':
+      return [file(Object(part['file']) as GivenPart, place)]
+    case 'input_file':
+      return [file(part, place)]
+    default:
+      throw malformed(
+        `${place} has the type ${String(part.type).slice(0, 40)}, and can be a text, an image or a file.`,
+      )
+  }
+}
+
+function image({ url }: { readonly url?: unknown }, place: string): UserPart {
+  const { mediaType = 'image/*', ...where } = source(url, place)
+  if (mediaType.startsWith('image/')) return { type: 'image', mediaType, ...where }
+  throw malformed(`${place} has to be an image.`)
+}
+
+function file({ file_data, file_url, filename }: GivenPart, place: string): UserPart {
+  const { mediaType = 'application/octet-stream', ...where } = source(file_data ?? file_url, place)
+  return { type: 'file', mediaType, ...where, ...(typeof filename === 'string' && { name: filename }) }
+}
+
+/** The content of a file: in a data URL, or at a URL that the model's provider reads. */
+function source(
+  url: unknown,
+  place: string,
+):
+  | { readonly mediaType?: string; readonly data: string }
+  | { readonly mediaType?: string; readonly url: string } {
+  const text = typeof url === 'string' ? url : ''
+  const [, mediaType, data] = /^data:([\w.+-]+\/[\w.+-]+);base64,([A-Za-z0-9+/=]*)$/.exec(text) ?? []
+  if (mediaType !== undefined && data !== undefined) return { mediaType, data }
+  if (/^https?:\/\//.test(text)) return { url: text }
+  throw malformed(`${place} has no URL of http, https or data with base64. Files by an id are not kept here.`)
+}

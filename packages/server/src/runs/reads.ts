@@ -1,0 +1,256 @@
+import { type Agent, type Ledger, RunNotFoundError, type RunState } from '@tallystick/core'
+import { caughtUp, changesOf, omitUndefined } from '@tallystick/core/kit'
+import { evolve, isSuspended, transcript } from '@tallystick/core/machine'
+import { parseRunId, type RunId } from '@tallystick/core/vocabulary'
+import { type ListedRun, runSummaries, runSummary, type SummaryFilter } from '@tallystick/ledger'
+import type { Context, Hono } from 'hono'
+import type { PlacedList, SealedPlaces } from '../http/cursors.ts'
+import { includes, isVisible, type Principal, requireVisible } from '../http/principal.ts'
+import { RefusedRequestError } from '../http/problem.ts'
+import {
+  json,
+  numberParameter,
+  pageSize,
+  type RequestScope,
+  requireAgent,
+  type Served,
+} from '../http/served.ts'
+import type { StreamHost } from '../stream/followed-stream.ts'
+import type { SharedReads } from '../stream/shared-reads.ts'
+import { pastRunView, runView, stateAt, transcriptView } from './view.ts'
+
+/** The state of a run after a wait, and whether it has stopped: done, or suspended. */
+export interface Awaited {
+  readonly state: RunState
+  readonly isStopped: boolean
+}
+
+/** Waits until a run stops, whichever process drives it, or until the time is over. */
+async function awaitStop(
+  reads: SharedReads,
+  state: RunState,
+  { waitMs, stream, signal }: { waitMs: number; stream: StreamHost; signal: AbortSignal },
+): Promise<Awaited> {
+  if (hasStopped(state) || waitMs === 0) return { state, isStopped: hasStopped(state) }
+  const changes = changesOf(reads.forReader(), state.runId, { after: state.seq })
+  const end = (): void => void changes.return()
+  const stopTimer = stream.clock.schedule(waitMs, end)
+  stream.stopping.addEventListener('abort', end)
+  signal.addEventListener('abort', end)
+  let now = state
+  try {
+    for await (const event of changes) {
+      if (event !== caughtUp) now = evolve(now, event)
+      // Only after the last recorded event: what follows at once may show that the run does not wait.
+      else if (hasStopped(now)) break
+    }
+  } finally {
+    stopTimer()
+    stream.stopping.removeEventListener('abort', end)
+    signal.removeEventListener('abort', end)
+  }
+  return { state: now, isStopped: hasStopped(now) }
+}
+
+function hasStopped(state: RunState): boolean {
+  return state.phase === 'done' || isSuspended(state)
+}
+
+/** How many runs one page of a list looks at, for a principal that sees few of them. */
+const maxLooked = 1_000
+/** The longest wait for a result: proxies give a request up after a minute. */
+const maxWaitMs = 50_000
+
+const listed = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as const
+
+/** Adds the routes that read runs: the list, and the state, transcript and result of one. */
+export function addReads(app: Hono<RequestScope>, served: Served): void {
+  const { ledger } = served
+  app.get('/runs', async (context) => {
+    const { before, limit, ...filter } = askedOf(context)
+    const list: PlacedList = {
+      of: 'runs',
+      principal: context.get('principal'),
+      sessionId: filter.sessionId,
+    }
+    const begin = before === undefined ? undefined : await beginAfter(served, list, before)
+    return json(await readListPage(served, list, { limit, filter: { ...filter, ...begin } }))
+  })
+  app.get('/runs/:run', async (context) => {
+    const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
+    const at = numberParameter('at', context.req.query('at'))
+    const state = await stateAt(ledger, runId, at)
+    const isPast = at !== undefined && (await ledger.head(runId))?.seq !== state.seq
+    return json(isPast ? pastRunView(state) : await runView(ledger, state))
+  })
+  app.get('/runs/:run/transcript', async (context) => {
+    const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
+    const state = await stateAt(ledger, runId, numberParameter('at', context.req.query('at')))
+    return json(transcriptView(state))
+  })
+  app.get('/runs/:run/result', async (context) => {
+    const runId = await requireVisible(ledger, context.get('principal'), context.req.param('run'))
+    const waitMs = Math.min(maxWaitMs, numberParameter('waitMs', context.req.query('waitMs')) ?? 0)
+    const state = await stateAt(ledger, runId)
+    const stopped = await awaitStop(served.reads, state, {
+      waitMs,
+      stream: served.stream,
+      signal: context.req.raw.signal,
+    })
+    const view = await runView(ledger, stopped.state)
+    return stopped.isStopped ? json(view) : json(view, 202, { 'retry-after': '1' })
+  })
+}
+
+/** The filters and the place of a list as a caller asks for them. */
+interface AskedPage extends Pick<SummaryFilter, 'statuses' | 'agent' | 'sessionId' | 'since'> {
+  readonly limit: number
+  readonly before?: string
+}
+
+function askedOf({ req }: Context): AskedPage {
+  const statuses = req.queries('status')
+  const unknown = statuses?.find((status) => !(listed as readonly string[]).includes(status))
+  if (unknown !== undefined) {
+    throw new RefusedRequestError(400, 'malformed', `status has to be one of ${listed.join(', ')}.`)
+  }
+  return {
+    limit: pageSize(req.query('limit')),
+    ...omitUndefined({
+      statuses: statuses as SummaryFilter['statuses'],
+      agent: req.query('agent'),
+      sessionId: req.query('sessionId'),
+      since: numberParameter('since', req.query('since')),
+      before: req.query('before'),
+    }),
+  }
+}
+
+/** Where a page begins: after a run that the caller sees, or at a place that a page before it gave. */
+interface Begin {
+  readonly before: RunId
+}
+
+async function beginAfter({ ledger, places }: Served, list: PlacedList, text: string): Promise<Begin> {
+  // A run id that the caller does not see would say that its run exists.
+  if (parseRunId(text) !== undefined) return { before: await requireVisible(ledger, list.principal, text) }
+  const before = parseRunId((await places.open(text, list)) ?? '')
+  if (before === undefined || !(await isPlaceOf(ledger, before, list))) throw strangePlace()
+  return { before }
+}
+
+/** Whether the ledger can continue after the run of a place: refusing it there would name the run. */
+async function isPlaceOf(ledger: Ledger, runId: RunId, { sessionId }: PlacedList): Promise<boolean> {
+  try {
+    for await (const _ of ledger.runs({ before: runId, limit: 1, ...omitUndefined({ sessionId }) })) break
+    return true
+  } catch (error) {
+    if (error instanceof RunNotFoundError) return false
+    throw error
+  }
+}
+
+function strangePlace(): RefusedRequestError {
+  return new RefusedRequestError(
+    400,
+    'malformed',
+    'before has to be a run that you see, or what the last page of this list gave you. Ask for the first page again.',
+  )
+}
+
+interface Page {
+  readonly runs: readonly ListedRun[]
+  readonly before?: string
+}
+
+/** A page of the runs that a principal sees, and where the next page begins. It may hold fewer than asked for, or none. */
+async function readListPage(
+  { ledger, places }: { readonly ledger: Ledger; readonly places: SealedPlaces },
+  list: PlacedList,
+  { limit, filter }: { readonly limit: number; readonly filter: SummaryFilter },
+): Promise<Page> {
+  const runs: ListedRun[] = []
+  let looked = 0
+  for await (const run of runSummaries(ledger, filter)) {
+    looked++
+    const isSeen = await isVisible(ledger, list.principal, run.runId)
+    if (isSeen) runs.push(run)
+    if (runs.length < limit && looked < maxLooked) continue
+    return { runs, before: isSeen ? run.runId : await places.seal(run.runId, list) }
+  }
+  return { runs }
+}
+
+/** Adds the routes of agents: which ones a caller can start. */
+export function addAgents(app: Hono<RequestScope>, served: Served): void {
+  app.get('/agents', (context) => {
+    const { sees } = context.get('principal')
+    const isSeen = (name: string): boolean => sees === 'everything' || includes(sees.agents, name)
+    const agents = [...served.agents.values()].filter(({ name }) => isSeen(name))
+    return json({ agents: agents.map(agentView) })
+  })
+  app.get('/agents/:agent', (context) =>
+    json(agentView(requireAgent(served, context.get('principal'), context.req.param('agent')))),
+  )
+}
+
+/** What a caller reads of an agent. Its instructions and settings stay with the application. */
+function agentView({ name, description, tools, limits }: Agent<unknown>): object {
+  return {
+    name,
+    ...omitUndefined({ description }),
+    tools: tools.map((tool) => ({ name: tool.name, description: tool.description, effect: tool.effect })),
+    limits,
+  }
+}
+
+/** Adds conversations: pages of the runs of a session, the last first, and the history with which its next run begins. */
+export function addSessions(app: Hono<RequestScope>, { ledger }: Served): void {
+  app.get('/sessions/:session', async (context) => {
+    const [principal, sessionId] = [context.get('principal'), context.req.param('session')]
+    const limit = pageSize(context.req.query('limit'))
+    const before = context.req.query('before')
+    if (before !== undefined) {
+      await requireVisible(ledger, principal, before)
+      return json({
+        sessionId,
+        ...(await readSessionPage(ledger, principal, { sessionId, limit, before: before as RunId })),
+      })
+    }
+    const { runs, ...more } = await readSessionPage(ledger, principal, { sessionId, limit })
+    const [last] = runs
+    if (last === undefined) {
+      throw new RefusedRequestError(
+        404,
+        'session_not_found',
+        `There is no session ${sessionId.slice(0, 80)}. GET /runs lists the runs that you see, with their sessions.`,
+      )
+    }
+    const state = await stateAt(ledger, last.runId)
+    const history = { runId: state.runId, seq: state.seq, messages: transcript(state) }
+    return json({ sessionId, runs, ...more, history })
+  })
+}
+
+interface SessionPage {
+  readonly sessionId: string
+  readonly limit: number
+  readonly before?: RunId
+}
+
+/** A page of the runs of a session, and where the next page begins, if a run that the principal sees is left. */
+async function readSessionPage(
+  ledger: Ledger,
+  principal: Principal,
+  { limit, ...place }: SessionPage,
+): Promise<{ readonly runs: readonly ListedRun[]; readonly before?: RunId }> {
+  const runs: ListedRun[] = []
+  for await (const { runId } of ledger.runs({ ...place, limit: limit + 1 })) {
+    // The history of a run is that of the runs before it: without the last one, none is shown.
+    if (!(await isVisible(ledger, principal, runId))) break
+    const last = runs.at(-1)
+    if (last && runs.length === limit) return { runs, before: last.runId }
+    runs.push(await runSummary(ledger, runId))
+  }
+  return { runs }
+}

@@ -1,0 +1,163 @@
+import type { Agent, Ledger, Run, RunId, RunOptions, RuntimeEvent } from '@tallystick/core'
+import { omitUndefined, type RunInput, startOf, untilBegun } from '@tallystick/core/kit'
+import { limitNames } from '@tallystick/core/vocabulary'
+import type { Hono } from 'hono'
+import { firstValueFrom } from 'rxjs'
+import {
+  includes,
+  isVisible,
+  type Principal,
+  requireVisible,
+  type Scope,
+  sees,
+  startHeaders,
+  type StartHeaders,
+} from '../http/principal.ts'
+import { RefusedRequestError } from '../http/problem.ts'
+import { readBody } from '../http/request.ts'
+import { json, type RequestScope, requireAgent, requirePermission, type Served } from '../http/served.ts'
+import type { StreamHost } from '../stream/followed-stream.ts'
+import { forkBody, startBody, type StartBody } from './schema.ts'
+
+/**
+ * Resolves with the next event of a run that this process drives. A failure before that event is one of the request,
+ * and a later one is reported: no request waits for it.
+ */
+export async function firstEvent(
+  run: Run,
+  after: number,
+  report: StreamHost['report'],
+): Promise<RuntimeEvent> {
+  let isOnRecord = false
+  run.result.catch((error: unknown) => {
+    if (isOnRecord) report(error, `Run ${run.id} failed and is driven here no more`)
+  })
+  const event = await firstValueFrom(run.after(after).events$)
+  isOnRecord = true
+  return event
+}
+
+/** Adds the routes that begin a run: a start, and a fork of another run. */
+export function addStarts(app: Hono<RequestScope>, served: Served): void {
+  const { runtime, ledger } = served
+  app.post('/runs', async (context) => {
+    const principal = context.get('principal')
+    requirePermission(principal, 'start')
+    const body = await readBody(context.req.raw, startBody, served.body)
+    const run = await startRun(served, principal, body, startHeaders(context.req.raw, principal))
+    return begun(served, run)
+  })
+  app.post('/runs/:run/fork', async (context) => {
+    const principal = context.get('principal')
+    requirePermission(principal, 'fork')
+    const source = await requireVisible(ledger, principal, context.req.param('run'))
+    const { atSeq, input, writes, sessionId, reason } = await readBody(context.req.raw, forkBody, served.body)
+    const first = await startOf(ledger, source)
+    requireSeen(principal, { agent: first?.agent ?? '', sessionId, subject: first?.subject })
+    const edit = input === undefined ? undefined : { input, by: principal.name, ...omitUndefined({ reason }) }
+    const run = runtime.fork(source, {
+      atSeq,
+      context: served.context,
+      owner: principal.name,
+      mayFollow: requireOwnSession(ledger, principal),
+      ...omitUndefined({ edit, writes, sessionId }),
+    })
+    await firstEvent(run, 0, served.stream.report)
+    return begun(served, run)
+  })
+}
+
+/** The order to start a run: the fields of a body, and model settings. */
+export interface RunOrder
+  extends Omit<StartBody, 'input'>, Pick<RunOptions, 'modelSettings' | 'toolChoice' | 'parallelToolCalls'> {
+  readonly input: RunInput
+  /** The id of the message that the run answers. */
+  readonly messageId?: string
+}
+
+/** Starts a run for a principal, and resolves when it is on record. Throws if the principal could not see the run. */
+export async function startRun(
+  served: Served,
+  principal: Principal,
+  body: RunOrder,
+  { idempotencyKey, traceId }: StartHeaders,
+): Promise<Run> {
+  const { runtime, ledger } = served
+  const { input, sessionId, whenBusy, from, tags, metadata, deadline } = body
+  const { modelSettings, toolChoice, parallelToolCalls } = body
+  const agent = requireAgent(served, principal, body.agent)
+  const subject = body.subject ?? onlySubject(principal)
+  requireSeen(principal, { agent: agent.name, sessionId, subject })
+  requireWithin(agent, body.limits)
+  if (from) await requireVisible(ledger, principal, from.runId)
+  const run: Run = runtime.run(agent, input, {
+    context: served.context,
+    owner: principal.name,
+    mayFollow: requireOwnSession(ledger, principal),
+    ...omitUndefined({ sessionId, whenBusy, from, subject, limits: body.limits, inputId: body.messageId }),
+    ...omitUndefined({ tags, metadata, deadline, idempotencyKey, traceId }),
+    ...omitUndefined({ modelSettings, toolChoice, parallelToolCalls }),
+  })
+  await firstEvent(run, 0, served.stream.report)
+  if (idempotencyKey !== undefined) {
+    // A run that its caller does not see answers it nothing, whatever the key was made of.
+    if (!(await isVisible(ledger, principal, run.id))) throw keyUsed()
+    await untilBegun(run)
+  }
+  return run
+}
+
+function begun({ basePath }: Served, { id }: Run): Response {
+  return json({ runId: id }, 201, { location: `${basePath}/runs/${id}` })
+}
+
+function keyUsed(): RefusedRequestError {
+  return new RefusedRequestError(
+    409,
+    'key_used',
+    'This Idempotency-Key, or this id of a message, began another run before. Give each order a key, and each message an id, of its own.',
+  )
+}
+
+/** The subject of a principal that has one: its runs are about it unless the request names another. */
+function onlySubject({ sees: scope }: Principal): string | undefined {
+  const subjects: Scope['subjects'] = scope === 'everything' ? undefined : scope.subjects
+  return Array.isArray(subjects) && subjects.length === 1 ? (subjects[0] as string) : undefined
+}
+
+/** Refuses a run that its caller could not see afterwards. */
+function requireSeen(principal: Principal, facts: Parameters<typeof sees>[1]): void {
+  if (sees(principal, facts)) return
+  const scope = principal.sees === 'everything' ? {} : principal.sees
+  const missing = !includes(scope.sessions, facts.sessionId) ? 'sessionId' : 'subject'
+  throw new RefusedRequestError(
+    403,
+    'out_of_scope',
+    `You would not see this run: its ${missing} is not yours. Give a ${missing} that is.`,
+  )
+}
+
+/**
+ * Refuses a caller that does not see the run which its own would follow: the history of the session would be its. Asked for
+ * each place in the session that the run tries to take, since another caller may have taken the one before it meanwhile.
+ */
+function requireOwnSession(ledger: Ledger, principal: Principal): (before: RunId) => Promise<void> {
+  return async (before) => {
+    if (await isVisible(ledger, principal, before)) return
+    throw new RefusedRequestError(403, 'out_of_scope', 'This session is not yours. Give another sessionId.')
+  }
+}
+
+/** A caller can only narrow limits at a start. Only the application and a recorded `raise` widen them. */
+function requireWithin({ limits: own }: Agent<unknown>, given: StartBody['limits']): void {
+  const wider = limitNames.find((name) => {
+    const [max, asked] = [own[name], given?.[name]]
+    return typeof max === 'number' && asked !== undefined && asked > max
+  })
+  if (wider === undefined) return
+  throw new RefusedRequestError(
+    403,
+    'limit_too_wide',
+    `${wider} is above the limit of the agent (${String(own[wider])}). Give at most that.`,
+  )
+}
