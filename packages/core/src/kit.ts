@@ -1,23 +1,11 @@
 // What the other packages of Tallystick build on: the checks of options, the rules of agents, the details of runs.
-export type {
-  AgentRules,
-  CompactionOptions,
-  HandoffTarget,
-  Handoffs,
-  ModelTimeouts,
-  TurnToPrepare,
-} from './runtime/agent/agent.ts'
+export type { AgentRules, CompactionOptions, HandoffTarget, Handoffs, TurnToPrepare } from './agent/agent.ts'
 export { asPlainText as historyText } from './machine/history.ts'
-export { type FoldHistoryOptions, foldHistory, foldedHistory } from './runtime/agent/fold-history.ts'
+export { type FoldHistoryOptions, foldHistory, foldedHistory } from './agent/handoff.ts'
 export { defaultHost, type Host } from './values/host.ts'
-export type { GivenHooks, HookMoment, RunHooks } from './runtime/agent/hooks.ts'
-export type {
-  OutputPart,
-  OutputStreamOptions,
-  OutputTransform,
-  OutputWriter,
-} from './runtime/output/output-stream.ts'
-export type { RecordedRun } from './runtime/definition/runtime-parts.ts'
+export type { GivenHooks, HookMoment, RunHooks } from './agent/hooks.ts'
+export type { OutputPart, OutputStreamOptions, OutputTransform, OutputWriter } from './models/output.ts'
+export type { ModelTimeouts } from './models/model.ts'
 export {
   type AskedTurn,
   ContextOfRecord,
@@ -25,10 +13,11 @@ export {
   definitionIn,
   definitionNow,
   type Preparing,
+  type RecordedRun,
   rulesIn,
-} from './runtime/definition/run-context.ts'
-export { untilBegun } from './runtime/run/run.ts'
-export type { InputMessage, RunInput } from './runtime/session/run-input.ts'
+} from './agent/prepare-turn.ts'
+export { untilBegun } from './runtime/run.ts'
+export type { InputMessage, RunInput } from './runtime/start-run.ts'
 export type {
   ApprovalClaims,
   ApprovalTokenOptions,
@@ -36,8 +25,8 @@ export type {
   IssueOptions,
   TokenDecision,
   TokenRefusal,
-} from './runtime/run/approval-token.ts'
-export type { PolicyCall, PolicyVerdict } from './runtime/agent/approval-policy.ts'
+} from './runtime/approval-tokens.ts'
+export type { PolicyCall, PolicyVerdict } from './tools/check-calls.ts'
 export {
   type GuardedCall,
   type GuardedInput,
@@ -51,26 +40,26 @@ export {
   type ToolOutputGuardrail,
   guardrail,
   requireGuardrailNames,
-} from './runtime/agent/guardrail.ts'
-export type { OutputMaskOptions, OutputTransformOptions } from './runtime/output/output-transform.ts'
-export type { OutputReader, OutputSchema } from './runtime/schema/output-schema.ts'
-export type { CommandAcknowledgement } from './runtime/commands/sent-commands.ts'
-export type { ShownApproval } from './runtime/commands/approval-decision.ts'
+} from './tools/guardrails.ts'
+export type { OutputMaskOptions, OutputTransformOptions } from './models/output-transform.ts'
+export type { OutputReader, OutputSchema } from './tools/tool-schema.ts'
+export type { CommandAcknowledgement } from './runtime/commands.ts'
+export type { ShownApproval } from './runtime/approvals.ts'
 export {
   type AgentTool,
   type AgentToolOptions,
   type ChildAnswer,
   type ChildTask,
   isAgentTool,
-} from './runtime/definition/agent-tool.ts'
-export type { HandoffOptions } from './runtime/definition/handoff.ts'
-export { type RuntimeRules, someRules } from './runtime/agent/runtime-rules.ts'
-export { reachableAgents, withRuntimeRules } from './runtime/definition/registered-agents.ts'
-export { type CallChecker, type CheckContext, checkCalls } from './runtime/checks/call-check.ts'
-export { answerVerdict } from './runtime/effects/check-effects.ts'
-export { inputFaultOf } from './runtime/schema/recorded-schema.ts'
-export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'
-export type { ForkOptions } from './runtime/fork/fork.ts'
+} from './agent/agent-tool.ts'
+export type { HandoffOptions } from './agent/handoff.ts'
+export { type RuntimeRules, someRules } from './agent/registry.ts'
+export { reachableAgents, withRuntimeRules } from './agent/registry.ts'
+export { type CallChecker, type CheckContext, checkCalls } from './tools/check-calls.ts'
+export { answerVerdict } from './runtime/effects.ts'
+export { inputFaultOf } from './tools/tool-schema.ts'
+export type { ForkApproval, ForkEdit } from './runtime/fork.ts'
+export type { ForkOptions } from './runtime/fork.ts'
 export {
   type ChangeOptions,
   type Changes,
@@ -80,7 +69,7 @@ export {
   changesOfEveryRun,
 } from './ledger/changes.ts'
 export { type OpenLedger, requireLedger } from './ledger/ledger.ts'
-export { calledModel, definedAgent } from './runtime/agent/part-check.ts'
+export { calledModel, definedAgent } from './agent/agent.ts'
 export {
   type AnsweredRun,
   type EndedRun,
@@ -89,13 +78,13 @@ export {
   type SuspendedRun,
   resultOf,
   withChildren,
-} from './runtime/reading/run-result.ts'
-export { startOf } from './runtime/reading/load-state.ts'
-export type { RunStep, StepCall } from './runtime/run/run-steps.ts'
-export type { RunStreams } from './runtime/reading/run-streams.ts'
-export { shownEvent } from './runtime/output/shown-event.ts'
-export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/reading/text-updates.ts'
-export { isRunDriven } from './runtime/run/run-driven.ts'
+} from './runtime/run-result.ts'
+export { startOf } from './runtime/run-result.ts'
+export type { RunStep, StepCall } from './runtime/run-steps.ts'
+export type { RunStreams } from './runtime/run-streams.ts'
+export { shownEvent } from './models/output.ts'
+export { type ShownText, type TextUpdate, nextShownText, noText } from './runtime/text-updates.ts'
+export { isRunDriven } from './runtime/leases.ts'
 export type {
   Given,
   InContext,
@@ -103,9 +92,9 @@ export type {
   SendOptions,
   SessionRunOptions,
   SettledResult,
-} from './runtime/run/runtime.ts'
-export type { Session } from './runtime/session/session.ts'
-export type { PastEdits, PastOptions } from './runtime/session/session-past.ts'
+} from './runtime/runtime-options.ts'
+export type { Session } from './runtime/session.ts'
+export type { PastEdits, PastOptions } from './runtime/session.ts'
 export { differenceOf, legibleText, nearestNames, sentenceOfError } from './values/text.ts'
 export * as option from './values/option.ts'
 export {

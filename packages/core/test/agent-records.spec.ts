@@ -4,9 +4,8 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { firstValueFrom, lastValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { defaultLimits } from '../src/events/limits.ts'
-import { isAgentTool } from '../src/runtime/definition/agent-tool.ts'
-import { agentRegistry, reachableAgents } from '../src/runtime/definition/registered-agents.ts'
-import { isSameAgent } from '../src/runtime/definition/same-agent.ts'
+import { isAgentTool } from '../src/agent/agent-tool.ts'
+import { agentRegistry, isSameAgent, reachableAgents } from '../src/agent/registry.ts'
 import { summaryInstructions } from '../src/machine/compaction.ts'
 
 const model = scriptedModel([])

@@ -3,10 +3,10 @@ import { defineAgent, handBack, handoff, type Model } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import type { Price } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/runtime/agent/approval-policy.ts'
+import { everyPolicy, type PolicyCall, type PolicyVerdict } from '../src/tools/check-calls.ts'
 import { recordedSettings } from '../src/events/model-settings-check.ts'
-import { jsonOfAnswer } from '../src/runtime/schema/output-schema.ts'
-import { modelPrice } from '../src/runtime/agent/price-check.ts'
+import { jsonOfAnswer } from '../src/tools/tool-schema.ts'
+import { modelPrice } from '../src/models/prices.ts'
 
 const model = scriptedModel([])
 const sound = { name: 'agent', instructions: 'Act.', model }

@@ -2,7 +2,7 @@
 import { Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
-import { cancelCommandOf, cancelWith, someSignal } from '../src/runtime/run/cancel-signal.ts'
+import { cancelCommandOf, cancelWith, someSignal } from '../src/runtime/runtime-options.ts'
 
 function listening() {
   const controller = new AbortController()

@@ -3,8 +3,8 @@ import { LedgerConflictError } from '@tallystick/core'
 import { manualClock, sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { childRunIdOf, type Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { startChild } from '../src/runtime/children/child-effect.ts'
-import type { ChildStop } from '../src/runtime/children/child-ending.ts'
+import { startChild } from '../src/runtime/children.ts'
+import type { ChildStop } from '../src/runtime/child-records.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { RunResult } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
-import { childStopOf, settleCommandOf } from '../src/runtime/children/child-ending.ts'
+import { childStopOf, settleCommandOf } from '../src/runtime/child-records.ts'
 
 const runId = sampleRunId(1)
 const base = {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
-import { canContinue, endingOf, isDescendantOf, totalsSoFar } from '../src/runtime/children/child-records.ts'
+import { canContinue, endingOf, isDescendantOf, totalsSoFar } from '../src/runtime/child-records.ts'
 import { office } from './office.ts'
 import { ofType, stage } from './stage.ts'
 

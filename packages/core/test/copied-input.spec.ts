@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Model } from '@tallystick/core'
 import type { Json, JsonObject, ModelSignal, ToolSignal } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
-import { messageOf } from '../src/runtime/session/input-message.ts'
+import { messageOf } from '../src/runtime/start-run.ts'
 import { ofType, stage } from './stage.ts'
 
 const text = (said: string): { type: 'text'; text: string }[] => [{ type: 'text', text: said }]

@@ -5,7 +5,7 @@ import { advance, auditAll } from '@tallystick/core/machine'
 import { given } from '@tallystick/core/testing'
 import type { Signal } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { Mailbox } from '../src/runtime/drive/mailbox.ts'
+import { Mailbox } from '../src/runtime/mailbox.ts'
 import { isPlainDelta, modelSignalSchema } from '../src/events/signals.ts'
 import { begun, called, runId } from './pages.ts'
 

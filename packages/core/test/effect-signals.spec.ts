@@ -4,8 +4,8 @@ import { ProviderError, type Model } from '@tallystick/core'
 import { manualClock, sampleCallId, sampleRunId, scriptedModel, testTool } from '@tallystick/core/testing'
 import type { Signal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { startModelCall } from '../src/runtime/effects/model-effect.ts'
-import { reconcileCall, startTool, type ToolStart } from '../src/runtime/effects/tool-effect.ts'
+import { startModelCall } from '../src/models/model-call.ts'
+import { reconcileCall, startTool, type ToolStart } from '../src/tools/tool-call.ts'
 import { steadyClock } from '../src/values/host.ts'
 
 const turns = async (): Promise<void> => {

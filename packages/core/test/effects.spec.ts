@@ -4,8 +4,8 @@ import type { Tool } from '@tallystick/core'
 import type { Call } from '@tallystick/core/machine'
 import type { ModelSignal, Signal, ToolSignal } from '@tallystick/core/vocabulary'
 import { manualClock, sampleCallId, sampleRunId, testTool, type ManualClock } from '@tallystick/core/testing'
-import { startModelCall } from '../src/runtime/effects/model-effect.ts'
-import { startTool, type RunningTool } from '../src/runtime/effects/tool-effect.ts'
+import { startModelCall } from '../src/models/model-call.ts'
+import { startTool, type RunningTool } from '../src/tools/tool-call.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

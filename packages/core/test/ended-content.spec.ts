@@ -4,7 +4,7 @@ import { defineAgent, memoryLedger, type Ledger, type RunId, type RuntimeEvent }
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, manualClock, sampleRunId, scriptedModel, stamped } from '@tallystick/core/testing'
 import type { ContentRemoval, EventQuery } from '../src/ledger/ledger.ts'
-import { removeEndedContent, requireRemovable } from '../src/runtime/coordinator/ended-content.ts'
+import { removeEndedContent, requireRemovable } from '../src/runtime/ended-content.ts'
 
 type Content = 'full' | 'digests'
 

@@ -3,7 +3,7 @@ import { LedgerConflictError, memoryLedger, type RunState } from '@tallystick/co
 import { evolve } from '@tallystick/core/machine'
 import { everyFact, manualClock, sampleRunId, stamped, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { untilEnded, untilInputTaken, untilStopped, type Waiting } from '../src/runtime/reading/follow-run.ts'
+import { untilEnded, untilInputTaken, untilStopped, type Waiting } from '../src/runtime/follow-run.ts'
 import { ofType, recorded, stage } from './stage.ts'
 
 const runId = sampleRunId(1)

@@ -4,7 +4,7 @@ import { defineAgent, type Tool } from '@tallystick/core'
 import { given, manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
 import type { CallVerdict, Fact, Signal, ToolSignal } from '@tallystick/core/vocabulary'
 import type { CallStatus, ExecutingState } from '../src/machine/state.ts'
-import { Effects } from '../src/runtime/effects/effects.ts'
+import { Effects } from '../src/runtime/effects.ts'
 import { begun, called, collected, executing, replyFinished, requested } from './pages.ts'
 
 /** The effects of an agent with one tool, which post to this list. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '@tallystick/core'
 import { sampleMessage } from '@tallystick/core/testing'
 import { historyOf } from '../src/machine/history.ts'
-import { editFacts, type ForkEdit } from '../src/runtime/fork/fork-edit.ts'
+import { editFacts, type ForkEdit } from '../src/runtime/fork.ts'
 import { stateOf } from './actions.ts'
 import { answered, begun, called, replyFinished, requested } from './pages.ts'
 

@@ -1,7 +1,7 @@
 // The definition of an agent in a run that was given a model, and the models that a runtime finds by their names.
 import { describe, expect, it } from 'vitest'
 import { definitionInRun } from '../src/events/agent-definition.ts'
-import { KnownModels } from '../src/runtime/definition/known-models.ts'
+import { KnownModels } from '../src/agent/registry.ts'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 

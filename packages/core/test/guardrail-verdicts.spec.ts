@@ -1,8 +1,7 @@
 // Every verdict that a guardrail may give, wherever it looks, and what comes of it on record.
 import { manualClock, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import type { GuardrailVerdict } from '../src/runtime/agent/guardrail.ts'
-import { findsInCall, guardrailsFor } from '../src/runtime/checks/guardrail-check.ts'
+import { findsInCall, guardrailsFor, type GuardrailVerdict } from '../src/tools/guardrails.ts'
 import { ofType, stage, type StageOptions } from './stage.ts'
 
 const places = ['input', 'output', 'tool_input', 'tool_output'] as const

@@ -10,7 +10,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
-import { answerInTime, late, stoppableClock } from '../src/runtime/checks/answer-in-time.ts'
+import { answerInTime, late, stoppableClock } from '../src/values/answer-in-time.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => {})

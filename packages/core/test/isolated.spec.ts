@@ -1,6 +1,6 @@
 import { map, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { IsolatedObservable } from '../src/runtime/reading/isolated.ts'
+import { IsolatedObservable } from '../src/values/observables.ts'
 
 /** A source whose subscribers are isolated, and what its listener hears. */
 function isolated() {

@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { LiveEvents } from '../src/runtime/reading/event-source.ts'
+import { LiveEvents } from '../src/runtime/run-streams.ts'
 
 const runId = sampleRunId(1)
 const delta = everyFact(runId).assistant_text_delta

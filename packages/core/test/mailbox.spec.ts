@@ -4,7 +4,7 @@ import { createRuntime, defineAgent, memoryLedger, type Ledger, type RunState } 
 import { manualClock, sampleCallId, sampleMessage, sampleRunId, untilSettled } from '@tallystick/core/testing'
 import type { Model } from '@tallystick/core'
 import type { ModelSignal } from '@tallystick/core/vocabulary'
-import { Mailbox, type Mail, type MailKind } from '../src/runtime/drive/mailbox.ts'
+import { Mailbox, type Mail, type MailKind } from '../src/runtime/mailbox.ts'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const mailOf = (receipt: number): Mail => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { oneValue } from '../src/runtime/output/one-value.ts'
+import { oneValue } from '../src/values/observables.ts'
 
 describe('a source of one value', () => {
   it('reports it and completes, to each subscriber', () => {

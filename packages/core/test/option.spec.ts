@@ -3,7 +3,7 @@ import { ConfigurationError, type Limits } from '@tallystick/core'
 import type { RetryPolicy } from '@tallystick/core/vocabulary'
 import { option } from '@tallystick/core/kit'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
-import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/runtime/agent/part-check.ts'
+import { calledModel, offeredTool, retryPolicy, someLimits } from '../src/agent/agent.ts'
 import { nearestName } from '../src/values/text.ts'
 import {
   longTime,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '@tallystick/core/vocabulary'
-import { inputFaultOf } from '../src/runtime/schema/recorded-schema.ts'
+import { inputFaultOf } from '../src/tools/tool-schema.ts'
 
 const object = (properties: JsonObject, more: JsonObject = {}): JsonObject => ({
   type: 'object',

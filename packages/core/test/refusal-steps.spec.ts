@@ -2,7 +2,7 @@ import { decide } from '@tallystick/core/machine'
 import { everyFact, given, sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import type { Command, Fact } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
-import { refusedAtEnd, refusedByDrain, unknownCall } from '../src/runtime/commands/closed-refusals.ts'
+import { refusedAtEnd, refusedByDrain, unknownCall } from '../src/runtime/commands.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)

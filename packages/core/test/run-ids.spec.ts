@@ -3,7 +3,7 @@ import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
 import { sampleRunId, seededRandom } from '@tallystick/core/testing'
-import { runIdMaker } from '../src/runtime/session/run-ids.ts'
+import { runIdMaker } from '../src/runtime/host.ts'
 
 function clockOf(times: readonly number[]): { now: () => number; schedule: () => () => void } {
   let index = 0

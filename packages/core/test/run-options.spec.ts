@@ -8,8 +8,8 @@ import {
   requireRunOptions,
   requireRuntimeOptions,
   requireSessionRunOptions,
-} from '../src/runtime/run/runtime-options-check.ts'
-import { runIdMaker } from '../src/runtime/session/run-ids.ts'
+} from '../src/runtime/runtime-options.ts'
+import { runIdMaker } from '../src/runtime/host.ts'
 import { ofType, stage } from './stage.ts'
 
 const agent = defineAgent({ name: 'agent', instructions: 'Act.', model: scriptedModel([]) })

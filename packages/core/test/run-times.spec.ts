@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ParentRef } from '../src/events/event.ts'
 import { type RunId, timeOfRunId } from '../src/values/ids.ts'
 import { runTimes } from '../src/machine/state.ts'
-import { runIdMaker } from '../src/runtime/session/run-ids.ts'
+import { runIdMaker } from '../src/runtime/host.ts'
 import { manualClock } from '../src/testing/doubles/manual-clock.ts'
 
 const at = 1_760_000_000_123

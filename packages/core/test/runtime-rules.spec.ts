@@ -16,7 +16,7 @@ import {
 } from '@tallystick/core'
 import { withRuntimeRules } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, testTool, untilSettled } from '@tallystick/core/testing'
-import { preparedInTurn } from '../src/runtime/agent/prepared-in-turn.ts'
+import { preparedInTurn } from '../src/agent/prepare-turn.ts'
 import { isAsync } from '../src/values/option.ts'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

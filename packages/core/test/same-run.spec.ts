@@ -1,6 +1,6 @@
 import { ConfigurationError, memoryLedger, type Ledger } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { requireSameRun } from '../src/runtime/session/recorded-options.ts'
+import { requireSameRun } from '../src/runtime/start-run.ts'
 import { stage } from './stage.ts'
 
 const said = (text: string) =>

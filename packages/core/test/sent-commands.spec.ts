@@ -3,7 +3,7 @@ import { memoryLedger, type RunId } from '@tallystick/core'
 import type { Refusal } from '@tallystick/core/machine'
 import type { OutsideCommand } from '@tallystick/core/vocabulary'
 import { manualClock, testTool } from '@tallystick/core/testing'
-import { SentCommands } from '../src/runtime/commands/sent-commands.ts'
+import { SentCommands } from '../src/runtime/commands.ts'
 import { stage } from './stage.ts'
 
 const refusal: Refusal = { code: 'run_finished', message: 'It is over.' }

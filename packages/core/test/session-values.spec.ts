@@ -20,18 +20,18 @@ import {
   testTool,
 } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { agentRegistry } from '../src/runtime/definition/registered-agents.ts'
+import { agentRegistry } from '../src/agent/registry.ts'
+import { busySession, drainedMeanwhile, interruptedMeanwhile, keptInput } from '../src/runtime/follow-run.ts'
 import {
-  busySession,
-  drainedMeanwhile,
-  interruptedMeanwhile,
-  keptInput,
-} from '../src/runtime/reading/busy-run.ts'
-import { isPlaceTaken, lastOf, unlessSessionBusy } from '../src/runtime/session/session.ts'
-import { KnownEnds } from '../src/runtime/session/known-ends.ts'
-import { pastOf, requireSoundEdits, type PastOptions } from '../src/runtime/session/session-past.ts'
-import { messageOf } from '../src/runtime/session/input-message.ts'
-import { startCommand } from '../src/runtime/session/start-command.ts'
+  isPlaceTaken,
+  KnownEnds,
+  lastOf,
+  pastOf,
+  type PastOptions,
+  requireSoundEdits,
+  unlessSessionBusy,
+} from '../src/runtime/session.ts'
+import { messageOf, startCommand } from '../src/runtime/start-run.ts'
 import { defaultRetryPolicy } from '../src/events/limits.ts'
 import { recorded, stage } from './stage.ts'
 

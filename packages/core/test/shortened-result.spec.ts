@@ -1,7 +1,7 @@
 // What a model is shown of a result that is too long: its beginning and its end, whole characters, and every image and file.
 import { describe, expect, it } from 'vitest'
 import type { ResultPart } from '@tallystick/core/vocabulary'
-import { shortenedResult } from '../src/runtime/effects/shortened-result.ts'
+import { shortenedResult } from '../src/tools/tool-call.ts'
 
 const text = (words: string): ResultPart => ({ type: 'text', text: words })
 const image: ResultPart = { type: 'image', mediaType: 'image/png', data: 'QQ==' }

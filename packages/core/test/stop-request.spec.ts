@@ -1,6 +1,6 @@
 import { config, map, type Observable, type Subscription } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { StopRequest } from '../src/runtime/effects/stop-request.ts'
+import { StopRequest } from '../src/tools/tool-call.ts'
 
 type Hear = (reason: string) => void
 type Follow = (reason$: Observable<string>, hear: Hear) => Subscription

@@ -7,6 +7,16 @@ import type { ModelRequest } from '../events/model-request.ts'
 import type { ModelSignal } from '../events/signals.ts'
 import type { Clock } from '../values/host.ts'
 
+/** Time limits of a model call, in milliseconds. A call that exceeds one has failed, and is tried again. */
+export interface ModelTimeouts {
+  /** The longest silence of the model. */
+  readonly idleMs?: number | undefined
+  /** The longest time from the start of the call to its end. */
+  readonly totalMs?: number | undefined
+  /** The longest wait for an async `prepareTurn`. Default: a minute. */
+  readonly prepareMs?: number | undefined
+}
+
 /** What the runtime gives a model call. */
 export interface ModelContext {
   /** For timeouts: adapters use no timer of their own. */

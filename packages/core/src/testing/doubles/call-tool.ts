@@ -3,13 +3,13 @@ import { merge, NEVER, Subject, type Subscription } from 'rxjs'
 import { type Clock, defaultHost } from '../../values/host.ts'
 import type { CallContext, Tool, ToolRun } from '../../tools/tool.ts'
 import { textContent } from '../../machine/calls.ts'
-import { AttemptTime } from '../../runtime/effects/attempt-time.ts'
+import { AttemptTime } from '../../tools/tool-call.ts'
 import { defaultLimits } from '../../events/limits.ts'
 import { textOf, type Outcome, type ResultPart } from '../../events/content.ts'
-import { isUnfit, repairedBy } from '../../runtime/checks/input-repair.ts'
+import { isUnfit, repairedBy } from '../../tools/check-calls.ts'
 import type { CallVerdict, ToolSignal } from '../../events/signals.ts'
-import { offeredTool } from '../../runtime/agent/part-check.ts'
-import { having } from '../../runtime/run/runtime-options-check.ts'
+import { offeredTool } from '../../agent/agent.ts'
+import { having } from '../../runtime/runtime-options.ts'
 import {
   anyFunction,
   anyObject,

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '../../values/host.ts'
 import { isThenable, numberFrom, type OptionCheck, requireOptions, valueThat } from '../../values/option.ts'
-import { having } from '../../runtime/run/runtime-options-check.ts'
+import { having } from '../../runtime/runtime-options.ts'
 
 /** A clock that stops until a test advances it. */
 export interface ManualClock extends Clock {

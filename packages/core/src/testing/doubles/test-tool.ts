@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs'
-import { retryPolicy } from '../../runtime/agent/part-check.ts'
+import { retryPolicy } from '../../agent/agent.ts'
 import {
   anyFunction,
   fields,

@@ -1,6 +1,6 @@
 import type { ContentRemoval, Ledger } from '../../ledger/ledger.ts'
 import type { RunId } from '../../values/ids.ts'
-import { someLedger } from '../../runtime/run/runtime-options-check.ts'
+import { someLedger } from '../../runtime/runtime-options.ts'
 import { requireOptions } from '../../values/option.ts'
 import { omitUndefined } from '../../values/json.ts'
 

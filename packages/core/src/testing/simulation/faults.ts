@@ -1,7 +1,7 @@
 import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ledger/ledger.ts'
 import type { RuntimeEvent } from '../../events/event.ts'
 import type { RunId } from '../../values/ids.ts'
-import { someLedger } from '../../runtime/run/runtime-options-check.ts'
+import { someLedger } from '../../runtime/runtime-options.ts'
 import {
   fields,
   maybe,

@@ -1,4 +1,4 @@
-import type { Guardrail } from '../../runtime/agent/guardrail.ts'
+import type { Guardrail } from '../../tools/guardrails.ts'
 import type { GuardrailPlan } from './program-plan.ts'
 
 /** Guardrails that say the same of everything, as their plans have it. */

@@ -1,5 +1,5 @@
 import { memoryLedger } from '../../ledger/memory-ledger.ts'
-import type { Agent } from '../../runtime/agent/agent.ts'
+import type { Agent } from '../../agent/agent.ts'
 import type { Ledger } from '../../ledger/ledger.ts'
 import type { RuntimeEvent } from '../../events/event.ts'
 import { anyObject, requireOptions, valueThat } from '../../values/option.ts'

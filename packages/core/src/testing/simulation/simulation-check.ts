@@ -1,4 +1,4 @@
-import { someLedger, somePrices } from '../../runtime/run/runtime-options-check.ts'
+import { someLedger, somePrices } from '../../runtime/runtime-options.ts'
 import {
   anyFunction,
   anyObject,

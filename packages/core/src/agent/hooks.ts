@@ -1,0 +1,210 @@
+import type { AnyContext } from '../events/agent-definition.ts'
+import type { EventOf, EventType, RuntimeEvent } from '../events/event.ts'
+import type { Host } from '../values/host.ts'
+import type { RunId } from '../values/ids.ts'
+import {
+  anyFunction,
+  fields,
+  listOf,
+  maybe,
+  milliseconds,
+  type OptionCheck,
+  trueOrFalse,
+} from '../values/option.ts'
+
+/** A moment of a run, as a hook sees it. */
+export interface HookMoment<T extends EventType = EventType, Context = unknown> {
+  readonly runId: RunId
+  /** The active agent. */
+  readonly agent: string
+  /** The event, which is on record. */
+  readonly event: EventOf<T>
+  /** What the application passed to this run. */
+  readonly context: Context
+}
+
+type Hook<T extends EventType, Context> = (moment: HookMoment<T, Context>) => void | Promise<void>
+
+/**
+ * Functions that observe a run. As soon as an event is on record, the process that recorded it calls the hook. A hook
+ * cannot change the run: if it throws or rejects, `host.report` gets the error, and the run continues.
+ */
+export interface RunHooks<Context = AnyContext> {
+  /** Whether the run waits for each hook before it continues. Default: `false`. */
+  readonly awaited?: boolean | undefined
+  /** The longest wait for one hook, in milliseconds. Default: 10,000. */
+  readonly timeoutMs?: number | undefined
+  readonly runStarted?: Hook<'run_started' | 'run_resumed', Context> | undefined
+  readonly runEnded?: Hook<'run_finished', Context> | undefined
+  /** Called for the first model call of a turn. */
+  readonly turnStarted?: Hook<'model_call_started', Context> | undefined
+  /** Called when the results of the turn's tools are in the history, or the run has ended. */
+  readonly turnEnded?: Hook<'tool_results_injected' | 'run_finished', Context> | undefined
+  /** Called for each attempt of a model call. */
+  readonly modelCallStarted?: Hook<'model_call_started', Context> | undefined
+  readonly modelCallEnded?: Hook<'assistant_message_finished' | 'model_stream_failed', Context> | undefined
+  readonly toolStarted?: Hook<'tool_started', Context> | undefined
+  readonly toolEnded?: Hook<'tool_result', Context> | undefined
+  /** The model has asked to hand the conversation over; the calls of its reply are checked. */
+  readonly handoffStarted?: Hook<'tool_requests_collected', Context> | undefined
+  readonly handoffEnded?: Hook<'agent_handed_off', Context> | undefined
+  /** A guardrail has found something. */
+  readonly guardrailTripped?: Hook<'guardrail_tripped', Context> | undefined
+  /** All guardrails of one kind have checked. */
+  readonly guardrailsEnded?: Hook<'guardrails_checked', Context> | undefined
+  readonly compactionStarted?: Hook<'compaction_started', Context> | undefined
+  readonly compactionEnded?: Hook<'context_compacted', Context> | undefined
+}
+
+/** Hooks of a run, or several of them. */
+export type GivenHooks<Context = AnyContext> = RunHooks<Context> | readonly RunHooks<Context>[]
+
+/** The names of the functions among the hooks. */
+type HookName = Exclude<keyof RunHooks, 'awaited' | 'timeoutMs'>
+
+const someHook = fields<RunHooks>(
+  {
+    awaited: maybe(trueOrFalse),
+    timeoutMs: maybe(milliseconds),
+    runStarted: maybe(anyFunction),
+    runEnded: maybe(anyFunction),
+    turnStarted: maybe(anyFunction),
+    turnEnded: maybe(anyFunction),
+    modelCallStarted: maybe(anyFunction),
+    modelCallEnded: maybe(anyFunction),
+    toolStarted: maybe(anyFunction),
+    toolEnded: maybe(anyFunction),
+    handoffStarted: maybe(anyFunction),
+    handoffEnded: maybe(anyFunction),
+    guardrailTripped: maybe(anyFunction),
+    guardrailsEnded: maybe(anyFunction),
+    compactionStarted: maybe(anyFunction),
+    compactionEnded: maybe(anyFunction),
+  },
+  {
+    onAgentStart: 'runStarted',
+    onAgentEnd: 'runEnded',
+    onStepFinish: 'turnEnded',
+    onFinish: 'runEnded',
+    onLlmStart: 'modelCallStarted',
+    onLlmEnd: 'modelCallEnded',
+    onHandoff: 'handoffEnded',
+  },
+)
+const hookList = listOf(someHook)
+
+/** Checks hooks, or a list of them. */
+export const someHooks: OptionCheck = (value, path) =>
+  Array.isArray(value) ? hookList(value, path) : someHook(value, path)
+
+/** Hooks as a list. */
+export function hookListOf(given: GivenHooks | undefined): readonly RunHooks[] {
+  if (given === undefined) return []
+  return Array.isArray(given) ? (given as readonly RunHooks[]) : [given as RunHooks]
+}
+
+/** The hooks that an event is for. */
+function hooksOfEvent(event: RuntimeEvent): readonly HookName[] {
+  const hooksOf = hooksOfType[event.type] as ((event: RuntimeEvent) => readonly HookName[]) | undefined
+  return hooksOf?.(event) ?? []
+}
+
+const hooksOfType: { readonly [T in EventType]?: (event: EventOf<T>) => readonly HookName[] } = {
+  run_started: () => ['runStarted'],
+  run_resumed: () => ['runStarted'],
+  run_finished: ({ turn }) => (turn === 0 ? ['runEnded'] : ['turnEnded', 'runEnded']),
+  model_call_started: ({ attempt }) =>
+    attempt === 1 ? ['turnStarted', 'modelCallStarted'] : ['modelCallStarted'],
+  assistant_message_finished: () => ['modelCallEnded'],
+  model_stream_failed: () => ['modelCallEnded'],
+  tool_requests_collected: ({ calls }) =>
+    calls.some(({ handoff }) => handoff !== undefined) ? ['handoffStarted'] : [],
+  tool_results_injected: () => ['turnEnded'],
+  tool_started: () => ['toolStarted'],
+  tool_result: () => ['toolEnded'],
+  agent_handed_off: () => ['handoffEnded'],
+  guardrail_tripped: () => ['guardrailTripped'],
+  guardrails_checked: () => ['guardrailsEnded'],
+  compaction_started: () => ['compactionStarted'],
+  context_compacted: () => ['compactionEnded'],
+}
+
+/** How long a run waits for a hook, in milliseconds, where the hook does not say. */
+const WAIT_MS = 10_000
+
+/** What hooks are called with. */
+export interface HookCaller {
+  readonly hooks: readonly RunHooks[]
+  readonly host: Pick<Host, 'clock' | 'report'>
+  readonly context: unknown
+}
+
+/**
+ * Calls the hooks of events that are on record, in order. Resolves when those that the run waits for have ended, failed or
+ * taken too long; never rejects.
+ */
+export async function callHooks(
+  events: readonly RuntimeEvent[],
+  agentBefore: string,
+  caller: HookCaller,
+): Promise<void> {
+  if (caller.hooks.length === 0) return
+  let agent = agentBefore
+  for (const event of events) {
+    if (event.type === 'run_started') agent = event.agent
+    const names = hooksOfEvent(event)
+    if (names.length > 0)
+      await callEach(names, { runId: event.runId, agent, event, context: caller.context }, caller)
+    if (event.type === 'agent_handed_off') agent = event.to
+  }
+}
+
+async function callEach(names: readonly HookName[], moment: HookMoment, caller: HookCaller): Promise<void> {
+  for (const name of names) {
+    const awaited = caller.hooks.flatMap((hooks) => {
+      const called = call(hooks, name, moment, caller)
+      return called && hooks.awaited ? [within(called, hooks.timeoutMs ?? WAIT_MS, name, caller)] : []
+    })
+    if (awaited.length > 0) await Promise.all(awaited)
+  }
+}
+
+/** Calls one hook; its failure is reported and goes no further. */
+function call(
+  hooks: RunHooks,
+  name: HookName,
+  moment: HookMoment,
+  { host }: HookCaller,
+): Promise<void> | undefined {
+  const failed = (error: unknown): void =>
+    host.report(error, `The hook ${name} of run ${moment.runId} failed`)
+  const hook = hooks[name] as ((moment: HookMoment) => void | Promise<void>) | undefined
+  if (hook === undefined) return undefined
+  try {
+    return Promise.resolve(hook(moment)).catch(failed)
+  } catch (error) {
+    failed(error)
+    return undefined
+  }
+}
+
+function within(
+  called: Promise<void>,
+  timeoutMs: number,
+  name: HookName,
+  { host }: HookCaller,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = host.clock.schedule(timeoutMs, () => {
+      host.report(
+        new Error(`It took longer than ${timeoutMs} ms.`),
+        `The run continues without its hook ${name}`,
+      )
+      resolve()
+    })
+    void called.then(() => {
+      stop()
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,255 @@
+import { type AgentDefinition, digested } from '../events/agent-definition.ts'
+import { type Message, type ModelRef, sameModel } from '../events/content.ts'
+import type { Price } from '../events/usage.ts'
+import type { Model } from '../models/model.ts'
+import { type OutputStreamOptions, outputUnder, recordedOutput, someOutputStream } from '../models/output.ts'
+import { checkedPrice, type Prices } from '../models/prices.ts'
+import { type ApprovalPolicy, everyPolicy } from '../tools/check-calls.ts'
+import { definedGuardrail, guardrail, type Guardrail, requireGuardrailNames } from '../tools/guardrails.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import { deepFreezeOnce, omitUndefined } from '../values/json.ts'
+import { anyFunction, listOf, maybe, type OptionChecks, plainFunction } from '../values/option.ts'
+import { isAgentTool } from './agent-tool.ts'
+import { type Agent, type HandoffTarget, type PrepareTurn, requireAgent } from './agent.ts'
+import { handOffRule } from './handoff.ts'
+import { preparedInTurn } from './prepare-turn.ts'
+
+/** Options of a runtime that apply to every agent that it drives, beside the agent's own. */
+export interface RuntimeRules {
+  /**
+   * Decides about each call of every agent that this runtime drives, including agents that take a conversation over
+   * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
+   */
+  readonly approval?: ApprovalPolicy | undefined
+  /** Guardrails of every agent, which check before its own. */
+  readonly guardrails?: readonly Guardrail[] | undefined
+  /** What the next agent sees of the past in a handoff that has no `filter` of its own. */
+  readonly handoffFilter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
+  /** Changes each turn of every agent, after the agent's own `prepareTurn`: it gets the request that this returned. */
+  readonly prepareTurn?: PrepareTurn | undefined
+  /** Changes the text of every agent's replies before subscribers see it, after the agent's own. */
+  readonly outputStream?: OutputStreamOptions | undefined
+}
+
+/** Checks of these options. */
+export const someRules: OptionChecks<RuntimeRules> = {
+  approval: maybe(anyFunction),
+  guardrails: maybe(listOf(guardrail)),
+  handoffFilter: maybe(plainFunction),
+  prepareTurn: maybe(anyFunction),
+  outputStream: maybe(someOutputStream),
+}
+
+/** An agent with the rules of a runtime, as that runtime drives it: for a replay, too. */
+function underRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
+  const { approval, guardrails = [], handoffFilter } = rules
+  const outputStream = outputUnder(agent.outputStream, rules.outputStream)
+  const prepareTurn = preparedInTurn(agent.rules.prepareTurn, rules.prepareTurn)
+  const all = [...guardrails, ...agent.guardrails]
+  requireGuardrailNames(agent.name, all)
+  return {
+    ...agent,
+    ...omitUndefined({ approval: everyPolicy(approval, agent.approval), outputStream }),
+    guardrails: all,
+    definition: withOutput(withGuardrails(agent.definition, guardrails), rules.outputStream && outputStream),
+    handoffs: agent.handoffs.map((target) => withFilter(target, handoffFilter)),
+    rules: { ...agent.rules, ...omitUndefined({ prepareTurn }) },
+  }
+}
+
+function withGuardrails(definition: AgentDefinition, guardrails: readonly Guardrail[]): AgentDefinition {
+  if (guardrails.length === 0) return definition
+  const all = [...guardrails.map(definedGuardrail), ...(definition.guardrails ?? [])]
+  return digested({ ...definition, guardrails: all })
+}
+
+function withOutput(
+  definition: AgentDefinition,
+  outputStream: OutputStreamOptions | undefined,
+): AgentDefinition {
+  const recorded = recordedOutput(outputStream)
+  if (recorded === undefined || definition.policy === undefined) return definition
+  return digested({ ...definition, policy: { ...definition.policy, outputStream: recorded } })
+}
+
+function withFilter(target: HandoffTarget, filter: RuntimeRules['handoffFilter']): HandoffTarget {
+  return filter && target.agent && !target.filter ? { ...target, filter } : target
+}
+
+/**
+ * Whether two agents are one that was made twice: they say the same, and what runs for them is the same code. A resume
+ * may then take either.
+ */
+export function isSameAgent(one: Agent<unknown>, other: Agent<unknown>): boolean {
+  if (one.definition.digest !== other.definition.digest) return false
+  const [mine, theirs] = [codeOf(one), codeOf(other)]
+  return mine.length === theirs.length && mine.every((part, index) => part === theirs[index])
+}
+
+/** Returns the code of an agent, in order. Handoffs are in the definition. */
+function codeOf(agent: Agent<unknown>): readonly unknown[] {
+  const { model, summarizer, fallbacks, approval, guardrails, tools, rules } = agent
+  const bodies = tools.filter(({ handoff }) => handoff === undefined)
+  return [
+    model,
+    summarizer,
+    approval,
+    agent.toolSource,
+    agent.toolsInTurn,
+    rules.stopWhen,
+    rules.prepareTurn,
+    rules.compaction?.summarize,
+    ...fallbacks,
+    ...guardrails.map(({ check }) => check),
+    ...bodies.map((tool) => (isAgentTool(tool) ? tool.agent : tool)),
+  ]
+}
+
+/** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
+export interface AgentRegistry {
+  /**
+   * Takes an agent in, with all that it may hand over to and that it has as tools. Throws a `ConfigurationError` where
+   * another has its name.
+   */
+  readonly register: (agent: Agent<unknown>) => Agent<unknown>
+  readonly find: (name: string) => Agent<unknown> | undefined
+  readonly all: () => readonly Agent<unknown>[]
+  /** What a model costs, where that is known. */
+  readonly priceOf: (model: ModelRef) => Price | undefined
+  /** An agent with what its models cost, which need not be known: one fork's own. */
+  readonly priced: (agent: Agent<unknown>) => Agent<unknown>
+}
+
+/** A runtime's agents; none at first. */
+export function agentRegistry(prices: Prices, runtimeRules: RuntimeRules = {}): AgentRegistry {
+  const known = new Map<string, Agent<unknown>>()
+  const sources = new Map<string, Agent<unknown>>()
+  const priced = (agent: Agent<unknown>): Agent<unknown> => {
+    requireAgent(agent)
+    const own = underRules(agent, runtimeRules)
+    const handOff = handOffRule(
+      () => own.handoffs,
+      (next) => register(next).definition,
+    )
+    return { ...own, definition: withPrices(own.definition, prices), rules: { ...own.rules, handOff } }
+  }
+  const register = (agent: Agent<unknown>): Agent<unknown> => {
+    requireAgent(agent)
+    const { name, definition } = agent
+    const other = known.get(name)
+    const source = sources.get(name)
+    if (other && (other === agent || source === agent || isSameAgent(source ?? other, agent))) return other
+    if (other) throw twoOfOneName(name, other.definition.digest === definition.digest)
+    const own = priced(agent)
+    known.set(name, own)
+    sources.set(name, agent)
+    // Known before the others are looked at: agents may name each other in a circle.
+    for (const next of neighbours(agent)) register(next)
+    return own
+  }
+  return {
+    register,
+    priced,
+    find: (name) => known.get(name),
+    all: () => [...known.values()],
+    priceOf: (model) => checkedPrice(prices, model),
+  }
+}
+
+function twoOfOneName(name: string, hasSameDefinition: boolean): ConfigurationError {
+  const what = hasSameDefinition ? 'agents of different code' : 'different agents'
+  return new ConfigurationError(
+    `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
+  )
+}
+
+/** Returns an agent with the rules of a runtime: for a replay, which gets the agents of the run. */
+export function withRuntimeRules<Output>(agent: Agent<Output>, rules: RuntimeRules): Agent<Output> {
+  const own = underRules(agent, rules)
+  const handOff = handOffRule(
+    () => own.handoffs,
+    (next) => underRules(next, rules).definition,
+  )
+  return { ...own, rules: { ...own.rules, handOff } }
+}
+
+/** The agents that a run of this one may reach: by handoffs, and as tools. */
+function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
+  return [
+    ...handoffs.flatMap(({ agent }) => (agent ? [agent] : [])),
+    ...tools.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : [])),
+  ]
+}
+
+/** An agent, and all that may come to work in its runs. */
+export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  return agentsFrom(agent, neighbours)
+}
+
+/** An agent, and all that may take the conversation over in its run: without those that have runs of their own. */
+export function agentsInRun(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  return agentsFrom(agent, ({ handoffs }) =>
+    handoffs.flatMap((target) => (target.agent ? [target.agent] : [])),
+  )
+}
+
+function agentsFrom(
+  agent: Agent<unknown>,
+  nextOf: (agent: Agent<unknown>) => readonly Agent<unknown>[],
+): readonly Agent<unknown>[] {
+  const found = new Map<string, Agent<unknown>>()
+  const visit = (each: Agent<unknown>): void => {
+    if (found.has(each.name)) return
+    found.set(each.name, each)
+    nextOf(each).forEach(visit)
+  }
+  visit(agent)
+  return [...found.values()]
+}
+
+/** Each run of the agent records it: it is copied and frozen once. */
+function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
+  const priceOf = (model: ModelRef): { price?: Price } => {
+    const price = checkedPrice(prices, model)
+    return price ? { price } : {}
+  }
+  const { fallbacks, summarizer } = definition
+  return deepFreezeOnce({
+    ...definition,
+    ...priceOf(definition.model),
+    ...(fallbacks && { fallbacks: fallbacks.map((each) => ({ ...each, ...priceOf(each.model) })) }),
+    ...(summarizer && { summarizer: { ...summarizer, ...priceOf(summarizer.model) } }),
+  })
+}
+
+/** The models that runs are given, as a runtime finds them by the names on record. */
+export class KnownModels {
+  readonly #agents: AgentRegistry
+  readonly #given: Model[] = []
+
+  constructor(agents: AgentRegistry, given: readonly Model[]) {
+    this.#agents = agents
+    this.#given.push(...given)
+  }
+
+  /** Makes a model known; of several with one name, the last. */
+  add(model: Model): void {
+    const index = this.#given.findIndex((known) => sameModel(known, model))
+    if (index === -1) this.#given.push(model)
+    else this.#given[index] = model
+  }
+
+  /** A model that was given, or one of an agent. */
+  find(ref: ModelRef): Model | undefined {
+    const ofAgents = (): Model[] =>
+      this.#agents
+        .all()
+        .flatMap(({ model, fallbacks, summarizer }) => [
+          model,
+          ...fallbacks,
+          ...(summarizer ? [summarizer] : []),
+        ])
+    const isIt = (model: Model): boolean => sameModel(model, ref)
+    return this.#given.find(isIt) ?? ofAgents().find(isIt)
+  }
+}

@@ -1,0 +1,212 @@
+import type { Observer } from 'rxjs'
+import { failure as failureSchema } from '../events/event-parts-schema.ts'
+import type { ModelRequest } from '../events/model-request.ts'
+import {
+  isPlainDelta,
+  type ModelSignal,
+  modelSignalSchema,
+  type ReportedDelta,
+  type Signal,
+  type StreamedSignal,
+} from '../events/signals.ts'
+import { type ModelFailure, ProviderError } from '../values/errors.ts'
+import type { Cancel, Host } from '../values/host.ts'
+import { GuardedSubscriber } from '../values/observables.ts'
+import { faultOf } from '../values/schema.ts'
+import { namedTextOfError } from '../values/text.ts'
+import type { Model, ModelTimeouts } from './model.ts'
+import { type OutputStage, UnfitReply } from './output.ts'
+
+/** Which model call the signals are of. */
+export interface ModelCall {
+  readonly model: Model
+  readonly request: ModelRequest
+  readonly turn: number
+  readonly attempt: number
+  readonly timeouts?: ModelTimeouts
+  /** What the reply is shown through. */
+  readonly output?: OutputStage | undefined
+  /** Takes what no signal reports. */
+  readonly owner?: ModelCallOwner
+}
+
+/** What takes of a model call what no signal reports. */
+export interface ModelCallOwner {
+  /** Takes an error of the application's code in `output`, after which nothing of the call is posted. */
+  onFault(error: unknown): void
+}
+
+/**
+ * Calls the model and posts what it reports. Whatever the adapter does, exactly one of `model_finished` and
+ * `model_failed` is posted, last; unless the call is given up first by what this answers, which closes the connection.
+ */
+export function startModelCall(
+  call: ModelCall,
+  host: Pick<Host, 'clock' | 'report'>,
+  post: (signal: Signal) => void,
+): { stop(): void } {
+  return new ModelAttempt(call, host, post)
+}
+
+/**
+ * A model call that is under way. It observes the reports of its model. A process may have thousands of them, so a call makes
+ * its timers only where its timeouts ask for them.
+ */
+class ModelAttempt implements Observer<ModelSignal> {
+  readonly #call: ModelCall
+  readonly #host: Pick<Host, 'clock' | 'report'>
+  readonly #post: (signal: Signal) => void
+  readonly #reports: GuardedSubscriber<ModelSignal>
+  readonly #idleMs: number | undefined
+  #ended = false
+  #stopIdle: Cancel | undefined
+  #stopTotal: Cancel | undefined
+
+  constructor(call: ModelCall, host: Pick<Host, 'clock' | 'report'>, post: (signal: Signal) => void) {
+    const { model, request } = call
+    const { clock } = host
+    const { idleMs, totalMs } = call.timeouts ?? {}
+    this.#call = call
+    this.#host = host
+    this.#post = post
+    this.#idleMs = idleMs
+    this.#reports = new GuardedSubscriber<ModelSignal>(this)
+    this.#watch()
+    if (totalMs !== undefined)
+      this.#stopTotal = clock.schedule(totalMs, () => this.#giveUp(`it took longer than ${totalMs} ms`))
+    try {
+      if (!this.#reports.follow(model.stream(request, { clock })))
+        this.#fail(brokenAdapter(model, 'its stream answered no Observable'))
+    } catch (error) {
+      this.#fail(failureOf(error, model))
+    }
+  }
+
+  /** Gives it up: nothing that it reports counts any more. */
+  stop(): void {
+    this.#end()
+    this.#reports.unsubscribe()
+  }
+
+  onCleanupFault(error: unknown): void {
+    const { modelId } = this.#call.model
+    this.#host.report(error, `The adapter of the model ${modelId} threw when its call was abandoned`)
+  }
+
+  next(signal: ModelSignal): void {
+    if (this.#ended) return
+    const { model, turn, attempt, output } = this.#call
+    if (output === undefined && isPlainDelta(signal)) {
+      this.#watch()
+      if (signal.text !== '') this.#post(toDelta(signal, turn, attempt))
+      return
+    }
+    const fault = signalFault(signal)
+    if (fault) return this.#fail(brokenAdapter(model, fault))
+    const shown = output ? this.#shownSignals(signal, output) : [reported(signal)]
+    if (shown === undefined) return
+    if (signal.type === 'model_finished') this.#end()
+    else this.#watch()
+    for (const each of shown) this.#post({ ...each, turn, attempt })
+  }
+
+  error(error: unknown): void {
+    this.#fail(failureOf(error, this.#call.model))
+  }
+
+  complete(): void {
+    this.#fail(brokenAdapter(this.#call.model, 'it completed without model_finished'))
+  }
+
+  #shownSignals(signal: ModelSignal, output: OutputStage): readonly StreamedSignal[] | undefined {
+    try {
+      return output.take(signal)
+    } catch (error) {
+      if (error instanceof UnfitReply) this.#fail(brokenAdapter(this.#call.model, error.message))
+      else {
+        this.#end()
+        this.#call.owner?.onFault(error)
+      }
+      this.#reports.unsubscribe()
+      return undefined
+    }
+  }
+
+  #fail(failure: ModelFailure): void {
+    if (this.#ended) return
+    this.#end()
+    const { turn, attempt } = this.#call
+    this.#post({ type: 'model_failed', turn, attempt, failure })
+  }
+
+  #giveUp(what: string): void {
+    const message = `${this.#call.model.modelId} was given up: ${what}.`
+    this.#fail({ class: 'timeout', message, retryable: true })
+    this.#reports.unsubscribe()
+  }
+
+  /** Gives the call up where it reports nothing from here on for too long. */
+  #watch(): void {
+    const idleMs = this.#idleMs
+    if (idleMs === undefined) return
+    this.#stopIdle?.()
+    if (this.#ended) return
+    this.#stopIdle = this.#host.clock.schedule(idleMs, () =>
+      this.#giveUp(`it reported nothing for ${idleMs} ms`),
+    )
+  }
+
+  #end(): void {
+    this.#ended = true
+    this.#stopIdle?.()
+    this.#stopTotal?.()
+  }
+}
+
+/** A delta with the fields that it is declared with, and no others that an adapter may have added. */
+function toDelta(delta: ReportedDelta, turn: number, attempt: number): Signal {
+  // Adding zero drops the sign of minus zero.
+  const part = delta.part + 0
+  return delta.type === 'model_tool_input'
+    ? { type: delta.type, part, name: delta.name, text: delta.text, turn, attempt }
+    : { type: delta.type, part, text: delta.text, turn, attempt }
+}
+
+/** A report without what only `outputStream` may add to it. */
+function reported(signal: ModelSignal): StreamedSignal {
+  if (!('written' in signal)) return signal
+  const { written: _foreign, ...own } = signal as StreamedSignal & { readonly written?: unknown }
+  return own
+}
+
+/** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
+function signalFault(signal: ModelSignal): string | undefined {
+  if (isPlainDelta(signal)) return undefined
+  const fault = faultOf(modelSignalSchema, signal)
+  if (fault === undefined) return undefined
+  const type = typeof signal?.type === 'string' ? signal.type : 'something'
+  return `it reported ${type} with a fault at ${fault.path}: ${fault.what}`
+}
+
+function failureOf(error: unknown, model: Model): ModelFailure {
+  if (error instanceof ProviderError) return soundFailure(error.toFailure(), model)
+  return brokenAdapter(model, `it threw ${namedTextOfError(error)}`)
+}
+
+/** Returns the failure as the ledger can record it: without invalid numbers. */
+function soundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Model): ModelFailure {
+  const known = {
+    ...rest,
+    ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
+    ...(Number.isFinite(status) && { status }),
+  }
+  const fault = faultOf(failureSchema, known)
+  if (fault)
+    return brokenAdapter(model, `it threw a ProviderError with a fault at ${fault.path}: ${fault.what}`)
+  return known
+}
+
+function brokenAdapter({ provider, api }: Model, what: string): ModelFailure {
+  const message = `The adapter for ${provider} ${api} broke its contract: ${what}.`
+  return { class: 'protocol', message, retryable: false }
+}

@@ -1,0 +1,151 @@
+import { limitChecks, limitName } from '../agent/agent.ts'
+import type { RuntimeEvent } from '../events/event.ts'
+import type { LimitName } from '../events/limits.ts'
+import type { PendingApproval } from '../machine/calls.ts'
+import { runIdOfCall } from '../values/ids.ts'
+import { omitUndefined, type OrUndefined } from '../values/json.ts'
+import {
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  maybe,
+  numberFrom,
+  type OptionCheck,
+  type OptionFault,
+} from '../values/option.ts'
+import type { RunResult } from './run-result.ts'
+
+/** A pending approval, or as much of one as names the question: which start of which call, with which input. */
+export type ShownApproval = Pick<PendingApproval, 'toolCallId' | 'attempt' | 'inputDigest'>
+
+/** Which question a decision answers, where the decision itself says so. */
+export interface Question {
+  readonly attempt?: number | undefined
+  readonly inputDigest?: string | undefined
+}
+
+/** What a decision says of its question, as a command carries it. */
+interface Answered {
+  readonly toolCallId: string
+  readonly attempt?: number
+  readonly inputDigest?: string
+}
+
+/**
+ * The questions that one handle has shown, the last of each call. Two handles of one run may have shown different ones:
+ * a decision through the older handle must not answer what only the newer one has shown.
+ */
+export class ShownApprovals {
+  #shown: Map<string, ShownApproval> | undefined
+
+  /** Takes in a result that the handle gives out, in front of its reader. */
+  resultOf(result: Promise<RunResult>): void {
+    result.then(({ pendingApprovals }) => {
+      for (const approval of pendingApprovals) this.#show(approval)
+    }, ignored)
+  }
+
+  /** Takes in an event that the handle gives out. */
+  event(event: RuntimeEvent): void {
+    if (event.type === 'approval_requested') this.#show(event)
+  }
+
+  #show(approval: ShownApproval): void {
+    this.#shown = (this.#shown ?? new Map()).set(approval.toolCallId, approval)
+  }
+
+  /** Returns the question that a decision answers: the one that it names, else the one that was shown. */
+  answered(call: string | ShownApproval, named: Question): Answered {
+    const given = typeof call === 'string' ? this.#shown?.get(call) : call
+    const { attempt = given?.attempt, inputDigest = given?.inputDigest } = named
+    return {
+      toolCallId: typeof call === 'string' ? call : call.toolCallId,
+      ...omitUndefined({ attempt, inputDigest }),
+    }
+  }
+}
+
+function ignored(): void {}
+
+/** The fields that an approval and a denial share. */
+interface DecisionGiven {
+  readonly by: string
+  readonly via?: string | undefined
+  readonly attempt?: number | undefined
+  readonly inputDigest?: string | undefined
+}
+
+const decision = {
+  by: filledText,
+  via: maybe(filledText),
+  attempt: maybe(numberFrom(1, { whole: true })),
+  inputDigest: maybe(filledText),
+}
+
+const approval = fields<
+  DecisionGiven & { readonly input?: object | undefined; readonly reason?: string | undefined }
+>({
+  ...decision,
+  reason: maybe(anyText),
+  input: maybe(anyObject),
+})
+const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
+
+/** Checks a pending approval that a caller gives back. */
+export const shownApproval: OptionCheck = fields<ShownApproval & OrUndefined<Partial<PendingApproval>>>({
+  toolCallId: filledText,
+  attempt: numberFrom(1, { whole: true }),
+  inputDigest: filledText,
+  runId: maybe(anyText),
+  name: maybe(anyText),
+  input: maybe(anyObject),
+  reason: maybe(anyText),
+})
+
+/** The id of a call says which run asked: an approval that names another run was put together wrongly. */
+function otherRun(call: unknown): OptionFault | undefined {
+  const { toolCallId, runId } = Object(call) as Partial<PendingApproval>
+  if (toolCallId === undefined || runId === undefined) return undefined
+  const asking = runIdOfCall(toolCallId)
+  if (asking === undefined || asking === runId) return undefined
+  return {
+    path: 'the approval.runId',
+    what: 'is not the run of its toolCallId; give the approval as it was shown',
+  }
+}
+
+/** Returns what is wrong with a decision that a caller gave; `undefined` where nothing is. */
+export function decisionFault(
+  kind: 'approve' | 'deny',
+  call: unknown,
+  decision: unknown,
+): OptionFault | undefined {
+  const fault =
+    typeof call === 'object' ? shownApproval(call, 'the approval') : filledText(call, 'the tool call id')
+  return fault ?? otherRun(call) ?? (kind === 'approve' ? approval : denial)(decision, '')
+}
+
+const raising = fields<{ readonly by: string; readonly reason?: string | undefined }>({
+  by: filledText,
+  reason: maybe(anyText),
+})
+
+/** Returns what is wrong with a limit that a caller raises; `undefined` where nothing is. */
+export function raiseFault(limit: unknown, max: unknown, decision: unknown): OptionFault | undefined {
+  return (
+    limitName(limit, 'the limit') ??
+    limitChecks[limit as LimitName](max, String(limit)) ??
+    raising(decision, 'the decision')
+  )
+}
+
+const cancelling = fields<{ readonly by?: string | undefined; readonly reason?: string | undefined }>({
+  by: maybe(filledText),
+  reason: maybe(anyText),
+})
+
+/** Returns what is wrong with what a caller says of a cancel; `undefined` where nothing is. */
+export function cancelFault(decision: unknown): OptionFault | undefined {
+  return cancelling(decision, 'the decision')
+}

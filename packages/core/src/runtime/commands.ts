@@ -1,0 +1,301 @@
+import type { OutsideCommand } from '../events/commands.ts'
+import type { EventOf } from '../events/event.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { recordsInput, rulesOfCommand } from '../machine/decide.ts'
+import { finishedText, type Refusal } from '../machine/rules.ts'
+import { LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
+import type { Clock } from '../values/host.ts'
+import type { RunId, ToolCallId } from '../values/ids.ts'
+
+/** The refusals that say only in which state the run is, where the call may have had its decision before. */
+const tellsLittle: ReadonlySet<Refusal['code']> = new Set([
+  'run_finished',
+  'unknown_call',
+  'not_awaiting_approval',
+])
+
+/** Returns whether the run's record may tell the sender of a refused command more than the refusal does. */
+function mayBeDecidedBefore(command: OutsideCommand, { code }: Refusal): boolean {
+  return (command.type === 'approve' || command.type === 'deny') && tellsLittle.has(code)
+}
+
+/** How long the sender of a refused decision waits for who decided before, in milliseconds. */
+const maxLookMs = 1_000
+
+/** Where it is looked up who decided before. */
+interface DecisionRecord {
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly runId: RunId
+}
+
+/**
+ * Returns the refusal of a decision with who decided before and how, where that is on record; else the refusal as it is. A
+ * ledger that fails, or does not answer in a second, changes nothing: the decision is refused either way.
+ */
+async function namingDecider(
+  refusal: Refusal,
+  command: OutsideCommand,
+  record: DecisionRecord,
+): Promise<Refusal> {
+  const asItIs = Promise.withResolvers<Refusal>()
+  const stopTimer = record.clock.schedule(maxLookMs, () => asItIs.resolve(refusal))
+  return await Promise.race([named(refusal, command, record), asItIs.promise]).finally(stopTimer)
+}
+
+async function named(
+  refusal: Refusal,
+  command: OutsideCommand,
+  { ledger, runId }: DecisionRecord,
+): Promise<Refusal> {
+  if (command.type !== 'approve' && command.type !== 'deny') return refusal
+  const { toolCallId, attempt = 1 } = command
+  try {
+    for await (const event of ledger.find({
+      runId,
+      toolCallId: toolCallId as ToolCallId,
+      types: ['approval_decided'],
+    })) {
+      if (event.type !== 'approval_decided' || event.attempt !== attempt || event.elsewhere) continue
+      return { code: 'not_awaiting_approval', message: messageOf(refusal, event) }
+    }
+  } catch {
+    // The sender gets the refusal as it is.
+  }
+  return refusal
+}
+
+/** The longest name of a person that a refusal holds, in characters. */
+const maxNameLength = 100
+
+/** Characters that a terminal obeys, hides or reorders text by, and halves of surrogate pairs. */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/** A name as a line of text can hold it: another process has given it. */
+function shownName(name: string): string {
+  const short = name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name
+  return short.replaceAll(unseen, '\ufffd')
+}
+
+function messageOf(
+  refusal: Refusal,
+  { runId, seq, toolCallId, approved, by }: EventOf<'approval_decided'>,
+): string {
+  const decided = `Tool call ${toolCallId} was ${approved ? 'approved' : 'denied'} before, by ${shownName(by)} (event ${seq} of run ${runId}); a call is decided once. Show the run to see what followed.`
+  // What the machine says about a question names what is asked now.
+  return refusal.code === 'not_awaiting_approval' ? `${refusal.message} ${decided}` : decided
+}
+
+/** The answer to a command: it was accepted, or refused and why. A refusal is an answer, not an error. */
+export type CommandAcknowledgement = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
+
+/** A command whose sender waits for the acknowledgement. */
+interface SentCommand {
+  readonly command: OutsideCommand
+  /** The run's last event before the command was put, where another process may decide about it. */
+  afterSeq: number | undefined
+  /** Whether the command is in the inbox, or was. */
+  isDelivered: boolean
+  resolve(acknowledgement: CommandAcknowledgement | Promise<CommandAcknowledgement>): void
+  reject(error: unknown): void
+}
+
+/**
+ * The commands that this process has sent to a run and that are not acknowledged yet, by their key in the inbox. The
+ * run's writer acknowledges them; where it is another process, the events that it has recorded do.
+ */
+export class SentCommands {
+  readonly #runId: RunId
+  readonly #ledger: Ledger
+  readonly #clock: Clock
+  // Most runs are sent none.
+  #sent: Map<string, SentCommand> | undefined
+  #deliveries: Set<Promise<void>> | undefined
+
+  constructor(runId: RunId, ledger: Ledger, clock: Clock) {
+    this.#runId = runId
+    this.#ledger = ledger
+    this.#clock = clock
+  }
+
+  /** Delivers a command into the inbox, and answers when a process has decided about it. Rejects for a key that waits already. */
+  async send(
+    command: OutsideCommand,
+    key: string,
+    deliver: () => Promise<void>,
+  ): Promise<CommandAcknowledgement> {
+    if (this.#sent?.has(key)) throw sentBefore(this.#runId, key)
+    const { promise, resolve, reject } = Promise.withResolvers<CommandAcknowledgement>()
+    const sent: SentCommand = { command, afterSeq: undefined, isDelivered: false, resolve, reject }
+    this.#sent = (this.#sent ?? new Map()).set(key, sent)
+    const delivery = deliver().then(
+      () => void (sent.isDelivered = true),
+      (error: unknown) => this.fail(error, key),
+    )
+    const deliveries = (this.#deliveries ??= new Set())
+    const settled = delivery.finally(() => deliveries.delete(settled))
+    deliveries.add(settled)
+    return await promise
+  }
+
+  /** Has a command that is put into the inbox next acknowledged by what another process records after this moment. */
+  async leave(key: string): Promise<void> {
+    const seq = (await this.#ledger.head(this.#runId))?.seq ?? 0
+    const sent = this.#sent?.get(key)
+    if (sent) sent.afterSeq = seq
+  }
+
+  acknowledge(key: string, refusal: Refusal | undefined): void {
+    const sent = this.#take(key)
+    sent?.resolve(refusal ? this.refused(sent.command, refusal) : { accepted: true })
+  }
+
+  /** The acknowledgement of a refused command: to a decision that came too late, with who decided and how. */
+  refused(
+    command: OutsideCommand,
+    refusal: Refusal,
+  ): CommandAcknowledgement | Promise<CommandAcknowledgement> {
+    if (!mayBeDecidedBefore(command, refusal)) return { accepted: false, ...refusal }
+    const record = { ledger: this.#ledger, clock: this.#clock, runId: this.#runId }
+    const named = namingDecider(refusal, command, record)
+    return named.then((better) => ({ accepted: false, ...better }))
+  }
+
+  /** Acknowledges the commands that were left to another process and are not in the inbox any more. */
+  async acknowledgeLeft(): Promise<void> {
+    const delivered = this.deliveredKeys
+    if (delivered.length === 0) return
+    const waiting = new Set((await this.#ledger.inbox(this.#runId)).map(({ key }) => key))
+    for (const key of delivered) {
+      const { command, afterSeq } = this.#sent?.get(key) ?? {}
+      if (command === undefined || afterSeq === undefined || waiting.has(key)) continue
+      const isObeyed = await this.#isRecorded(key, command, afterSeq)
+      this.acknowledge(key, isObeyed ? undefined : refusedElsewhere(this.#runId, command))
+    }
+  }
+
+  /** Whether a sender still waits for an acknowledgement. */
+  get hasPending(): boolean {
+    return this.#sent !== undefined && this.#sent.size > 0
+  }
+
+  /** The keys of undecided commands that are in the inbox, or were. */
+  get deliveredKeys(): readonly string[] {
+    return [...(this.#sent ?? [])].flatMap(([key, { isDelivered }]) => (isDelivered ? [key] : []))
+  }
+
+  /** The run is over: whatever was still asked is refused. */
+  refuseAll(refusal: Refusal): void {
+    for (const key of this.#keys) this.acknowledge(key, refusal)
+  }
+
+  /** Rejects the sender of a command that this process will not decide, or all senders where no key is given. */
+  fail(error: unknown, key?: string): void {
+    for (const each of key === undefined ? this.#keys : [key]) this.#take(each)?.reject(error)
+  }
+
+  /** Resolves when every command that was sent so far is in the inbox. */
+  async allDelivered(): Promise<void> {
+    while (this.#deliveries && this.#deliveries.size > 0) await Promise.all(this.#deliveries)
+  }
+
+  get #keys(): readonly string[] {
+    return [...(this.#sent?.keys() ?? [])]
+  }
+
+  #take(key: string): SentCommand | undefined {
+    const sent = this.#sent?.get(key)
+    this.#sent?.delete(key)
+    return sent
+  }
+
+  /** Whether the run is on record to have obeyed a command that was put after an event. */
+  async #isRecorded(key: string, command: OutsideCommand, afterSeq: number): Promise<boolean> {
+    for await (const event of this.#ledger.read(this.#runId, { fromSeq: afterSeq + 1 })) {
+      // Input that was put twice has its place by the first entry.
+      if (event.inboxKey === key || recordsInput(event, command)) return true
+      // Processes of older releases record no key of the inbox.
+      if (event.inboxKey === undefined && rulesOfCommand(command.type).isRecordedBy(event, command))
+        return true
+    }
+    return false
+  }
+}
+
+/** Whether another process took the run over in the moment in which this one did. */
+export function isOvertaken(error: unknown): boolean {
+  return error instanceof LedgerConflictError && (error.kind === 'epoch' || error.kind === 'seq')
+}
+
+/** A command under a key that another command has had. */
+export function sentBefore(runId: RunId, key: string): LedgerConflictError {
+  const message = `Run ${runId} has had a command of the key ${key} before, so this one was not sent. Show the run to see what became of the first; send another command under another key.`
+  return new LedgerConflictError('unique', message)
+}
+
+function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {
+  const message = `The process that drives run ${runId} has read the command ${type} and did not obey it, for the run stood otherwise by then; show the run to see how.`
+  return { code: rulesOfCommand(type).usualRefusal, message }
+}
+
+/** Why a run that is done takes no command. */
+export function refusedAtEnd(runId: RunId): Refusal {
+  return { code: 'run_finished', message: finishedText(`Run ${runId} is finished`) }
+}
+
+/** The refusal of a command by a handle of a drained runtime. */
+export function refusedByDrain(runId: RunId): Refusal {
+  const message = `The runtime that holds this handle of run ${runId} was drained and drives no run any more. Send the command from another process. A command that is in the inbox already is decided by the next process that drives the run.`
+  return { code: 'drained', message }
+}
+
+/** The refusal of a command about a call that no run of the family has open. */
+export function unknownCall(runId: RunId): Refusal {
+  const message = `Run ${runId} has no open tool call of that id, nor has a child run of it; show the run to see which wait.`
+  return { code: 'unknown_call', message }
+}
+
+/** How long a drain waits for the ledger after the grace time, in milliseconds. */
+export const answerTimeoutMs = 5_000
+
+/** The end of a drain that waits in vain for the result of an append. */
+export function ledgerSilent(runId: RunId): LedgerUnavailableError {
+  return new LedgerUnavailableError(
+    `The ledger has not answered for ${answerTimeoutMs} ms after the grace time of a drain, so run ${runId} was left where it ` +
+      'is. Whether its last append was carried out is not known; what was acknowledged is not lost. Resume it when the ledger answers.',
+  )
+}
+
+/** A promise that knows whether anybody waits for it: `await`, `then` and `Promise.all` come by here. */
+class Answer<T> extends Promise<T> {
+  isRead = false
+
+  /** What is made of it is an ordinary promise. */
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise
+  }
+
+  // oxlint-disable-next-line unicorn/no-thenable -- a promise has it; this one notes that it is called
+  override then<A = T, B = never>(...handlers: Parameters<Promise<T>['then']>): Promise<A | B> {
+    this.isRead = true
+    return super.then(...handlers) as Promise<A | B>
+  }
+}
+
+/**
+ * The answer to a caller who may not wait for it, as to a steer whose effect the events show. If it rejects and nobody reads
+ * it, the failure is reported: it is neither lost, nor ends the process as an unhandled rejection.
+ */
+export function answerTo<T>(asked: Promise<T>, onUnread: (error: unknown) => void): Promise<T> {
+  const answer = new Answer<T>((resolve) => resolve(asked))
+  // A promise is read where it is handed on, so before it can reject.
+  void Promise.prototype.then.call(answer, undefined, (error: unknown) => {
+    if (!answer.isRead) onUnread(error)
+  })
+  return answer
+}
+
+/** How a failure is reported that came as the answer to a command, and that nobody read. */
+export function unreadAnswer(verb: string, runId: string): string {
+  return `${verb} failed for run ${runId}, and nobody waited for its answer`
+}

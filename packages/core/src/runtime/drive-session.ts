@@ -1,0 +1,241 @@
+import type { OutsideCommand } from '../events/commands.ts'
+import type { RuntimeEvent } from '../events/event.ts'
+import { caughtUp, changesOf } from '../ledger/changes.ts'
+import { audit } from '../machine/laws.ts'
+import { isSuspended } from '../machine/next-action.ts'
+import type { RunState } from '../machine/state.ts'
+import type { LedgerConflictError } from '../values/errors.ts'
+import { isOvertaken } from './commands.ts'
+import { isDrivenByOther, leaseMs } from './leases.ts'
+import type { HeldRun } from './run-context.ts'
+import { type ReadyStart, RunLoop } from './run-loop.ts'
+import { stateOf } from './run-result.ts'
+import { isPlaceTaken } from './session.ts'
+
+/** How often the ledger is asked whether a process drives the run. */
+const pollIntervalMs = 1_000
+
+/** How long the commands that were sent wait for the process that has taken the run over. */
+const patienceMs = 5_000
+
+/** How a run begins. */
+export interface BegunRun {
+  readonly prepare: () => Promise<ReadyStart>
+  /** Whether the run begins after another one that takes its place in the session. */
+  readonly waits?: boolean
+  /** What is asked of it in the moment in which it begins. */
+  readonly asked?: () => OutsideCommand | undefined
+}
+
+/** What has a drive session. */
+interface SessionHolder {
+  onStopped(session: DriveSession, state: RunState): void
+}
+
+/**
+ * One drive session of a run: from the moment in which this process begins to drive it, until it has stopped and was
+ * released. Loops follow each other in it, one at a time: each begins as `start`, `fork`, `resume` or
+ * `awaitDecisions` says.
+ */
+export class DriveSession {
+  readonly #run: HeldRun
+  /** The error with which the session was ended, whatever it waited for. */
+  #aborted: { readonly error: unknown } | undefined
+  /** Ends what is waited for with an error. */
+  #endWait: ((error: unknown) => void) | undefined
+  #loop: RunLoop
+  #released: Promise<void> | undefined
+
+  constructor(run: HeldRun) {
+    this.#run = run
+    this.#loop = new RunLoop(run.drive)
+  }
+
+  /** Whether this process is, or was, the writer of the run. */
+  get isWriter(): boolean {
+    return this.#loop.isWriter
+  }
+
+  get isDraining(): boolean {
+    return this.#loop.isDraining
+  }
+
+  /** Whether it continues the run no more, since it or its runtime is drained. */
+  get isDrained(): boolean {
+    return this.isDraining || this.#run.runs.isDrained
+  }
+
+  /** Reads the inbox again, soon. */
+  wake(): void {
+    this.#loop.wake()
+  }
+
+  /** Begins nothing more, and stops when what is in flight has ended, or after the grace time. */
+  drain(graceMs: number): void {
+    this.#loop.drain(graceMs)
+  }
+
+  /** Ends with an error, whatever it waits for. */
+  abort(error: unknown): void {
+    this.#aborted ??= { error }
+    this.#endWait?.(error)
+  }
+
+  /**
+   * Drives the run, as it was begun, until it has stopped and every command that was sent is decided. Tells its holder in
+   * the moment in which that is so: a command that is sent later begins a session of its own. If another process takes the
+   * run over, it rejects once that process has decided the commands, which the inbox had for it.
+   */
+  async drive(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
+    try {
+      return await this.#driven(begun, holder)
+    } catch (error) {
+      if (isOvertaken(error)) await this.#decidedByOther()
+      throw error
+    }
+  }
+
+  async #driven(begun: Promise<RunState>, holder: SessionHolder): Promise<RunState> {
+    const { sent } = this.#run
+    let state = await this.#unlessAborted(begun)
+    while (sent.hasPending && state.phase !== 'done' && !this.isDraining) {
+      // Until then the ledger names this process as the driver, and the command would be left to that one.
+      await this.#tellLedger()
+      // A drain that came meanwhile reached the loop that has ended.
+      if (this.isDraining) break
+      this.#loop = new RunLoop(this.#run.drive)
+      state = await this.#unlessAborted(this.awaitDecisions())
+    }
+    // In the inbox or not: no sender waits for an answer that this process will not give.
+    if (this.isDraining) await sent.allDelivered()
+    holder.onStopped(this, state)
+    return state
+  }
+
+  /**
+   * Starts the run with what `prepare` answers. If another run takes the place in the session that it names, it is asked
+   * again, and refuses the run or waits, as for a run that began before. A run that does not wait is refused also where the
+   * other one has ended by then: its caller knew nothing of the other, and both may want the same done.
+   */
+  async start(run: BegunRun): Promise<RunState> {
+    try {
+      return await this.#loop.start(await run.prepare(), run.asked?.())
+    } catch (error) {
+      return await this.#startAgain(run, error)
+    }
+  }
+
+  async #startAgain(run: BegunRun, error: unknown): Promise<RunState> {
+    // The same loop begins again: it knows whether it was drained meanwhile.
+    if (!isPlaceTaken(error) || (await this.#run.parts.ledger.head(this.#run.runId))) throw error
+    if (run.waits) return await this.start(run)
+    await run.prepare()
+    throw error
+  }
+
+  /** Makes the run of the first events of another, and drives it from there. */
+  async fork(prepare: () => Promise<readonly RuntimeEvent[]>): Promise<RunState> {
+    return await this.#loop.fork(await prepare())
+  }
+
+  /**
+   * Takes the run over; with `withChildren`, its child runs, too. As long as another process drives it, follows it there: what
+   * that one has under way is not to be done twice.
+   */
+  async resume(withChildren: boolean): Promise<RunState> {
+    for (;;) {
+      try {
+        return await this.#loop.resume({ withChildren, takeOver: this.#run.takesOver })
+      } catch (error) {
+        if (!isDrivenByOther(error)) throw error
+        const state = await this.#followedElsewhere(error)
+        if (state) return state
+      }
+    }
+  }
+
+  /** Leaves the commands that were sent to the process that drives the run; where none does, this one takes it over. */
+  async awaitDecisions(): Promise<RunState> {
+    const { sent, runId, parts } = this.#run
+    await sent.allDelivered()
+    const isElsewhere = (await parts.leases.elsewhereMs(runId)) > 0
+    const state = (isElsewhere ? await this.#followedElsewhere() : undefined) ?? (await this.resume(false))
+    // The run may have ended by what it obeyed last, before this process came to take it over.
+    if (!this.isWriter) await sent.acknowledgeLeft()
+    return state
+  }
+
+  /**
+   * Follows the run while another process drives it. Returns the state in which the run stopped with every command
+   * acknowledged; `undefined` once no process drives it, so that this one has to. Ends early where this process is drained.
+   */
+  async #followedElsewhere(driven?: LedgerConflictError): Promise<RunState | undefined> {
+    const { runId, parts, sent, live } = this.#run
+    const { clock, report } = parts.host
+    let state = await stateOf(parts.ledger, runId)
+    if (state === undefined) return undefined
+    let leftMs = pollIntervalMs
+    let isReported = driven === undefined
+    const poll = { clock, delayMs: () => Math.max(1, Math.min(leftMs, pollIntervalMs)) }
+    const changes = changesOf(parts.ledger, runId, { after: state.seq, poll })
+    for await (const event of changes) {
+      if (event !== caughtUp) {
+        state = audit(state, event)
+        live.next(event)
+        continue
+      }
+      // After the events: the command that ended the run is acknowledged, too.
+      await sent.acknowledgeLeft()
+      // Whoever resumes waits until that process has let the run go: it may have yet to read what lets the run continue.
+      const rests = driven === undefined && !sent.hasPending && isSuspended(state)
+      if (state.phase === 'done' || rests || this.isDrained) return state
+      leftMs = await parts.leases.elsewhereMs(runId)
+      if (leftMs === 0 && !changes.isWoken) return undefined
+      // A process that lives renews its lease before that.
+      if (isReported || leftMs === 0 || leftMs > leaseMs / 2 - pollIntervalMs) continue
+      report(
+        driven,
+        `Run ${runId} is taken over in ${leftMs} ms, unless the process that drives it renews its lease`,
+      )
+      isReported = true
+    }
+    return state
+  }
+
+  /** Has the commands that were sent acknowledged by what the process records that has taken the run over. */
+  async #decidedByOther(): Promise<void> {
+    const { runId, parts, sent } = this.#run
+    const { clock } = parts.host
+    const givenUpAt = clock.now() + patienceMs
+    const poll = { clock, delayMs: () => pollIntervalMs }
+    try {
+      const after = (await parts.ledger.head(runId))?.seq ?? 0
+      for await (const event of changesOf(parts.ledger, runId, { after, poll })) {
+        if (event !== caughtUp) continue
+        await sent.acknowledgeLeft()
+        if (!sent.hasPending || this.isDrained || clock.now() >= givenUpAt) return
+      }
+    } catch {
+      // Those that are left are rejected with the error that ended the session.
+    }
+  }
+
+  /** Releases the run: tells the ledger at once, before any caller has the result. */
+  release(): Promise<void> {
+    return (this.#released ??= this.#tellLedger())
+  }
+
+  /** A run that has ended has no lease any more. */
+  async #tellLedger(): Promise<void> {
+    const { runId, parts } = this.#run
+    if (this.#loop.isWriter && this.#loop.state?.phase !== 'done') await parts.leases.release(runId)
+  }
+
+  #unlessAborted(driving: Promise<RunState>): Promise<RunState> {
+    return new Promise((resolve, reject) => {
+      driving.then(resolve, reject)
+      this.#endWait = reject
+      if (this.#aborted) reject(this.#aborted.error)
+    })
+  }
+}

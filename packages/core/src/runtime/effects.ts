@@ -1,0 +1,439 @@
+import type { Agent } from '../agent/agent.ts'
+import { checkedTool, toolNamed, toolsNow } from '../agent/source-tools.ts'
+import { answersIn } from '../events/answer-schema.ts'
+import { type Message, type ModelRef, sameModel, textOf } from '../events/content.ts'
+import { defaultLimits } from '../events/limits.ts'
+import { readResultName } from '../events/model-request.ts'
+import type { Signal } from '../events/signals.ts'
+import { largerUsage, tokenCounts, type Usage } from '../events/usage.ts'
+import { textContent } from '../machine/calls.ts'
+import { summaryRequest } from '../machine/compaction.ts'
+import { messagesOf } from '../machine/history.ts'
+import { modelRequest } from '../machine/request.ts'
+import {
+  changedCallEffects,
+  type Effect,
+  onlyCallsRequireEffects,
+  requiredEffects,
+} from '../machine/required-effects.ts'
+import type { Call, ExecutingState, RunState, StreamingState } from '../machine/state.ts'
+import { type ModelCallOwner, startModelCall } from '../models/model-call.ts'
+import type { Model } from '../models/model.ts'
+import { OutputStage } from '../models/output.ts'
+import { checkCalls } from '../tools/check-calls.ts'
+import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from '../tools/guardrails.ts'
+import { isLonger, reconcileCall, shortenedResult, startTool } from '../tools/tool-call.ts'
+import { jsonOfAnswer } from '../tools/tool-schema.ts'
+import type { CallContext } from '../tools/tool.ts'
+import { answerInTime, CHECK_MS, late, stoppableClock } from '../values/answer-in-time.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import type { Clock, Host } from '../values/host.ts'
+import { deepFreeze, freezeOwn, omitUndefined } from '../values/json.ts'
+import { textOfError } from '../values/text.ts'
+import { type ChildRuns, startChild } from './children.ts'
+import type { AskedCall, RecordedResult, RecordedResults } from './recorded-results.ts'
+
+type CheckedReply = EffectOf<'check_output'>['state']
+
+/** A check that is due, and whose it is. */
+export interface DueCheck<K extends Effect['kind']> {
+  readonly effect: EffectOf<K>
+  readonly agent: Agent<unknown>
+  readonly clock: Clock
+  /** What the application gave this run. */
+  readonly context: unknown
+}
+
+/** Lets guardrails look, and posts one `guardrails_checked`. */
+async function checkGuardrails(
+  { effect, agent, clock, context }: DueCheck<'guardrails'>,
+  post: Post,
+): Promise<void> {
+  const { on, guardrails } = effect
+  const signal = { type: 'guardrails_checked', on, guardrails } as const
+  switch (effect.on) {
+    case 'input': {
+      const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
+      const finds = await findsInInput(looking, effect, { clock, context })
+      return post({ ...signal, place: effect.inputCheck.seq, finds })
+    }
+    case 'output': {
+      const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
+      const finds = await findsInOutput(looking, effect.state, { clock, context })
+      return post({ ...signal, place: effect.state.turn, finds })
+    }
+    case 'tool_output': {
+      const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
+      const finds = await findsInResults(looking, effect.state, { clock, context })
+      return post({ ...signal, place: effect.state.turn, finds })
+    }
+  }
+}
+
+type AnswerChecked = Extract<Signal, { readonly type: 'output_checked' }>
+
+/** Reads the answer by the agent's schema, and posts one `output_checked`. */
+async function checkAnswer(
+  { effect: { state }, ...checking }: Omit<DueCheck<'check_output'>, 'context'>,
+  post: Post,
+): Promise<void> {
+  post({ type: 'output_checked', turn: state.turn, verdict: await answerVerdict(state, checking) })
+}
+
+/** Whether the answer of a reply fits the agent's schema: the answer, or what does not fit. */
+export async function answerVerdict(
+  state: CheckedReply,
+  { agent, clock }: Pick<DueCheck<'check_output'>, 'agent' | 'clock'>,
+): Promise<AnswerChecked['verdict']> {
+  const refused = (error: string): AnswerChecked['verdict'] => ({ valid: false, error })
+  const written = jsonOfAnswer(textOf(state.reply.message.parts))
+  if (written === undefined) return refused('it is no JSON')
+  const asked = state.definition.output
+  try {
+    const errors: string[] = []
+    for (const output of asked ? answersIn(asked, written) : [written]) {
+      const read = await answerInTime(() => agent.output?.read(output), clock)
+      if (read === late) return refused(`the check of the schema did not end within ${CHECK_MS} ms`)
+      if (read === undefined || !('error' in read)) return { valid: true, output }
+      errors.push(read.error)
+    }
+    return refused(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
+  } catch (error) {
+    return refused(`the check of the schema failed: ${textOfError(error)}`)
+  }
+}
+
+/** Asks the model that sums up, and posts one `summarized`. Answers how to give the call up. */
+function summarize(
+  {
+    effect: { compacting, state },
+    agent,
+    host,
+  }: Omit<DueCheck<'summarize'>, 'clock' | 'context'> & { readonly host: Host },
+  post: Post,
+): () => void {
+  const { turn } = state
+  let usage: Usage | undefined
+  const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
+    post({ type: 'summarized', turn, answer, ...omitUndefined({ usage }) })
+  const model = agent.summarizer
+  if (model === undefined || !sameModel(model, compacting.model)) {
+    const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`
+    say({ failure: { class: 'not_found', message, retryable: false } })
+    return () => {}
+  }
+  const request = summaryRequest(state, compacting)
+  const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
+  const attempt = startModelCall(call, host, (signal) => {
+    if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
+    else if (signal.type === 'model_failed') say({ failure: signal.failure })
+    else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
+  })
+  return () => attempt.stop()
+}
+
+/** An effect that was begun: how it is given up, and how it is asked to stop, if it can be asked. */
+interface Begun {
+  stop?(): void
+  cancel?(reason: string): void
+}
+
+/** What the effects of a run may use, and who takes what they report. */
+export interface EffectOptions extends ModelCallOwner {
+  findAgent(name: string): Agent<unknown>
+  /** The model that the run is given. */
+  findGivenModel(ref: ModelRef): Model | undefined
+  readonly host: Host
+  /** What the application gave this run. */
+  readonly context: unknown
+  readonly children: ChildRuns
+  /** What a fork is served instead of running its tools. */
+  readonly results: RecordedResults | undefined
+  post(signal: Signal): void
+}
+
+/** Takes what an effect reports. */
+type Post = (signal: Signal) => void
+
+/** Begins an effect, which posts what it reports. */
+function beginEffect(effect: Effect, options: EffectOptions, post: Post): Begun {
+  const { host, context } = options
+  switch (effect.kind) {
+    case 'model_call':
+      return beginModelCall(effect, options, post)
+    case 'check_calls':
+      return beginCallCheck(effect, options, post)
+    case 'tool':
+      return beginTool(effect, options, post)
+    case 'reconcile':
+      return beginReconciliation(effect, options, post)
+    case 'guardrails': {
+      const { clock, stop } = stoppableClock(host.clock)
+      void checkGuardrails({ effect, agent: agentOf(effect, options), clock, context }, post)
+      return { stop }
+    }
+    case 'check_output': {
+      const { clock, stop } = stoppableClock(host.clock)
+      void checkAnswer({ effect, agent: agentOf(effect, options), clock }, post)
+      return { stop }
+    }
+    case 'summarize':
+      return { stop: summarize({ effect, agent: agentOf(effect, options), host }, post) }
+  }
+}
+
+type EffectOf<Kind extends Effect['kind']> = Extract<Effect, { readonly kind: Kind }>
+
+function agentOf({ state }: Effect, options: EffectOptions): Agent<unknown> {
+  return options.findAgent(state.agent)
+}
+
+function beginModelCall(effect: EffectOf<'model_call'>, options: EffectOptions, post: Post): Begun {
+  const { state } = effect
+  const { runId, turn, attempt, agent: name } = state
+  const agent = agentOf(effect, options)
+  const model = givenModel(state, options) ?? modelOf(agent, attempt.model)
+  const { timeouts, outputStream } = agent
+  const about = { runId, agent: name, turn, context: options.context }
+  const output = outputStream && new OutputStage({ transforms: outputStream.transforms, about })
+  const call = { model, request: modelRequest(state), turn, attempt: attempt.number }
+  return startModelCall({ ...call, timeouts, output, owner: options }, options.host, post)
+}
+
+/** The model that the run was given, if it is the one to call. */
+function givenModel(
+  { givenModel: given, attempt }: StreamingState,
+  options: EffectOptions,
+): Model | undefined {
+  return given && sameModel(given.model, attempt.model) ? options.findGivenModel(attempt.model) : undefined
+}
+
+function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
+  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
+  if (called) return called
+  throw new ConfigurationError(
+    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
+  )
+}
+
+function beginCallCheck(effect: EffectOf<'check_calls'>, options: EffectOptions, post: Post): Begun {
+  const { state } = effect
+  const { offered } = state.reply
+  const { host, context, results } = options
+  const agent = agentOf(effect, options)
+  const { clock, stop } = stoppableClock(host.clock)
+  const site = {
+    state,
+    context,
+    clock,
+    report: host.report,
+    ...(offered && { offered }),
+    ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
+  }
+  // Tools, guardrails and policies are asked about no input that is not there.
+  const calls = state.calls.filter(({ inputRemoved }) => inputRemoved === undefined)
+  void checkCalls(calls, { ...agent, tools: toolsNow(agent) }, site, post)
+  return { stop }
+}
+
+function beginTool(effect: EffectOf<'tool'>, options: EffectOptions, post: Post): Begun {
+  const { call, state } = effect
+  const { host, children, context, results } = options
+  const recorded = results?.serve(state, call)
+  if (recorded || call.recorded !== undefined) {
+    post(recorded ? endingOf(call, recorded) : lostRecord(call))
+    return {}
+  }
+  if (call.child !== undefined) return startChild({ state, call, children, context, clock: host.clock }, post)
+  const tool = checkedTool(agentOf(effect, options), call, state)
+  const messages = (): readonly Message[] => deepFreeze(messagesOf(state.history))
+  const { graceMs = defaultLimits.graceMs } = state.limits
+  return startTool(
+    { tool, call, context: { ...callContext(effect, options), messages }, host, graceMs },
+    post,
+  )
+}
+
+function beginReconciliation(effect: EffectOf<'reconcile'>, options: EffectOptions, post: Post): Begun {
+  const { call, state } = effect
+  const { host } = options
+  const { clock, stop } = stoppableClock(host.clock)
+  const tool = checkedTool(agentOf(effect, options), call, state)
+  const context = callContext(effect, options)
+  void reconcileCall({ tool, call, context, host: { ...host, clock } }, post)
+  return { stop }
+}
+
+function callContext(
+  { call, state }: EffectOf<'tool' | 'reconcile'>,
+  { context }: EffectOptions,
+): CallContext {
+  return { runId: state.runId, turn: state.turn, toolCallId: call.toolCallId, context }
+}
+
+/** Returns the ending of a call with the shorter text that the model is shown, if the result is too long for it. */
+function withShortResult(signal: Signal, effect: Effect, options: EffectOptions): Signal {
+  if (effect.kind !== 'tool' || signal.type !== 'tool_ended' || signal.reused !== undefined) return signal
+  const agent = agentOf(effect, options)
+  const max = toolNamed(agent, effect.call.name)?.maxResultChars ?? agent.maxResultChars
+  const { content, projected = content, toolCallId } = signal
+  if (!isLonger(projected, max)) return signal
+  const isReadable = toolNamed(agent, readResultName) !== undefined
+  return { ...signal, shown: shortenedResult(projected, { max, toolCallId, isReadable }) }
+}
+
+function endingOf(
+  { toolCallId, attempts: attempt }: Call,
+  { outcome, content, projected, shown, toolCallId: reused }: RecordedResult,
+): Signal {
+  const ended = { type: 'tool_ended' as const, toolCallId, attempt, outcome, content, durationMs: 0 }
+  return { ...ended, ...omitUndefined({ projected, shown }), reused }
+}
+
+/** A call that a recorded result was to answer does not run for real: it has no approval for that. */
+function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
+  const text =
+    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
+  return {
+    type: 'tool_ended',
+    toolCallId,
+    attempt,
+    outcome: 'failed',
+    durationMs: 0,
+    content: textContent('failed', text),
+  }
+}
+
+/** Something in flight. */
+class InFlight implements Begun {
+  readonly #effect: Effect
+  readonly #host: Pick<Host, 'report'>
+  #begun: Begun = {}
+  #isStopped = false
+
+  constructor(effect: Effect, host: Pick<Host, 'report'>) {
+    this.#effect = effect
+    this.#host = host
+  }
+
+  /** Whether it is of no interest any more. */
+  get isStopped(): boolean {
+    return this.#isStopped
+  }
+
+  begun(begun: Begun): void {
+    this.#begun = begun
+  }
+
+  cancel(reason: string): void {
+    this.#begun.cancel?.(reason)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    try {
+      this.#begun.stop?.()
+    } catch (error) {
+      // A faulty adapter or tool must not stop the run that abandons it.
+      const { state, kind } = this.#effect
+      this.#host.report(
+        error,
+        `What was in flight for run ${state.runId} (${kind}) threw when it was stopped`,
+      )
+    }
+  }
+}
+
+/**
+ * Keeps in flight what the state says must be, and nothing else. Starts each effect once: a key that was started is
+ * never started again, whatever became of it.
+ */
+export class Effects {
+  readonly #options: EffectOptions
+  readonly #started = new Set<string>()
+  readonly #inFlight = new Map<string, InFlight>()
+  /** The last state, where only its calls required effects. */
+  #followed: ExecutingState | undefined
+
+  constructor(options: EffectOptions) {
+    this.#options = options
+  }
+
+  /** Whether anything that the state wants is in flight. */
+  isBusy(state: RunState): boolean {
+    return requiredEffects(state).some(({ key }) => this.#inFlight.has(key))
+  }
+
+  /** Law 8: called only when every event of the state is in the ledger. With `draining`, nothing new is started. */
+  follow(state: RunState, { draining = false }: { readonly draining?: boolean } = {}): void {
+    const before = this.#followed
+    this.#followed = !draining && onlyCallsRequireEffects(state) ? state : undefined
+    if (before && this.#followed?.turn === before.turn) this.#followCalls(before, this.#followed)
+    else this.#followAll(state, draining)
+  }
+
+  /**
+   * Starts the check of a reply's calls by the tools themselves, which has no side effects, so that it may begin before the
+   * reply is recorded. Returns whether there is one: guardrails and policies are the application's code, and wait.
+   */
+  startPureCheck(state: RunState): boolean {
+    if (state.phase !== 'collecting' || this.#options.results) return false
+    const { approval, guardrails } = this.#options.findAgent(state.agent)
+    if (approval || guardrailsFor(guardrails, 'tool_input').length > 0) return false
+    const [effect, ...others] = requiredEffects(state)
+    if (effect?.kind !== 'check_calls' || others.length > 0) return false
+    this.#startOnce(effect)
+    return true
+  }
+
+  #followAll(state: RunState, draining: boolean): void {
+    const wanted = requiredEffects(state)
+    if (this.#inFlight.size > 0) this.#stopOthers(wanted)
+    for (const effect of wanted) {
+      if (!draining) this.#startOnce(effect)
+      if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
+        this.#inFlight.get(effect.key)?.cancel(effect.cancelReason)
+      }
+    }
+  }
+
+  #stopOthers(wanted: readonly Effect[]): void {
+    const keys = new Set(wanted.map(({ key }) => key))
+    for (const key of this.#inFlight.keys()) if (!keys.has(key)) this.#stop(key)
+  }
+
+  /** Does the same from a state of the same turn on, looking only at the calls that have changed. */
+  #followCalls(before: ExecutingState, state: ExecutingState): void {
+    const { stopped, required } = changedCallEffects(before, state)
+    for (const key of stopped) this.#stop(key)
+    for (const effect of required) this.#startOnce(effect)
+  }
+
+  #startOnce(effect: Effect): void {
+    if (this.#started.has(effect.key)) return
+    this.#started.add(effect.key)
+    this.#inFlight.set(effect.key, this.#start(effect))
+  }
+
+  #stop(key: string): void {
+    const effect = this.#inFlight.get(key)
+    this.#inFlight.delete(key)
+    effect?.stop()
+  }
+
+  stopAll(): void {
+    for (const effect of this.#inFlight.values()) effect.stop()
+    this.#inFlight.clear()
+  }
+
+  #start(effect: Effect): InFlight {
+    const inFlight = new InFlight(effect, this.#options.host)
+    const begun = beginEffect(effect, this.#options, (signal) => {
+      if (inFlight.isStopped) return
+      // The caller may continue using the values it gave: what is recorded is a copy of them.
+      this.#options.post(freezeOwn(withShortResult(signal, effect, this.#options)))
+    })
+    inFlight.begun(begun)
+    return inFlight
+  }
+}

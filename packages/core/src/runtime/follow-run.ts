@@ -1,0 +1,379 @@
+import type { Unsubscribable } from 'rxjs'
+import type { RuntimeEvent } from '../events/event.ts'
+import { caughtUp, changesOf } from '../ledger/changes.ts'
+import type { Head, Ledger } from '../ledger/ledger.ts'
+import { callsAwaitingChild, openTurnCalls } from '../machine/calls.ts'
+import { audit } from '../machine/laws.ts'
+import { isSuspended } from '../machine/next-action.ts'
+import type { RunState } from '../machine/state.ts'
+import { type BusyRun, LedgerConflictError, LedgerUnavailableError } from '../values/errors.ts'
+import type { Clock } from '../values/host.ts'
+import { childRunIdOf, type RunId } from '../values/ids.ts'
+import { type RunResult, stateOf, withChildren } from './run-result.ts'
+import type { LiveEvents } from './run-streams.ts'
+
+/** Returns the status of a run that has not ended, and that a process drives or not. */
+function statusOf(state: RunState, isDriven: boolean): BusyRun['status'] {
+  if (isSuspended(state)) return 'suspended'
+  return isDriven ? 'under_way' : 'interrupted'
+}
+
+/** The refusal of a run whose session has one that has not ended. */
+export function busySession(state: RunState, isDriven: boolean): LedgerConflictError {
+  const status = statusOf(state, isDriven)
+  const wait = "start this run with whenBusy: 'wait'; session(…).run gives it the input with whenBusy: 'join'"
+  const ways: Readonly<Record<BusyRun['status'], string>> = {
+    suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
+    under_way: `Wait for its end, cancel it, or ${wait}.`,
+    interrupted: `No process drives it: ${resumeText(state)}; or cancel it. Then start this run again.`,
+  }
+  return conflict(
+    state,
+    status,
+    `${statusText(state, status)}, and a second run beside it would be a second history. ${ways[status]}`,
+  )
+}
+
+/**
+ * Returns where a run ends now, if that is not where this state ends: the driver of the run may have come to its end between
+ * the look at the run and the look at its driver.
+ */
+export async function newHead(ledger: Ledger, { runId, seq }: RunState): Promise<Head | undefined> {
+  const head = await ledger.head(runId)
+  return head?.seq === seq ? undefined : head
+}
+
+/** The end of waiting for a run that no process drives. */
+export function interruptedMeanwhile(state: RunState): LedgerConflictError {
+  const what = `${statusText(state, 'interrupted')}, so waiting for it would never end`
+  return conflict(state, 'interrupted', `${what}. To continue, ${resumeText(state)}; or cancel it.`)
+}
+
+/** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
+export function keptInput(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
+  const { kind, message, busy } = refusal
+  return new LedgerConflictError(
+    kind,
+    `${message} The inbox of the run keeps the input ${inputId}, and resume() reads it; a retry with that inputId sends it no second time.`,
+    busy && { busy: { ...busy, inputId } },
+  )
+}
+
+/** The end of waiting in a runtime that was drained. */
+export function drainedMeanwhile(state: RunState): LedgerConflictError {
+  return conflict(
+    state,
+    statusOf(state, true),
+    `The runtime was drained while it waited for run ${state.runId}${sessionText(state)}. Start the run in another process.`,
+  )
+}
+
+function conflict(state: RunState, status: BusyRun['status'], message: string): LedgerConflictError {
+  return new LedgerConflictError('session', message, { busy: { runId: state.runId, status } })
+}
+
+function statusText(state: RunState, status: BusyRun['status']): string {
+  const run = `Run ${state.runId}${sessionText(state)}`
+  const last = `its last event, ${state.seq}, is of ${new Date(state.at).toISOString()}`
+  switch (status) {
+    case 'suspended':
+      return `${run} waits for ${waitReasonText(state)}`
+    case 'under_way':
+      return `${run} is under way`
+    case 'interrupted':
+      return `${run} was interrupted: it has not ended, and no process drives it (${last})`
+  }
+}
+
+function waitReasonText(state: RunState): string {
+  const asked = openTurnCalls(state).filter(({ status }) => status === 'awaiting_approval')
+  const deferred = openTurnCalls(state).filter(({ status }) => status === 'deferred')
+  const calls = [
+    ...asked.map(({ name, toolCallId }) => `an approval of ${name} (${toolCallId})`),
+    ...deferred.map(({ name, toolCallId }) => `the end of ${name} (${toolCallId})`),
+  ]
+  if (calls.length > 0) return calls.join(', ')
+  return state.metLimit ? `its limit ${state.metLimit.limit} to be raised` : 'something from outside'
+}
+
+function sessionText({ sessionId }: RunState): string {
+  return sessionId === undefined ? '' : ` of session ${sessionId}`
+}
+
+function resumeText({ runId }: RunState): string {
+  return `runtime.resume('${runId}') continues it`
+}
+
+/** How often the ledger is asked whether a process drives the run. */
+const pollIntervalMs = 1_000
+
+/** The runs of this process, as a reader that waits for one of them needs them. */
+export interface DrivenRuns {
+  /** Whether a process drives a run. */
+  isDriven(runId: RunId): Promise<boolean>
+  /** Whether the runtime was drained, and continues no run. */
+  readonly isDrained: boolean
+}
+
+/** What waiting for a run has to know. */
+export interface Waiting {
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly runs: DrivenRuns
+}
+
+/**
+ * Follows a run that another process drives, and returns the state in which it has ended. Rejects with a
+ * `LedgerConflictError` of kind `session` where that cannot be: no process drives it, or this runtime is drained.
+ */
+export function untilEnded(from: RunState, waiting: Waiting): Promise<RunState> {
+  return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
+}
+
+/** The same for the state in which the run has stopped: ended, or suspended. */
+export function untilStopped(
+  from: RunState,
+  waiting: Waiting,
+  onEvent: (event: RuntimeEvent) => void,
+): Promise<RunState> {
+  return new FollowedRun(from, waiting, onEvent).until(
+    (state) => state.phase === 'done' || isSuspended(state),
+  )
+}
+
+/**
+ * The same for the state in which the run has shown its model the input of an id, or is suspended with it on record;
+ * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
+ */
+export async function untilInputTaken(
+  from: RunState,
+  waiting: Waiting,
+  inputId: string,
+): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
+  let taken = from.pendingInputs.some((input) => input.inputId === inputId)
+  let shown: boolean | undefined
+  const onEvent = (event: RuntimeEvent): void => {
+    if (event.type === 'input_received' && event.receipt === inputId) taken = true
+    if (event.type === 'input_settled' && event.receipt === inputId) shown = event.delivered
+  }
+  const isOver = (state: RunState): boolean =>
+    shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))
+  const state = await new FollowedRun(from, waiting, onEvent).until(isOver)
+  if (shown === true) return { state, shown }
+  return shown === undefined && state.phase !== 'done' ? { state, shown: false } : undefined
+}
+
+class FollowedRun {
+  readonly #waiting: Waiting
+  readonly #onEvent: (event: RuntimeEvent) => void
+  #state: RunState
+  /** The event after which no process drove the run, and it had not stopped: what came since is to be read first. */
+  #undrivenAt: number | undefined
+
+  constructor(from: RunState, waiting: Waiting, onEvent: (event: RuntimeEvent) => void = () => {}) {
+    this.#state = from
+    this.#waiting = waiting
+    this.#onEvent = onEvent
+  }
+
+  async until(isOver: (state: RunState) => boolean): Promise<RunState> {
+    const { ledger, clock } = this.#waiting
+    const { runId, seq } = this.#state
+    const poll = { clock, delayMs: () => pollIntervalMs }
+    const changes = changesOf(ledger, runId, { after: seq, poll })
+    for await (const event of changes) {
+      if (event !== caughtUp) {
+        this.#take(event)
+        continue
+      }
+      if (isOver(this.#state)) return this.#state
+      if (!changes.isWoken && (await this.#mayHaveStopped())) changes.wake()
+    }
+    return this.#state
+  }
+
+  #take(event: RuntimeEvent): void {
+    this.#state = audit(this.#state, event)
+    this.#onEvent(event)
+  }
+
+  /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
+  async #mayHaveStopped(): Promise<boolean> {
+    const { runs } = this.#waiting
+    if (runs.isDrained) throw drainedMeanwhile(this.#state)
+    if (!isSuspended(this.#state) && !(await runs.isDriven(this.#state.runId))) {
+      // Its driver may have come to the end between the look at the run and the look at the driver.
+      if (this.#undrivenAt === this.#state.seq) throw interruptedMeanwhile(this.#state)
+      this.#undrivenAt = this.#state.seq
+      return true
+    }
+    this.#undrivenAt = undefined
+    return false
+  }
+}
+
+/** Learns that readers are cut off before they get the error. */
+interface CutOffListener {
+  onCutOff(error: unknown): void
+}
+
+/**
+ * Follows how a run continues in other processes while this one does not drive it, and publishes what they record. It listens
+ * to the ledger only then, and only for readers: a driver of this process publishes what it records itself.
+ */
+export class StoppedElsewhere {
+  readonly #runId: RunId
+  readonly #waiting: Waiting
+  readonly #live: LiveEvents
+  readonly #listener: CutOffListener
+  #from: RunState | undefined
+  #isDrivenHere = false
+  #isDone = false
+  #refreshing: Promise<RunState> | undefined
+  #readers = 0
+  #hints: Unsubscribable | undefined
+
+  constructor(runId: RunId, waiting: Waiting, live: LiveEvents, listener: CutOffListener) {
+    this.#runId = runId
+    this.#waiting = waiting
+    this.#live = live
+    this.#listener = listener
+  }
+
+  /** This process begins to drive the run. */
+  began(): void {
+    this.#isDrivenHere = true
+    this.#from = undefined
+    this.#listen()
+  }
+
+  /** Sets the state in which the run stopped here; `undefined` where it is not followed from there. */
+  stoppedAt(state: RunState | undefined): void {
+    this.#isDrivenHere = false
+    this.#isDone = state?.phase === 'done'
+    this.#from = this.#isDone ? undefined : state
+    // What others recorded after the stop, and before this listens, no hint is about.
+    if (this.#listen()) this.#refreshUnobserved()
+  }
+
+  /** Returns the state in which the run has stopped now; `undefined` where it has not stopped here. */
+  refresh(): Promise<RunState> | undefined {
+    const from = this.#from
+    if (from === undefined) return undefined
+    this.#refreshing ??= this.#follow(from).finally(() => (this.#refreshing = undefined))
+    return this.#refreshing
+  }
+
+  /**
+   * Reads what other processes record for one reader more. Where the ledger was closed, so that nothing can be read any more,
+   * all readers of the live events are cut off.
+   */
+  watch(): void {
+    this.#readers++
+    this.#listen()
+  }
+
+  /** One reader less, of those that it reads for. */
+  unwatch(): void {
+    this.#readers--
+    if (this.#readers === 0) this.#leave()
+  }
+
+  /** Listens to the ledger where that is needed; returns whether it begins to. */
+  #listen(): boolean {
+    const isNeeded = this.#readers > 0 && !this.#isDrivenHere && !this.#isDone
+    if (!isNeeded) this.#leave()
+    if (!isNeeded || this.#hints) return false
+    this.#subscribe()
+    return true
+  }
+
+  #leave(): void {
+    this.#hints?.unsubscribe()
+    this.#hints = undefined
+  }
+
+  #subscribe(): void {
+    const onEnd = (): void => this.#onEndOfHints()
+    // Subscribers read the ledger too, and get its failures there.
+    try {
+      const hints = this.#waiting.ledger.changes(this.#runId).subscribe({
+        next: () => this.#refreshUnobserved(),
+        error: onEnd,
+        complete: onEnd,
+      })
+      if (!hints.closed) this.#hints = hints
+    } catch {
+      // Nothing is hinted at.
+    }
+  }
+
+  /** Without hints, what this process records still comes; a ledger that was closed refuses to be read. */
+  #onEndOfHints(): void {
+    this.#hints = undefined
+    this.#waiting.ledger.head(this.#runId).catch((error: unknown) => this.#cutOff(error))
+  }
+
+  /** A driver that fails since the ledger was closed says so itself: readers get the error from here once it has stopped. */
+  #cutOff(error: unknown): void {
+    if (this.#isDrivenHere) return
+    this.#listener.onCutOff(error)
+    this.#live.cutOff(error)
+  }
+
+  #refreshUnobserved(): void {
+    void this.refresh()?.catch(() => {})
+  }
+
+  async #follow(from: RunState): Promise<RunState> {
+    try {
+      const state = await untilStopped(from, this.#waiting, (event) => this.#live.next(event))
+      if (this.#from === from) this.stoppedAt(state)
+      return state
+    } catch (error) {
+      // What was known before holds, as long as the ledger cannot be read.
+      if (error instanceof LedgerUnavailableError) return from
+      throw error
+    }
+  }
+}
+
+/** The runs that only a command can continue. */
+export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
+  for await (const state of unfinishedRuns(ledger)) {
+    if (isSuspended(state)) yield await withChildren(state, ledger)
+  }
+}
+
+/** The runs that have not ended, wait for nothing, and are driven by no process. */
+export async function* interruptedRuns(waiting: Waiting): AsyncGenerator<RunResult, void, undefined> {
+  const { ledger } = waiting
+  for await (const state of unfinishedRuns(ledger)) {
+    if (await isInterrupted(state, waiting)) yield await withChildren(state, ledger)
+  }
+}
+
+/** Leaves out child runs: a caller continues the root run. */
+async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
+  for await (const { runId } of ledger.runs()) {
+    const state = await stateOf(ledger, runId)
+    if (state && state.phase !== 'done' && state.parent?.relation !== 'child') yield state
+  }
+}
+
+/**
+ * A run that waits for an interrupted run is interrupted, too, and so is one whose child run has ended without a report
+ * of it: the process that drove the child run is gone.
+ */
+async function isInterrupted(state: RunState, waiting: Waiting): Promise<boolean> {
+  const { ledger, runs } = waiting
+  if (state.phase === 'done') return false
+  if (!isSuspended(state)) return !(await runs.isDriven(state.runId))
+  for (const { toolCallId } of callsAwaitingChild(state)) {
+    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    if (child === undefined) continue
+    if (child.phase === 'done' ? !(await runs.isDriven(child.runId)) : await isInterrupted(child, waiting))
+      return true
+  }
+  return false
+}

@@ -1,0 +1,267 @@
+import type { Observer, Unsubscribable } from 'rxjs'
+import { toolsNow } from '../agent/source-tools.ts'
+import { type OutsideCommand, outsideCommand } from '../events/commands.ts'
+import type { InboxEntry } from '../ledger/ledger.ts'
+import { findCall } from '../machine/calls.ts'
+import type { Refusal } from '../machine/rules.ts'
+import type { RunState } from '../machine/state.ts'
+import { type CallChecker, type Judged, verdictOn } from '../tools/check-calls.ts'
+import { inputFaultOf } from '../tools/tool-schema.ts'
+import { answerInTime, late, stoppableClock } from '../values/answer-in-time.ts'
+import { LedgerConflictError } from '../values/errors.ts'
+import type { Clock } from '../values/host.ts'
+import { type RunId, runIdOfCall, type ToolCallId } from '../values/ids.ts'
+import { canonicalJson } from '../values/json.ts'
+import { faultOf } from '../values/schema.ts'
+import { textOfError } from '../values/text.ts'
+import { settleCommandOf } from './child-records.ts'
+import type { Mail, Mailbox } from './mailbox.ts'
+import type { Drive } from './run-context.ts'
+import { stateOf } from './run-result.ts'
+
+/** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
+const maxCheckMs = 10_000
+
+/** Who drives the run. */
+interface Approver {
+  readonly agent: (CallChecker & { readonly name: string }) | undefined
+  readonly clock: Clock
+  /** What the application gave the run. */
+  readonly context: unknown
+}
+
+/**
+ * Says why the input that an approver gives in the place of the model's would not run; `undefined` where it would, or
+ * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
+ * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
+ */
+async function changedInputFault(
+  command: OutsideCommand,
+  state: RunState,
+  { agent, clock, context }: Approver,
+): Promise<Refusal | undefined> {
+  if (command.type !== 'approve' || command.input === undefined) return undefined
+  const call = findCall(state, command.toolCallId)
+  if (call === undefined) return undefined
+  const { runId } = state
+  const { toolCallId, name } = call
+  const { input } = command
+  const tool = agent && toolsNow(agent).find((each) => each.name === name)
+  const offered = [...state.definition.tools, ...(state.sourced?.tools ?? [])]
+  const recorded = offered.find((each) => each.name === name)
+  const { malformed: _model, ...plain } = call
+  const fault =
+    tool && agent
+      ? await ownFault(
+          async (own) => await verdictOn({ ...plain, input }, tool, agent, { state, context, clock: own }),
+          clock,
+        )
+      : recorded && inputFaultOf(recorded.inputSchema, input)
+  if (fault === undefined) return undefined
+  const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault} Approve it with an input that fits, or as it was asked for.`
+  return { code: 'invalid_input', message }
+}
+
+/** The same of a run as its ledger has it. */
+export async function changedInputRefusal(
+  command: OutsideCommand,
+  { runId, parts, context }: Pick<Drive, 'runId' | 'parts' | 'context'>,
+): Promise<Refusal | undefined> {
+  const { ledger, agents, host } = parts
+  const state = await stateOf(ledger, runId)
+  return (
+    state &&
+    (await changedInputFault(command, state, {
+      agent: agents.find(state.agent),
+      clock: host.clock,
+      context,
+    }))
+  )
+}
+
+async function ownFault(check: (clock: Clock) => Promise<Judged>, clock: Clock): Promise<string | undefined> {
+  const timers = stoppableClock(clock)
+  try {
+    const judged = await answerInTime(() => check(timers.clock), clock, maxCheckMs)
+    if (judged === late) return `Its check did not end in ${maxCheckMs} ms.`
+    if (judged.verdict.kind === 'refuse') return judged.verdict.text
+    if (judged.input === undefined) return undefined
+    return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
+  } catch (error) {
+    return `Its check failed: ${textOfError(error)}`
+  } finally {
+    timers.stop()
+  }
+}
+
+/** The writer for which the inbox is read. */
+interface Writer {
+  readonly epoch: number
+  /** The state in which the commands find the run. */
+  readonly state: RunState
+}
+
+/**
+ * The inbox of a run as its writer reads it. Each entry is read once: it is posted into the mailbox, sent on to a child
+ * run, or refused. It leaves the ledger with the append that takes its key.
+ */
+export class RunInbox implements Pick<Observer<void>, 'next' | 'error'> {
+  readonly #drive: Drive
+  readonly #clock: Clock
+  readonly #mailbox: Mailbox
+  /** The keys of entries that were read. */
+  #seen: Set<string> | undefined
+  /** Keys of entries that are dealt with, and that the next append takes out. */
+  #spent: readonly string[] = []
+  #isUnread = true
+  #hints: Unsubscribable | undefined
+
+  constructor(drive: Drive, clock: Clock, mailbox: Mailbox) {
+    this.#drive = drive
+    this.#clock = clock
+    this.#mailbox = mailbox
+  }
+
+  /** Whether it may hold entries that were not read. */
+  get isUnread(): boolean {
+    return this.#isUnread
+  }
+
+  markUnread(): void {
+    this.#isUnread = true
+  }
+
+  /** To be called where the run begins here: nothing was put into its inbox before its first event. */
+  startsEmpty(): void {
+    this.#isUnread = false
+  }
+
+  /** Has the writer read it at each hint of the ledger. */
+  watch(): void {
+    this.#hints = this.#drive.parts.ledger.changes(this.#drive.runId, 'inbox').subscribe(this)
+  }
+
+  unwatch(): void {
+    this.#hints?.unsubscribe()
+  }
+
+  /** A hint of the ledger. */
+  next(): void {
+    this.markUnread()
+    this.#mailbox.wake()
+  }
+
+  /** The hints of the ledger have failed. */
+  error(error: unknown): void {
+    const { runId, parts } = this.#drive
+    parts.host.report(error, `The ledger stopped telling what comes into the inbox of run ${runId}`)
+  }
+
+  /** The keys that an append takes out when it records what followed from this mail. */
+  keysWith(mail: readonly Mail[]): readonly string[] {
+    const keys = [...this.#spent]
+    for (const { key } of mail) if (key !== undefined) keys.push(key)
+    return keys
+  }
+
+  /** Has the next append take these keys out. */
+  spend(keys: readonly string[]): void {
+    this.#spent = keys
+  }
+
+  /** An append has taken its keys out. */
+  taken(): void {
+    this.#spent = []
+  }
+
+  async read(writer: Writer): Promise<void> {
+    this.#isUnread = false
+    const { runId, parts, sent } = this.#drive
+    const delivered = sent.deliveredKeys
+    const entries = await parts.ledger.inbox(runId)
+    if (delivered.length === 0 && entries.length === 0) return
+    const seen = (this.#seen ??= new Set())
+    const there = new Set(entries.map(({ key }) => key))
+    const lost = delivered.filter((key) => !there.has(key) && !seen.has(key))
+    if (lost.length > 0) await this.#rejectLost(lost, writer)
+    for (const { key, command, at } of entries) {
+      if (seen.has(key)) continue
+      seen.add(key)
+      const fault = faultOf(outsideCommand, command)
+      if (fault) this.#refuseMalformed(key, fault)
+      else await this.#accept({ key, command, at }, writer)
+    }
+  }
+
+  /** A command about a call of a child run is for the child run to decide. */
+  async #accept(entry: InboxEntry, { state }: Writer): Promise<void> {
+    const { key, command } = entry
+    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    if (targetRunId !== undefined && targetRunId !== this.#drive.runId)
+      return await this.#forward(entry, targetRunId)
+    // Only what has to be asked about waits its turn: a cancel stops the run at once.
+    if (command.type === 'approve' && command.input) {
+      const fault = await this.#inputFault(command, state)
+      if (fault) return this.#refuse(key, fault)
+    }
+    const message =
+      command.type === 'settle' && command.child ? await this.#settlementOf(state, command) : command
+    if (message) return this.#mailbox.post({ message, key })
+    const what = 'the child run has not ended; its own ledger says what it used'
+    this.#refuseMalformed(key, { path: 'child', what })
+  }
+
+  /** Input that an approver gives in the place of the model's is tried by the tool: the sender may not have had it. */
+  #inputFault(command: OutsideCommand, state: RunState): Promise<Refusal | undefined> {
+    const { parts, context } = this.#drive
+    return changedInputFault(command, state, {
+      agent: parts.agents.find(state.agent),
+      clock: this.#clock,
+      context,
+    })
+  }
+
+  /** What a child run used is read from its own events, whatever a command says of it. */
+  async #settlementOf(
+    state: RunState,
+    { toolCallId }: { readonly toolCallId: string },
+  ): Promise<OutsideCommand | undefined> {
+    const ending = await this.#drive.children.recordedEnding(state, toolCallId as ToolCallId)
+    return ending && settleCommandOf(toolCallId, ending)
+  }
+
+  /** Its sender is in another process: one of this process sends it to the child run itself. */
+  async #forward(entry: InboxEntry, targetRunId: RunId): Promise<void> {
+    const { runId, children } = this.#drive
+    this.spend([...this.#spent, entry.key])
+    await children.forward(entry, targetRunId, runId)
+  }
+
+  /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
+  async #rejectLost(keys: readonly string[], { epoch }: Writer): Promise<void> {
+    const { parts, runId, sent } = this.#drive
+    const taken = takenElsewhere(runId, keys)
+    for (const key of keys) sent.fail(taken, key)
+    if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
+  }
+
+  /** Any process can put anything into an inbox: what is no command is taken out, and stops no run. */
+  #refuseMalformed(key: string, { path, what }: { readonly path: string; readonly what: string }): void {
+    const message = `The command ${key} for run ${this.#drive.runId} is wrong at ${path}: ${what}. No process can carry it out; send it again with the run's handle.`
+    this.#refuse(key, { code: 'malformed', message })
+  }
+
+  #refuse(key: string, refusal: Refusal): void {
+    this.spend([...this.#spent, key])
+    this.#drive.sent.acknowledge(key, refusal)
+  }
+}
+
+/** Another process took commands out of the inbox of a run, which it drove in between. */
+function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictError {
+  return new LedgerConflictError(
+    'epoch',
+    `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
+      `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
+  )
+}

@@ -1,0 +1,159 @@
+import type { UserMessage } from '../events/content.ts'
+import { isEndedBefore } from '../ledger/append-rules.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { isSuspended } from '../machine/next-action.ts'
+import type { RunState } from '../machine/state.ts'
+import { LedgerConflictError } from '../values/errors.ts'
+import type { RunId } from '../values/ids.ts'
+import { isOvertaken } from './commands.ts'
+import { busySession, keptInput, newHead, untilInputTaken, type Waiting } from './follow-run.ts'
+import type { RunCoordinator } from './run-driver.ts'
+import type { CoordinatorRegistry } from './run-registry.ts'
+import { stateOf } from './run-result.ts'
+import { lastOf, type PastOptions } from './session.ts'
+
+/** Whether the input of an id waits in the inbox of a run. */
+async function isInInbox(ledger: Ledger, runId: RunId, inputId: string): Promise<boolean> {
+  return (await ledger.inbox(runId)).some(({ key }) => key === inputId)
+}
+
+/**
+ * The run of a session that has taken the input of an id last, and whether it has shown it to its model: a run shows what
+ * it began with. `undefined` where none is on record.
+ */
+async function recordedInput(
+  ledger: Ledger,
+  sessionId: string,
+  inputId: string,
+): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
+  let found: { readonly runId: RunId; readonly shown: boolean } | undefined
+  for await (const event of ledger.find({ sessionId, types: ['input_received', 'input_settled'] })) {
+    if (event.type === 'input_received' && event.receipt === inputId) {
+      found = { runId: event.runId, shown: event.delivery === 'start' }
+    }
+    if (event.type === 'input_settled' && event.receipt === inputId) {
+      found = { runId: event.runId, shown: event.delivered }
+    }
+  }
+  const state = found && (await stateOf(ledger, found.runId))
+  return found && state && { state, shown: found.shown }
+}
+
+/** What the last run of a session is given. */
+export interface JoiningInput {
+  readonly message: UserMessage
+  /** What a retry of the sender names the input by. */
+  readonly inputId?: string | undefined
+  /** Refuses a run of the session that the sender may not join. */
+  readonly mayFollow?: PastOptions['mayFollow']
+  /** Begins the next run of the session with the input: the run that was joined has ended without showing it. */
+  readonly beginNext: () => void
+}
+
+/** Input on its way into a run of a session. */
+interface Joining extends JoiningInput {
+  readonly waiting: Waiting
+  readonly coordinators: CoordinatorRegistry
+  /** The key of the input in the inbox, and its receipt on record. */
+  readonly inputId: string
+}
+
+/**
+ * Gives input to the run of a session that is under way, and answers it once that run has shown the input or is suspended
+ * with it; `undefined` where none is under way, or where it ended without showing it: then the input is the next run's.
+ * Input of an id that is on record is not sent again. Rejects with a `LedgerConflictError` where the run was interrupted.
+ */
+export async function joinedRun(
+  waiting: Waiting,
+  coordinators: CoordinatorRegistry,
+  sessionId: string,
+  input: JoiningInput,
+): Promise<RunCoordinator | undefined> {
+  const { ledger } = waiting
+  const { inputId, mayFollow } = input
+  const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
+  if (before) await mayFollow?.(before.state.runId)
+  if (before?.shown) return followRun(coordinators, before.state)
+  const last = await lastOf(ledger, sessionId)
+  if (last) await mayFollow?.(last.runId)
+  const state = last && (await stateOf(ledger, last.runId))
+  if (state === undefined || state.phase === 'done') return undefined
+  const own = inputId ?? coordinators.coordinatorOf(state.runId).newInputId()
+  const joining = { ...input, waiting, coordinators, inputId: own }
+  try {
+    if (!(await isSent(joining, state))) return undefined
+    const taken = await untilInputTaken(state, joining.waiting, own)
+    if (taken === undefined) return undefined
+    const coordinator = followRun(coordinators, taken.state)
+    if (!taken.shown) beginWhenUnshown(coordinator, joining)
+    return coordinator
+  } catch (error) {
+    throw await withKeptInput(error, ledger, state, own)
+  }
+}
+
+/** Leaves the input in the run's inbox, once; answers `false` where the run has ended, or has to be looked at again. */
+async function isSent(
+  { coordinators, message, inputId, waiting }: Joining,
+  state: RunState,
+): Promise<boolean> {
+  const { runId } = state
+  const coordinator = coordinators.coordinatorOf(runId)
+  const command = { type: 'steer', message, receipt: inputId } as const
+  if (state.pendingInputs.some((input) => input.inputId === inputId)) return true
+  if (
+    !(await isInInbox(waiting.ledger, runId, inputId)) &&
+    (coordinator.isDrivenHere || isSuspended(state))
+  ) {
+    try {
+      // A run that is being cancelled takes no input: the next one begins when it has ended.
+      await coordinator.send(command, inputId)
+    } catch (error) {
+      if (!isOvertaken(error)) throw error
+    }
+    return true
+  }
+  const isDriven = await coordinators.isDriven(runId)
+  if (!isDriven && !isSuspended(state)) {
+    if (await newHead(waiting.ledger, state)) return false
+    throw busySession(state, isDriven)
+  }
+  try {
+    await coordinator.enqueue(command, inputId)
+    return true
+  } catch (error) {
+    if (isEndedBefore(error)) return false
+    throw error
+  }
+}
+
+/** The error of a join, which names the input where the run's inbox keeps it. */
+async function withKeptInput(
+  error: unknown,
+  ledger: Ledger,
+  { runId }: RunState,
+  inputId: string,
+): Promise<unknown> {
+  const isConflict = error instanceof LedgerConflictError && error.kind === 'session'
+  return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInput(error, inputId) : error
+}
+
+function followRun(coordinators: CoordinatorRegistry, state: RunState): RunCoordinator {
+  const coordinator = coordinators.coordinatorOf(state.runId)
+  coordinator.follow(state)
+  return coordinator
+}
+
+/** Begins the next run of the session when a suspended run that has taken the input ends without having shown it. */
+function beginWhenUnshown({ live, elsewhere }: RunCoordinator, { inputId, beginNext }: Joining): void {
+  const subscription = live.subscribe({
+    next: (event) => {
+      if (event.type !== 'input_settled' || event.receipt !== inputId) return
+      subscription.unsubscribe()
+      if (!event.delivered) beginNext()
+    },
+    error: () => {},
+  })
+  elsewhere.watch()
+  subscription.add(() => elsewhere.unwatch())
+}

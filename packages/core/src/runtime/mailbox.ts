@@ -1,0 +1,144 @@
+import type { Command } from '../events/commands.ts'
+import type { Signal } from '../events/signals.ts'
+
+/** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
+export interface Mail {
+  readonly message: Command | Signal
+  readonly key?: string
+}
+
+/** The kinds of mail that the writer distinguishes: a delta of a reply, the ending of a tool call, anything else. */
+export type MailKind = 'delta' | 'ending' | 'other'
+
+/** The most mails of one batch: a flood is recorded and shown in several appends. */
+const MAX_MAILS = 2_000
+
+/** The most UTF-16 code units of one joined delta: an event stays small enough to be read and sent at once. */
+const MAX_DELTA_LENGTH = 65_536
+
+/**
+ * The messages that have arrived for a run and that its writer has not taken yet. Posting never blocks, and never runs the code of
+ * a tool or adapter. The writer takes what has arrived when it is free. Neighbouring deltas of one part that wait together are joined:
+ * where a vendor cut its chunks decides nothing, so one event records them.
+ */
+export class Mailbox {
+  #waiting: Mail[] = []
+  #counts = noCounts()
+  #isPutBack = false
+  #isWoken = false
+  #arrived: (() => void) | undefined
+  #listeners: (() => void)[] | undefined
+  #fault: { readonly error: unknown } | undefined
+
+  post(mail: Mail): void {
+    const last = this.#waiting.length - 1
+    const joined = last >= 0 ? joinDeltas(this.#waiting[last] as Mail, mail) : undefined
+    if (joined) this.#waiting[last] = joined
+    else {
+      this.#waiting.push(mail)
+      this.#counts[kindOf(mail)]++
+    }
+    this.wake()
+  }
+
+  /** Wakes the writer, though nothing was posted. */
+  wake(): void {
+    if (this.#arrived === undefined) this.#isWoken = true
+    else {
+      const arrived = this.#arrived
+      this.#arrived = undefined
+      arrived()
+    }
+    if (this.#listeners === undefined) return
+    const listeners = this.#listeners
+    this.#listeners = undefined
+    for (const notify of listeners) notify()
+  }
+
+  /** Has `takeBatch` throw an error, once everything that has arrived before is taken. */
+  fail(error: unknown): void {
+    this.#fault ??= { error }
+    this.wake()
+  }
+
+  /** Puts back what was taken, in front of what has arrived since: all of it is one batch, and is decided together. */
+  putBack(mail: readonly Mail[]): void {
+    this.#waiting = [...mail, ...this.#waiting]
+    this.#isPutBack = true
+    this.#counts = countKinds(this.#waiting)
+  }
+
+  /** Returns one batch. `arrival` then waits for what comes later, unless more is there. */
+  takeBatch(): readonly Mail[] {
+    if (this.empty && this.#fault) throw this.#fault.error
+    const batch = this.#waiting
+    this.#waiting = batch.length > MAX_MAILS && !this.#isPutBack ? batch.splice(MAX_MAILS) : []
+    this.#isPutBack = false
+    this.#counts = countKinds(this.#waiting)
+    this.#isWoken = !this.empty || this.#fault !== undefined
+    return batch
+  }
+
+  /** Resolves when something was posted or the writer was woken since it took a batch, or since this resolved before. */
+  arrival(): Promise<void> {
+    if (!this.#isWoken) {
+      return new Promise((resolve) => {
+        this.#arrived = resolve
+      })
+    }
+    this.#isWoken = false
+    return Promise.resolve()
+  }
+
+  /** Resolves when a message is posted or the writer is woken; `arrival` still resolves for that, too. */
+  next(): Promise<void> {
+    return new Promise((resolve) => void (this.#listeners ??= []).push(resolve))
+  }
+
+  get empty(): boolean {
+    return this.#waiting.length === 0
+  }
+
+  /** Whether there is mail of one kind only, and less of it than a number. */
+  holdsOnly(kind: MailKind, below: number = Infinity): boolean {
+    const { length } = this.#waiting
+    return length > 0 && length < below && this.#counts[kind] === length
+  }
+}
+
+function noCounts(): Record<MailKind, number> {
+  return { delta: 0, ending: 0, other: 0 }
+}
+
+function countKinds(mail: readonly Mail[]): Record<MailKind, number> {
+  const counts = noCounts()
+  for (const each of mail) counts[kindOf(each)]++
+  return counts
+}
+
+function kindOf({ message }: Mail): MailKind {
+  if (isDelta(message)) return 'delta'
+  return message.type === 'tool_ended' ? 'ending' : 'other'
+}
+
+type DeltaSignal = Extract<Signal, { readonly type: 'model_text' | 'model_reasoning' | 'model_tool_input' }>
+
+/**
+ * Whether a message adds text to a part, and does nothing else. One that replaces what came before, or whose text differs from what
+ * the model wrote, is no plain delta.
+ */
+function isDelta(message: Command | Signal): message is DeltaSignal {
+  if (message.type === 'model_tool_input') return true
+  const isText = message.type === 'model_text' || message.type === 'model_reasoning'
+  return isText && !message.replaces && message.written === undefined
+}
+
+/** Returns two deltas of one part of one attempt as one; `undefined` if they are not that, or would be too long together. */
+function joinDeltas({ message: first }: Mail, { message: second }: Mail): Mail | undefined {
+  if (first.type !== second.type || !isDelta(first) || !isDelta(second)) return undefined
+  const isSamePart =
+    first.part === second.part && first.turn === second.turn && first.attempt === second.attempt
+  if (!isSamePart || first.text.length + second.text.length > MAX_DELTA_LENGTH) return undefined
+  if (first.type === 'model_tool_input' && first.name !== (second as typeof first).name) return undefined
+  return { message: { ...first, text: first.text + second.text } }
+}

@@ -1,0 +1,575 @@
+import type { RunHooks } from '../agent/hooks.ts'
+import { ContextOfRecord } from '../agent/prepare-turn.ts'
+import type { OutsideCommand } from '../events/commands.ts'
+import type { RuntimeEvent } from '../events/event.ts'
+import { unlessEnded } from '../ledger/append-rules.ts'
+import { isSuspended } from '../machine/next-action.ts'
+import type { RunState } from '../machine/state.ts'
+import type { Model } from '../models/model.ts'
+import { LedgerConflictError } from '../values/errors.ts'
+import type { Host } from '../values/host.ts'
+import { type RunId, runIdOfCall } from '../values/ids.ts'
+import { deepFreeze } from '../values/json.ts'
+import {
+  answerTimeoutMs,
+  answerTo,
+  type CommandAcknowledgement,
+  ledgerSilent,
+  refusedAtEnd,
+  refusedByDrain,
+  sentBefore,
+  unknownCall,
+  unreadAnswer,
+} from './commands.ts'
+import { type BegunRun, DriveSession } from './drive-session.ts'
+import { removeEndedContent } from './ended-content.ts'
+import { StoppedElsewhere, untilStopped, type Waiting } from './follow-run.ts'
+import { changedInputRefusal } from './inbox.ts'
+import { HeldRun } from './run-context.ts'
+import { type RunResult, stateOf, wholeResult } from './run-result.ts'
+import type { LiveEvents } from './run-streams.ts'
+import type { Coordinators, DrivenRun, RelatedRun, RuntimeParts } from './runtime-parts.ts'
+import { unlessSessionBusy } from './session.ts'
+import { type KeyedOrder, requireSameOrder, requireSameRun } from './start-run.ts'
+
+/** The run that commands are sent to, as its coordinator has it. */
+interface Recipient {
+  /** Resolves when the run is there. */
+  readonly created: Promise<unknown>
+  readonly isDone: boolean
+  /** The failure after which this process drives the run no more. */
+  readonly failure: { readonly error: unknown } | undefined
+  /** The drive session under way. */
+  readonly session: DriveSession | undefined
+  /** Begins a drive session in which the commands that were sent are decided, here or elsewhere. */
+  awaitDecisions(): void
+}
+
+/** Sends commands to a run by way of the inbox in the ledger, and to its child runs, and gets their acknowledgements. */
+class CommandDelivery {
+  readonly #run: HeldRun
+  readonly #recipient: Recipient
+  /** Commands on their way: about calls of child runs, until what became of them has come up, or being checked. */
+  readonly onTheirWay: PendingWork = new PendingWork()
+
+  constructor(run: HeldRun, recipient: Recipient) {
+    this.#run = run
+    this.#recipient = recipient
+  }
+
+  /** Sends a command under a key that is unique for ever, and sees to it that a process decides it. */
+  send(given: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
+    const command = deepFreeze(given)
+    const { runId, runs, sent } = this.#run
+    if (this.#recipient.isDone) return Promise.resolve(sent.refused(command, refusedAtEnd(runId)))
+    if (runs.isDrained) return Promise.resolve({ accepted: false, ...refusedByDrain(runId) })
+    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    if (targetRunId !== undefined && targetRunId !== runId) return this.#forward(command, targetRunId)
+    return command.type === 'approve' && command.input
+      ? this.#sendChecked(command, key)
+      : this.#deliver(command, key)
+  }
+
+  /** Approves a call with another input, once that is known to run: else its sender is refused with the reason, and the model reads nothing of it. */
+  #sendChecked(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
+    const acknowledgement = this.#recipient.created
+      .then(() => changedInputRefusal(command, this.#run))
+      .then((fault) => (fault ? { accepted: false as const, ...fault } : this.#deliver(command, key)))
+    this.onTheirWay.add(acknowledgement)
+    return acknowledgement
+  }
+
+  #deliver(command: OutsideCommand, key: string): Promise<CommandAcknowledgement> {
+    const { failure, session } = this.#recipient
+    // A coordinator whose writer failed takes no run over again: resume makes a new handle for that.
+    if (failure) return Promise.reject(failure.error)
+    const acknowledgement = this.#run.sent.send(command, key, () => this.#put(command, key))
+    if (session === undefined) this.#recipient.awaitDecisions()
+    return acknowledgement
+  }
+
+  async #put(command: OutsideCommand, key: string): Promise<void> {
+    const { runId, parts, sent } = this.#run
+    const { ledger, host } = parts
+    await this.#recipient.created
+    if (!this.#recipient.session?.isWriter) await sent.leave(key)
+    const isFresh = await unlessEnded(ledger.put(runId, { key, command, at: host.clock.now() }))
+    if (isFresh === undefined) return sent.acknowledge(key, refusedAtEnd(runId))
+    if (!isFresh) throw sentBefore(runId, key)
+    this.#recipient.session?.wake()
+  }
+
+  /** A command about a call of a child run goes to that run; what becomes of it comes up to this one. */
+  #forward(command: OutsideCommand, childId: RunId): Promise<CommandAcknowledgement> {
+    const child = this.#run.runs.coordinatorOf(childId)
+    const acknowledgement = this.#sendDown(command, childId, child)
+    this.onTheirWay.add(followed(acknowledgement, child))
+    return acknowledgement
+  }
+
+  async #sendDown(
+    command: OutsideCommand,
+    childId: RunId,
+    child: RelatedRun,
+  ): Promise<CommandAcknowledgement> {
+    const { runId, runs, context } = this.#run
+    await this.#recipient.created
+    if (!(await runs.children.isDescendantOf(childId, runId))) {
+      return { accepted: false, ...unknownCall(runId) }
+    }
+    child.inheritContext(context)
+    return await child.send(command)
+  }
+}
+
+/** Resolves when what followed from a command to a child run has come up to its parent. */
+async function followed(acknowledgement: Promise<CommandAcknowledgement>, child: RelatedRun): Promise<void> {
+  if (!(await acknowledgement).accepted) return
+  await child.result
+  await child.reported
+}
+
+/** Work that a result waits for, each piece from the moment it is added until it ends, well or not. */
+class PendingWork {
+  #pieces: Set<Promise<unknown>> | undefined
+
+  get isEmpty(): boolean {
+    return this.#pieces === undefined || this.#pieces.size === 0
+  }
+
+  add(work: Promise<unknown>): void {
+    const pieces = (this.#pieces ??= new Set())
+    const done: Promise<unknown> = work.catch(() => {}).finally(() => pieces.delete(done))
+    pieces.add(done)
+  }
+
+  /** Resolves once nothing is left, what was added in the meantime included. */
+  async ended(): Promise<void> {
+    while (this.#pieces && this.#pieces.size > 0) await Promise.all(this.#pieces)
+  }
+}
+
+/**
+ * Reports the failure of a run's writer exactly once: to the callers that wait for the run or are subscribed to it,
+ * or else to the host. An unreported failure would look like a run that does nothing.
+ */
+class FailureNotice {
+  readonly #runId: RunId
+  readonly #report: Host['report']
+  #failure: { readonly error: unknown } | undefined
+  /** The errors of subscribers whose ledger the application closed. */
+  #cutOff: WeakSet<object> | undefined
+  #observed = false
+  #watchers = 0
+
+  constructor(runId: RunId, report: Host['report']) {
+    this.#runId = runId
+    this.#report = report
+  }
+
+  /** Whether there is a subscriber. */
+  get isWatched(): boolean {
+    return this.#watchers > 0
+  }
+
+  /** A drive session begins: the failure of the last one was awaited or reported. */
+  begin(): void {
+    this.#observed = false
+  }
+
+  /** A caller waits for the run or for a command to it, and gets a failure. */
+  markObserved(): void {
+    this.#observed = true
+  }
+
+  /** Counts one subscriber more. */
+  watch(): void {
+    this.#watchers++
+  }
+
+  /** Counts one subscriber less. */
+  unwatch(): void {
+    this.#watchers--
+  }
+
+  /** The writer has failed: subscribers are notified first. */
+  onFailure(error: unknown, notifySubscribers: () => void): void {
+    this.#failure = { error }
+    notifySubscribers()
+    this.#reportUnlessObserved()
+  }
+
+  /** A subscriber is about to get the error of a ledger that the application closed, which knows that it did. */
+  onCutOff(error: unknown): void {
+    this.#cutOff = (this.#cutOff ?? new WeakSet()).add(Object(error))
+  }
+
+  /** An error came to a subscriber without an error handler. */
+  onUnhandledError(error: unknown): void {
+    if (this.#cutOff?.has(Object(error))) return
+    if (this.#failure?.error === error) this.#reportUnlessObserved()
+    else this.#report(error, `The events of run ${this.#runId} could not be read`)
+  }
+
+  /** Where no subscriber has an error handler, the host gets the failure when the last subscriber is gone. */
+  #reportUnlessObserved(): void {
+    void Promise.resolve().then(() => {
+      if (this.#observed || this.isWatched) return
+      this.#observed = true
+      this.#report(this.#failure?.error, `Run ${this.#runId} failed and is driven here no more`)
+    })
+  }
+}
+
+/** What nothing has to be waited for. */
+const nothing: Promise<void> = Promise.resolve()
+
+/**
+ * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
+ * commands, one event stream, and the result of the run wherever it stops.
+ */
+export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
+  readonly runId: RunId
+  readonly live: LiveEvents
+  readonly notice: FailureNotice
+  /** How the run continues in other processes after it stopped here. */
+  readonly elsewhere: StoppedElsewhere
+  readonly #run: HeldRun
+  readonly #waiting: Waiting
+  readonly #delivery: CommandDelivery
+  /** Whether it begins here, and is there once its first event has come. */
+  #beginsHere = false
+  /** With what this process began it under an idempotency key. */
+  #order: KeyedOrder | undefined
+  /** Resolves when the run is there, where it may be there already. */
+  #found: Promise<unknown> | undefined
+  #session: DriveSession | undefined
+  /** The result of the drive session under way, or of the last one. */
+  #stopped: Promise<RunResult> | undefined
+  #reported: Promise<void> = nothing
+  #isDone = false
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
+    const { ledger, host } = parts
+    this.runId = runId
+    this.#run = new HeldRun(runId, parts, runs)
+    this.#delivery = new CommandDelivery(this.#run, this)
+    this.#waiting = { ledger, clock: host.clock, runs }
+    this.live = this.#run.live
+    this.notice = new FailureNotice(runId, host.report)
+    this.elsewhere = new StoppedElsewhere(runId, this.#waiting, this.live, this.notice)
+  }
+
+  /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
+  setContext(context: unknown): void {
+    if (context !== undefined) this.#run.context = context
+  }
+
+  /** Takes what the application gave a relative, unless it said how this run's own is made. */
+  inheritContext(context: unknown): void {
+    if (!(this.#run.context instanceof ContextOfRecord)) this.setContext(context)
+  }
+
+  /** Takes the hooks that the application gives the run from here on. */
+  setHooks(hooks: readonly RunHooks[]): void {
+    if (hooks.length > 0) this.#run.hooks = hooks
+  }
+
+  get takesOver(): boolean {
+    return this.#run.takesOver
+  }
+
+  /** The next drive takes the run over, also from a process that may live. */
+  takeOver(): void {
+    this.#run.takesOver = true
+  }
+
+  /** Takes the model that the application gives the run. */
+  setModel(model: Model | undefined): void {
+    if (model !== undefined) this.#run.model = model
+  }
+
+  /** Resolves when the run is there. */
+  get created(): Promise<unknown> {
+    if (this.#found) return this.#found
+    return this.#beginsHere && !this.live.hasBegun ? this.live.nextEvent() : nothing
+  }
+
+  get session(): DriveSession | undefined {
+    return this.#session
+  }
+
+  get isDone(): boolean {
+    return this.#isDone
+  }
+
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#failure
+  }
+
+  /** Whether the run is being driven here. */
+  get isDrivenHere(): boolean {
+    return this.#session !== undefined
+  }
+
+  /** Resolves when the end of the run was reported to its parent. */
+  get reported(): Promise<void> {
+    return this.#reported
+  }
+
+  /** Like `whenStopped`, for a caller that handles a failure. */
+  get result(): Promise<RunResult> {
+    this.notice.markObserved()
+    const stopped = this.whenStopped
+    stopped.catch(() => {})
+    return stopped
+  }
+
+  /** The result of the drive session under way, or of the last one. */
+  get whenStopped(): Promise<RunResult> {
+    if (!this.#delivery.onTheirWay.isEmpty) return this.#afterDelivery()
+    const refreshed = this.#session ? undefined : this.elsewhere.refresh()
+    if (refreshed && this.#stopped) return this.#stoppedElsewhere(refreshed, this.#stopped)
+    return (this.#stopped ??= this.#ensureDriven(false))
+  }
+
+  /** What followed from commands to child runs may have continued this run. */
+  async #afterDelivery(): Promise<RunResult> {
+    await this.#delivery.onTheirWay.ended()
+    if (this.#session && this.#stopped) return await this.#stopped
+    const state = await stateOf(this.#run.parts.ledger, this.runId)
+    if (state === undefined) return await this.resume({ withChildren: false })
+    const known = await this.#stopped?.catch(() => undefined)
+    // What stopped here has its content, which the ledger may have lost since.
+    return known && known.seq >= state.seq ? known : await this.#resultOf(state)
+  }
+
+  /** Another process may have continued the run since it stopped here: then the result is of its last event. */
+  async #stoppedElsewhere(refreshed: Promise<RunState>, stopped: Promise<RunResult>): Promise<RunResult> {
+    const state = await refreshed
+    const result = await (this.#stopped ?? stopped)
+    if (this.#session || state.seq <= result.seq) return result
+    this.#isDone = state.phase === 'done'
+    return await this.#resultOf(state)
+  }
+
+  #resultOf(state: RunState): Promise<RunResult> {
+    const { ledger, agents } = this.#run.parts
+    return wholeResult(state, ledger, agents.find(state.agent))
+  }
+
+  /** Starts the run. */
+  start(run: BegunRun): void {
+    this.#beginsHere = true
+    const session = this.#newSession()
+    void this.#drive(session, session.start(run))
+  }
+
+  /**
+   * For a run that this process holds already: what checks that it was begun with this order, which rejects otherwise.
+   * Throws a `ConfigurationError` where this process began it with another; `undefined` where it is not held.
+   */
+  joined(order: KeyedOrder): Promise<void> | undefined {
+    if (this.#order) requireSameOrder(this.runId, this.#order, order)
+    if (!this.#session && !this.#stopped) return undefined
+    return this.#order ? nothing : requireSameRun(this.#run.parts.ledger, this.runId, order)
+  }
+
+  /**
+   * Starts the run, unless it was begun already in another process: then joins it, and takes it up if no process drives it
+   * any more. The result rejects where it was begun with another order.
+   */
+  startOnce(run: BegunRun, order: KeyedOrder): void {
+    this.#order = order
+    const found = Promise.withResolvers<void>()
+    this.#found = Promise.race([this.live.nextEvent(), found.promise])
+    this.#found.catch(() => {})
+    const result = this.#startedOnce(run, order, found.resolve)
+    result.catch((error: unknown) => {
+      if (this.#failure === undefined) void this.#onFailure(error)
+    })
+    this.#stopped = result
+  }
+
+  async #startedOnce(run: BegunRun, order: KeyedOrder, onFound: () => void): Promise<RunResult> {
+    const { ledger } = this.#run.parts
+    let there = await stateOf(ledger, this.runId)
+    if (there === undefined) {
+      let found: RunState | undefined
+      const session = this.#newSession()
+      const begun = session.start(run).catch(async (error: unknown) => {
+        found = error instanceof LedgerConflictError ? await stateOf(ledger, this.runId) : undefined
+        if (found === undefined) throw error
+        return found
+      })
+      const result = await this.#drive(session, begun)
+      if (found === undefined) return result
+      there = found
+    }
+    await requireSameRun(ledger, this.runId, order)
+    onFound()
+    this.#isDone = there.phase === 'done'
+    if (this.#isDone || isSuspended(there)) {
+      this.elsewhere.stoppedAt(there)
+      return await this.#resultOf(there)
+    }
+    return await this.#ensureDriven(true)
+  }
+
+  /** Makes the run of the first events of another, and drives it from there. */
+  fork(prepare: () => Promise<readonly RuntimeEvent[]>): void {
+    this.#beginsHere = true
+    const session = this.#newSession()
+    void this.#drive(session, session.fork(prepare))
+  }
+
+  /** Whether the run has begun: `false` where another run of its session is under way, so that it has to be joined. */
+  async hasBegun(): Promise<boolean> {
+    this.notice.markObserved()
+    return await unlessSessionBusy(this.created)
+  }
+
+  /**
+   * Drives the run until it stops; joins the drive session under way. With `withChildren`, it takes over child runs, too, that
+   * were under way.
+   */
+  resume({ withChildren }: { readonly withChildren: boolean }): Promise<RunResult> {
+    const result = this.#ensureDriven(withChildren)
+    this.notice.markObserved()
+    return result
+  }
+
+  /** Does the same without waiting for the result. */
+  drive({ withChildren }: { readonly withChildren: boolean }): void {
+    void this.#ensureDriven(withChildren)
+  }
+
+  #ensureDriven(withChildren: boolean): Promise<RunResult> {
+    if (this.#session && this.#stopped) return this.#stopped
+    const session = this.#newSession()
+    return this.#drive(session, session.resume(withChildren))
+  }
+
+  /** Drives the run, or waits until another process does, until the commands that were sent are decided. */
+  awaitDecisions(): void {
+    const session = this.#newSession()
+    void this.#drive(session, session.awaitDecisions())
+  }
+
+  /** Waits until the run stops in another process, which drives it. Joins a drive session of this process. */
+  follow(from: RunState): void {
+    if (this.#session === undefined) this.#follow(from)
+  }
+
+  #follow(from: RunState): void {
+    const stopped = untilStopped(from, this.#waiting, (event) => this.live.next(event))
+    const result = stopped.then((state) => {
+      this.elsewhere.stoppedAt(state)
+      return this.#resultOf(state)
+    })
+    this.#stopped = result
+    // Whoever reads the result gets the failure from there; where nobody does, the notice reports it.
+    result.catch((error: unknown) => this.#onFailure(error))
+  }
+
+  /** A new id for input, unique for ever. */
+  newInputId(): string {
+    return this.#run.parts.newId()
+  }
+
+  /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
+  send(command: OutsideCommand, key: string = this.newInputId()): Promise<CommandAcknowledgement> {
+    return this.#delivery.send(command, key)
+  }
+
+  /** The answer to a caller, who may not wait for it. */
+  answer<T>(verb: string, ask: () => Promise<T>): Promise<T> {
+    const { report } = this.#run.parts.host
+    return answerTo(ask(), (error) => report(error, unreadAnswer(verb, this.runId)))
+  }
+
+  /** Puts a command into the inbox of the run, and does not wait for its acknowledgement. */
+  async enqueue(command: OutsideCommand, key: string): Promise<void> {
+    const { ledger, host } = this.#run.parts
+    await ledger.put(this.runId, { key, command, at: host.clock.now() })
+  }
+
+  /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
+  async drain(graceMs: number): Promise<RunResult> {
+    this.#session?.drain(graceMs)
+    const silent = ledgerSilent(this.runId)
+    const { clock } = this.#run.parts.host
+    const stopTimer = clock.schedule(graceMs + answerTimeoutMs, () => this.#session?.abort(silent))
+    return await this.whenStopped.finally(stopTimer)
+  }
+
+  #newSession(): DriveSession {
+    const session = new DriveSession(this.#run)
+    this.#session = session
+    this.elsewhere.began()
+    this.notice.begin()
+    this.#run.runs.began(this)
+    return session
+  }
+
+  /** Drives the run in a session that has begun, and returns its result when it has stopped. */
+  #drive(session: DriveSession, begun: Promise<RunState>): Promise<RunResult> {
+    const result = this.#untilStopped(session, begun)
+    // A failure that no caller awaits is reported by the notice.
+    result.catch(() => {})
+    this.#stopped = result
+    return result
+  }
+
+  async #untilStopped(session: DriveSession, begun: Promise<RunState>): Promise<RunResult> {
+    let state: RunState
+    try {
+      state = await session.drive(begun, this)
+    } catch (error) {
+      await this.#onFailure(error)
+      throw error
+    }
+    await session.release()
+    const result = await this.#resultOf(state)
+    await removeEndedContent(state, this.#run.parts)
+    return result
+  }
+
+  /** Releases the run that has stopped, and refuses the commands that come too late for it. */
+  onStopped(session: DriveSession, state: RunState): void {
+    const { sent } = this.#run
+    this.#isDone = state.phase === 'done'
+    this.#run.takesOver = false
+    this.elsewhere.stoppedAt(session.isDraining && !this.#isDone ? undefined : state)
+    if (this.#isDone) sent.refuseAll(refusedAtEnd(this.runId))
+    else if (session.isDraining) sent.refuseAll(refusedByDrain(this.runId))
+    void this.#endSession(session)
+    if (this.#isDone) this.#reportEnd(state)
+  }
+
+  #reportEnd(state: RunState): void {
+    const { parts, runs, context } = this.#run
+    this.#reported = runs.reportEnd(state, context)
+    const what = `The parent of run ${this.runId} did not learn of its end`
+    this.#reported.catch((error: unknown) => parts.host.report(error, what))
+  }
+
+  /** This coordinator drives no more, and rejects all who wait for it. */
+  async #onFailure(error: unknown): Promise<void> {
+    const { sent, runs } = this.#run
+    this.#failure = { error }
+    const released = this.#session && this.#endSession(this.#session)
+    runs.failed(this.runId)
+    if (sent.hasPending) this.notice.markObserved()
+    sent.fail(error)
+    this.notice.onFailure(error, () => this.live.error(error))
+    await released
+  }
+
+  #endSession(session: DriveSession): Promise<void> {
+    this.#session = undefined
+    this.#run.runs.stopped(this)
+    return session.release()
+  }
+}

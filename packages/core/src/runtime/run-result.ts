@@ -1,0 +1,220 @@
+import type { Agent } from '../agent/agent.ts'
+import type { Message, ModelRef, ProviderState, UserPart } from '../events/content.ts'
+import type { EventOf, FinishReason } from '../events/event.ts'
+import type { LimitName } from '../events/limits.ts'
+import type { Usage } from '../events/usage.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import {
+  callsAwaitingChild,
+  currentModel,
+  type DeferredCall,
+  deferredCalls,
+  type PendingApproval,
+  pendingApprovals,
+} from '../machine/calls.ts'
+import { evolve } from '../machine/evolve.ts'
+import { isSuspended } from '../machine/next-action.ts'
+import { transcript } from '../machine/request.ts'
+import type { RunState } from '../machine/state.ts'
+import { ConfigurationError, type ModelFailure } from '../values/errors.ts'
+import { childRunIdOf, type RunId } from '../values/ids.ts'
+import { deepFreeze, type Json, omitUndefined } from '../values/json.ts'
+
+/** What a ledger knows of a run, up to an event if given; `undefined` for a run that is not there. */
+export async function stateOf(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState | undefined> {
+  let state: RunState | undefined
+  const range = toSeq === undefined ? {} : { toSeq }
+  for await (const event of ledger.read(runId, range)) state = evolve(state, event)
+  return state
+}
+
+/** Returns the first event of a run, which says what it is and where it came from; `undefined` for a run that the ledger lacks. */
+export async function startOf(
+  ledger: Pick<Ledger, 'read'>,
+  runId: RunId,
+): Promise<EventOf<'run_started'> | undefined> {
+  for await (const event of ledger.read(runId, { toSeq: 1 })) {
+    return event.type === 'run_started' ? event : undefined
+  }
+  return undefined
+}
+
+/** A failure that ended a run, and the model that it is of. */
+export interface RunFailure extends ModelFailure {
+  readonly provider: string
+  readonly modelId: string
+}
+
+/** Fields of every run that has stopped. */
+export interface StoppedRun {
+  readonly runId: RunId
+  /** Details about the ending, from the provider or the runtime. */
+  readonly detail?: string
+  /** How the model failed, if that ended the run: with its class, and whether the same request may succeed later. */
+  readonly failure?: RunFailure
+  /** The active agent: the one that the run was started with, or the last that took over. */
+  readonly agent: string
+  /**
+   * The text of the model's last message, `''` without one; if the answer is a list, a choice or a plain value, its
+   * JSON.
+   */
+  readonly text: string
+  /** What the run used, its child runs included. */
+  readonly usage: Usage
+  /** US dollars, if prices are known. */
+  readonly costUsd?: number
+  readonly turns: number
+  /** Tool calls that were started. */
+  readonly toolCalls: number
+  /** What child runs did: how many there were, their turns and their tool calls. */
+  readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
+  /** Calls of the run and of its child runs that wait for a person. */
+  readonly pendingApprovals: readonly PendingApproval[]
+  /** Calls of the run and of its child runs that continue outside, until `runtime.settle`. */
+  readonly deferredCalls: readonly DeferredCall[]
+  /** The number of the last event. */
+  readonly seq: number
+  /** The conversation so far, as a model may see it: every call in it has its result. */
+  readonly messages: readonly Message[]
+  /**
+   * Where the provider keeps the conversation up to here, if it does: options of the next run,
+   * `runtime.run(agent, input, { ...result.providerState })`.
+   */
+  readonly providerState?: ProviderState
+  /** `messages`, with another message of the user if given: input for another run, of any agent. */
+  toInput(next?: string | readonly UserPart[]): readonly Message[]
+}
+
+function toInput(this: StoppedRun, next?: string | readonly UserPart[]): readonly Message[] {
+  if (next === undefined) return this.messages
+  const parts = typeof next === 'string' ? [{ type: 'text' as const, text: next }] : next
+  return [...this.messages, { role: 'user', parts }]
+}
+
+/** A run that ended with the answer that its agent was asked for. */
+export interface AnsweredRun<Output = unknown> extends StoppedRun {
+  readonly status: 'done'
+  readonly reason: 'answered'
+  readonly limit?: undefined
+  /** The answer: its text, or the value that the agent's schema parses from it. */
+  readonly output: Output
+}
+
+/** A run that ended without the answer, and why. */
+export interface EndedRun<Output = unknown> extends StoppedRun {
+  readonly status: 'done'
+  readonly reason: Exclude<FinishReason, 'answered'>
+  readonly limit?: undefined
+  /** The answer, if there is one. */
+  readonly output: Output | undefined
+}
+
+/** A run that only a command can continue; no process needs to be alive for it. */
+export interface SuspendedRun<Output = unknown> extends StoppedRun {
+  readonly status: 'suspended'
+  readonly reason?: undefined
+  /** The limit that has to be raised. */
+  readonly limit?: LimitName
+  /** The answer, if there is one. */
+  readonly output: Output | undefined
+}
+
+/** A run whose runtime was drained while the run was under way: `resume` continues it. */
+export interface InterruptedRun<Output = unknown> extends StoppedRun {
+  readonly status: 'interrupted'
+  readonly reason?: undefined
+  readonly limit?: LimitName
+  /** The answer, if there is one. */
+  readonly output: Output | undefined
+}
+
+/** The result of a run that has stopped. Every expected ending is a result, not an exception. */
+export type RunResult<Output = unknown> =
+  | AnsweredRun<Output>
+  | EndedRun<Output>
+  | SuspendedRun<Output>
+  | InterruptedRun<Output>
+
+/** Returns the result of a run that has stopped in this state, from its own events only. */
+export function resultOf(state: RunState): RunResult<Json> {
+  const { lastText: text } = state
+  const { turns, toolCalls, children, usage, costUsd } = state.totals
+  const output = state.output ? state.output.value : state.definition.output ? undefined : text
+  const resting = {
+    runId: state.runId,
+    agent: state.agent,
+    text,
+    turns,
+    toolCalls,
+    ...deepFreeze({ usage, children }),
+    ...omitUndefined({ costUsd, providerState: state.keptState }),
+    pendingApprovals: pendingApprovals(state),
+    deferredCalls: deferredCalls(state),
+    seq: state.seq,
+    messages: transcript(state),
+    toInput,
+  }
+  if (state.phase !== 'done') {
+    const status = isSuspended(state) ? 'suspended' : 'interrupted'
+    return { ...resting, status, output, ...omitUndefined({ limit: state.metLimit?.limit }) }
+  }
+  const { reason, detail } = state
+  if (reason !== 'answered')
+    return { ...resting, status: 'done', reason, output, ...omitUndefined({ detail }) }
+  // An answer that does not fit ends the run as `output_invalid`, so one that does is there.
+  return { ...resting, status: 'done', reason, output: output as Json, ...omitUndefined({ detail }) }
+}
+
+/** Returns the whole result: with what child runs wait for, and with the output as the agent's schema parses it. */
+export async function wholeResult<Output>(
+  state: RunState,
+  ledger: Ledger,
+  agent: Agent<Output> | undefined,
+): Promise<RunResult<Output>> {
+  const result = await withFailure(await withChildren(state, ledger), state, ledger)
+  if (state.output === undefined || agent?.output === undefined) return result as RunResult<Output>
+  const read = await agent.output.read(state.output.value)
+  if ('output' in read) return { ...result, output: read.output }
+  throw new ConfigurationError(
+    `The answer of run ${state.runId} does not fit today's output schema of the agent ${state.agent}: ${read.error}. The recorded answer is unchanged; read the run with the schema that it was started with.`,
+  )
+}
+
+/** The most events between the failure of a model and the end of its run. */
+const EVENTS_AT_END = 64
+
+/** Adds how the model failed, where that ended the run. */
+async function withFailure<Result extends StoppedRun>(
+  result: Result,
+  state: RunState,
+  ledger: Ledger,
+): Promise<Result> {
+  if (
+    state.phase !== 'done' ||
+    !['model_failed', 'empty_reply', 'context_overflow', 'refused'].includes(state.reason)
+  )
+    return result
+  let model: ModelRef | undefined
+  let failure: ModelFailure | undefined
+  for await (const event of ledger.read(state.runId, { fromSeq: Math.max(1, state.seq - EVENTS_AT_END) })) {
+    if (event.type === 'model_call_started') model = event.model
+    if (event.type === 'model_stream_failed') failure = event.failure
+  }
+  if (failure === undefined) return result
+  const { provider, modelId } = model ?? currentModel(state)
+  return { ...result, failure: { ...failure, provider, modelId } }
+}
+
+/** Replaces the wait for child runs by what these wait for. */
+export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
+  const own = resultOf(state)
+  let { pendingApprovals: approvals, deferredCalls: deferred } = own
+  for (const { toolCallId } of callsAwaitingChild(state)) {
+    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    if (child === undefined || child.phase === 'done') continue
+    const below = await withChildren(child, ledger)
+    approvals = [...approvals, ...below.pendingApprovals]
+    deferred = [...deferred.filter((call) => call.toolCallId !== toolCallId), ...below.deferredCalls]
+  }
+  return { ...own, pendingApprovals: approvals, deferredCalls: deferred }
+}

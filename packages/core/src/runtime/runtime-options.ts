@@ -1,0 +1,621 @@
+import { type Agent, calledModel, definedAgent, someLimits, someRecording } from '../agent/agent.ts'
+import { type GivenHooks, someHooks } from '../agent/hooks.ts'
+import type { ContextOption, RecordedRun } from '../agent/prepare-turn.ts'
+import { type RuntimeRules, someRules } from '../agent/registry.ts'
+import type { AnyContext, RecordingPolicy } from '../events/agent-definition.ts'
+import type { OutsideCommand, OutsideCommandOf } from '../events/commands.ts'
+import type { ResultPart } from '../events/content.ts'
+import { forkWrites } from '../events/event.ts'
+import type { GivenLimits } from '../events/limits.ts'
+import type { ModelSettings } from '../events/model-request.ts'
+import { someSettings } from '../events/model-settings-check.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import type { Model } from '../models/model.ts'
+import { modelPrice, type Prices } from '../models/prices.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import type { Host } from '../values/host.ts'
+import {
+  anyFunction,
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  functionOr,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  type OptionCheck,
+  plainFunction,
+  recordOf,
+  requireOptions,
+  trueOrFalse,
+  valueThat,
+} from '../values/option.ts'
+import { textOfError } from '../values/text.ts'
+import type { CommandAcknowledgement } from './commands.ts'
+import type { ForkEdit, ForkOptions } from './fork.ts'
+import type { RunCoordinator } from './run-driver.ts'
+import type { RunResult } from './run-result.ts'
+import type { Run } from './run.ts'
+import type { PastEdits, PastOptions, Session } from './session.ts'
+import {
+  type GivenToolChoice,
+  type LabelOptions,
+  type RunInput,
+  someMetadata,
+  someTags,
+  someToolChoice,
+} from './start-run.ts'
+
+/** The parts of a runtime. */
+export interface RuntimeOptions extends RuntimeRules {
+  readonly ledger: Ledger
+  /** The agents that a resume can find by the name in the ledger. Agents passed to `run` are known as well. */
+  readonly agents?: readonly Agent<unknown>[] | undefined
+  /** Prices of models: by model id, or as a function. Without a price a run has no cost, and no `maxCostUsd`. */
+  readonly prices?: Prices | undefined
+  /**
+   * Makes the context of a run that was started with one, if this process continues the run without being given it: at
+   * a resume, a settling, or the end of a child run. It gets the recorded facts of the run, and may be async.
+   */
+  readonly contextOf?: ((run: RecordedRun) => unknown) | undefined
+  /** The model of all runs that are not given one; it replaces their agents' models. */
+  readonly model?: Model | undefined
+  /** Model settings of all runs. The run's own override them; they override the agent's. */
+  readonly modelSettings?: ModelSettings | undefined
+  /** Limits of all runs. The run's own override them; they override the agent's. */
+  readonly limits?: GivenLimits | undefined
+  /**
+   * Which of the events that nothing else depends on all runs record. The run's own setting overrides it; it overrides
+   * the agent's.
+   */
+  readonly recording?: RecordingPolicy | undefined
+  /** Functions that observe all runs, beside those of each run. */
+  readonly hooks?: GivenHooks | undefined
+  /** Models that runs are given as `model`, for a resume in this process to find them by the names on record. */
+  readonly models?: readonly Model[] | undefined
+  /**
+   * What a resume does when the agent's code differs from the recorded definition: `continue` with the code, and
+   * record it (the default), or `refuse`.
+   */
+  readonly onDrift?: 'continue' | 'refuse' | undefined
+  /** Time, timers, randomness, and the report of stray errors; each defaults to the one of the host. */
+  readonly host?: { readonly [Part in keyof Host]?: Host[Part] | undefined } | undefined
+}
+
+/** Options of one run. Those about models and tools also apply to the agents that take over in it. */
+export interface RunOptions extends PastOptions, LabelOptions {
+  /** Limits of this run, over those of the agent. */
+  readonly limits?: GivenLimits | undefined
+  /**
+   * The model of this run. It replaces its agents' models; their fallbacks stay. Its name is on record: a resume finds
+   * the model among the `models` of its runtime or of its agents, or has to be given it.
+   */
+  readonly model?: Model | undefined
+  /** Model settings of this run; each overrides the agent's. */
+  readonly modelSettings?: ModelSettings | undefined
+  /**
+   * Whether the model must (`any`, or a tool by its name), may (`auto`) or must not (`none`) call tools. A model must
+   * call a tool only in the first turn. `prepareTurn` can override it for a turn.
+   */
+  readonly toolChoice?: GivenToolChoice | undefined
+  /** Whether the model may ask for several tools in one reply, whatever its agent says. */
+  readonly parallelToolCalls?: boolean | undefined
+  /** Which of the events that nothing else depends on the run records; it overrides its agents' settings. */
+  readonly recording?: RecordingPolicy | undefined
+  /**
+   * Continues after a response that the provider keeps (`result.providerState` of an earlier run): the run sends only
+   * its input, not the past. Not together with `conversationId` or a session.
+   */
+  readonly previousResponseId?: string | undefined
+  /**
+   * Continues a conversation that the provider keeps under this id; the provider adds the messages of this run to it.
+   */
+  readonly conversationId?: string | undefined
+  /** Functions that observe the run. Not recorded: give them to a resume again. */
+  readonly hooks?: GivenHooks | undefined
+  /** Cancels the run when it is aborted. Not recorded: a resume continues without it. */
+  readonly signal?: CancelSignal | undefined
+  /**
+   * When the run ends at the latest, as a `Date` or in milliseconds since 1970 UTC. It ends as `time_limit`, with an
+   * answer if `onLimit` says so. Waiting for a person counts, unlike for `limits.maxDurationMs`. A run that waits at
+   * that time ends when a process continues it.
+   */
+  readonly deadline?: Date | number | undefined
+  /**
+   * Starts the run once. Another start with the same key, in any process on the same ledger, returns that run, and
+   * continues it if no process drives it. The agent, the input, the session, the subject, the owner and the given limits
+   * have to be the same.
+   */
+  readonly idempotencyKey?: string | undefined
+  /**
+   * An id of the input, such as that of the chat message: `input_received` has it as its `receipt`. A session joins a run
+   * with it: it is unique in the session then, a retry with the same id sends no second input and returns the run that took
+   * the first, and it is generated if not given.
+   */
+  readonly inputId?: string | undefined
+  /**
+   * Whom the run is about, such as a customer, by a name that reveals nothing about them: the ledger stores it in the
+   * clear. A ledger with keys encrypts what is said in the run for this subject, so that destroying the key erases
+   * it. Runs of the session, branches, forks and child runs have the same subject, unless given another.
+   */
+  readonly subject?: string | undefined
+  /**
+   * Who starts the run, by the name that the application knows its callers by. It is on record, so that whatever process
+   * drives the run makes the context of the one who started it, not of one who decides about it. Child runs have the same.
+   */
+  readonly owner?: string | undefined
+}
+
+/** Options with the context of the run, of any type. */
+export type InContext<Options> = Options & { readonly context?: unknown }
+
+/** Options with the context that an agent needs; optional if it needs none. */
+export type Given<Options, Context> =
+  Partial<ContextOption<Context>> extends ContextOption<Context>
+    ? [options?: Options & ContextOption<Context>]
+    : [options: Options & ContextOption<Context>]
+
+/** Options for resuming a run. */
+export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
+  /** The agent that the run was started with, for the type of its output; it need not be among those of the runtime. */
+  readonly agent?: Agent<Output, Context> | undefined
+  /** What the application passes to the run. It is not recorded, so pass it again. */
+  readonly context?: unknown
+  /** Functions that observe the run from here on. */
+  readonly hooks?: GivenHooks | undefined
+  /** The model that the run was started with, if it was given one and `createRuntime` does not know it. */
+  readonly model?: Model | undefined
+  /**
+   * Takes the run over at once, whoever drives it. Without it, a resume follows the process that drives the run, and takes over
+   * when that one's lease has ended: at once if the process has died on this machine, else within 12 seconds. Only for a process
+   * that you know to be gone: if it lives, what its tools have under way may be done twice, until it learns of this.
+   */
+  readonly takeOver?: boolean | undefined
+}
+
+/** Options for sending a command. */
+export interface SendOptions {
+  /**
+   * The place of the command in the run's inbox. A retry under the same key sends no second command: it rejects with
+   * a `LedgerConflictError` of kind `unique`. Generated if not given.
+   */
+  readonly key?: string | undefined
+}
+
+/** Options of one run of a session. */
+export interface SessionRunOptions extends Omit<
+  RunOptions,
+  'sessionId' | 'whenBusy' | 'previousResponseId' | 'conversationId'
+> {
+  /**
+   * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and `run`
+   * returns that run. It resolves when the run has shown the input to its model, or is suspended with the input on
+   * record. If the run ends without showing the input, the input begins the next run of the session. So a tool must
+   * not await a join of the run whose call it is.
+   *
+   * Joining never takes over a run whose process is gone. It rejects with a `LedgerConflictError` of kind `session`:
+   * once no process drives the run. If the input was sent by then, the run's inbox keeps it, `busy.inputId` of the error names it, and `resume` reads it.
+   */
+  readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
+}
+
+/** A conversation of a runtime. */
+export interface RuntimeSession extends Session {
+  /** Starts its next run, or joins the one that is under way. Rejects as the result of a run does. */
+  run<Output, Context>(
+    agent: Agent<Output, Context>,
+    input: RunInput,
+    ...options: Given<SessionRunOptions, Context>
+  ): Promise<Run<Output>>
+}
+
+/** Starts runs and resumes them. */
+export interface Runtime {
+  /** The ledger in which it records its runs. */
+  readonly ledger: Ledger
+  /**
+   * Starts a run; it is under way when `run` returns. In a session it begins with the history of the session. If
+   * another process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or
+   * waits.
+   *
+   * The input is a text, message parts, or a conversation: messages in order, of which the user said the last. Those
+   * before it are recorded as the past of the run, after the history of its session, and input guardrails check them.
+   *
+   * `context` is what the application passes to the run: its tools, hooks, guardrails, policies and instruction
+   * functions receive it, and so do those of the agents that take over or run as its tools. It is never recorded.
+   */
+  run<Output, Context>(
+    agent: Agent<Output, Context>,
+    input: RunInput,
+    ...options: Given<RunOptions, Context>
+  ): Run<Output>
+  /**
+   * Starts a run that shares the first events of another run and continues after them: with an edited message or
+   * result, or another agent. As long as the fork makes the same calls, it gets their recorded results. From the
+   * first call that differs on its tools run for real, and its writes run only as `writes` allows. The forked run is
+   * not changed.
+   */
+  fork<Output, Context>(
+    runId: string,
+    options: ForkOptions & { readonly agent: Agent<Output, Context> } & ContextOption<Context>,
+  ): Run<Output>
+  fork<Output = unknown>(runId: string, options: InContext<ForkOptions>): Run<Output>
+  /** A conversation: its runs, its history, its next run. It need not have begun. */
+  session(sessionId: string): RuntimeSession
+  /**
+   * Continues a run where its ledger ends: after a suspension, a crash, or from another process. If this runtime
+   * drives the run already, `resume` joins it and does not drive it twice. If another process drives it, the handle follows it
+   * there: it is taken over when that process has released it, or its lease has ended (see `takeOver`). Child runs that were
+   * under way are taken over with it; by a command to a run they are not. The result rejects with `RunNotFoundError`
+   * for an unknown run, and with `ConfigurationError` when its agent is not known, when the run was started with a
+   * context and none is given, and when it is a run of another agent than the given one.
+   */
+  resume<Output, Context>(
+    runId: string,
+    options: { readonly agent: Agent<Output, Context> } & Pick<
+      ResumeOptions,
+      'model' | 'hooks' | 'takeOver'
+    > &
+      ContextOption<Context>,
+  ): Run<Output>
+  resume<Output = unknown>(
+    runId: string,
+    options?: InContext<Pick<ResumeOptions, 'model' | 'hooks' | 'takeOver'>>,
+  ): Run<Output>
+  /**
+   * Sends a command to a run of any process. The process that drives the run decides about it; if none does, this
+   * runtime takes the run over. A command that the run does not allow is refused, and one that is incomplete is refused as `malformed`, before anything is sent. Rejects
+   * with `RunNotFoundError` for an unknown run. `ledger.put` puts a command there and waits for no decision.
+   */
+  send(
+    runId: string,
+    command: OutsideCommand,
+    options?: InContext<SendOptions>,
+  ): Promise<CommandAcknowledgement>
+  /**
+   * Settles a deferred tool call: its result is a text, parts, or an error. The run continues in this process. A call
+   * that does not wait to be settled is a refusal, not an error; a second settling changes nothing. `by` and `reason` say who settled it
+   * and why, for the record.
+   */
+  settle(
+    runId: string,
+    toolCallId: string,
+    result: SettledResult,
+    options?: InContext<
+      Pick<ResumeOptions, 'model' | 'hooks'> & {
+        readonly by?: string | undefined
+        readonly reason?: string | undefined
+      }
+    >,
+  ): Promise<CommandAcknowledgement>
+  /**
+   * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its
+   * root run waits for the same.
+   */
+  suspended(): AsyncGenerator<RunResult, void, undefined>
+  /**
+   * The runs of the ledger that have not ended, wait for nothing, and are driven by no process, after a crash, a stop
+   * or a failure of their ledger: the lease of their process has ended. `resume` continues them; until then they keep their
+   * sessions busy. A child run is not listed, only its root run.
+   */
+  interrupted(): AsyncGenerator<RunResult, void, undefined>
+  /**
+   * For a stop signal. Starts nothing more, waits up to `graceMs` (5 seconds) for work in flight, stops the rest, and
+   * returns the result of each run as it stopped. `resume` continues them, in any process; this runtime starts no
+   * more runs and refuses commands. A run whose writer fails meanwhile is not in the result: its handle rejects with
+   * the reason.
+   */
+  drain(graceMs?: number): Promise<readonly RunResult[]>
+  /**
+   * Resolves when this runtime drives no run any more: each run has stopped, and ended child runs were reported to
+   * their parents, which were resumed. Close the ledger then: closing it earlier drains this runtime.
+   */
+  idle(): Promise<void>
+}
+
+/** How a deferred call ended: a text or parts for a success, or what went wrong. */
+export type SettledResult = string | readonly ResultPart[] | { readonly failed: string }
+
+/** An `AbortSignal`, as every JavaScript host has it. */
+interface CancelSignal {
+  readonly aborted: boolean
+  readonly reason?: unknown
+  addEventListener(type: 'abort', listener: () => void): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
+/** Something that can be aborted. */
+export const someSignal: OptionCheck = valueThat('an AbortSignal', (value) => {
+  const { aborted, addEventListener, removeEventListener } = Object(value) as Partial<CancelSignal>
+  return (
+    [addEventListener, removeEventListener].every((each) => typeof each === 'function') &&
+    typeof aborted === 'boolean'
+  )
+})
+
+/** The command that follows from an aborted signal; `undefined` as long as it is not. */
+export function cancelCommandOf(signal: CancelSignal | undefined): OutsideCommandOf<'cancel'> | undefined {
+  if (!signal?.aborted) return undefined
+  const { reason } = signal
+  if (reason === undefined) return { type: 'cancel' }
+  return { type: 'cancel', reason: typeof reason === 'string' ? reason : textOfError(reason) }
+}
+
+/** Cancels a run when the signal is aborted, and forgets the signal when the run has ended. */
+export function cancelWith(signal: CancelSignal, coordinator: RunCoordinator): void {
+  const onAbort = (): void => {
+    const command = cancelCommandOf(signal)
+    // A run that takes no command has failed, and its handle says so.
+    if (command) coordinator.send(command).catch(() => {})
+  }
+  const leave = (): void => signal.removeEventListener('abort', onAbort)
+  signal.addEventListener('abort', onAbort)
+  coordinator.live.subscribe({
+    next: ({ type }) => {
+      if (type === 'run_finished') leave()
+    },
+    error: leave,
+  })
+}
+
+const anyValue: OptionCheck = () => undefined
+
+/** What has these functions, such as a ledger. */
+export function having(expected: string, ...names: readonly string[]): OptionCheck {
+  return valueThat(expected, (value) => {
+    const parts = Object(value) as { readonly [name: string]: unknown }
+    return names.every((name) => typeof parts[name] === 'function')
+  })
+}
+
+/** A store that runs can be written to and read from. */
+export const someLedger: OptionCheck = having(
+  'a ledger, such as memoryLedger() or sqliteLedger(path)',
+  ...['append', 'read', 'acquire'],
+)
+const clock = having('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
+
+/** What models cost. */
+export const somePrices: OptionCheck = functionOr(recordOf(modelPrice))
+
+const runtimeOptions = fields<RuntimeOptions>({
+  ledger: someLedger,
+  agents: maybe(listOf(definedAgent)),
+  prices: maybe(somePrices),
+  models: maybe(listOf(calledModel)),
+  model: maybe(calledModel),
+  modelSettings: maybe(someSettings),
+  limits: maybe(someLimits),
+  recording: maybe(someRecording),
+  hooks: maybe(someHooks),
+  contextOf: maybe(anyFunction),
+  ...someRules,
+  onDrift: maybe(oneOf(['continue', 'refuse'])),
+  host: maybe(
+    fields<NonNullable<RuntimeOptions['host']>>({
+      clock: maybe(clock),
+      random: maybe(plainFunction),
+      report: maybe(anyFunction),
+      process: maybe(anyObject),
+    }),
+  ),
+})
+
+/** Refuses what no runtime could be made of. */
+export function requireRuntimeOptions(options: RuntimeOptions): void {
+  requireOptions('createRuntime', runtimeOptions, options)
+}
+
+const edit = fields<PastEdits>({
+  of: filledText,
+  edits: listOf(anyObject),
+  by: maybe(filledText),
+  reason: maybe(anyText),
+})
+
+const from = fields<NonNullable<PastOptions['from']>>({ runId: filledText, atSeq: maybe(numberFrom(0)) })
+
+/** The latest moment that a `Date` can say. */
+const MAX_MOMENT = 8.64e15
+
+const moment = valueThat(
+  'a Date, or a whole number of milliseconds since 1970 UTC',
+  (value) =>
+    (value instanceof Date || typeof value === 'number') &&
+    Number.isSafeInteger(Number(value)) &&
+    Number(value) >= 0 &&
+    Number(value) <= MAX_MOMENT,
+)
+
+const ownOptions = {
+  from: maybe(from),
+  edit: maybe(edit),
+  limits: maybe(someLimits),
+  model: maybe(calledModel),
+  modelSettings: maybe(someSettings),
+  toolChoice: maybe(someToolChoice),
+  parallelToolCalls: maybe(trueOrFalse),
+  recording: maybe(someRecording),
+  signal: maybe(someSignal),
+  hooks: maybe(someHooks),
+  idempotencyKey: maybe(filledText),
+  deadline: maybe(moment),
+  workflowName: maybe(filledText),
+  traceId: maybe(filledText),
+  groupId: maybe(filledText),
+  tags: maybe(someTags),
+  metadata: maybe(someMetadata),
+  subject: maybe(filledText),
+  owner: maybe(filledText),
+  inputId: maybe(filledText),
+  mayFollow: maybe(anyFunction),
+  context: maybe(anyValue),
+} as const
+
+const runNames = {
+  ctx: 'context',
+  deps: 'context',
+  maxTurns: 'limits.maxTurns',
+  maxSteps: 'limits.maxTurns',
+  userId: 'subject',
+  temperature: 'modelSettings.temperature',
+  topP: 'modelSettings.topP',
+  seed: 'modelSettings.seed',
+  stop: 'modelSettings.stop',
+  providerOptions: 'modelSettings.providerOptions',
+  runName: 'workflowName',
+  runId: 'idempotencyKey',
+  run_id: 'idempotencyKey',
+  configurable: 'context',
+  recursionLimit: 'limits.maxTurns',
+}
+
+const runOptions = fields<InContext<RunOptions>>(
+  {
+    ...ownOptions,
+    sessionId: maybe(filledText),
+    whenBusy: maybe(oneOf(['conflict', 'wait'])),
+    previousResponseId: maybe(filledText),
+    conversationId: maybe(filledText),
+  },
+  { ...runNames, threadId: 'sessionId', thread: 'sessionId' },
+)
+
+const sessionRunOptions = fields<InContext<SessionRunOptions>>(
+  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])) },
+  runNames,
+)
+
+/** Refuses options of which no run could be started. */
+export function requireRunOptions(options: RunOptions): void {
+  requireOptions('run', runOptions, options)
+  const { sessionId, from: past, previousResponseId, conversationId } = options
+  if ((sessionId ?? past) === undefined || (previousResponseId ?? conversationId) === undefined) return
+  const [mine, theirs] = [
+    sessionId === undefined ? 'from' : 'sessionId',
+    conversationId === undefined ? 'previousResponseId' : 'conversationId',
+  ]
+  throw new ConfigurationError(
+    `run: it was given ${mine} together with ${theirs}, so the model would see the past twice: from the ledger, and from the provider. Give one of the two.`,
+  )
+}
+
+/** The same, for a run of a session. */
+export function requireSessionRunOptions(options: SessionRunOptions): void {
+  requireOptions('session(…).run', sessionRunOptions, options)
+}
+
+const forkEdit = fields<ForkEdit>({
+  input: maybe(anyValue),
+  history: maybe(listOf(anyObject)),
+  results: maybe(
+    listOf(
+      fields<NonNullable<ForkEdit['results']>[number]>({
+        toolCallId: filledText,
+        content: anyValue,
+        outcome: maybe(oneOf(['success', 'failed'])),
+      }),
+    ),
+  ),
+  approvals: maybe(
+    listOf(
+      fields<{
+        toolCallId: string
+        by: string
+        approved: boolean
+        input?: object | undefined
+        reason?: string | undefined
+      }>({
+        toolCallId: filledText,
+        by: filledText,
+        approved: trueOrFalse,
+        input: maybe(anyObject),
+        reason: maybe(anyText),
+      }),
+    ),
+  ),
+  by: maybe(anyText),
+  reason: maybe(anyText),
+})
+
+const forkOptions = fields<InContext<ForkOptions>>(
+  {
+    atSeq: numberFrom(0, { whole: true }),
+    edit: maybe(forkEdit),
+    agent: maybe(definedAgent),
+    sessionId: maybe(filledText),
+    writes: maybe(oneOf(forkWrites)),
+    owner: maybe(filledText),
+    mayFollow: maybe(anyFunction),
+    context: maybe(anyValue),
+  },
+  { input: 'edit.input', results: 'edit.results' },
+)
+
+/** Refuses options of which no fork could be made. */
+export function requireForkOptions(options: ForkOptions): void {
+  requireOptions('fork', forkOptions, options)
+}
+
+const resumeOptions = fields<ResumeOptions>({
+  takeOver: maybe(trueOrFalse),
+  agent: maybe(definedAgent),
+  context: maybe(anyValue),
+  model: maybe(calledModel),
+  hooks: maybe(someHooks),
+})
+
+/** Refuses options of which no run could be taken up. */
+export function requireResumeOptions(options: unknown): void {
+  requireOptions('resume', resumeOptions, options)
+}
+
+const settleOptions = fields<
+  Omit<ResumeOptions, 'takeOver'> & { readonly by?: string | undefined; readonly reason?: string | undefined }
+>({
+  agent: maybe(definedAgent),
+  context: maybe(anyValue),
+  model: maybe(calledModel),
+  hooks: maybe(someHooks),
+  by: maybe(filledText),
+  reason: maybe(anyText),
+})
+
+const failure = fields<{ readonly failed: string }>({ failed: anyText })
+
+const parts = listOf(anyObject)
+const aText = valueThat('a text, a list of parts, or { failed: text }', (value) => typeof value === 'string')
+
+const settledResult: OptionCheck = (value, path) => {
+  if (Array.isArray(value)) return parts(value, path)
+  const isFailure = typeof value === 'object' && value !== null && 'failed' in value
+  return isFailure ? failure(value, path) : aText(value, path)
+}
+
+/** Refuses what names no run or call, and what is no result of one. */
+export function requireSettling(
+  runId: unknown,
+  toolCallId: unknown,
+  result: unknown,
+  options: unknown,
+): void {
+  requireOptions('settle', anyText, runId, 'the run id')
+  requireOptions('settle', anyText, toolCallId, 'the tool call id')
+  requireOptions('settle', settledResult, result, 'the result')
+  requireOptions('settle', settleOptions, options)
+}
+
+const sendOptions = fields<InContext<SendOptions>>({ key: maybe(filledText), context: maybe(anyValue) })
+
+/** Refuses options with which no command could be sent. */
+export function requireSendOptions(options: InContext<SendOptions>): void {
+  requireOptions('send', sendOptions, options)
+}
+
+/** Where no options are taken: what is given would be passed over in silence. */
+export const noOptions: OptionCheck = valueThat(
+  'nothing: it takes no options',
+  (value) => value === undefined,
+)

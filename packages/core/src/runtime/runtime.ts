@@ -1,0 +1,311 @@
+import type { Agent } from '../agent/agent.ts'
+import { hookListOf } from '../agent/hooks.ts'
+import { ContextOfRecord, recordedRun } from '../agent/prepare-turn.ts'
+import { agentRegistry, KnownModels } from '../agent/registry.ts'
+import { outsideCommand, type OutsideCommand, type StartCommand } from '../events/commands.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { requireTextId } from '../ledger/queries.ts'
+import { digestTextsByDefault } from '../values/digest.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import { digestOfHost, uniqueName } from '../values/host.ts'
+import { type RunId, runIdOfKey } from '../values/ids.ts'
+import { deepFreeze, omitUndefined } from '../values/json.ts'
+import { numberFrom, requireOptions } from '../values/option.ts'
+import { faultOf } from '../values/schema.ts'
+import { answerTo, unreadAnswer } from './commands.ts'
+import type { BegunRun } from './drive-session.ts'
+import { requireRemovable } from './ended-content.ts'
+import { interruptedRuns, suspendedRuns, type Waiting } from './follow-run.ts'
+import { forkOf, type ForkOptions } from './fork.ts'
+import { checkedHost, runIdMaker } from './host.ts'
+import { joinedRun } from './join-run.ts'
+import { HeldLeases } from './leases.ts'
+import type { RunCoordinator } from './run-driver.ts'
+import type { ReadyStart } from './run-loop.ts'
+import { CoordinatorRegistry, type GivenToRun, HandleSource } from './run-registry.ts'
+import { malformed, type Run, runOf } from './run.ts'
+import {
+  cancelCommandOf,
+  cancelWith,
+  type InContext,
+  noOptions,
+  requireForkOptions,
+  requireResumeOptions,
+  requireRunOptions,
+  requireRuntimeOptions,
+  requireSendOptions,
+  requireSessionRunOptions,
+  requireSettling,
+  type ResumeOptions,
+  type RunOptions,
+  type Runtime,
+  type RuntimeOptions,
+  type RuntimeSession,
+  type SessionRunOptions,
+  type SettledResult,
+} from './runtime-options.ts'
+import type { RuntimeParts } from './runtime-parts.ts'
+import { pastOf, sessionView } from './session.ts'
+import {
+  givenIn,
+  givenInput,
+  type KeyedOrder,
+  type RunInput,
+  startCommand,
+  withDefaults,
+  withGiven,
+} from './start-run.ts'
+
+/** A run that was asked for, as this process holds it. */
+export interface StartedRun {
+  readonly coordinator: RunCoordinator
+  /** For a run that was there: rejects where another order began it under the key. */
+  readonly same?: Promise<void>
+}
+
+/** The runs of a runtime: starts, forks and finds them, and makes their handles. */
+class RuntimeRuns {
+  readonly coordinators: CoordinatorRegistry
+  /** What waiting for a run needs. */
+  readonly waiting: Waiting
+  readonly #parts: RuntimeParts
+
+  constructor({
+    ledger,
+    agents: known = [],
+    prices = {},
+    onDrift = 'continue',
+    host: own = {},
+    models: given = [],
+    model,
+    modelSettings,
+    limits,
+    recording,
+    hooks,
+    contextOf,
+    ...rules
+  }: RuntimeOptions) {
+    const host = checkedHost(own)
+    const agents = agentRegistry(prices, rules)
+    for (const agent of known) agents.register(agent)
+    const models = new KnownModels(agents, given)
+    if (model) models.add(model)
+    const defaults = {
+      ...omitUndefined({ model, modelSettings, limits, recording }),
+      hooks: hookListOf(hooks),
+    }
+    this.#parts = {
+      ledger,
+      host,
+      leases: new HeldLeases(ledger, host, uniqueName()),
+      agents,
+      models,
+      defaults,
+      onDrift,
+      ...omitUndefined({ contextOf }),
+      newId: runIdMaker(host),
+    }
+    this.coordinators = new CoordinatorRegistry(this.#parts)
+    this.waiting = { ledger, clock: host.clock, runs: this.coordinators }
+  }
+
+  start(agent: Agent<unknown>, input: RunInput, options: InContext<RunOptions>): StartedRun {
+    const { agents, newId, ledger, defaults } = this.#parts
+    const { register } = agents
+    const { limits, whenBusy, subject, context, idempotencyKey, signal, model, hooks } = options
+    const runId = idempotencyKey === undefined ? newId() : runIdOfKey(idempotencyKey)
+    const given = givenIn(register(agent), withDefaults(options, defaults), agents)
+    requireRemovable(register(agent), given.recording, ledger)
+    const { message, before } = givenInput(input)
+    const commandIn = (made: unknown): StartCommand => {
+      const own = { ...omitUndefined({ limits, defaults: defaults.limits }), given, register, context: made }
+      return deepFreeze(startCommand(runId, register(agent), message, own))
+    }
+    // A context that is made of the record comes later, when it is known what that will say.
+    const command = context instanceof ContextOfRecord ? undefined : commandIn(context)
+    const { sessionId, from, edit, mayFollow, inputId } = options
+    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, mayFollow }))
+    const prepare = async (): Promise<ReadyStart> => {
+      const { subject: inherited, ...found } = withGiven(
+        await pastOf({ ...this.waiting, ends: this.coordinators.ends }, past),
+        before,
+      )
+      const about = { ...found, ...omitUndefined({ subject: subject ?? inherited, receipt: inputId }) }
+      if (command) return { command: { ...command, ...about }, context }
+      const record = recordedRun({ runId, agent: agent.name, ...given, ...about, sessionId })
+      const made = await (context as ContextOfRecord).contextFor(record)
+      return { command: { ...commandIn(made), ...about }, context: made }
+    }
+    const begun = { prepare, waits: whenBusy === 'wait', asked: () => cancelCommandOf(signal) }
+    const started = { context, model, hooks }
+    const history = from || sessionId !== undefined ? undefined : (withGiven({}, before).history ?? [])
+    const order = { agent: agent.name, message, history, sessionId, subject, ...given }
+    const run =
+      idempotencyKey === undefined
+        ? { coordinator: this.#begin(runId, begun, started) }
+        : this.#beginOnce(runId, begun, { ...started, order })
+    if (signal) cancelWith(signal, run.coordinator)
+    return run
+  }
+
+  #begin(runId: RunId, begun: BegunRun, given: GivenToRun): RunCoordinator {
+    const coordinator = this.coordinators.coordinatorFor(runId, given)
+    coordinator.live.beginsHere()
+    coordinator.start(begun)
+    return coordinator
+  }
+
+  /** A run that is held here already keeps what it was given: a caller with another order must not lend it anything. */
+  #beginOnce(
+    runId: RunId,
+    begun: BegunRun,
+    { order, ...given }: GivenToRun & { readonly order: KeyedOrder },
+  ): StartedRun {
+    const held = this.coordinators.coordinatorOf(runId)
+    const same = held.joined(order)
+    if (same) return { coordinator: held, same }
+    const coordinator = this.coordinators.coordinatorFor(runId, given)
+    coordinator.startOnce(begun, order)
+    return { coordinator }
+  }
+
+  /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
+  startLater(...[agent, input, options]: Parameters<RuntimeRuns['start']>): void {
+    try {
+      this.start(agent, input, { ...options, whenBusy: 'wait' })
+    } catch (error) {
+      this.#parts.host.report(error, `The next run of session ${options.sessionId} could not begin`)
+    }
+  }
+
+  fork(source: string, options: InContext<ForkOptions>): RunCoordinator {
+    this.coordinators.requireOpen()
+    const { ledger, agents, newId } = this.#parts
+    const runId = newId()
+    const coordinator = this.coordinators.coordinatorOf(runId, options.agent && agents.priced(options.agent))
+    coordinator.setContext(options.context)
+    const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
+    coordinator.fork(() => forkOf(ledger, { source, runId }, own))
+    return coordinator
+  }
+
+  /** The answer to a caller, who may not wait for it. */
+  answer<T>(verb: string, runId: string, ask: () => Promise<T>): Promise<T> {
+    const { report } = this.#parts.host
+    return answerTo(ask(), (error) => report(error, unreadAnswer(verb, runId)))
+  }
+
+  interrupted(): ReturnType<typeof interruptedRuns> {
+    return interruptedRuns(this.waiting)
+  }
+
+  handle<Output>({ coordinator, same }: StartedRun, agent?: Agent<Output>): Run<Output> {
+    return runOf({ coordinator, agent, same }, new HandleSource(coordinator, this.coordinators, this.#parts))
+  }
+}
+
+/** Returns a session of a runtime, which starts its runs. Throws a `ConfigurationError` for a name that is empty or no text. */
+function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSession {
+  if (typeof id !== 'string' || id === '' || !id.isWellFormed() || id.includes('\0')) {
+    throw new ConfigurationError(
+      'A session needs a name: a text that is not empty, such as a conversation id.',
+    )
+  }
+  return {
+    ...sessionView(ledger, id),
+    async run<Output, Context>(
+      agent: Agent<Output, Context>,
+      input: RunInput,
+      ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
+    ) {
+      requireSessionRunOptions(given)
+      const { whenBusy = 'conflict', ...options } = given
+      runs.coordinators.requireOpen()
+      if (whenBusy !== 'join')
+        return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
+      const { message, before } = givenInput(input)
+      if (before.length > 0) {
+        throw new ConfigurationError(
+          `Only one message can join a run of session ${id}, and ${before.length + 1} were given: the run has its own past. Give the last one alone, or another whenBusy.`,
+        )
+      }
+      for (;;) {
+        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id })
+        const { inputId, mayFollow } = given
+        const joining = { message, inputId, mayFollow, beginNext }
+        const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
+        if (joined) return runs.handle<Output>({ coordinator: joined })
+        const started = runs.start(agent, input, { ...options, sessionId: id })
+        if (await started.coordinator.hasBegun()) return runs.handle<Output>(started)
+      }
+    },
+  }
+}
+
+/** Puts a runtime together. */
+export function createRuntime(options: RuntimeOptions): Runtime {
+  requireRuntimeOptions(options)
+  digestTextsByDefault(digestOfHost)
+  const { ledger } = options
+  const runs = new RuntimeRuns(options)
+  const { coordinators } = runs
+  return {
+    ledger,
+    run(agent, input, ...[own = {}]) {
+      requireRunOptions(own)
+      return runs.handle(runs.start(agent, input, own))
+    },
+    session: (id) => runtimeSession(id, ledger, runs),
+    resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
+      requireTextId('resume', runId)
+      requireResumeOptions(own)
+      const coordinator = coordinators.coordinatorFor(runId, own)
+      if (own.takeOver) coordinator.takeOver()
+      coordinator.drive({ withChildren: true })
+      return runs.handle<Output>({ coordinator }, own.agent)
+    },
+    fork<Output>(source: string, own: InContext<ForkOptions>) {
+      requireForkOptions(own)
+      return runs.handle<Output>({ coordinator: runs.fork(source, own) })
+    },
+    send: (runId, command, own = {}) =>
+      runs.answer('send', runId, async () => {
+        requireTextId('send', runId)
+        requireSendOptions(own)
+        const { key, context } = own
+        const fault = faultOf(outsideCommand, command)
+        if (fault) return malformed('send', { path: fault.path, what: `is malformed: ${fault.what}` })
+        return await coordinators.coordinatorFor(runId, { context }).send(command, key)
+      }),
+    settle: (runId, toolCallId, result, own = {}) =>
+      runs.answer('settle', runId, async () => {
+        requireSettling(runId, toolCallId, result, own)
+        const { by, reason } = own
+        return await coordinators
+          .coordinatorFor(runId, own)
+          .send({ type: 'settle', toolCallId, ...settledResult(result), ...omitUndefined({ by, reason }) })
+      }),
+    suspended(...given: readonly unknown[]) {
+      requireOptions('suspended', noOptions, given[0])
+      return suspendedRuns(ledger)
+    },
+    interrupted(...given: readonly unknown[]) {
+      requireOptions('interrupted', noOptions, given[0])
+      return runs.interrupted()
+    },
+    async drain(graceMs) {
+      if (graceMs !== undefined) requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
+      return await coordinators.drain(graceMs)
+    },
+    idle: () => coordinators.idle(),
+  }
+}
+
+/** What a caller says of how a deferred call ended, as the command says it. */
+function settledResult(
+  result: SettledResult,
+): Pick<Extract<OutsideCommand, { type: 'settle' }>, 'outcome' | 'content'> {
+  if (typeof result === 'string') return { outcome: 'success', content: [{ type: 'text', text: result }] }
+  if ('failed' in result) return { outcome: 'failed', content: [{ type: 'text', text: result.failed }] }
+  return { outcome: 'success', content: result }
+}

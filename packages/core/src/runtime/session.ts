@@ -1,0 +1,278 @@
+import type { StartCommand } from '../events/commands.ts'
+import type { Message } from '../events/content.ts'
+import type { HistoryEdit } from '../events/event.ts'
+import type { Ledger, RunRecord } from '../ledger/ledger.ts'
+import { withEdits } from '../machine/fold-history.ts'
+import { type History, messageAt, pairingFault } from '../machine/history.ts'
+import { carriedTranscript, transcript } from '../machine/request.ts'
+import type { RunState } from '../machine/state.ts'
+import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../values/errors.ts'
+import { parseRunId, type RunId } from '../values/ids.ts'
+import { omitUndefined } from '../values/json.ts'
+import { busySession, newHead, untilEnded, type Waiting } from './follow-run.ts'
+import { stateOf } from './run-result.ts'
+
+/** A conversation: the runs that share a history, in order. */
+export interface Session {
+  readonly id: string
+  /** The runs of the session, the newest first. */
+  runs(): AsyncIterable<RunRecord>
+  /** The history that its next run begins with, and where it was recorded; `undefined` before its first run. */
+  history(): Promise<
+    { readonly runId: RunId; readonly seq: number; readonly messages: readonly Message[] } | undefined
+  >
+}
+
+/** Returns a session as the ledger records it. */
+export function sessionView(ledger: Ledger, id: string): Session {
+  return {
+    id,
+    runs: () => ledger.runs({ sessionId: id }),
+    async history() {
+      const last = await lastOf(ledger, id)
+      const state = last && (await stateOf(ledger, last.runId))
+      return state && { runId: state.runId, seq: state.seq, messages: transcript(state) }
+    },
+  }
+}
+
+/** Whether a run could not begin because another run has its place in the session. */
+export function isPlaceTaken(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'unique'
+}
+
+/** Returns whether a run has begun; `false` if another run of its session has not ended. */
+export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolean> {
+  try {
+    await begun
+    return true
+  } catch (error) {
+    const isBusy = error instanceof LedgerConflictError && error.busy !== undefined
+    if (isBusy || isPlaceTaken(error)) return false
+    throw error
+  }
+}
+
+/** The last run of a session. */
+export async function lastOf(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
+  for await (const record of ledger.runs({ sessionId, limit: 1 })) return record
+  return undefined
+}
+
+/** Changes of what was said before, on record with who made them and why. */
+export interface PastEdits {
+  /** The run whose history the places refer to: the one that the new run follows. */
+  readonly of: string
+  /** In ascending order of their places. Calls and results stay paired. */
+  readonly edits: readonly HistoryEdit[]
+  readonly by?: string | undefined
+  readonly reason?: string | undefined
+}
+
+/** Options for the past of a run. */
+export interface PastOptions {
+  /** The conversation that the run belongs to: it begins with the history of the session's last run. */
+  readonly sessionId?: string | undefined
+  /**
+   * Decides what happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects
+   * the result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and its status; `wait` starts
+   * the run when that one has ended. Waiting ends with the same error if that run was interrupted, so that only `resume`
+   * continues it.
+   */
+  readonly whenBusy?: 'conflict' | 'wait' | undefined
+  /**
+   * Begins with the history of another run, up to an event: with a new `sessionId` a branch of its session, with the
+   * same one a step back.
+   */
+  readonly from?: { readonly runId: string; readonly atSeq?: number | undefined } | undefined
+  /** Changes of past messages that the run sees. */
+  readonly edit?: PastEdits | undefined
+  /**
+   * Called with the run that this one would follow in its session, at each attempt to take the place behind it: what it
+   * throws, or rejects with, refuses the start. Only one run takes a place, so what it was asked about is what the run
+   * begins with. Not called for the first run of a session.
+   */
+  readonly mayFollow?: ((runId: RunId) => void | Promise<void>) | undefined
+}
+
+/** The fields of a start command about the past. */
+export type Past = Pick<
+  StartCommand,
+  'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
+>
+
+/** Where the past of a run is found. */
+export interface PastSource extends Waiting {
+  /** How the last runs of sessions ended in this process. */
+  readonly ends: KnownEnds
+}
+
+/** Returns what a run begins with, as the ledger has it. If the options say so, waits for the run before it. */
+export async function pastOf(past: PastSource, options: PastOptions): Promise<Past> {
+  const { ledger } = past
+  const { sessionId, from, edit, mayFollow } = options
+  const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  if (last) await mayFollow?.(last.runId)
+  const before = last && (await endedRun(last, past, options))
+  const source = from ? await branchPoint(ledger, from) : before
+  const isOfSession = sessionId !== undefined && source?.sessionId === sessionId
+  return {
+    ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
+    ...(source && pastFrom(source, isOfSession ? 'session' : 'branch')),
+    ...(edit && editsOf(edit, source)),
+  }
+}
+
+function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
+  const history = carriedTranscript(source)
+  const parent = { runId: source.runId, seq: source.seq, relation }
+  const carried =
+    history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: source.inputCheck?.from }) }
+  return { parent, ...carried, ...omitUndefined({ subject: source.subject }) }
+}
+
+function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
+  if (of !== source?.runId) throw editedMeanwhile(of, source)
+  requireSoundEdits(of, edits, transcript(source))
+  return { edits: { edits, ...omitUndefined({ by, reason }) } }
+}
+
+async function endedRun(
+  last: RunRecord,
+  { ends, ...waiting }: PastSource,
+  { whenBusy = 'conflict' }: PastOptions,
+): Promise<RunState | undefined> {
+  const { ledger } = waiting
+  const { runId } = last
+  const state = (await ends.find(last, ledger)) ?? (await stateOf(ledger, runId))
+  if (state === undefined || state.phase === 'done') return state
+  if (whenBusy === 'wait') return await untilEnded(state, waiting)
+  const isDriven = await waiting.runs.isDriven(runId)
+  const head = isDriven ? undefined : await newHead(ledger, state)
+  if (head) return await endedRun({ ...last, head }, { ends, ...waiting }, { whenBusy })
+  throw busySession(state, isDriven)
+}
+
+async function branchPoint(
+  ledger: Ledger,
+  { runId: text, atSeq }: NonNullable<PastOptions['from']>,
+): Promise<RunState> {
+  const runId = parseRunId(text)
+  const state = runId && (await stateOf(ledger, runId, atSeq))
+  if (state === undefined) throw new RunNotFoundError(text)
+  if (atSeq === undefined || state.seq === atSeq) return state
+  throw new ConfigurationError(
+    `Run ${text} ends at event ${state.seq}; a run cannot begin from its event ${atSeq}. Name one up to ${state.seq}, or none for its end.`,
+  )
+}
+
+/** Law 3: refuses edits that no provider would accept, before anything is written. */
+export function requireSoundEdits(
+  of: string,
+  edits: readonly HistoryEdit[],
+  history: readonly Message[],
+): void {
+  const edited = withEdits(history, edits)
+  const fault = edited
+    ? pairingFault(edited)
+    : `they have to name places from 0 to ${history.length - 1}, ascending`
+  if (fault === undefined) return
+  throw new ConfigurationError(
+    `The edits of the history of run ${of} cannot be made: ${fault}. Remove a message together with its tool results.`,
+  )
+}
+
+function editedMeanwhile(of: string, source: RunState | undefined): LedgerConflictError {
+  const what = source ? `follows run ${source.runId}` : 'has no past'
+  return new LedgerConflictError(
+    'session',
+    `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
+      'was written. Read the history again and decide anew.',
+  )
+}
+
+/** About how many characters of states are kept. */
+const MAX_CHARS = 4_000_000
+
+/** What a state takes beside what is counted, in characters: this bounds the number of sessions. */
+const CHARS_OF_STATE = 4_000
+
+/** How the last run of a session ended, and about how much memory that takes, in characters. */
+interface KnownEnd {
+  readonly state: RunState
+  readonly historyChars: number
+  readonly chars: number
+}
+
+/**
+ * How the last runs of sessions ended that this process drove, so that the next run of a session need not read the run
+ * before it. What is known of a run is used only where the ledger says that its record is still the same.
+ */
+export class KnownEnds {
+  /** By session; the one that ended last is last. */
+  readonly #ends = new Map<string, KnownEnd>()
+  /** Definitions of agents that were counted: the runs of an agent share one, unless a run changed it. */
+  readonly #counted = new WeakSet<object>()
+  #chars = 0
+
+  /** Takes the state in which a run has ended. One that is too large alone is not kept. */
+  ended(state: RunState): void {
+    const { sessionId } = state
+    if (sessionId === undefined || state.phase !== 'done') return
+    const historyChars = charsOfHistory(state.history, this.#forget(sessionId))
+    const chars = CHARS_OF_STATE + historyChars + this.#charsBesideHistory(state)
+    if (chars > MAX_CHARS) return
+    this.#ends.set(sessionId, { state, historyChars, chars })
+    this.#chars += chars
+    for (const oldest of this.#ends.keys()) {
+      if (this.#chars <= MAX_CHARS) break
+      this.#forget(oldest)
+    }
+  }
+
+  /**
+   * The state in which the last run of a session ended; `undefined` where it has to be read: another process drove the run,
+   * or something of it was removed since, or the ledger cannot tell.
+   */
+  async find({ runId, sessionId = '', head }: RunRecord, ledger: Ledger): Promise<RunState | undefined> {
+    const state = this.#ends.get(sessionId)?.state
+    if (state?.runId !== runId || state.seq !== head.seq) return undefined
+    return (await ledger.isWhole?.(runId)) === true ? state : undefined
+  }
+
+  #forget(sessionId: string): KnownEnd | undefined {
+    const end = this.#ends.get(sessionId)
+    this.#chars -= end?.chars ?? 0
+    this.#ends.delete(sessionId)
+    return end
+  }
+
+  #charsBesideHistory(state: RunState): number {
+    const { definition } = state
+    let chars = this.#counted.has(definition) ? 0 : charsIn(definition)
+    this.#counted.add(definition)
+    for (const [field, value] of Object.entries(state))
+      if (field !== 'history' && field !== 'definition') chars += charsIn(value)
+    return chars
+  }
+}
+
+/**
+ * About how many characters messages hold, up to the most that is kept. Those that the run before it counted are not counted
+ * again.
+ */
+function charsOfHistory(history: History, before: KnownEnd | undefined): number {
+  const isLonger = before?.state.history.store === history.store
+  let chars = isLonger ? before.historyChars : 0
+  for (let at = isLonger ? before.state.history.length : 0; at < history.length && chars <= MAX_CHARS; at++)
+    chars += charsIn(messageAt(history, at))
+  return chars
+}
+
+function charsIn(value: unknown): number {
+  if (typeof value === 'string') return value.length
+  if (typeof value !== 'object' || value === null) return 1
+  let chars = 1
+  for (const field of Object.values(value)) chars += charsIn(field)
+  return chars
+}

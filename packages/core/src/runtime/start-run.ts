@@ -1,0 +1,422 @@
+import { type Agent, recordedPolicy, requireLimits } from '../agent/agent.ts'
+import { adapterSettings } from '../agent/define-agent.ts'
+import { definitionIn } from '../agent/prepare-turn.ts'
+import { type AgentRegistry, agentsInRun, reachableAgents } from '../agent/registry.ts'
+import {
+  definitionInRun,
+  type FallbackModel,
+  type GivenModel,
+  type RecordingPolicy,
+  type RunGiven,
+  type RunLabels,
+} from '../events/agent-definition.ts'
+import type { StartCommand } from '../events/commands.ts'
+import {
+  correctMessage,
+  type Message,
+  message as messageSchema,
+  type ModelRef,
+  type ProviderState,
+  type UserMessage,
+  userMessage,
+  type UserPart,
+} from '../events/content.ts'
+import { LAST_MOMENT } from '../events/event-parts.ts'
+import { defaultRetryPolicy, type GivenLimits, type Limits, type RetryPolicy } from '../events/limits.ts'
+import { mergedSettings, type ModelSettings, type ToolChoice } from '../events/model-request.ts'
+import { recordedSettings } from '../events/model-settings-check.ts'
+import { searchesCost } from '../events/usage.ts'
+import type { Ledger } from '../ledger/ledger.ts'
+import { appendMessage, carriedMessages, historyOf, pairingFault } from '../machine/history.ts'
+import type { Model } from '../models/model.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import type { RunId } from '../values/ids.ts'
+import { deepFreeze, deepFreezeOnce, isJson, isSameJson, omitUndefined } from '../values/json.ts'
+import { filledText, listOf, type OptionCheck, textOr, valueThat } from '../values/option.ts'
+import { faultOf, jsonObject } from '../values/schema.ts'
+import type { RunDefaults } from './runtime-parts.ts'
+import type { Past } from './session.ts'
+
+/** The command that starts a run of an agent, without a past. Throws a `ConfigurationError` for what could not work. */
+export function startCommand(
+  runId: RunId,
+  agent: Agent<unknown>,
+  input: UserMessage,
+  {
+    limits: own,
+    defaults,
+    given = {},
+    register,
+    context,
+  }: {
+    readonly limits?: GivenLimits
+    /** Those of the runtime: over the agent's, under the run's. */
+    readonly defaults?: GivenLimits
+    readonly given?: RunGiven
+    readonly register: (agent: Agent<unknown>) => Agent<unknown>
+    readonly context: unknown
+  },
+): StartCommand {
+  if (own) requireLimits(agent.name, own)
+  const limits =
+    own || defaults
+      ? { ...agent.limits, ...omitUndefined({ ...defaults }), ...omitUndefined({ ...own }) }
+      : agent.limits
+  if (limits.maxCostUsd !== undefined) requirePrices(agent, limits.maxCostUsd, { register, given })
+  return {
+    type: 'start',
+    runId,
+    agent: agent.name,
+    definition: definitionInRun(definitionIn(agent, context), given.givenModel),
+    limits,
+    retry: retryOf(agent),
+    ...given,
+    input,
+    ...(context !== undefined && { withContext: true as const }),
+  }
+}
+
+const defaultRetry: RetryPolicy = deepFreezeOnce(defaultRetryPolicy)
+
+function retryOf({ retry }: Agent<unknown>): RetryPolicy {
+  return Object.keys(retry).length === 0 ? defaultRetry : { ...defaultRetry, ...retry }
+}
+
+/** Law 9 for money: refuses, before anything is spent, a budget for a model without a price. */
+function requirePrices(
+  agent: Agent<unknown>,
+  maxCostUsd: number,
+  {
+    register,
+    given,
+  }: { readonly register: (agent: Agent<unknown>) => Agent<unknown>; readonly given: RunGiven },
+): void {
+  const agentsOfRun = new Set(agentsInRun(agent).map((each) => each.name))
+  for (const { name, definition: own } of reachableAgents(agent).map(register)) {
+    // Agents that work as tools have runs of their own, with their own models.
+    const definition = agentsOfRun.has(name) ? definitionInRun(own, given.givenModel) : own
+    const { fallbacks = [], summarizer } = definition
+    const models = [definition, ...fallbacks, ...(summarizer ? [summarizer] : [])]
+    const unknown = models.find(({ price }) => price === undefined)
+    if (unknown !== undefined) {
+      throw new ConfigurationError(
+        `The run is limited to ${maxCostUsd} US dollars, but ${unknown.model.modelId} has no price, so the limit could not hold. Give createRuntime a price for it in prices.`,
+      )
+    }
+    requireBoundedSearches([definition, ...fallbacks], maxCostUsd)
+  }
+}
+
+/** Searches that cost money and that nothing bounds could cost any amount within one call. */
+function requireBoundedSearches(models: readonly FallbackModel[], maxCostUsd: number): void {
+  for (const { model, price, maxWebSearches = 0 } of models) {
+    if (price === undefined || searchesCost(price, maxWebSearches) !== Infinity) continue
+    throw new ConfigurationError(
+      `The run is limited to ${maxCostUsd} US dollars, but its provider may search the web any number of times in one call of ${model.modelId}, at ${price.webSearchUsd} dollars each, so the limit could not hold. Bound the searches: max_uses of the web search tool in providerTools of anthropic, max_tool_calls in extraBody of openai, or maxWebSearches of a model of your own.`,
+    )
+  }
+}
+
+/** Names that an application knows a run by. No model is shown them; the ledger records them. */
+export interface LabelOptions {
+  /** What the run is an execution of, such as `refund-desk`. */
+  readonly workflowName?: string | undefined
+  /** The trace that it belongs to. */
+  readonly traceId?: string | undefined
+  /** What binds several traces, such as a conversation. */
+  readonly groupId?: string | undefined
+  readonly tags?: readonly string[] | undefined
+  /** More of it, as JSON. No place for keys. */
+  readonly metadata?: RunLabels['metadata'] | undefined
+}
+
+/** Which tools the model must, may or must not call: `any` means that it has to call one. */
+export type GivenToolChoice = 'auto' | 'any' | 'none' | { readonly type: 'tool'; readonly name: string }
+
+const words = ['auto', 'any', 'none']
+
+/** A choice of tools. */
+export const someToolChoice: OptionCheck = textOr(
+  words,
+  valueThat("'auto', 'any' (it has to call a tool), 'none', or { type: 'tool', name: '…' }", (value) => {
+    const { type, name } = Object(value) as { readonly type?: unknown; readonly name?: unknown }
+    return type === 'tool' && typeof name === 'string' && name !== ''
+  }),
+)
+
+/** Several texts. */
+export const someTags: OptionCheck = listOf(filledText)
+
+/** What JSON can carry, by names. */
+export const someMetadata: OptionCheck = valueThat(
+  'an object of JSON',
+  (value) => faultOf(jsonObject, value) === undefined,
+)
+
+/** A choice as events record it. */
+function recordedChoice(choice: GivenToolChoice): ToolChoice {
+  return typeof choice === 'string' ? { type: choice } : { type: 'tool', name: choice.name }
+}
+
+/** The labels of a run as its first event records them; `undefined` where it has none. */
+function recordedLabels(options: LabelOptions): RunLabels | undefined {
+  const { workflowName, traceId, groupId, tags, metadata } = options
+  const labels = omitUndefined({ workflowName, traceId, groupId, tags, metadata })
+  return Object.keys(labels).length === 0 ? undefined : labels
+}
+
+/** Options of a run that its first event records, over whatever its agents say. */
+export interface RecordedOptions extends LabelOptions {
+  readonly model?: Model | undefined
+  readonly modelSettings?: ModelSettings | undefined
+  readonly toolChoice?: GivenToolChoice | undefined
+  readonly parallelToolCalls?: boolean | undefined
+  readonly recording?: RecordingPolicy | undefined
+  readonly previousResponseId?: string | undefined
+  readonly conversationId?: string | undefined
+  readonly idempotencyKey?: string | undefined
+  readonly deadline?: Date | number | undefined
+  readonly limits?: GivenLimits | undefined
+  readonly owner?: string | undefined
+}
+
+/** The options of a run over those of its runtime: each setting wins alone. */
+export function withDefaults(
+  options: RecordedOptions,
+  { model, modelSettings, recording }: Omit<RunDefaults, 'hooks'>,
+): RecordedOptions {
+  return {
+    ...options,
+    model: options.model ?? model,
+    recording: { ...recording, ...omitUndefined({ ...options.recording }) },
+    modelSettings: mergedSettings(modelSettings, options.modelSettings),
+  }
+}
+
+/** What the first event of a run records of its options. Throws a `ConfigurationError` for what could not work. */
+export function givenIn(
+  agent: Agent<unknown>,
+  options: RecordedOptions,
+  { priceOf }: Pick<AgentRegistry, 'priceOf'>,
+): RunGiven {
+  const { model, modelSettings, toolChoice, parallelToolCalls, recording } = options
+  const { idempotencyKey, deadline, limits, owner } = options
+  if (typeof toolChoice === 'object') requireTool(agent, toolChoice.name)
+  return omitUndefined({
+    givenModel: model && givenModel(model, priceOf),
+    modelSettings: recordedSettings(modelSettings),
+    toolChoice: toolChoice && recordedChoice(toolChoice),
+    parallelToolCalls,
+    recording: recordedPolicy(recording),
+    providerState: givenState(agent, options),
+    labels: recordedLabels(options),
+    // A date that no reader of a ledger can write means never, as the last one does.
+    deadlineAt: deadline === undefined ? undefined : Math.min(Number(deadline), LAST_MOMENT),
+    idempotencyKey,
+    givenLimits: idempotencyKey === undefined ? undefined : givenLimitsOf(limits),
+    owner,
+  })
+}
+
+/** Where the provider of the run keeps its past. Each model that may be called has to be able to continue there. */
+function givenState(
+  agent: Agent<unknown>,
+  { previousResponseId, conversationId, model }: RecordedOptions,
+): ProviderState | undefined {
+  if (previousResponseId === undefined && conversationId === undefined) return undefined
+  const option = conversationId === undefined ? 'previousResponseId' : 'conversationId'
+  if (previousResponseId !== undefined && conversationId !== undefined) {
+    throw new ConfigurationError(
+      'run: it was given a previousResponseId together with a conversationId, and a provider continues from one of the two. Give one.',
+    )
+  }
+  for (const each of agentsInRun(agent)) {
+    const stateless = [model ?? each.model, ...each.fallbacks].find(({ keepsState }) => keepsState !== true)
+    if (stateless === undefined) continue
+    throw new ConfigurationError(
+      `run: ${option} was given, but the model ${stateless.modelId} of the agent ${each.name} (${stateless.provider} ${stateless.api}) cannot continue from what a provider keeps, and would answer without it. Use a model that can, such as openai(…), or give the conversation as input.`,
+    )
+  }
+  return omitUndefined({ previousResponseId, conversationId })
+}
+
+function givenModel(given: Model, priceOf: AgentRegistry['priceOf']): GivenModel {
+  const { provider, api, modelId, maxWebSearches = 0 } = given
+  const model = { provider, api, modelId }
+  return {
+    model,
+    ...omitUndefined({ price: priceOf(model) }),
+    ...(maxWebSearches !== 0 && { maxWebSearches }),
+    ...adapterSettings(given),
+  }
+}
+
+/** A source may bring a tool of any name later; without one, a tool that is not there is never called. */
+function requireTool({ name: agent, tools, toolSource, toolsInTurn }: Agent<unknown>, name: string): void {
+  if ((toolSource ?? toolsInTurn) !== undefined || tools.some((tool) => tool.name === name)) return
+  const known = tools.map((tool) => tool.name).join(', ') || 'it has none'
+  throw new ConfigurationError(
+    `The toolChoice of a run names the tool ${name}, which the agent ${agent} does not have (${known}). Name one of its tools.`,
+  )
+}
+
+/** The limits that a start gives itself; `undefined` for none. */
+function givenLimitsOf(limits: GivenLimits = {}): Limits | undefined {
+  const given: Limits = omitUndefined({ ...limits })
+  return Object.keys(given).length === 0 ? undefined : given
+}
+
+/** What a retry under the same idempotency key has to say again. */
+export interface KeyedOrder {
+  readonly agent: string
+  readonly message: UserMessage
+  /** What was said before the run; `undefined` where that is of its session, or another run's. */
+  readonly history?: readonly Message[] | undefined
+  readonly sessionId?: string | undefined
+  /** That of its session, if it names none. */
+  readonly subject?: string | undefined
+  readonly owner?: string | undefined
+  readonly givenLimits?: Limits | undefined
+}
+
+/** Throws for two orders of one idempotency key that differ: one of the two is a mistake. */
+export function requireSameOrder(runId: RunId, before: KeyedOrder, order: KeyedOrder): void {
+  const differs = otherPart(before, order)
+  if (differs === undefined) return
+  throw new ConfigurationError(
+    `The idempotencyKey of this run was used before, for run ${runId} with ${differs}. Nothing was started. Use a new key for a new run; for a retry, give the same agent, input, session, subject, owner and limits.`,
+    { code: 'key_used' },
+  )
+}
+
+function otherPart(before: KeyedOrder, order: KeyedOrder): string | undefined {
+  if (before.agent !== order.agent) return 'another agent'
+  if (!isSameJson(before.message, order.message)) return 'another input'
+  const histories = [before.history, order.history]
+  if (histories.every((history) => history !== undefined) && !isSameJson(histories, histories.toReversed()))
+    return 'another input'
+  if (before.sessionId !== order.sessionId) return 'another session'
+  if (order.subject !== undefined && before.subject !== order.subject) return 'another subject'
+  if (before.owner !== order.owner) return 'another owner'
+  return isSameJson(before.givenLimits ?? {}, order.givenLimits ?? {}) ? undefined : 'other limits'
+}
+
+/** Refuses a run that is on record under the key with another order. Of removed content only what is left is compared. */
+export async function requireSameRun(ledger: Ledger, runId: RunId, order: KeyedOrder): Promise<void> {
+  let before: KeyedOrder | undefined
+  // Before the input come the start, the past, and its edits.
+  for await (const event of ledger.read(runId, { toSeq: 4 })) {
+    if (event.type === 'run_started') {
+      const { agent, sessionId, subject, owner, parent } = event
+      // A redaction does not keep them.
+      const { givenLimits } = event.removed ? order : event
+      const history = parent === undefined ? [] : undefined
+      before = { message: order.message, history, agent, sessionId, subject, owner, givenLimits }
+    } else if (before && event.type === 'history_carried') {
+      const history = event.removed || before.history === undefined ? undefined : event.messages
+      before = { ...before, history }
+    } else if (before && event.type === 'input_received') {
+      if (!event.removed) before = { ...before, message: event.message }
+      break
+    }
+  }
+  if (before) requireSameOrder(runId, before, order)
+}
+
+/** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
+export function messageOf(input: string | readonly UserPart[]): UserMessage {
+  const parts = typeof input === 'string' ? [{ type: 'text' as const, text: input }] : input
+  const given: UserMessage = { role: 'user', parts }
+  // The copy is checked, and not what it was made of, which may say something else each time that it is read.
+  const message = isJson(given) ? deepFreeze(given) : given
+  if (input === '' || (Array.isArray(input) && input.length === 0)) {
+    throw new ConfigurationError(
+      'A run needs input: a text, or message parts; providers refuse an empty message.',
+    )
+  }
+  const fault = faultOf(userMessage, message)
+  if (fault === undefined && isJson(message)) return deepFreeze(correctMessage(message))
+  const place = fault ? ` at ${fault.path}: ${fault.what}` : ': JSON cannot carry it'
+  throw new ConfigurationError(`The input of a run is wrong${place}. Give a text, or message parts.`)
+}
+
+/** A message that holds one text, in short. */
+export interface TextMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
+
+/** A message of a conversation, as results give them in `messages`, or in short. */
+export type InputMessage = Message | TextMessage
+
+/** What a run is asked: a text, the parts of a message, or a conversation whose last message is the user's. */
+export type RunInput = string | readonly UserPart[] | readonly InputMessage[]
+
+/** The message that a run answers, and what the caller says was said before it. */
+export interface GivenInput {
+  readonly message: UserMessage
+  readonly before: readonly Message[]
+}
+
+/** The model of a reply that a caller wrote in short: no model is known to have written it. */
+const unnamedModel: ModelRef = { provider: 'given', api: 'given', modelId: 'given' }
+
+/** Returns a frozen copy of what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
+export function givenInput(input: RunInput): GivenInput {
+  if (!isConversation(input)) return { message: messageOf(input), before: [] }
+  const messages = input.map((given, index) => wholeMessage(given, index))
+  const fault = pairingFault(messages)
+  if (fault !== undefined) {
+    throw wrong(
+      `${fault}. Keep each call together with its result, in the order of the calls, and give no result without its call`,
+    )
+  }
+  const last = messages.at(-1)
+  if (last?.role !== 'user') {
+    throw wrong(
+      `its last message, at ${messages.length - 1}, has the role ${last?.role}, and a run answers a message of the user. Add one, as in [...result.messages, { role: 'user', content: '…' }]`,
+    )
+  }
+  return { message: messageOf(last.parts), before: Object.freeze(messages.slice(0, -1)) }
+}
+
+/** The past of a run with what its caller says was said after that; no guardrail has passed it. */
+export function withGiven(past: Past, before: readonly Message[]): Past {
+  if (before.length === 0) return past
+  const { history = [], uncheckedFrom = history.length } = past
+  return {
+    ...past,
+    history: carriedMessages(before.reduce(appendMessage, historyOf(history))),
+    uncheckedFrom,
+  }
+}
+
+function isConversation(input: RunInput): input is readonly InputMessage[] {
+  return Array.isArray(input) && input.some((item: unknown) => Object.hasOwn(Object(item) as object, 'role'))
+}
+
+function wholeMessage(given: InputMessage, index: number): Message {
+  const full = given !== null && typeof given === 'object' && 'content' in given ? inFull(given) : given
+  // The copy is checked, and not what it was made of, which may say something else each time that it is read.
+  const whole = isJson(full) ? deepFreeze(full) : full
+  const fault = faultOf(messageSchema, whole)
+  const isEmpty = fault === undefined && whole.role === 'user' && whole.parts.length === 0
+  if (fault === undefined && !isEmpty && isJson(whole)) return deepFreeze(correctMessage(whole))
+  const what = fault
+    ? `at ${index}.${fault.path}: ${fault.what}`
+    : `at ${index}: ${isEmpty ? 'it is empty' : 'JSON cannot carry it'}`
+  throw wrong(
+    `${what}. A message is { role: 'user', content: 'a text' }, the same with the role assistant, or one of result.messages`,
+  )
+}
+
+/** An empty text becomes no part, as providers refuse one. */
+function inFull({ role, content }: TextMessage): Message {
+  const parts = content === '' ? [] : [{ type: 'text' as const, text: content }]
+  if (role !== 'assistant') return { role, parts }
+  return { role, parts, model: unnamedModel, stopReason: 'end', partial: false }
+}
+
+function wrong(what: string): ConfigurationError {
+  return new ConfigurationError(`The input of a run cannot be shown to a model: ${what}.`)
+}

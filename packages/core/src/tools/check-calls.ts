@@ -1,0 +1,360 @@
+import type { AnyContext } from '../events/agent-definition.ts'
+import type { ToolEffect } from '../events/model-request.ts'
+import {
+  type CallVerdict,
+  type CheckedCall,
+  type RepairedInput,
+  repairedInputSchema,
+  type Signal,
+  type UnfitInput,
+  verdictSchema,
+} from '../events/signals.ts'
+import type { Call, RunState } from '../machine/state.ts'
+import { answerInTime, CHECK_MS, late } from '../values/answer-in-time.ts'
+import type { Clock, Host } from '../values/host.ts'
+import type { ToolCallId } from '../values/ids.ts'
+import { type JsonObject, omitUndefined } from '../values/json.ts'
+import { ignoreRejection, isThenable } from '../values/option.ts'
+import { faultOf } from '../values/schema.ts'
+import { nearestNames, textOfError } from '../values/text.ts'
+import {
+  contextOf,
+  findsInCall,
+  type Guardrail,
+  guardrailsFor,
+  type ToolInputGuardrail,
+} from './guardrails.ts'
+import type { CallContext, Tool } from './tool.ts'
+
+/** A call as an agent's approval policy sees it. */
+export interface PolicyCall<Context = unknown> extends CallContext<Context> {
+  /** The agent whose model asks for the call. */
+  readonly agent: string
+  readonly name: string
+  readonly input: JsonObject
+  readonly effect: ToolEffect
+}
+
+/**
+ * Decides about a call that its tool allows or asks about: `run` (as the tool decides), `ask`, or `deny`, with a
+ * reason. Pure: a replay calls it again. A throw denies the call.
+ */
+export type ApprovalPolicy<Context = AnyContext> = (
+  call: PolicyCall<Context>,
+) => PolicyVerdict | Promise<PolicyVerdict>
+/** The result of a policy. */
+export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
+
+/** Returns the verdict of a policy. Rejects where it answers none: a policy may be written without a compiler. */
+async function policyVerdict<Context>(
+  policy: ApprovalPolicy<Context>,
+  call: PolicyCall<Context>,
+): Promise<PolicyVerdict> {
+  const verdict: unknown = await policy(call)
+  if (isVerdict(verdict)) return verdict
+  throw new TypeError("it answered neither 'run', 'ask', { ask: 'why' } nor { deny: 'why' }")
+}
+
+function isVerdict(verdict: unknown): verdict is PolicyVerdict {
+  if (verdict === 'run' || verdict === 'ask') return true
+  const { ask, deny } = Object(verdict) as { readonly ask?: unknown; readonly deny?: unknown }
+  return typeof ask === 'string' || typeof deny === 'string'
+}
+
+/**
+ * Combines policies so that the strictest decides: if one denies a call it is denied, if one asks a person is asked.
+ * Each policy checks every call.
+ */
+export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): ApprovalPolicy | undefined {
+  const policies = given.filter((policy) => policy !== undefined)
+  if (policies.length < 2) return policies[0]
+  return async (call) => {
+    const verdicts = await Promise.all(policies.map((policy) => policyVerdict(policy, call)))
+    const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
+    const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
+    return (
+      verdicts.find(isDenial) ??
+      verdicts.find(isQuestion) ??
+      verdicts.find((verdict) => verdict === 'ask') ??
+      'run'
+    )
+  }
+}
+
+/** What is said of one call. */
+export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
+
+/** What a check said of one call, and how its input was repaired. */
+export type Repaired = Judged & { readonly repairs?: readonly string[] }
+
+/**
+ * The check of a call whose tool repairs inputs: where the input does not fit, the tool may repair it once, and what it made
+ * of it is checked in its place. Where that does not fit either, the call ends with the first refusal.
+ */
+function checkedWithRepair(
+  asked: Call,
+  tool: Tool,
+  check: (call: Call) => Judged | Promise<Judged>,
+): Repaired | Promise<Repaired> {
+  const first = check(asked)
+  if (isThenable(first)) return first.then((late) => repairedIfUnfit(late, asked, tool, check))
+  return needsRepair(first) ? repairedIfUnfit(first, asked, tool, check) : first
+}
+
+function needsRepair({ verdict, input }: Judged): boolean {
+  return isUnfit(verdict) && input === undefined
+}
+
+async function repairedIfUnfit(
+  first: Judged,
+  asked: Call,
+  tool: Tool,
+  check: (call: Call) => Judged | Promise<Judged>,
+): Promise<Repaired> {
+  if (!needsRepair(first)) return first
+  const repaired = repairedBy(tool, asked)
+  if (repaired === undefined) return first
+  const { malformed: _text, ...call } = asked
+  const judged = await check({ ...call, input: repaired.input })
+  if (isUnfit(judged.verdict)) return first
+  const { input, repairs } = repaired
+  return { input, ...judged, repairs, verdict: verdictWithNote(judged.verdict, repaired, tool.effect) }
+}
+
+/** Whether a tool refused a call for its input. */
+export function isUnfit(verdict: CallVerdict): boolean {
+  return verdict.kind === 'refuse' && verdict.outcome === 'invalid_input'
+}
+
+/** What a tool makes of an input that does not fit; `undefined` where it makes nothing of it, or nothing that can be kept. */
+export function repairedBy(tool: Tool<never>, unfit: UnfitInput): RepairedInput | undefined {
+  const { toolCallId, input, malformed } = unfit
+  try {
+    const repaired = tool.repair?.({ toolCallId, input, ...(malformed && { malformed }) })
+    if (repaired && faultOf(repairedInputSchema, repaired) === undefined) return repaired
+    ignoreRejection(repaired)
+    return undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The verdict with what was repaired for the person who is asked. A write whose input was guessed at does not run unasked. */
+function verdictWithNote(
+  verdict: CallVerdict,
+  { repairs, isGuess }: RepairedInput,
+  effect: ToolEffect,
+): CallVerdict {
+  const note = `The model's input did not fit and was repaired: ${repairs.join('; ')}.`
+  if (verdict.kind === 'run') return isGuess && effect === 'write' ? { kind: 'ask', reason: note } : verdict
+  if (verdict.kind === 'refuse') return verdict
+  const { reason } = verdict
+  // In a replay the reason on record says it already.
+  const withNote = reason?.endsWith(note) ? reason : reason === undefined ? note : `${reason}. ${note}`
+  return { kind: 'ask', reason: withNote }
+}
+
+/** Whose calls are checked. */
+export interface CallChecker {
+  readonly tools: readonly Tool[]
+  readonly approval?: ApprovalPolicy
+  readonly guardrails?: readonly Guardrail[]
+}
+
+/** Where the calls are, and what their check may use. */
+export interface CheckContext {
+  readonly state: RunState
+  /** What the application gave this run. */
+  readonly context: AnyContext
+  readonly clock: Clock
+  /** Takes the exceptions of checks and policies; a replay has none. */
+  readonly report?: Host['report']
+  /** Names of the tools that the turn offered, where not all of them. */
+  readonly offered?: readonly string[]
+  /** In a fork: the calls of the other run whose recorded results answer calls, each at its call's place. */
+  readonly answering?: (
+    calls: readonly Pick<Call, 'toolCallId' | 'name' | 'input'>[],
+  ) => readonly (ToolCallId | undefined)[]
+}
+
+/**
+ * Checks every call of a reply against its tool and the agent's policy, and posts one `calls_checked`: before it returns, unless a
+ * check waits for something. Runs nothing.
+ */
+export function checkCalls(
+  calls: readonly Call[],
+  checker: CallChecker,
+  context: CheckContext,
+  post: (signal: Signal) => void,
+): void | Promise<void> {
+  const { state, offered } = context
+  const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
+  // Only one agent can continue: the first handoff that was asked for.
+  const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
+  const checking = calls.map((call): CheckedCall | Promise<CheckedCall> => {
+    const { toolCallId, name } = call
+    const tool = tools.find((known) => known.name === name)
+    if (tool === undefined) return unknownTool(call, tools)
+    const { effect, recovery, retry, serial, maxConcurrency, repeats, child, handoff: to } = tool
+    const more = omitUndefined({ retry, serial, maxConcurrency, repeats, child, handoff: to })
+    const known = { toolCallId, effect, recovery, ...more }
+    if (handoff && tool.handoff && call !== handoff) {
+      const text = `A reply can hand the conversation over once: only its first handoff counts, which is the call of ${handoff.name}. Nothing was run; ask for ${name} alone if it is still needed.`
+      return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
+    }
+    const judged = checkedWithRepair(call, tool, (asked) => verdictOn(asked, tool, checker, context))
+    return isThenable(judged) ? judged.then((late) => ({ ...known, ...late })) : { ...known, ...judged }
+  })
+  const finish = (checked: readonly CheckedCall[]): void =>
+    post({ type: 'calls_checked', turn: state.turn, calls: withRecorded(calls, checked, context) })
+  if (checking.some(isThenable)) return Promise.all(checking.map(async (each) => await each)).then(finish)
+  finish(checking as readonly CheckedCall[])
+}
+
+function unknownTool({ toolCallId, name }: Call, tools: readonly Tool[]): CheckedCall {
+  const names = tools.map((each) => each.name)
+  const near = nearestNames(name, names, 3)
+  const hint = near.length === 0 ? '' : ` The nearest are ${near.join(', ')}.`
+  const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.${hint}`
+  return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
+}
+
+/** Names the recorded results that answer those calls which are to run, with the input that guardrails left them. */
+function withRecorded(
+  calls: readonly Call[],
+  checked: readonly CheckedCall[],
+  { answering }: CheckContext,
+): readonly CheckedCall[] {
+  if (answering === undefined) return checked
+  const asked = checked.flatMap(({ toolCallId, input, verdict }) => {
+    const call = calls.find((each) => each.toolCallId === toolCallId)
+    if (call === undefined || verdict.kind === 'refuse') return []
+    return [{ toolCallId, name: call.name, input: input ?? call.input }]
+  })
+  const found = answering(asked)
+  const recorded = new Map(asked.map(({ toolCallId }, index) => [toolCallId, found[index]]))
+  return checked.map((each) => ({ ...each, ...omitUndefined({ recorded: recorded.get(each.toolCallId) }) }))
+}
+
+/** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
+export function verdictOn(
+  call: Call,
+  tool: Tool,
+  checker: CallChecker,
+  context: CheckContext,
+): Judged | Promise<Judged> {
+  const own = toolVerdict(call, tool, context)
+  const looking = guardrailsFor(checker.guardrails ?? [], 'tool_input')
+  if (looking.length > 0 || checker.approval !== undefined)
+    return verdictOfAll(call, tool, { own, looking, approval: checker.approval }, context)
+  return isThenable(own) ? own.then((verdict) => ({ verdict })) : { verdict: own }
+}
+
+async function verdictOfAll(
+  call: Call,
+  tool: Tool,
+  judges: {
+    readonly own: CallVerdict | Promise<CallVerdict>
+    readonly looking: readonly ToolInputGuardrail[]
+    readonly approval: ApprovalPolicy | undefined
+  },
+  context: CheckContext,
+): Promise<Judged> {
+  const { looking, approval } = judges
+  const { toolCallId, name } = call
+  const judge = async (input: JsonObject, verdict: CallVerdict): Promise<CallVerdict> => {
+    if (verdict.kind === 'refuse' || approval === undefined) return verdict
+    const about = {
+      ...callContext(call, context),
+      agent: context.state.agent,
+      name,
+      input,
+      effect: tool.effect,
+    }
+    return reportThrown(call, await judged(verdict, about, approval), context)
+  }
+  const own = await judges.own
+  if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
+  const subject = { toolCallId, name, input: call.input }
+  const about = contextOf(context.state, context.context)
+  const { finds, input, blocked } = await findsInCall(looking, subject, about, context.clock)
+  if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
+  if (input === undefined) return { finds, verdict: await judge(call.input, own) }
+  const verdict = await toolVerdict({ ...call, input }, tool, context)
+  return { finds, input, verdict: await judge(input, verdict) }
+}
+
+function callContext({ toolCallId }: Call, { state, context }: CheckContext): CallContext<AnyContext> {
+  return { runId: state.runId, turn: state.turn, toolCallId, context }
+}
+
+/** At once where the tool answers at once: a reply may hold a thousand calls. */
+function toolVerdict(call: Call, tool: Tool, context: CheckContext): CallVerdict | Promise<CallVerdict> {
+  const { input, malformed } = call
+  if (malformed) {
+    const text = `The input is not a JSON object that can be used (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
+    return { kind: 'refuse', outcome: 'invalid_input', text }
+  }
+  try {
+    const answer = tool.check(input, callContext(call, context))
+    return isThenable(answer)
+      ? verdictInTime(call, answer, context)
+      : reportThrown(call, requireVerdict(answer), context)
+  } catch (error) {
+    return reportThrown(call, failedCheck(error), context)
+  }
+}
+
+async function verdictInTime(
+  call: Call,
+  answer: PromiseLike<CallVerdict>,
+  context: CheckContext,
+): Promise<CallVerdict> {
+  try {
+    const verdict = await answerInTime(() => answer, context.clock)
+    if (verdict === late) return failedCheck(`it did not end within ${CHECK_MS} ms`)
+    return reportThrown(call, requireVerdict(verdict), context)
+  } catch (error) {
+    return reportThrown(call, failedCheck(error), context)
+  }
+}
+
+/** Tells the host of the exception behind a refusal, which is not recorded: it may hold what a model must not see. */
+function reportThrown(call: Call, verdict: CallVerdict, { report }: CheckContext): CallVerdict {
+  if (verdict.kind !== 'refuse' || !('thrown' in verdict)) return verdict
+  const { thrown, ...refusal } = verdict
+  report?.(thrown, `The check of call ${call.toolCallId} of the tool ${call.name} failed`)
+  return refusal
+}
+
+async function judged(
+  verdict: CallVerdict,
+  call: PolicyCall<AnyContext>,
+  approval: ApprovalPolicy,
+): Promise<CallVerdict> {
+  try {
+    return requireVerdict(stricter(verdict, await policyVerdict(approval, call)))
+  } catch (error) {
+    return failedCheck(error, `The approval of the agent ${call.agent} failed, so this call was not run`)
+  }
+}
+
+function failedCheck(error: unknown, what = 'The check of this call failed, so it was not run'): CallVerdict {
+  return { kind: 'refuse', outcome: 'denied', text: `${what}: ${textOfError(error)}`, thrown: error }
+}
+
+/** Tools and policies may be written without a compiler. */
+function requireVerdict(verdict: CallVerdict): CallVerdict {
+  // Nothing else is asked of the most frequent one.
+  if (typeof verdict === 'object' && verdict?.kind === 'run') return verdict
+  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is not run, ask or refuse')
+  return verdict
+}
+
+/** The agent's policy may ask for more than the tool does, never for less. */
+function stricter(verdict: CallVerdict, policy: PolicyVerdict): CallVerdict {
+  if (policy === 'run') return verdict
+  if (policy === 'ask') return verdict.kind === 'ask' ? verdict : { kind: 'ask' }
+  if ('ask' in policy) return { kind: 'ask', reason: policy.ask }
+  return { kind: 'refuse', outcome: 'denied', text: policy.deny }
+}

@@ -1,0 +1,445 @@
+import { type Observable, type Observer, type Subscriber, Subscription } from 'rxjs'
+import type { AnyContext } from '../events/agent-definition.ts'
+import type { Outcome, ResultPart } from '../events/content.ts'
+import { readResultName } from '../events/model-request.ts'
+import {
+  type Reconciliation,
+  reconciliationSchema,
+  type Retryable,
+  type Signal,
+  type ToolSignal,
+  toolSignalSchema,
+} from '../events/signals.ts'
+import { textContent } from '../machine/calls.ts'
+import type { Call } from '../machine/state.ts'
+import { answerInTime, late } from '../values/answer-in-time.ts'
+import type { Cancel, Clock, Host } from '../values/host.ts'
+import { idempotencyKeyOf, type ToolCallId } from '../values/ids.ts'
+import { omitUndefined } from '../values/json.ts'
+import { type ErrorListener, GuardedSubscriber, IsolatedObservable, oneValue } from '../values/observables.ts'
+import { faultOf } from '../values/schema.ts'
+import { stackOfError, textOfError } from '../values/text.ts'
+import type { CallContext, Tool, ToolRun } from './tool.ts'
+
+/** The time that one attempt of a call has: `timeoutMs` at most, and `quietMs` without a report. Calls back once, with the reason. */
+export class AttemptTime {
+  readonly #clock: Pick<Clock, 'schedule'>
+  readonly #quietMs: number | undefined
+  readonly #onOver: (reason: string) => void
+  #isOver = false
+  #stopTimer: Cancel | undefined
+  #stopQuietTimer: Cancel | undefined
+
+  constructor(
+    clock: Pick<Clock, 'schedule'>,
+    { timeoutMs, quietMs }: Pick<Tool, 'timeoutMs' | 'quietMs'>,
+    onOver: (reason: string) => void,
+  ) {
+    this.#clock = clock
+    this.#quietMs = quietMs
+    this.#onOver = onOver
+    if (timeoutMs !== undefined)
+      this.#stopTimer = clock.schedule(timeoutMs, () => this.#over('The tool took too long.'))
+    this.onReport()
+  }
+
+  /** The tool has reported progress. */
+  onReport(): void {
+    if (this.#quietMs === undefined || this.#isOver) return
+    this.#stopQuietTimer?.()
+    const over = (): void => this.#over('The tool reported no progress for too long.')
+    this.#stopQuietTimer = this.#clock.schedule(this.#quietMs, over)
+  }
+
+  /** Calls back after a last time, which no report prolongs. */
+  last(ms: number, callback: () => void): void {
+    this.stop()
+    this.#stopTimer = this.#clock.schedule(ms, callback)
+  }
+
+  stop(): void {
+    this.#isOver = true
+    this.#stopTimer?.()
+    this.#stopQuietTimer?.()
+  }
+
+  #over(reason: string): void {
+    this.stop()
+    this.#onOver(reason)
+  }
+}
+
+/** Asks a running tool to stop, once. */
+export class StopRequest {
+  /** Why the tool is to stop, for each subscriber, however late. A subscriber that throws is let go, and the others still get it. */
+  readonly reason$: Observable<string>
+  readonly #threw: (error: unknown) => void
+  #listeners: readonly Listener[] = none
+  #reason: string | undefined
+
+  /** `threw` gets what a subscriber throws. */
+  constructor(threw: (error: unknown) => void) {
+    this.#threw = threw
+    this.reason$ = new Reasons(this, { onThrow: threw, onUnhandledError: threw })
+  }
+
+  ask(reason: string): void {
+    if (this.#reason !== undefined) return
+    this.#reason = reason
+    for (const listener of this.#listeners) this.#tell(listener, reason)
+  }
+
+  /** Tells an observer the reason, once there is one, until it unsubscribes. */
+  follow(observer: Partial<Observer<string>>): Subscription {
+    const listener = new Listener(this, observer)
+    this.#listeners = this.#listeners.concat(listener)
+    if (this.#reason !== undefined) this.#tell(listener, this.#reason)
+    return listener
+  }
+
+  leave(listener: Listener): void {
+    this.#listeners = this.#listeners.filter((other) => other !== listener)
+  }
+
+  #tell(listener: Listener, reason: string): void {
+    if (listener.closed) return
+    try {
+      listener.observer.next?.(reason)
+    } catch (error) {
+      listener.unsubscribe()
+      this.#threw(error)
+    }
+  }
+}
+
+/** The reasons of a request. A plain observer follows it without the subscriber that RxJS would make for each of thousands of calls. */
+class Reasons extends IsolatedObservable<string> {
+  readonly request: StopRequest
+
+  constructor(request: StopRequest, errors: ErrorListener) {
+    super(errors, followRequest)
+    this.request = request
+  }
+
+  override subscribe(
+    observerOrNext?: Partial<Observer<string>> | ((value: string) => void) | null,
+    error?: ((error: unknown) => void) | null,
+    complete?: (() => void) | null,
+  ): Subscription {
+    const isPlain =
+      typeof observerOrNext === 'object' && observerOrNext !== null && !('closed' in observerOrNext)
+    return isPlain ? this.request.follow(observerOrNext) : super.subscribe(observerOrNext, error, complete)
+  }
+}
+
+/** One function for all of them: thousands of calls may run at once. */
+function followRequest(this: Observable<string>, subscriber: Subscriber<string>): Subscription {
+  return (this as Reasons).request.follow(subscriber)
+}
+
+/** An observer of a request, and its subscription. */
+class Listener extends Subscription {
+  readonly #request: StopRequest
+  readonly observer: Partial<Observer<string>>
+
+  constructor(request: StopRequest, observer: Partial<Observer<string>>) {
+    super()
+    this.#request = request
+    this.observer = observer
+  }
+
+  override unsubscribe(): void {
+    if (!this.closed) this.#request.leave(this)
+    super.unsubscribe()
+  }
+}
+
+/** Most tools have one listener, and many calls run at once: each array is as long as it has to be. */
+const none: readonly Listener[] = []
+
+type Post = (signal: Signal) => void
+
+/** What an ending may say beside its outcome and content. */
+type More = Retryable & { readonly projected?: readonly ResultPart[]; readonly error?: string }
+
+/** A running tool: the runtime can ask it to stop, and can give it up. */
+export interface RunningTool {
+  cancel(reason: string): void
+  stop(): void
+}
+
+/** One start of one call. */
+export interface ToolStart {
+  /** Absent where the agent has no tool any more that is the one whose call was checked. */
+  readonly tool: Tool | undefined
+  readonly call: Call
+  readonly context: CallContext<AnyContext> & Pick<ToolRun, 'messages'>
+  readonly host: Pick<Host, 'clock' | 'report'>
+  /** How long an overdue write may continue after it was asked to stop, in milliseconds. */
+  readonly graceMs?: number
+}
+
+/** Outcomes that a tool itself may report; the others are the runtime's to give. */
+const reportable: ReadonlySet<Outcome> = new Set([
+  'success',
+  'failed',
+  'timed_out',
+  'cancelled',
+  'invalid_input',
+  // The tool lost sight of what it had started, such as a call of a server that died.
+  'interrupted',
+])
+
+/**
+ * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
+ * unless it is abandoned first, after which nothing that it does counts.
+ */
+export function startTool(start: ToolStart, post: Post): RunningTool {
+  return new ToolAttempt(start, post)
+}
+
+/** A call that runs. It observes the reports of its tool. Thousands may be under way at once: what only some need is made when they do. */
+class ToolAttempt implements RunningTool, Observer<ToolSignal> {
+  readonly #call: Call
+  readonly #host: Pick<Host, 'clock' | 'report'>
+  readonly #graceMs: number
+  readonly #post: Post
+  readonly #startedAt: number
+  readonly #stopRequest: StopRequest
+  readonly #time: AttemptTime
+  readonly #reports: GuardedSubscriber<ToolSignal>
+  #ended = false
+  #timedOut = false
+
+  constructor({ tool: own, call, context, host, graceMs = 0 }: ToolStart, post: Post) {
+    const { clock, report } = host
+    const tool = own ?? missingTool(call.name)
+    this.#call = call
+    this.#host = host
+    this.#graceMs = graceMs
+    this.#post = post
+    this.#startedAt = clock.now()
+    this.#stopRequest = new StopRequest((error) =>
+      report(error, `The tool ${call.name} threw when it was cancelled`),
+    )
+    this.#reports = new GuardedSubscriber<ToolSignal>(this)
+    this.#time = new AttemptTime(clock, tool, (reason) => this.#timeOut(reason))
+    const { runId, toolCallId } = context
+    const idempotencyKey = idempotencyKeyOf(runId, toolCallId)
+    const cancelled$ = this.#stopRequest.reason$
+    const { input, attempts: attempt } = call
+    try {
+      const answer = tool.run({ ...context, input, attempt, idempotencyKey, cancelled$ })
+      if (!this.#reports.follow(answer))
+        this.#fail(`The tool broke its contract: its run answered no Observable. ${mayHaveActed}`)
+    } catch (error) {
+      this.error(error)
+    }
+  }
+
+  cancel(reason: string): void {
+    this.#stopRequest.ask(reason)
+  }
+
+  /** Gives it up: nothing that it does counts any more. */
+  stop(): void {
+    this.#ended = true
+    this.#time.stop()
+    this.#reports.unsubscribe()
+  }
+
+  onCleanupFault(error: unknown): void {
+    this.#host.report(error, `The tool ${this.#call.name} threw when it was abandoned`)
+  }
+
+  next(signal: ToolSignal): void {
+    if (this.#ended) return
+    const { toolCallId, attempts: attempt } = this.#call
+    const fault = faultOf(toolSignalSchema, signal)
+    if (signal?.type === 'tool_progressed') {
+      this.#time.onReport()
+      // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
+      if (!fault) this.#post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+      return
+    }
+    if (fault) return this.#fail(breachOf(signal, fault))
+    if (signal.type === 'tool_deferred') {
+      this.stop()
+      const { externalId, deadlineMs } = signal
+      return this.#post({
+        type: 'tool_deferred',
+        toolCallId,
+        attempt,
+        externalId,
+        ...omitUndefined({ deadlineMs }),
+      })
+    }
+    if (!reportable.has(signal.outcome)) {
+      return this.#fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
+    }
+    const { outcome, content, projected, retryable, retryAfterMs } = signal
+    const error = 'thrown' in signal ? this.#report(signal.thrown) : undefined
+    if (this.#timedOut && outcome === 'cancelled') return this.#end('timed_out', content, this.#again)
+    this.#end(outcome, content, omitUndefined({ projected, retryable, retryAfterMs, error }))
+  }
+
+  error(error: unknown): void {
+    if (this.#ended) return
+    this.#fail(`The tool failed: ${textOfError(error)}`, { ...this.#again, error: this.#report(error) })
+  }
+
+  /** Tells the host of an exception of the tool; returns its stack for the record. */
+  #report(thrown: unknown): string {
+    const { name, toolCallId } = this.#call
+    this.#host.report(thrown, `The tool ${name} threw (call ${toolCallId})`)
+    return stackOfError(thrown)
+  }
+
+  complete(): void {
+    this.#fail('The tool ended without a result.')
+  }
+
+  /** What is said of an attempt that the tool has not ended as its port asks. */
+  get #again(): Retryable {
+    return this.#call.retry ? { retryable: true } : {}
+  }
+
+  #fail(text: string, more?: More): void {
+    this.#end('failed', textContent('failed', text), more)
+  }
+
+  #end(outcome: Outcome, content: readonly ResultPart[], more: More = {}): void {
+    if (this.#ended) return
+    this.stop()
+    const { toolCallId, attempts: attempt } = this.#call
+    const durationMs = this.#host.clock.now() - this.#startedAt
+    this.#post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs, ...more })
+  }
+
+  #timeOut(reason: string): void {
+    this.#timedOut = true
+    this.#stopRequest.ask(reason)
+    // A write is at work until it has ended: the next one must not begin beside it.
+    const isLeft = this.#call.effect !== 'read' && this.#graceMs > 0
+    if (!isLeft) this.#giveUp()
+    else if (!this.#ended) this.#time.last(this.#graceMs, () => this.#giveUp())
+  }
+
+  #giveUp(): void {
+    this.#end('timed_out', textContent('timed_out'), this.#again)
+  }
+}
+
+/** What stands for a tool that the agent's code does not have any more. */
+function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs' | 'quietMs'> {
+  const text = `The tool ${name} is not there any more as it was when this call was checked. Nothing was run.`
+  return {
+    run: () => oneValue({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }),
+  }
+}
+
+const mayHaveActed = 'It may have taken effect all the same.'
+
+/** Tools may be written without a compiler; what they got wrong, the model reads. */
+function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly what: string }): string {
+  const type = typeof signal?.type === 'string' ? signal.type : 'something'
+  return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. ${mayHaveActed}`
+}
+
+/** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
+export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
+  const { toolCallId } = context
+  const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
+  const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }
+  let finding: Reconciliation = { state: 'unknown' }
+  try {
+    const found = await answerInTime(() => tool?.reconcile?.(run), host.clock, tool?.timeoutMs)
+    if (found !== late && found !== undefined && faultOf(reconciliationSchema, found) === undefined)
+      finding = found
+  } catch (error) {
+    // The call stays in doubt: the finding is unknown.
+    host.report(error, `The tool ${call.name} failed to reconcile call ${toolCallId}`)
+  }
+  post({ type: 'call_reconciled', toolCallId, finding })
+}
+
+/** How a result is shown. */
+export interface Showing {
+  /** The most characters of text; no limit where `undefined`. */
+  readonly max: number | undefined
+  readonly toolCallId: ToolCallId
+  /** Whether the agent has a tool that reads the rest. */
+  readonly isReadable: boolean
+}
+
+/** The share of the shown text that the beginning gets. The end gets the rest: it often holds errors and totals. */
+const HEAD_SHARE = 3 / 4
+
+/**
+ * A result as the model is shown it: the same parts where its texts are short enough, else their beginning and their end,
+ * and between them what was left out and how to get it. Images and files stay.
+ */
+export function shortenedResult(content: readonly ResultPart[], showing: Showing): readonly ResultPart[] {
+  const { max = Infinity } = showing
+  const length = lengthOf(content)
+  if (length <= max) return content
+  const headEnd = wholeCharacter(content, Math.floor(max * HEAD_SHARE))
+  const tailStart = wholeCharacter(content, length - (max - headEnd))
+  const note = leftOut({ headEnd, tailStart, length }, showing)
+  const shown: ResultPart[] = []
+  let place = 0
+  let isNoted = false
+  for (const part of content) {
+    if (part.type !== 'text') {
+      shown.push(part)
+      continue
+    }
+    const { text } = part
+    const isCut = place + text.length > headEnd && place < tailStart
+    const head = text.slice(0, Math.max(0, headEnd - place))
+    // A text that is cut begins before this place.
+    const tail = text.slice(tailStart - place)
+    const shortened = isCut ? `${head}${isNoted ? '' : note}${tail}` : text
+    place += text.length
+    isNoted ||= isCut
+    if (shortened !== '') shown.push({ ...part, text: shortened })
+  }
+  return shown
+}
+
+/** Whether a result has more characters of text than this. */
+export function isLonger(content: readonly ResultPart[], max: number = Infinity): boolean {
+  return lengthOf(content) > max
+}
+
+function lengthOf(content: readonly ResultPart[]): number {
+  return content.reduce((sum, part) => sum + (part.type === 'text' ? part.text.length : 0), 0)
+}
+
+/** The same place in the texts, or the one before it where it would cut a character in two. */
+function wholeCharacter(content: readonly ResultPart[], place: number): number {
+  let from = 0
+  for (const part of content) {
+    if (part.type !== 'text') continue
+    const at = place - from
+    if (at > 0 && at < part.text.length) {
+      return (part.text.codePointAt(at - 1) ?? 0) > 0xffff ? place - 1 : place
+    }
+    from += part.text.length
+  }
+  return place
+}
+
+function leftOut(
+  {
+    headEnd,
+    tailStart,
+    length,
+  }: { readonly headEnd: number; readonly tailStart: number; readonly length: number },
+  { toolCallId, isReadable }: Showing,
+): string {
+  const how = isReadable
+    ? `Read on with ${readResultName}: {"call":"${toolCallId}","from":${headEnd}}.`
+    : 'Ask for a smaller part if you need them.'
+  return `\n[${tailStart - headEnd} of ${length} characters are left out here, from ${headEnd} to ${tailStart}. ${how}]\n`
+}

@@ -1,0 +1,298 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import * as z from 'zod'
+import type { CallVerdict } from '../events/signals.ts'
+import { ConfigurationError } from '../values/errors.ts'
+import { isJson, type Json, type JsonObject, readJson } from '../values/json.ts'
+import { ignoreRejection, isThenable, type OptionCheck, valueThat } from '../values/option.ts'
+import { faultOf, jsonObject } from '../values/schema.ts'
+import { sentenceOfError } from '../values/text.ts'
+
+/** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
+export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
+
+/** A schema for the model, and a reader for its answer. */
+export interface OutputReader<Output> {
+  readonly jsonSchema: JsonObject
+  /** Returns the value as the schema parses it, or an error text that tells the model what does not fit. */
+  readonly read: (value: Json) => Promise<{ readonly output: Output } | { readonly error: string }>
+}
+
+interface JsonSchemaConverter {
+  readonly input?: (options: { readonly target: 'draft-2020-12' }) => unknown
+}
+
+/**
+ * Reads values by a schema; `subject` says of what it is, such as `output of agent desk`. Throws `ConfigurationError` for a
+ * schema that cannot be used.
+ */
+export function schemaReader<Output>(subject: string, schema: OutputSchema): OutputReader<Output> {
+  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(subject, schema as JsonObject)
+  const jsonSchema = isStandard(schema) ? jsonSchemaOf(subject, schema) : schema
+  return {
+    jsonSchema,
+    async read(value) {
+      const result = await validated(subject, standard, value)
+      if (result.issues === undefined) return { output: result.value }
+      return { error: result.issues.map(sentenceOf).join('; ') }
+    },
+  }
+}
+
+/** What a schema says of a value. One that throws, or says neither, is at fault itself: no value would ever fit it. */
+async function validated<Output>(
+  subject: string,
+  standard: StandardSchemaV1<unknown, Output>,
+  value: Json,
+): Promise<StandardSchemaV1.Result<Output>> {
+  let result: unknown
+  try {
+    result = await standard['~standard'].validate(copyOf(value))
+  } catch (cause) {
+    throw new ConfigurationError(
+      `validate of the ${subject} threw: ${sentenceOfError(cause)} Correct the schema.`,
+      {
+        cause,
+      },
+    )
+  }
+  const { issues } = Object(result) as { readonly issues?: unknown }
+  const isResult = issues === undefined ? 'value' in Object(result) : Array.isArray(issues)
+  if (isResult) return result as StandardSchemaV1.Result<Output>
+  throw new ConfigurationError(
+    `validate of the ${subject} answered neither a value nor issues. Correct the schema.`,
+  )
+}
+
+/** A schema may change what it reads in place, as arktype's do, and what is on record stays as the model wrote it. */
+function copyOf(value: Json): unknown {
+  return JSON.parse(JSON.stringify(value))
+}
+
+// arktype's schemas are functions.
+function isStandard<Output>(schema: unknown): schema is StandardSchemaV1<unknown, Output> {
+  return (
+    (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema
+  )
+}
+
+function fromJsonSchema<Output>(subject: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
+  if (faultOf(jsonObject, schema)) {
+    throw new ConfigurationError(
+      `The ${subject} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
+    )
+  }
+  requireKeyword(subject, schema)
+  const endless = patternsIn(schema).find(repeatsWithinRepeats)
+  if (endless !== undefined) {
+    throw new ConfigurationError(
+      `The JSON Schema of the ${subject} has the pattern "${endless}", which repeats within what it repeats: to try it on thirty characters that a model wrote could take longer than any process lives. Write it with one repeat, or give a Standard Schema with a check of your own.`,
+    )
+  }
+  try {
+    return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
+  } catch (cause) {
+    throw new ConfigurationError(
+      `The JSON Schema of the ${subject} cannot be checked against: ${sentenceOfError(cause)} Give a Standard Schema instead.`,
+      { cause },
+    )
+  }
+}
+
+/** The regular expressions of a JSON Schema, wherever they stand. */
+function patternsIn(schema: Json): readonly string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  if (Array.isArray(schema)) return schema.flatMap((each: Json) => patternsIn(each))
+  return Object.entries(schema).flatMap(([name, value]) => [
+    ...(name === 'pattern' && typeof value === 'string' ? [value] : []),
+    ...(name === 'patternProperties' ? Object.keys(Object(value) as object) : []),
+    ...patternsIn(value),
+  ])
+}
+
+/**
+ * Whether a regular expression repeats a group that repeats or chooses itself: JavaScript may try every way to divide a text
+ * among these, and their number doubles with each character.
+ */
+function repeatsWithinRepeats(source: string): boolean {
+  const bare = source
+    .replaceAll(/\\./gs, 'x')
+    .replaceAll(/\[[^\]]*\]?/g, 'x')
+    .replaceAll('(?', '(')
+  const varies = [false]
+  for (let at = 0; at < bare.length; at++) {
+    const character = bare[at] ?? ''
+    if (character === '(') varies.push(false)
+    else if (character === ')') {
+      const inner = varies.pop() === true
+      const isRepeated = /[*+{]/.test(bare[at + 1] ?? '')
+      if (inner && isRepeated) return true
+      varies[varies.length - 1] ||= inner
+    } else if ('*+?{|'.includes(character)) varies[varies.length - 1] = true
+  }
+  return false
+}
+
+/** Keywords at the root of a JSON Schema that restrict a value. */
+const keywords: ReadonlySet<string> = new Set([
+  'type',
+  'enum',
+  'const',
+  'properties',
+  'required',
+  'additionalProperties',
+  'patternProperties',
+  'items',
+  'prefixItems',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'not',
+  'if',
+  '$ref',
+  '$defs',
+  'definitions',
+])
+
+/** Refuses an object without any JSON Schema keyword: it would let every answer pass. */
+function requireKeyword(subject: string, schema: JsonObject): void {
+  const names = Object.keys(schema)
+  if (names.length === 0 || names.some((name) => keywords.has(name))) return
+  throw new ConfigurationError(
+    `The ${subject} has the fields ${names.slice(0, 5).join(', ')}, and none that a JSON Schema has, so every value would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+  )
+}
+
+function jsonSchemaOf(subject: string, schema: StandardSchemaV1): JsonObject {
+  const standard = schema['~standard']
+  const converter = 'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter) : {}
+  try {
+    // What the model writes is what goes into the schema.
+    const raw = converter.input?.({ target: 'draft-2020-12' })
+    ignoreRejection(raw)
+    if (!isThenable(raw) && faultOf(jsonObject, raw) === undefined) {
+      const { $schema: _dialect, ...rest } = raw as JsonObject
+      return rest
+    }
+  } catch (cause) {
+    throw new ConfigurationError(
+      `The schema of the ${subject} (${standard.vendor}) cannot be described to a model: ${sentenceOfError(cause)} Use only what JSON can carry.`,
+      { cause },
+    )
+  }
+  const remedy =
+    standard.vendor === 'valibot'
+      ? 'Wrap it: toStandardJsonSchema(schema), from the package @valibot/to-json-schema.'
+      : 'Use zod 4.2 or later, or give a JSON Schema.'
+  throw new ConfigurationError(
+    `The schema of the ${subject} (${standard.vendor}) gives no JSON Schema, so a model cannot be told what to write. ${remedy}`,
+  )
+}
+
+function sentenceOf({ path = [], message }: StandardSchemaV1.Issue): string {
+  const place = path.map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.')
+  return place === '' ? message : `${place}: ${message}`
+}
+
+/**
+ * Returns the JSON of an answer: the whole text, or the one fenced block in it, which some models cannot leave out.
+ * `undefined` if there is no JSON.
+ */
+export function jsonOfAnswer(text: string): Json | undefined {
+  for (const candidate of [text, fencedBlockOf(text)]) {
+    if (candidate === undefined) continue
+    try {
+      const value = readJson(candidate)
+      if (isJson(value)) return value
+    } catch {
+      // Not this one.
+    }
+  }
+  return undefined
+}
+
+const fence = '```'
+
+/**
+ * Returns the text between the first fence and the last, without the rest of the first line, which may name JSON.
+ * Reads each character a fixed number of times, since a model wrote the text.
+ */
+function fencedBlockOf(text: string): string | undefined {
+  const start = text.indexOf(fence)
+  const end = text.lastIndexOf(fence)
+  if (start === end) return undefined
+  const block = text.slice(start + fence.length, end)
+  const firstLine = block.slice(0, block.indexOf('\n') + 1)
+  return ['', 'json'].includes(firstLine.trim().toLowerCase()) ? block.slice(firstLine.length) : undefined
+}
+
+/** What an agent needs to be told: a Standard Schema of an object that also gives JSON Schema, or a JSON Schema. */
+export type InputSchema = StandardSchemaV1 | JsonObject
+
+/** The input as a model writes it. */
+export type WrittenInput<Schema> = Schema extends StandardSchemaV1<infer Input, unknown> ? Input : JsonObject
+
+/** The input as its schema reads it. */
+export type ReadInput<Schema> = Schema extends StandardSchemaV1<unknown, infer Output> ? Output : JsonObject
+
+/** Checks that an input schema was given; whether it can be used, its reader says. */
+export const someInputSchema: OptionCheck = valueThat(
+  'a schema: z.object({ … }), another Standard Schema, or a JSON Schema',
+  (value) => (typeof value === 'object' || typeof value === 'function') && value !== null,
+)
+
+/** Reads the input of a tool that `subject` makes. Throws `ConfigurationError` for a schema of anything but an object. */
+export function inputReader(subject: string, schema: InputSchema): OutputReader<unknown> {
+  const reader = schemaReader<unknown>(`input of ${subject}`, schema)
+  if (reader.jsonSchema['type'] === 'object') return reader
+  throw new ConfigurationError(
+    `The schema of the input of ${subject} allows values that are no objects, and tools are called with objects only. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+  )
+}
+
+/** Returns whether a call with this input may run. */
+export async function inputVerdict(reader: OutputReader<unknown>, input: JsonObject): Promise<CallVerdict> {
+  const read = await reader.read(input)
+  if (!('error' in read)) return { kind: 'run' }
+  return { kind: 'refuse', outcome: 'invalid_input', text: read.error }
+}
+
+const maxIssues = 8
+
+/**
+ * Returns where an input does not fit a tool's recorded JSON Schema; `undefined` if all of it fits, or if the schema
+ * cannot be used. It does not check patterns, since one from an unknown author may run for ever, nor equality with
+ * objects and lists, which zod compares by identity.
+ */
+export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
+  let parsed: ReturnType<z.ZodType['safeParse']>
+  try {
+    parsed = z.fromJSONSchema(usable(schema) as JsonObject).safeParse(input)
+  } catch {
+    return undefined
+  }
+  if (parsed.success) return undefined
+  const issues = parsed.error.issues.slice(0, maxIssues)
+  return issues.map(({ path, message }) => `${path.map(String).join('.') || 'input'}: ${message}`).join('; ')
+}
+
+const patternKeywords: ReadonlySet<string> = new Set(['pattern', 'patternProperties', 'format'])
+
+/** Names of properties stay, whatever they are: only keywords go. */
+function usable(schema: Json | undefined, isKeywords = true): Json {
+  if (Array.isArray(schema)) return schema.map((each) => usable(each))
+  if (typeof schema !== 'object' || schema === null) return schema ?? null
+  const entries = Object.entries(schema as JsonObject)
+    .filter(([name, value]) => !isKeywords || !(patternKeywords.has(name) || namesObjects(name, value)))
+    .map(([name, value]) => [name, usable(value, !isKeywords || !holdsNames(name))])
+  return Object.fromEntries(entries) as JsonObject
+}
+
+/** Whether a keyword names values that have to be equal, an object or a list among them. */
+function namesObjects(keyword: string, value: Json | undefined): boolean {
+  const values = keyword === 'const' ? [value] : keyword === 'enum' && Array.isArray(value) ? value : []
+  return values.some((each) => typeof each === 'object' && each !== null)
+}
+
+function holdsNames(keyword: string): boolean {
+  return ['properties', '$defs', 'definitions', 'dependentSchemas'].includes(keyword)
+}
