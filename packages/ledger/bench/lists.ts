@@ -20,12 +20,11 @@ import {
   testTool,
   type ScriptedStep,
 } from '@tallystick/core/testing'
-import { foldTo } from '../src/projection/snapshot/fold-to.ts'
-import { ledgerStats } from '../src/projection/stats/ledger-stats.ts'
+import { foldTo } from '../src/projection/fold-to.ts'
+import { ledgerStats } from '../src/projection/stats.ts'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
-import { projectionLag } from '../src/projection/refresh/projection-lag.ts'
-import { rebuildProjections } from '../src/projection/refresh/rebuild-projections.ts'
-import { runSummaries, type SummaryFilter } from '../src/projection/stats/run-summaries.ts'
+import { projectionLag, rebuildProjections } from '../src/projection/refresh.ts'
+import { runSummaries, type SummaryFilter } from '../src/projection/run-summaries.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 
 const [given = '100000', file] = process.argv.slice(2)

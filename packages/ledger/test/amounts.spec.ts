@@ -4,10 +4,11 @@ import {
   amountColumns,
   amountsOf,
   costUsdOf,
+  nameOfKey,
   noAmounts,
+  storableKey,
   usageOf,
-} from '../src/projection/tables/amounts.ts'
-import { nameOfKey, storableKey } from '../src/projection/tables/storable-key.ts'
+} from '../src/projection/run-accumulator.ts'
 
 const usage = {
   ...{ inputTokens: 2, outputTokens: 3, cacheReadTokens: 5, cacheWriteTokens: 7 },

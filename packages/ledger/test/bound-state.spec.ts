@@ -8,8 +8,8 @@ import {
   snapshotText,
   snapshotDigest,
   type StoredSnapshot,
-} from '../src/projection/snapshot/bound-state.ts'
-import { OutlineFold } from '../src/projection/snapshot/run-outline.ts'
+} from '../src/projection/snapshots.ts'
+import { OutlineFold } from '../src/projection/run-outline.ts'
 import { recordRun } from './support/record-run.ts'
 
 /** The state of a recorded run while its tools run, and a snapshot of it. */

@@ -1,6 +1,6 @@
 import { memoryLedger } from '@tallystick/core'
 import { expect, it } from 'vitest'
-import { checkContract, type PromiseVerdict } from '../src/contract/contract.ts'
+import { checkContract, type PromiseVerdict } from '../src/contract.ts'
 
 async function whysOf(reason: unknown): Promise<readonly (PromiseVerdict['why'] | undefined)[]> {
   const store = { open: () => ({ ...memoryLedger(), append: () => Promise.reject(reason) }) }

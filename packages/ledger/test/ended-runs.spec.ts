@@ -6,11 +6,8 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { RunSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { endedRuns } from '../src/projection/summary/ended-runs.ts'
-import {
-  projectionDatabaseOf,
-  type ProjectionDatabase,
-} from '../src/projection/tables/projection-database.ts'
+import { endedRuns } from '../src/projection/ended-runs.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { lendWith } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'

@@ -1,7 +1,7 @@
 import { LedgerDamagedError, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { FamilyAudit } from '../src/verify/family-audit.ts'
+import { FamilyAudit } from '../src/verify/event-audit.ts'
 
 const [run, child] = [sampleRunId(1), sampleRunId(77)]
 const facts = everyFact(run)

@@ -3,7 +3,7 @@ import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { everyEvent, findEvents, type FoundBatch, type SearchedRun } from '../src/store/find-events.ts'
-import { RowReader } from '../src/store/readable-rows.ts'
+import { RowReader } from '../src/store/read-events.ts'
 import type { SearchStore } from '../src/store/store.ts'
 import { openStore } from './support/open-store.ts'
 import { tamper } from './support/raw-database.ts'

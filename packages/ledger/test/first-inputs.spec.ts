@@ -6,10 +6,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { firstInputs } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import {
-  projectionDatabaseOf,
-  type ProjectionDatabase,
-} from '../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
 import { forgeRun } from './support/forged-ledger.ts'
 import { lendWith } from './support/lent-store.ts'
 import { tamper } from './support/raw-database.ts'

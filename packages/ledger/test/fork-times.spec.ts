@@ -5,7 +5,7 @@ import { manualClock, sampleRunId, scriptedModel } from '@tallystick/core/testin
 import { ledgerStats, runSummaries, runSummary } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { endedRuns } from '../src/projection/summary/ended-runs.ts'
+import { endedRuns } from '../src/projection/ended-runs.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const day = 86_400_000

@@ -4,7 +4,17 @@ import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '@t
 import type { EventOf, RuntimeEvent } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { decodeEvent, encodeEvent, removedBody, type Decoding } from '../src/format/body.ts'
-import { commitTo, genesisHash, linkHash, newSalt, sealRun, type RunCell } from '../src/format/chain.ts'
+import {
+  commitTo,
+  firstRemoval,
+  genesisHash,
+  isRemovalIntact,
+  linkHash,
+  linkRemovals,
+  newSalt,
+  type RunCell,
+  sealRun,
+} from '../src/format/chain.ts'
 import {
   eventColumns,
   findLinkFault,
@@ -16,7 +26,6 @@ import {
 } from '../src/format/event-row.ts'
 import { HistoryReader, isHistoryRow, type HistoryRow } from '../src/format/history.ts'
 import { Sealer } from '../src/format/keyring.ts'
-import { firstRemoval, isRemovalIntact, linkRemovals } from '../src/format/removal.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)

@@ -1,7 +1,7 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { ImportWriter } from '../src/transfer/import-writer.ts'
+import { ImportWriter } from '../src/import-events.ts'
 
 const [one, two] = [sampleRunId(1), sampleRunId(2)]
 const fact = everyFact(one).cancel_requested

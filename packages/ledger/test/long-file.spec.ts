@@ -1,18 +1,14 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect, it, onTestFinished } from 'vitest'
-import {
-  projectionDatabaseOf,
-  type ProjectionDatabase,
-} from '../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
 import {
   everyEvent,
   type AskedEvents,
   type SearchedRun,
   type SearchSource,
 } from '../src/store/find-events.ts'
-import { internalsOf } from '../src/store/internals.ts'
-import type { Store } from '../src/store/store.ts'
+import { internalsOf, type Store } from '../src/store/store.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 const [long, last] = [sampleRunId(1), sampleRunId(2)]

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { MerkleLog } from '../src/checkpoint/merkle-log.ts'
+import { MerkleLog } from '../src/checkpoint/checkpoint-file.ts'
 
 /** The inputs and the roots that implementations of RFC 6962 test themselves with. */
 const entries = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { GroupCommit, type Queued } from '../src/postgres/group-commit.ts'
+import { GroupCommit, type Queued } from '../src/postgres/append.ts'
 
 interface Item extends Queued {
   readonly name: string

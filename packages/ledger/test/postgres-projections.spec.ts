@@ -3,7 +3,7 @@ import { foldTo, ledgerStats, runSummaries } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import type { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { forgetTexts } from '../src/projection/tables/forget-texts.ts'
+import { forgetTexts } from '../src/projection/change.ts'
 import {
   connectionString,
   freshSchema,

@@ -3,10 +3,7 @@ import { sampleRunId } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import {
-  projectionDatabaseOf,
-  type ProjectionDatabase,
-} from '../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
 import { recordRun } from './support/record-run.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 

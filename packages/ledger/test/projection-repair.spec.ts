@@ -2,7 +2,7 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import { foldTo, ledgerStats, projectionLag } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../src/projection/database.ts'
 import { rewrite } from './support/kept-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { differing, everything, recordSome, statsOf } from './support/projection-bed.ts'

@@ -2,7 +2,7 @@
 import { ConfigurationError, LedgerUnavailableError, memoryLedger } from '@tallystick/core'
 import { ledgerStats, projectionLag, rebuildProjections } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../src/projection/database.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { projectionCases } from './support/projection-cases.ts'
 import { recordRun } from './support/record-run.ts'

@@ -9,11 +9,8 @@ import {
   runSummaries,
 } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { ProjectionTables } from '../src/projection/refresh/projection-tables.ts'
-import {
-  projectionDatabaseOf,
-  type ProjectionDatabase,
-} from '../src/projection/tables/projection-database.ts'
+import { ProjectionTables } from '../src/projection/tables.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../src/projection/database.ts'
 import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'
 import { differing, everything, recordSome, statsOf } from './support/projection-bed.ts'

@@ -1,6 +1,6 @@
 import { type AgentDefinition, removedText } from '@tallystick/core/vocabulary'
 import { expect, it } from 'vitest'
-import { redactedDefinition } from '../src/format/redacted-message.ts'
+import { redactedDefinition } from '../src/format/redacted-event.ts'
 
 const facts = {
   model: { provider: 'p', api: 'a', modelId: 'm' },

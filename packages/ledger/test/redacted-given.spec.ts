@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
-import { redactedPayload } from '../src/format/redacted-payload.ts'
+import { redactedPayload } from '../src/format/redacted-event.ts'
 
 it('of what a run was given stay the names and ids, and nothing that says something', () => {
   const runId = sampleRunId(1)

@@ -2,7 +2,7 @@ import type { Message } from '@tallystick/core'
 import { sampleCallId, sampleMessage, sampleRunId } from '@tallystick/core/testing'
 import { removedText } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { redactedMessage, redactedReply } from '../src/format/redacted-message.ts'
+import { redactedMessage, redactedReply } from '../src/format/redacted-event.ts'
 
 const toolCallId = sampleCallId(sampleRunId(1))
 const gone = { type: 'text', text: removedText } as const

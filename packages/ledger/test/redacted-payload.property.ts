@@ -6,7 +6,7 @@ import { checkTranscript, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { redactedPayload } from '../src/format/redacted-payload.ts'
+import { redactedPayload } from '../src/format/redacted-event.ts'
 import { envelopeOf } from './support/envelope.ts'
 
 const numRuns = tries(100)

@@ -3,7 +3,7 @@ import { type EventOf, type Json, type JsonObject, removedText } from '@tallysti
 import { eventSchemas } from '@tallystick/core/schemas'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
-import { redactedPayload } from '../src/format/redacted-payload.ts'
+import { redactedPayload } from '../src/format/redacted-event.ts'
 import { envelopeOf } from './support/envelope.ts'
 
 /** A value with a mark in every text of it, which names its place. */

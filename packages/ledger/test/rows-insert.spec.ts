@@ -1,6 +1,6 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { expect, it, onTestFinished } from 'vitest'
-import { RowsInsert } from '../src/sqlite/statements.ts'
+import { RowsInsert } from '../src/sqlite/records.ts'
 
 /** A connection that counts the rows that each statement inserts, and the statements that it prepares. */
 function counting(database: Database) {

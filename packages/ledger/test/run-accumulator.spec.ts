@@ -1,8 +1,12 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { countedCalls, type CallCount } from '../src/projection/summary/call-counts.ts'
-import { RunAccumulator, spendingOf } from '../src/projection/summary/run-accumulator.ts'
+import {
+  type CallCount,
+  countedCalls,
+  RunAccumulator,
+  spendingOf,
+} from '../src/projection/run-accumulator.ts'
 
 const facts = everyFact(sampleRunId(1))
 const { parent: fork, ...start } = facts.run_started

@@ -1,7 +1,7 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { Json } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { OutlineFold, outlineFrom, type RunOutline } from '../src/projection/snapshot/run-outline.ts'
+import { OutlineFold, outlineFrom, type RunOutline } from '../src/projection/run-outline.ts'
 
 const runId = sampleRunId(1)
 const facts = everyFact(runId)

@@ -18,7 +18,7 @@ import {
 import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo, runSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { projectRun } from '../src/projection/summary/project-run.ts'
+import { projectRun } from '../src/projection/stored-run.ts'
 
 const usage = { inputTokens: 10, outputTokens: 1 }
 const host = () => ({ clock: manualClock(), random: seededRandom(1) })

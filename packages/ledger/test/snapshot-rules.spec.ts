@@ -3,9 +3,8 @@ import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/
 import { foldTo, outlineTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { snapshotText } from '../src/projection/snapshot/bound-state.ts'
-import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
-import { replacedBy, snapshotPlaces } from '../src/projection/snapshot/snapshots.ts'
+import { replacedBy, snapshotPlaces, snapshotText } from '../src/projection/snapshots.ts'
+import { projectionDatabaseOf } from '../src/projection/database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 
 /** A run of some turns whose tool answers with texts of so many characters, and the places of its snapshots. */

@@ -10,7 +10,7 @@ import { manualClock, scriptedModel, seededRandom } from '@tallystick/core/testi
 import { foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { eventsToFold } from '../src/projection/snapshot/fold-to.ts'
+import { eventsToFold } from '../src/projection/fold-to.ts'
 import { tamper } from './support/raw-database.ts'
 import { emptyLedgerFile } from './support/temporary-folder.ts'
 

@@ -9,10 +9,9 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
-import type { FoldedRun } from '../src/projection/snapshot/bound-state.ts'
-import { OutlineFold } from '../src/projection/snapshot/run-outline.ts'
-import { Snapshots } from '../src/projection/snapshot/snapshots.ts'
+import { projectionDatabaseOf } from '../src/projection/database.ts'
+import { type FoldedRun, Snapshots } from '../src/projection/snapshots.ts'
+import { OutlineFold } from '../src/projection/run-outline.ts'
 import { watchedLedger } from '@tallystick/core/testing'
 
 const numRuns = tries(30)

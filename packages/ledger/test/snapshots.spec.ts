@@ -8,13 +8,8 @@ import { foldTo, outlineTo, runSummary, verifyLedger, verifyRun } from '@tallyst
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { redact } from '../src/store/redact.ts'
-import { snapshotText, snapshotDigest } from '../src/projection/snapshot/bound-state.ts'
-import { replacedBy } from '../src/projection/snapshot/snapshots.ts'
-import {
-  projectionDatabaseOf,
-  type ProjectionDatabase,
-} from '../src/projection/tables/projection-database.ts'
-import { snapshotVersion } from '../src/projection/tables/projection-version.ts'
+import { replacedBy, snapshotDigest, snapshotText } from '../src/projection/snapshots.ts'
+import { type ProjectionDatabase, projectionDatabaseOf, snapshotVersion } from '../src/projection/database.ts'
 import { refreshed } from './support/compare-projections.ts'
 import { GrownLedger } from './support/grown-ledger.ts'
 import { longRun } from './support/long-run.ts'

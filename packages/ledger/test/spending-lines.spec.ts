@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { spendingKey, spendingOf, type AccumulatedRun } from '../src/projection/summary/run-accumulator.ts'
+import { spendingKey, spendingOf, type AccumulatedRun } from '../src/projection/run-accumulator.ts'
 
 const hourMs = 3_600_000
 const model = { provider: 'p', api: 'a', modelId: 'm' }

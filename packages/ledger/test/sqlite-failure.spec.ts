@@ -1,7 +1,7 @@
 import { LedgerConflictError, LedgerDamagedError, LedgerUnavailableError } from '@tallystick/core'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { ledgerFailure, sqliteCode } from '../src/sqlite/failure.ts'
+import { ledgerFailure, sqliteCode } from '../src/sqlite/open-database.ts'
 
 const path = '/runs.db'
 const failed = (code: string): Error => new BetterSqlite3.SqliteError('it failed', code)

@@ -1,9 +1,9 @@
 import { sampleRunId } from '@tallystick/core/testing'
 import type { ListedRun } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { amountsOf } from '../src/projection/tables/amounts.ts'
-import { isNoted, StatsAccumulator } from '../src/projection/stats/stats-accumulator.ts'
-import type { SessionChange, SpendingChange } from '../src/projection/summary/totals-change.ts'
+import { amountsOf } from '../src/projection/run-accumulator.ts'
+import { isNoted, StatsAccumulator } from '../src/projection/stats.ts'
+import type { SessionChange, SpendingChange } from '../src/projection/stored-run.ts'
 
 const hourMs = 3_600_000
 const since = 48 * hourMs

@@ -1,11 +1,9 @@
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import type { RunSummary } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { amountsOf } from '../src/projection/tables/amounts.ts'
-import { knownBefore } from '../src/projection/summary/project-run.ts'
-import { RunAccumulator } from '../src/projection/summary/run-accumulator.ts'
-import { storedRun, writtenRun, type StoredRunRow } from '../src/projection/summary/stored-run.ts'
-import { unreadableRecord, type SummaryRecord } from '../src/projection/summary/summary-record.ts'
+import { amountsOf, RunAccumulator } from '../src/projection/run-accumulator.ts'
+import { knownBefore, storedRun, type StoredRunRow, writtenRun } from '../src/projection/stored-run.ts'
+import { unreadableRecord, type SummaryRecord } from '../src/projection/run-summary.ts'
 
 const runId = sampleRunId(1)
 const place = { runId, pos: 7, headSeq: 9, headHash: 'h'.repeat(43) }

@@ -1,7 +1,7 @@
 import { ConfigurationError, LedgerDamagedError } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { RowReader } from '../src/store/readable-rows.ts'
+import { RowReader } from '../src/store/read-events.ts'
 import type { SearchStore } from '../src/store/store.ts'
 import { tailEvents, type BegunTail, type TailRow, type TailStart } from '../src/store/tail-events.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { amountsOf, noAmounts } from '../src/projection/tables/amounts.ts'
-import type { Shares } from '../src/projection/summary/summary-record.ts'
-import { timedShares, TotalsAccumulator } from '../src/projection/summary/totals-change.ts'
+import { amountsOf, noAmounts } from '../src/projection/run-accumulator.ts'
+import type { Shares } from '../src/projection/run-summary.ts'
+import { timedShares, TotalsAccumulator } from '../src/projection/stored-run.ts'
 
 const model = { provider: 'p', api: 'a', modelId: 'm' }
 const line = { hour: 5, agent: 'clerk', model, calls: 2, amounts: amountsOf({ inputTokens: 7 }, 0.5) }

@@ -1,9 +1,10 @@
+import { hash, type KeyObject } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
-import { isSignatureLine } from './signed-note.ts'
-import { linesOf } from '../transfer/lines-of.ts'
-import { isRunId } from '../format/stored-ids.ts'
+import { fault, type Fault, isRunId } from '../format/event-row.ts'
+import { linesOf } from '../export-events.ts'
+import { isSignatureLine, isSignedBy } from './signed-note.ts'
 
 /** Where a run ended when a checkpoint was made: an entry of the log that checkpoints sign. */
 export interface CoveredHead {
@@ -142,5 +143,86 @@ export async function appendBlock(file: string, end: number, text: string): Prom
     await handle.sync()
   } finally {
     await handle.close()
+  }
+}
+
+/** Whose log it is, and how far it goes. */
+export interface CheckpointHeader {
+  readonly origin: string
+  /** Entries of the log. */
+  readonly size: number
+  /** RFC 6962 Merkle root over the entries, in base64. */
+  readonly root: string
+}
+
+/** Returns the text that a checkpoint signs, in the form of a C2SP checkpoint: origin, size and root, a line each. */
+export function headerText({ origin, size, root }: CheckpointHeader): string {
+  return `${origin}\n${size}\n${root}\n`
+}
+
+const leafTag = Uint8Array.of(0)
+const nodeTag = Uint8Array.of(1)
+
+/**
+ * The Merkle tree of RFC 6962 over a list that only grows. Holds the roots of its whole subtrees, so that it costs the
+ * logarithm of what it was given.
+ */
+export class MerkleLog {
+  /** Roots of whole subtrees, the largest first; their sizes are the bits of `size`. */
+  readonly #subtrees: Uint8Array[] = []
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  append(entry: string | Uint8Array): void {
+    let node = sha256(leafTag, typeof entry === 'string' ? Buffer.from(entry) : entry)
+    for (let size = this.#size; size % 2 === 1; size = (size - 1) / 2) {
+      node = sha256(nodeTag, this.#subtrees.pop() as Uint8Array, node)
+    }
+    this.#subtrees.push(node)
+    this.#size += 1
+  }
+
+  /** The root over all entries so far; of none, the digest of nothing. */
+  root(): Uint8Array {
+    const [last, ...before] = this.#subtrees.toReversed()
+    if (last === undefined) return sha256()
+    return before.reduce((right, left) => sha256(nodeTag, left, right), last)
+  }
+}
+
+function sha256(...parts: readonly Uint8Array[]): Uint8Array {
+  return hash('sha256', Buffer.concat(parts), 'buffer')
+}
+
+/**
+ * The log that checkpoints sign: every head that was ever covered, in the order in which they were. It only grows, so
+ * each checkpoint stands for all before it.
+ */
+export class CheckpointLog {
+  readonly #log = new MerkleLog()
+
+  /** What a checkpoint over all entries so far says. */
+  header(origin: string): CheckpointHeader {
+    return { origin, size: this.#log.size, root: Buffer.from(this.#log.root()).toString('base64') }
+  }
+
+  append(entry: string): void {
+    this.#log.append(entry)
+  }
+
+  /** Takes a checkpoint of the file in; answers what is wrong with it. */
+  faultOf(block: CheckpointBlock, { origin, key }: { origin: string; key: KeyObject }): Fault | undefined {
+    for (const head of block.heads) this.append(entryOf(head))
+    const [signedOrigin = '', size = '', root = ''] = block.text.split('\n')
+    if (signedOrigin !== origin) return fault('origin', origin, signedOrigin)
+    if (!isSignedBy(block.text, block.signatures, { name: origin, key })) {
+      return fault('signature', `one of ${origin}`, 'none that fits')
+    }
+    const due = this.header(origin)
+    if (size !== `${due.size}`) return fault('size', due.size, size)
+    return root === due.root ? undefined : fault('root', due.root, root)
   }
 }

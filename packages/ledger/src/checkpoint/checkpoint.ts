@@ -1,20 +1,22 @@
 import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
-import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
+import { ConfigurationError, type Ledger, LedgerDamagedError, type RunId } from '@tallystick/core'
 import { option, requireLedger, requireOptions } from '@tallystick/core/kit'
-import { internalsOf } from '../store/internals.ts'
-import type { Store } from '../store/store.ts'
 import { sealRun } from '../format/chain.ts'
+import { type EventRow, fault, type Fault, findLinkFault, genesis, type Link } from '../format/event-row.ts'
+import { eachRemoval, internalsOf, type Store } from '../store/store.ts'
 import {
   appendBlock,
   blockText,
+  type CheckpointBlock,
+  type CheckpointHeader,
+  CheckpointLog,
   checkpointsIn,
-  entryOf,
-  sizeOf,
   type CoveredHead,
+  entryOf,
+  headerText,
+  sizeOf,
 } from './checkpoint-file.ts'
-import { headerText, type CheckpointHeader } from './checkpoint-header.ts'
-import { CheckpointLog } from './checkpoint-log.ts'
-import { keyLike, requireOrigin, signedNote, signingKey } from './signed-note.ts'
+import { keyLike, requireOrigin, signedNote, signingKey, verifyingKey } from './signed-note.ts'
 
 /** How to make a checkpoint. */
 export interface CheckpointOptions {
@@ -72,7 +74,7 @@ export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions
 }
 
 /** The rows of a ledger, of which only the chain can be signed. */
-export function requireRows(ledger: Ledger): Store {
+function requireRows(ledger: Ledger): Store {
   const beneath = internalsOf(ledger)
   if (beneath) return beneath.store
   throw new ConfigurationError(
@@ -155,4 +157,180 @@ function writtenMeanwhile(file: string): ConfigurationError {
     `Another process has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. ` +
       'Let one process make the checkpoints of a file, and make this one again.',
   )
+}
+
+/** A head, and the checkpoint that covers it. */
+type Covered = CoveredHead & { readonly checkpoint: number }
+
+/** A place that is not what was signed. */
+interface UncoveredPlace extends Fault {
+  readonly seq?: number
+  /** The checkpoint that finds it, from 1. */
+  readonly checkpoint: number
+}
+
+/** How far a run was found as it was signed. */
+interface CoveredRun {
+  readonly events: number
+  readonly broken?: UncoveredPlace
+}
+
+/** Walks the chain of a run up to the last head that is covered, and compares it at each. */
+async function coveredRunFault(source: Store, runId: RunId, heads: readonly Covered[]): Promise<CoveredRun> {
+  // In order of seq, which is not that of the checkpoints where the ledger was cut back in between.
+  const due = heads.toSorted((a, b) => a.seq - b.seq)
+  let last: Link = genesis
+  const brokenAt = (seq: number, found: Fault): CoveredRun => {
+    const { checkpoint } = due.find((head) => head.seq >= seq) ?? { checkpoint: 1 }
+    return { events: last.seq, broken: { seq, checkpoint, ...found } }
+  }
+  const foundAt = (stored: EventRow): CoveredRun | undefined => {
+    const found = findLinkFault(last, stored)
+    if (found) return brokenAt(last.seq + 1, found)
+    while (due[0]?.seq === stored.seq) {
+      const other = headFault(due[0], stored)
+      if (other) return brokenAt(stored.seq, other)
+      due.shift()
+    }
+    last = stored
+    return undefined
+  }
+  try {
+    const toSeq = due.at(-1)?.seq ?? 0
+    while (last.seq < toSeq) {
+      const batch = await source.events({ runId, fromSeq: last.seq + 1, toSeq })
+      for (const stored of batch) {
+        const found = foundAt(stored)
+        if (found) return found
+      }
+      if (batch.length === 0) break
+    }
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    return brokenAt(last.seq + 1, fault('pages', 'readable', error.message))
+  }
+  if (last.seq === 0) return await droppedRun(source, runId, due)
+  return due.length === 0
+    ? { events: last.seq }
+    : brokenAt(last.seq + 1, fault('event', 'the event that was signed', 'none'))
+}
+
+/** A run that was dropped left the hash that it ended with; its heads before that can no longer be compared. */
+async function droppedRun(source: Store, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
+  for await (const removal of eachRemoval(source, runId)) {
+    if (removal.kind !== 'dropped') continue
+    const { seq: toSeq, digest: headHash } = removal
+    const wrong = due.find(({ seq, hash }) => seq > toSeq || (seq === toSeq && hash !== headHash))
+    if (wrong === undefined) return { events: 0 }
+    const { seq, checkpoint } = wrong
+    return { events: 0, broken: { seq, checkpoint, ...fault('hash', wrong.hash, headHash) } }
+  }
+  const [first] = due
+  const broken = {
+    seq: 1,
+    checkpoint: first?.checkpoint ?? 1,
+    ...fault('event', 'the event that was signed', 'none'),
+  }
+  return { events: 0, broken }
+}
+
+function headFault({ hash }: CoveredHead, stored: EventRow): Fault | undefined {
+  return hash === stored.hash ? undefined : fault('hash', hash, stored.hash)
+}
+
+/** Where to find the checkpoints, and who has signed them. */
+export interface VerifyCheckpointsOptions {
+  readonly file: string
+  /** Public Ed25519 key: PEM, a `KeyObject`, or the one-line form of signed notes, which names the origin as well. */
+  readonly publicKey: KeyLike
+  /** The origin that the checkpoints must have. Default: that of the key, or else of the first checkpoint. */
+  readonly origin?: string | undefined
+}
+
+const verifyOptions = option.fields<VerifyCheckpointsOptions>(
+  { file: option.filledText, publicKey: keyLike, origin: option.maybe(option.anyText) },
+  { key: 'publicKey', path: 'file', name: 'origin' },
+)
+
+/** The first place where a run, or the file itself, differs from what was signed. */
+export interface CheckpointFault extends UncoveredPlace {
+  /** Absent if the checkpoints themselves are at fault. */
+  readonly runId?: RunId
+}
+
+/** What checkpoints say about a ledger. */
+export interface CheckpointsVerdict {
+  readonly scope: 'checkpoints'
+  /** Whether every event that a checkpoint covers is what was signed. */
+  readonly ok: boolean
+  readonly checkpoints: number
+  /** Runs that they cover. */
+  readonly runs: number
+  /** Events that they cover and that were found as they were signed. */
+  readonly events: number
+  readonly broken: readonly CheckpointFault[]
+}
+
+/**
+ * Compares a ledger with its signed checkpoints: the log in the file is the signed one, and the chain of every run
+ * still goes through each covered head. So it detects a rewritten history with a chain of its own, a removed run, and
+ * a run that was cut back. It cannot detect changes of events after the last checkpoint, nor that the file itself was
+ * replaced by an earlier state: for that keep copies of checkpoints elsewhere.
+ *
+ * Returns faults in the verdict. Rejects with `ConfigurationError` for a key, a file or a ledger that cannot be used.
+ */
+export async function verifyCheckpoints(
+  ledger: Ledger,
+  options: VerifyCheckpointsOptions,
+): Promise<CheckpointsVerdict> {
+  requireLedger('verifyCheckpoints', ledger)
+  requireOptions('verifyCheckpoints', verifyOptions, options)
+  const { file, publicKey, origin } = options
+  const { key, name } = verifyingKey(publicKey)
+  const source = requireRows(ledger)
+  const log = new CheckpointLog()
+  const covered = new Map<RunId, Covered[]>()
+  const broken: CheckpointFault[] = []
+  let due = origin ?? name
+  let checkpoints = 0
+  try {
+    for await (const block of checkpointsIn(file, await requiredSize(file))) {
+      due ??= originOf(block)
+      const found = log.faultOf(block, { origin: due, key })
+      if (found) {
+        broken.push({ ...found, checkpoint: checkpoints + 1 })
+        break
+      }
+      checkpoints += 1
+      for (const head of block.heads) cover(covered, { ...head, checkpoint: checkpoints })
+    }
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    broken.push({ ...fault('file', 'checkpoints', error.message), checkpoint: checkpoints + 1 })
+  }
+  let events = 0
+  for (const [runId, heads] of covered) {
+    const found = await coveredRunFault(source, runId, heads)
+    events += found.events
+    if (found.broken) broken.push({ runId, ...found.broken })
+  }
+  return { scope: 'checkpoints', ok: broken.length === 0, checkpoints, runs: covered.size, events, broken }
+}
+
+async function requiredSize(file: string): Promise<number> {
+  const size = await sizeOf(file)
+  if (size > 0) return size
+  throw new ConfigurationError(
+    `There are no checkpoints in ${file}, so nothing can be compared with them. Name the file that they were written to.`,
+  )
+}
+
+function originOf({ text }: CheckpointBlock): string {
+  return text.split('\n')[0] ?? ''
+}
+
+function cover(covered: Map<RunId, Covered[]>, head: Covered): void {
+  const heads = covered.get(head.runId)
+  if (heads) heads.push(head)
+  else covered.set(head.runId, [head])
 }

@@ -1,10 +1,16 @@
 import type { Message, RuntimeEvent } from '@tallystick/core'
 import { isFrozenOnce, omitUndefined, storableText } from '@tallystick/core/store-kit'
-import { canonicalJson, type Json, type JsonObject, type Removed } from '@tallystick/core/vocabulary'
+import {
+  canonicalJson,
+  type EventType,
+  type Json,
+  type JsonObject,
+  type Removed,
+} from '@tallystick/core/vocabulary'
 import { envelopeText, type RowEnvelope } from './chain.ts'
 import { carriedHistory, type CarriedHistory } from './history.ts'
 import type { Sealer } from './keyring.ts'
-import { redactedPayload } from './redacted-payload.ts'
+import { redactedPayload } from './redacted-event.ts'
 
 /*
  * The forms of a body, each canonical JSON of an object:
@@ -70,7 +76,7 @@ function attemptOf(event: RuntimeEvent): number | null {
 }
 
 /** An event without its envelope. */
-export function bodyOf(event: RuntimeEvent): JsonObject {
+function bodyOf(event: RuntimeEvent): JsonObject {
   const { runId: _run, seq: _seq, epoch: _epoch, turn: _turn, toolCallId: _call, ...rest } = event
   const { type: _type, v: _v, at: _at, ...body } = rest
   return body as unknown as JsonObject
@@ -214,4 +220,37 @@ function eventEnvelope(row: RowEnvelope): object {
 export function removedBody(event: RuntimeEvent, removed: Removed): string {
   const rest = redactedPayload(event) as unknown as Json
   return canonicalJson({ ...(rest as JsonObject), removed: omitUndefined(removed) })
+}
+
+/** Brings what an event says, beside its envelope, from one version of its type to the next. Pure, and never changed. */
+export type Upcaster = (body: JsonObject) => JsonObject
+
+/** For each type, by the version that it leads away from: the one at 1 makes version 2 of version 1. */
+export type Upcasters = { readonly [T in EventType]?: { readonly [fromVersion: number]: Upcaster } }
+
+/**
+ * A new version of an event type raises its `v` in core's `eventTraits` and adds one line here. Format 1 has none: every
+ * type is at its first version.
+ */
+export const upcasters: Upcasters = {}
+
+/** Whether events of a type may be in an older version. */
+export function hasUpcaster({ type }: { readonly type: string }, known: Upcasters = upcasters): boolean {
+  return Object.hasOwn(known, type)
+}
+
+/**
+ * Returns the event in its newest version: an older one goes through the upcasters of its type, one after the other. Of the
+ * envelope only `v` changes, and the stored event never does. Unknown types and versions are returned unchanged.
+ */
+export function upcast(event: RuntimeEvent, known: Upcasters = upcasters): RuntimeEvent {
+  let current = event
+  for (;;) {
+    const steps = hasUpcaster(current, known) ? known[current.type] : undefined
+    const step = steps?.[current.v]
+    if (step === undefined) return current
+    const { runId, seq, epoch, turn, toolCallId, type, at } = current
+    const envelope = { runId, seq, epoch, turn, ...(toolCallId !== undefined && { toolCallId }), type, at }
+    current = { ...step(bodyOf(current)), ...envelope, v: current.v + 1 } as unknown as RuntimeEvent
+  }
 }

@@ -12,27 +12,26 @@ import type {
 import type { Observable } from 'rxjs'
 import type { EventRow, Fault } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRequest, RemovalRow } from '../format/removal.ts'
-import type { ProjectionDatabase } from '../projection/tables/projection-database.ts'
+import type { RemovalRequest, RemovalRow } from '../format/chain.ts'
+import type { ProjectionDatabase } from '../projection/database.ts'
 import type { AskedEvents, Cursor, FoundBatch, SearchedRun, SearchSource } from '../store/find-events.ts'
-import { isRareType } from '../store/shared-schema.ts'
-import type {
-  AppendRequest,
-  AuditedRow,
-  Batch,
-  EndedRun,
-  EventRange,
-  InboxRow,
-  RemovableQuery,
-  Store,
-  StoredRun,
+import {
+  type AppendRequest,
+  type AuditedRow,
+  type Batch,
+  type EndedRun,
+  type EventRange,
+  type InboxRow,
+  isRareType,
+  type RemovableQuery,
+  type Store,
+  type StoredRun,
 } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { Appender } from './append.ts'
 import { PostgresAudit } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
-import { Connections, loadPg, requirePg } from './connections.ts'
-import { ledgerFailure } from './failure.ts'
+import { Connections, ledgerFailure, loadPg, requirePg } from './connections.ts'
 import {
   databasePlace,
   postgresLedgerOptions,

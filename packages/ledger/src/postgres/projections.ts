@@ -4,8 +4,8 @@ import type {
   ChangePart,
   ProjectionDatabase,
   ProjectionDialect,
-} from '../projection/tables/projection-database.ts'
-import { rareType } from '../store/shared-schema.ts'
+} from '../projection/database.ts'
+import { rareType } from '../store/store.ts'
 import type { Statement } from './connections.ts'
 import { horizon } from './search.ts'
 

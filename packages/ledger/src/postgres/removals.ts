@@ -1,16 +1,16 @@
 import type { RunId } from '@tallystick/core'
 import type { ClientBase } from 'pg'
-import { commitTo } from '../format/chain.ts'
-import type { EventRow } from '../format/event-row.ts'
 import {
+  commitTo,
   firstRemoval,
   linkRemovals,
   removalColumns,
   type RemovalLink,
   type RemovalRequest,
   type RemovalRow,
-} from '../format/removal.ts'
-import { forgetTexts } from '../projection/tables/forget-texts.ts'
+} from '../format/chain.ts'
+import type { EventRow } from '../format/event-row.ts'
+import { forgetTexts } from '../projection/change.ts'
 import type { Batch, EndedRun, RemovableQuery } from '../store/store.ts'
 import { sealText } from './append.ts'
 import type { Connections } from './connections.ts'

@@ -1,8 +1,16 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { ClientBase } from 'pg'
-import { amountsOf, rareType } from '../store/shared-schema.ts'
-import { connectionConfig, type Pg, type Statement } from './connections.ts'
-import { droppedCode, endedCode, isContention, refusalCode, unreadCode } from './failure.ts'
+import { amountsOf, rareType } from '../store/store.ts'
+import {
+  connectionConfig,
+  droppedCode,
+  endedCode,
+  isContention,
+  type Pg,
+  refusalCode,
+  type Statement,
+  unreadCode,
+} from './connections.ts'
 import type { DatabasePlace, PostgresLedgerOptions } from './options.ts'
 
 /** The format of the record, which the comment on the table of runs tells. */

@@ -1,7 +1,7 @@
 import { LedgerUnavailableError, type RunId } from '@tallystick/core'
 import { isStorableName } from '@tallystick/core/store-kit'
 import { runIdOfCall } from '@tallystick/core/vocabulary'
-import { isRunId } from '../format/stored-ids.ts'
+import { isRunId } from '../format/event-row.ts'
 import {
   isTimed,
   toBatch,
@@ -12,7 +12,7 @@ import {
   type SearchedRun,
   type SearchSource,
 } from '../store/find-events.ts'
-import { rareType } from '../store/shared-schema.ts'
+import { rareType } from '../store/store.ts'
 import type { BegunTail, TailBatch, TailPlace, TailRow, TailStart } from '../store/tail-events.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace, OpenTransaction, TailHorizon } from './options.ts'

@@ -4,9 +4,8 @@ import { outOfOrder, fault, type Fault } from '../format/event-row.ts'
 import { isHistoryRow, type HistoryRow } from '../format/history.ts'
 import type { AuditedRow, EventRange, StoredRun } from '../store/store.ts'
 import { openSqlite } from './open-database.ts'
-import { batchOf, eventColumnsText, type SqliteRecords } from './records.ts'
+import { batchOf, eventColumnsText, type SqliteRecords, Statements } from './records.ts'
 import { isDerived, makeSchema } from './schema.ts'
-import { Statements } from './statements.ts'
 
 /** Runs without a row that one audit names; more are as bad as that. */
 const maxOrphans = 1000

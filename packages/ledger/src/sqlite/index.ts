@@ -1,3 +1,3 @@
 export { sqliteLedger } from './sqlite-ledger.ts'
-export type { SqliteLedgerOptions } from './options.ts'
+export type { SqliteLedgerOptions } from './open-database.ts'
 export { sqliteKeyring, type SqliteKeyring } from './keyring.ts'

@@ -3,10 +3,13 @@ import { existsSync, writeFileSync } from 'node:fs'
 import type { Database } from 'better-sqlite3'
 import { ConfigurationError } from '@tallystick/core'
 import type { Keyring } from '../format/keyring.ts'
-import { requireFilePath } from './open-database.ts'
-import { requireNativeInterface } from './open-database.ts'
-import { ledgerFailure, sqliteCode } from './failure.ts'
-import { openSqlite } from './open-database.ts'
+import {
+  ledgerFailure,
+  openSqlite,
+  requireFilePath,
+  requireNativeInterface,
+  sqliteCode,
+} from './open-database.ts'
 
 const keyBytes = 32
 

@@ -5,11 +5,11 @@ import type {
   ChangePart,
   ProjectionDatabase,
   ProjectionDialect,
-} from '../projection/tables/projection-database.ts'
-import { sqliteCode } from './failure.ts'
-import { rareType } from '../store/shared-schema.ts'
+} from '../projection/database.ts'
+import { sqliteCode } from './open-database.ts'
+import { rareType } from '../store/store.ts'
 import type { SqliteStore } from './sqlite-store.ts'
-import { numberedValues, Statements } from './statements.ts'
+import { numberedValues, Statements } from './records.ts'
 
 /** The SQL of SQLite. */
 export const sqliteDialect: ProjectionDialect = {

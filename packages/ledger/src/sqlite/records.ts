@@ -1,5 +1,6 @@
-import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/core'
+import { LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import {
+  drivenByOther,
   emptyHead,
   endedBefore,
   isStorableName,
@@ -11,19 +12,198 @@ import {
   sessionPlaceOf,
   unreadInbox,
 } from '@tallystick/core/store-kit'
-import type { Head, RunFilter, RunRecord, TakeOverClaim } from '@tallystick/core/vocabulary'
-import type { Database } from 'better-sqlite3'
-import { genesisHash, sealRun, type RunCell } from '../format/chain.ts'
-import { eventColumns, isSameEvent, linkEvents, outOfOrder, type EventRow } from '../format/event-row.ts'
+import type {
+  Head,
+  Lease,
+  LeaseClaim,
+  RunFilter,
+  RunRecord,
+  TakeOverClaim,
+} from '@tallystick/core/vocabulary'
+import type { Database, Statement } from 'better-sqlite3'
+import { genesisHash, type RunCell, sealRun } from '../format/chain.ts'
+import {
+  eventColumns,
+  type EventRow,
+  isRunId,
+  isSameEvent,
+  linkEvents,
+  namedRun,
+  outOfOrder,
+  RunIdSieve,
+} from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import { isRunId, namedRun, RunIdSieve } from '../format/stored-ids.ts'
-import { droppedRunConflict } from '../store/store.ts'
-import type { AppendRequest, EventRange, InboxRow } from '../store/store.ts'
+import { type AppendRequest, droppedRunConflict, type EventRange, type InboxRow } from '../store/store.ts'
 import type { KnownHeads } from './commit.ts'
-import { sqliteCode } from './failure.ts'
-import { SqliteLeases } from './leases.ts'
+import { sqliteCode } from './open-database.ts'
 import type { RunRow } from './schema.ts'
-import { RowsInsert, Statements } from './statements.ts'
+
+/** A statement that SQLite prepares when it is first used: there are many, and most processes use few of them. */
+export class LateStatement<Row = unknown> {
+  readonly #prepare: () => Statement<unknown[], Row>
+  #prepared: Statement<unknown[], Row> | undefined
+
+  constructor(prepare: () => Statement<unknown[], Row>) {
+    this.#prepare = prepare
+  }
+
+  run(...values: readonly unknown[]): { readonly changes: number } {
+    return this.#statement.run(...values)
+  }
+
+  /** The first row. */
+  get(...values: readonly unknown[]): Row | undefined {
+    return this.#statement.get(...values)
+  }
+
+  all(...values: readonly unknown[]): readonly Row[] {
+    return this.#statement.all(...values)
+  }
+
+  /** Holds the connection until the iteration ends, so it must end before control is given back. */
+  iterate(...values: readonly unknown[]): IterableIterator<Row> {
+    return this.#statement.iterate(...values)
+  }
+
+  get #statement(): Statement<unknown[], Row> {
+    return (this.#prepared ??= this.#prepare())
+  }
+}
+
+/** Statements of a database by their text. */
+export class Statements {
+  readonly #database: Database
+  readonly #byText = new Map<string, Statement<[Readonly<Record<string, unknown>>]>>()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /** Rows are objects. */
+  rows<Row>(text: string): LateStatement<Row> {
+    return new LateStatement(() => this.#database.prepare<unknown[], Row>(text))
+  }
+
+  /** Of each row the first value. */
+  values<Value>(text: string): LateStatement<Value> {
+    return new LateStatement(() => this.#database.prepare<unknown[], Value>(text).pluck())
+  }
+
+  /** A statement whose parameters are `$1`, `$2` …, prepared once for its text. */
+  numbered(text: string): Statement<[Readonly<Record<string, unknown>>]> {
+    const known = this.#byText.get(text)
+    if (known) return known
+    const statement = this.#database.prepare<[Readonly<Record<string, unknown>>]>(text)
+    this.#byText.set(text, statement)
+    return statement
+  }
+}
+
+/** The values of parameters `$1`, `$2` …, which SQLite takes for names. */
+export function numberedValues(values: readonly unknown[]): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(values.map((value, index) => [index + 1, value]))
+}
+
+/**
+ * How many rows a statement takes: to prepare a statement for another number takes as long as to insert dozens of rows.
+ */
+const rowsOfStatements: readonly number[] = [64, 16, 8, 4, 3, 2, 1]
+
+/** Inserts any number of rows into a table with few statements, in their order. */
+export class RowsInsert {
+  readonly #database: Database
+  readonly #statements = new Map<number, Statement>()
+  readonly #head: string
+  readonly #row: string
+  readonly #width: number
+
+  constructor(database: Database, table: string, columns: readonly string[]) {
+    this.#database = database
+    this.#head = `insert into ${table} (${columns.join(', ')}) values `
+    this.#row = `(${columns.map(() => '?').join(', ')})`
+    this.#width = columns.length
+  }
+
+  /** `values` are those of the first row in the order of the columns, then those of the second, and so on. */
+  run(values: readonly unknown[]): void {
+    for (let start = 0; start < values.length;) {
+      const left = (values.length - start) / this.#width
+      const rows = rowsOfStatements.find((count) => count <= left) ?? left
+      const end = start + rows * this.#width
+      this.#statement(rows).run(values.length === end - start ? values : values.slice(start, end))
+      start = end
+    }
+  }
+
+  #statement(rows: number): Statement {
+    const known = this.#statements.get(rows)
+    if (known) return known
+    const statement = this.#database.prepare(this.#head + Array(rows).fill(this.#row).join(', '))
+    this.#statements.set(rows, statement)
+    return statement
+  }
+}
+
+/** The time of this machine, which all processes with the file share, in milliseconds since 1970 UTC. */
+const now = `cast(unixepoch('subsec') * 1000 as integer)`
+
+/** The leases of a ledger: columns of the row of a run. All but `of` is called within a transaction. */
+class SqliteLeases {
+  readonly #statements: ReturnType<typeof leaseStatements>
+
+  constructor(database: Database) {
+    this.#statements = leaseStatements(database)
+  }
+
+  of(runId: RunId): Lease | undefined {
+    return isRunId(runId) ? this.#statements.lease.get(runId) : undefined
+  }
+
+  appended({ runId, events, lease }: AppendRequest): void {
+    if (events.some(({ event }) => event.type === 'run_finished')) this.#statements.end.run(runId)
+    else if (lease && events.length > 0) this.#give(runId, lease)
+  }
+
+  /** Throws a `LedgerConflictError` while another holder has the run. */
+  acquired(runId: RunId, claim: TakeOverClaim | undefined): void {
+    if (claim === undefined) return void this.#statements.end.run(runId)
+    const lease = this.of(runId)
+    if (lease && lease.holder !== claim.holder && lease.holder !== claim.from)
+      throw drivenByOther(runId, lease)
+    this.#give(runId, claim)
+  }
+
+  renew(runIds: readonly RunId[], { holder, forMs }: LeaseClaim): readonly RunId[] {
+    return runIds.filter(
+      (runId) => isRunId(runId) && this.#statements.renew.run(Math.ceil(forMs), runId, holder).changes > 0,
+    )
+  }
+
+  release(runId: RunId, holder: string): void {
+    if (isRunId(runId)) this.#statements.release.run(runId, holder)
+  }
+
+  #give(runId: RunId, { holder, forMs }: LeaseClaim): void {
+    this.#statements.give.run(holder, Math.ceil(forMs), runId)
+  }
+}
+
+function leaseStatements(database: Database) {
+  const statements = new Statements(database)
+  return {
+    lease: statements.rows<Lease>(
+      `select lease_holder as holder, lease_until - ${now} as leftMs from run where run_id = ? and lease_until > ${now}`,
+    ),
+    give: statements.rows(`update run set lease_holder = ?, lease_until = ${now} + ? where run_id = ?`),
+    renew: statements.rows(`update run set lease_until = ${now} + ? where run_id = ? and lease_holder = ?`),
+    release: statements.rows(
+      'update run set lease_holder = null, lease_until = null where run_id = ? and lease_holder = ?',
+    ),
+    end: statements.rows(
+      'update run set lease_holder = null, lease_until = null where run_id = ? and lease_holder is not null',
+    ),
+  }
+}
 
 /** A batch holds at most this many rows, and ends with the first that takes its bodies over this many characters. */
 export const rowsPerBatch = 256

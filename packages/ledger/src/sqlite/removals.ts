@@ -1,20 +1,20 @@
 import type { RunId } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
-import { commitTo, type RunCell } from '../format/chain.ts'
-import type { EventRow } from '../format/event-row.ts'
 import {
+  commitTo,
   firstRemoval,
   linkRemovals,
   removalColumns,
   type RemovalLink,
   type RemovalRequest,
   type RemovalRow,
-} from '../format/removal.ts'
-import { forgetTexts } from '../projection/tables/forget-texts.ts'
+  type RunCell,
+} from '../format/chain.ts'
+import type { EventRow } from '../format/event-row.ts'
+import { forgetTexts } from '../projection/change.ts'
 import type { Batch, EndedRun, RemovableQuery } from '../store/store.ts'
-import { eventColumnsText, type SqliteRecords } from './records.ts'
+import { eventColumnsText, type SqliteRecords, Statements } from './records.ts'
 import { sqliteDialect } from './projections.ts'
-import { Statements } from './statements.ts'
 
 /** A search looks at this many places at most, so that others get their turn. */
 const maxScanned = 8192

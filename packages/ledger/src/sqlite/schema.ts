@@ -2,9 +2,8 @@ import type { Database } from 'better-sqlite3'
 import type { GeneratedAlways } from 'kysely'
 import type { EventRow } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRow } from '../format/removal.ts'
-import { amountsOf, rareType } from '../store/shared-schema.ts'
-import type { SealedRun } from '../store/store.ts'
+import type { RemovalRow } from '../format/chain.ts'
+import { amountsOf, rareType, type SealedRun } from '../store/store.ts'
 
 /** The `application_id` of a ledger file: the letters TLSK. */
 export const applicationId: number = 0x544c534b

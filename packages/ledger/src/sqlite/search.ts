@@ -2,7 +2,7 @@ import type { RunId } from '@tallystick/core'
 import { isStorableName } from '@tallystick/core/store-kit'
 import type { Database, Statement } from 'better-sqlite3'
 import { Kysely, sql, SqliteDialect, type Compilable, type RawBuilder } from 'kysely'
-import { isRunId } from '../format/stored-ids.ts'
+import { isRunId } from '../format/event-row.ts'
 import {
   everyEvent,
   isTimed,
@@ -16,7 +16,7 @@ import {
 } from '../store/find-events.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { batchOf, charactersPerBatch, eventColumnsText, rowsPerBatch, type SqliteRecords } from './records.ts'
-import { rareType } from '../store/shared-schema.ts'
+import { rareType } from '../store/store.ts'
 import type { LedgerTables, RunRow } from './schema.ts'
 
 /** A batch looks at this many events at most, so that a search for what is rare gives others their turn. */

@@ -1,8 +1,7 @@
 import type { OpenLedger } from '@tallystick/core/store-kit'
 import { digestNatively } from '../format/chain.ts'
 import { openLedger } from '../store/open-ledger.ts'
-import { openDatabase } from './open-database.ts'
-import type { SqliteLedgerOptions } from './options.ts'
+import { openDatabase, type SqliteLedgerOptions } from './open-database.ts'
 import { SqliteStore } from './sqlite-store.ts'
 
 /** How long deltas of a reply wait for more unless the ledger is given another time, in milliseconds. */

@@ -11,32 +11,31 @@ import type {
 import type { Observable } from 'rxjs'
 import type { EventRow, Fault } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRequest, RemovalRow } from '../format/removal.ts'
-import type { ProjectionDatabase } from '../projection/tables/projection-database.ts'
+import type { RemovalRequest, RemovalRow } from '../format/chain.ts'
+import type { ProjectionDatabase } from '../projection/database.ts'
 import type { AskedEvents, Cursor, FoundBatch, SearchedRun, SearchSource } from '../store/find-events.ts'
-import type {
-  AppendRequest,
-  AuditedRow,
-  Batch,
-  EndedRun,
-  EventRange,
-  InboxRow,
-  RemovableQuery,
-  Store,
-  StoredRun,
+import {
+  type AppendRequest,
+  type AuditedRow,
+  type Batch,
+  type EndedRun,
+  type EventRange,
+  type InboxRow,
+  isRareType,
+  type RemovableQuery,
+  type Store,
+  type StoredRun,
 } from '../store/store.ts'
 import type { BegunTail, TailStart } from '../store/tail-events.ts'
 import { SqliteAudit } from './audit.ts'
 import { ChangeFeed } from './changes.ts'
 import { GroupCommit, KnownHeads, Transactions, type Durability } from './commit.ts'
-import { ledgerFailure } from './failure.ts'
+import { ledgerFailure, type OpenedDatabase } from './open-database.ts'
 import { LogSync, maxWalBytesUnlessGiven, OpenFiles, processTime, WalCheckpointer } from './log.ts'
-import type { OpenedDatabase } from './open-database.ts'
-import type { SqliteLedgerOptions } from './options.ts'
+import type { SqliteLedgerOptions } from './open-database.ts'
 import { sqliteProjections } from './projections.ts'
 import { SqliteRecords } from './records.ts'
 import { SqliteRemovals } from './removals.ts'
-import { isRareType } from '../store/shared-schema.ts'
 import { SqliteSearch } from './search.ts'
 
 /** What a row and its places in indexes take beside its body, at most, in bytes. */

@@ -9,7 +9,7 @@ import {
   type EventRow,
   type Link,
 } from '../format/event-row.ts'
-import type { RowReader } from './readable-rows.ts'
+import type { RowReader } from './read-events.ts'
 import type { SearchStore } from './store.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */

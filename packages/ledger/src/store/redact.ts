@@ -10,9 +10,15 @@ import { requireTextId } from '@tallystick/core/store-kit'
 import { eventTraits, eventTypes, type EventType, type Removed } from '@tallystick/core/vocabulary'
 import { removedBody } from '../format/body.ts'
 import { decodeRow, type EventRow } from '../format/event-row.ts'
-import type { RemovalCause, RemovalRequest } from '../format/removal.ts'
-import { requireRemovable, type Internals } from './internals.ts'
-import type { Batch, EndedRun, RemovableQuery, Store } from './store.ts'
+import type { RemovalCause, RemovalRequest } from '../format/chain.ts'
+import {
+  type Batch,
+  type EndedRun,
+  type Internals,
+  type RemovableQuery,
+  requireRemovable,
+  type Store,
+} from './store.ts'
 
 /** Who removes content, and why. Both stay on record for ever, so they must not repeat the content. */
 export interface RedactOptions {

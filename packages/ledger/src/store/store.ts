@@ -1,4 +1,4 @@
-import { LedgerConflictError, type RunId } from '@tallystick/core'
+import { ConfigurationError, type Ledger, LedgerConflictError, type RunId } from '@tallystick/core'
 import type {
   AppendOptions,
   EventType,
@@ -12,12 +12,12 @@ import type {
 } from '@tallystick/core/vocabulary'
 import type { Observable } from 'rxjs'
 import type { EncodedEvent } from '../format/body.ts'
-import type { RunCell } from '../format/chain.ts'
+import type { RemovalRequest, RemovalRow, RunCell } from '../format/chain.ts'
 import type { EventRow, Fault } from '../format/event-row.ts'
 import type { HistoryRow } from '../format/history.ts'
-import type { RemovalRequest, RemovalRow } from '../format/removal.ts'
-import type { ProjectionDatabase } from '../projection/tables/projection-database.ts'
+import type { ProjectionDatabase } from '../projection/database.ts'
 import type { AskedEvents, Cursor, FoundBatch, SearchedRun, SearchSource } from './find-events.ts'
+import type { RowReader } from './read-events.ts'
 import type { BegunTail, TailStart } from './tail-events.ts'
 
 /*
@@ -187,4 +187,62 @@ export async function* eachRemoval(store: AuditStore, runId?: RunId): AsyncGener
     if (last === undefined) return
     pos = last.pos
   }
+}
+
+/** What a ledger of this package lends to its functions beneath the port. */
+export interface Internals {
+  readonly store: Store
+  readonly rows: RowReader
+}
+
+/** The member under which it does. Not part of the port. */
+export const internals: unique symbol = Symbol.for('tallystick.ledger.internals')
+
+/** The store beneath a ledger; `undefined` for a ledger from elsewhere, and for one that something is wrapped around. */
+export function internalsOf(ledger: Ledger): Internals | undefined {
+  return (ledger as { readonly [internals]?: Internals })[internals]
+}
+
+/** Throws a `ConfigurationError` for a ledger that cannot remove content. */
+export function requireRemovable(ledger: Ledger): Internals {
+  const found = internalsOf(ledger)
+  if (found) return found
+  throw new ConfigurationError(
+    'This ledger cannot remove content: only sqliteLedger and postgresLedger can. ' +
+      'Pass the ledger itself, not something wrapped around it.',
+  )
+}
+
+/* What the schemas of SQLite and Postgres have in common beside the names of tables and columns. */
+
+/** Types that come in every turn: their events are found with their run, and all others by an index of their own. */
+const typesOfEveryTurn: readonly string[] = [
+  ...['model_call_started', 'assistant_started', 'assistant_text_delta', 'assistant_reasoning_delta'],
+  ...['tool_input_delta', 'tool_request_ready', 'usage_updated', 'assistant_message_finished'],
+  ...['tool_requests_collected', 'tool_started', 'tool_progress', 'tool_result', 'tool_results_injected'],
+]
+
+/** The condition of the index by type. A query that is to use the index has to state the same. */
+export const rareType: string = `type not in (${typesOfEveryTurn.map((type) => `'${type}'`).join(', ')})`
+
+/** Whether the index by type has the events of a type. */
+export function isRareType(type: string): boolean {
+  return !typesOfEveryTurn.includes(type)
+}
+
+/** The columns of sums, each a whole number of a type of the database. */
+export function amountsOf(type: string): string {
+  return [
+    ...['unpriced', 'cost_nano', 'input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'],
+    ...[
+      'reasoning_tokens',
+      'cache_write_long_tokens',
+      'web_searches',
+      'cache_write_long_told',
+      'web_searches_told',
+    ],
+    ...['input_told', 'output_told', 'cache_read_told', 'cache_write_told', 'reasoning_told'],
+  ]
+    .map((name) => `${name} ${type} not null`)
+    .join(', ')
 }

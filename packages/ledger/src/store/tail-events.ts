@@ -2,7 +2,7 @@ import { unknownCursor } from '@tallystick/core/store-kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { outOfOrder } from '../format/event-row.ts'
 import { readFound, type FoundRow } from './find-events.ts'
-import type { RowReader } from './readable-rows.ts'
+import type { RowReader } from './read-events.ts'
 import type { SearchStore } from './store.ts'
 
 /** A place in the order of a tail: first by the transaction that wrote the event, then by `pos`. */

@@ -1,14 +1,13 @@
-import { type Ledger, type RunId } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
-import type { AuditedRun } from './event-audit.ts'
 import { fault, type Fault } from '../format/event-row.ts'
-import { orElse } from '../projection/refresh/projection-lag.ts'
-import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
-import { writtenRun, type StoredRunRow } from '../projection/summary/stored-run.ts'
-import { recordOf } from '../projection/summary/summary-record.ts'
-import { snapshotText, snapshotDigest } from '../projection/snapshot/bound-state.ts'
-import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
-import { projectionDatabaseOf, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
+import { type ProjectionDatabase, projectionDatabaseOf } from '../projection/database.ts'
+import { orElse } from '../projection/refresh.ts'
+import { recordOf } from '../projection/run-summary.ts'
+import { snapshotDigest, snapshotNear, snapshotPlaces, snapshotText } from '../projection/snapshots.ts'
+import { type StoredRunRow, writtenRun } from '../projection/stored-run.ts'
+import { ProjectionTables } from '../projection/tables.ts'
+import type { AuditedRun } from './event-audit.ts'
 
 /** What a store has projected from one run, as it was before the audit of its events began. */
 interface RunProjections {

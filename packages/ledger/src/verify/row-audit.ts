@@ -1,20 +1,18 @@
-import { LedgerDamagedError, RunNotFoundError, type RunId } from '@tallystick/core'
-import { sealRun, digestOf } from '../format/chain.ts'
+import { LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
+import { historyNameIn, upcast } from '../format/body.ts'
+import { digestOf, sealRun } from '../format/chain.ts'
 import {
   decodeRow,
   fault,
+  type Fault,
   findLinkFault,
   genesis,
-  type Fault,
   type Link,
   type ReadableRow,
 } from '../format/event-row.ts'
-import { historyNameIn } from '../format/body.ts'
-import { upcast } from '../format/versions.ts'
-import type { Internals } from '../store/internals.ts'
-import type { AuditedRow, StoredRun } from '../store/store.ts'
-import { EventAudit } from './event-audit.ts'
-import type { Progress } from './progress.ts'
+import type { MissingContents } from '../store/redact.ts'
+import type { AuditedRow, Internals, StoredRun } from '../store/store.ts'
+import { EventAudit, type FamilyAudit } from './event-audit.ts'
 import type { AuditedPlace, ProjectionAudit } from './projection-audit.ts'
 
 /** What an audit goes by from event to event. */
@@ -138,4 +136,16 @@ function runFault(
   if (events !== last.seq) return fault('event rows', last.seq, events)
   const seal = sealRun(row)
   return seal === row.seal ? undefined : fault('seal', seal, row.seal)
+}
+
+/** How far an audit of a run came, and what stopped it. */
+export interface Progress {
+  /** Sound events, from the first on. */
+  events: number
+  broken?: Fault & { readonly seq: number }
+  readonly missing: MissingContents
+  /** Whether the last of them ends the run. */
+  hasEnded: boolean
+  /** What the run's events say of its child runs. */
+  readonly family: FamilyAudit
 }

@@ -1,19 +1,14 @@
+import { type Ledger, LedgerDamagedError, type RunId, RunNotFoundError } from '@tallystick/core'
 import { requireLedger } from '@tallystick/core/kit'
-import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
 import { requireTextId } from '@tallystick/core/store-kit'
-import { internalsOf, type Internals } from '../store/internals.ts'
-import { eachRemoval, type Store } from '../store/store.ts'
+import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/chain.ts'
+import { BadRunIdsError, fault, type Fault, isRunId, quotedId } from '../format/event-row.ts'
+import { type MissingContent, MissingContents } from '../store/redact.ts'
+import { eachRemoval, type Internals, internalsOf, type Store } from '../store/store.ts'
+import { EventAudit, FamilyAudit } from './event-audit.ts'
 import { projectionAuditOf } from './projection-audit.ts'
-import { EventAudit } from './event-audit.ts'
-import { FamilyAudit } from './family-audit.ts'
-import { fault, type Fault } from '../format/event-row.ts'
-import type { Progress } from './progress.ts'
-import { auditRows } from './row-audit.ts'
+import { auditRows, type Progress } from './row-audit.ts'
 import { totalsFault } from './totals-audit.ts'
-import { MissingContents } from '../store/redact.ts'
-import { firstRemoval, isRemovalIntact, type RemovalLink } from '../format/removal.ts'
-import { BadRunIdsError, isRunId, quotedId } from '../format/stored-ids.ts'
-import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
 /**
  * Verifies one run, event by event, with only one state in memory. On any ledger it checks the laws; on a ledger of
@@ -182,4 +177,46 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
   } else if (head.epoch < epoch) {
     progress.broken = { seq: progress.events, ...fault('epoch of the head', `${epoch} or more`, head.epoch) }
   }
+}
+
+/** The first place where a run is not what was written, or breaks a law. */
+export interface BrokenPlace extends Fault {
+  readonly runId: RunId
+  /** The number of the event, or where it should be; that of the last event if the run's row is at fault. */
+  readonly seq: number
+}
+
+/** The verdict on one run. */
+export interface RunVerdict {
+  readonly scope: 'run'
+  readonly runId: RunId
+  readonly ok: boolean
+  /** Events that were found sound, from the first on. */
+  readonly events: number
+  readonly broken?: BrokenPlace
+  /**
+   * A snapshot or a projection of the run that differs from its events. The recorded events are sound, so the run is
+   * `ok`; rebuilding corrects it.
+   */
+  readonly differs?: Fault
+  /** Content that was removed, on record, and content that is encrypted; absent if all of it was read. */
+  readonly missing?: readonly MissingContent[]
+}
+
+/** The verdict on the store around its runs, and on all of them together. */
+export interface StoreVerdict {
+  readonly scope: 'store'
+  /** Whether the store and every run are sound. */
+  readonly ok: boolean
+  readonly runs: number
+  readonly brokenRuns: number
+  readonly events: number
+  /** Runs that were dropped, on record. */
+  readonly droppedRuns: number
+  /** The number of runs whose snapshots or projections differ from their events. */
+  readonly differingRuns?: number
+  /** Totals that differ from the sum of the runs' projections. */
+  readonly differs?: Fault
+  /** What is wrong with the store itself: its pages, its numbering, its triggers. */
+  readonly broken?: Fault
 }

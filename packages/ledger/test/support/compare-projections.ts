@@ -8,8 +8,8 @@ import {
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
-import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
+import { projectionDatabaseOf } from '../../src/projection/database.ts'
+import { refreshProjections } from '../../src/projection/refresh.ts'
 import { toldRun, toldStats, type ToldRun } from './expected-summaries.ts'
 
 const hourMs = 60 * 60 * 1000

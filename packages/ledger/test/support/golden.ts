@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import { ledgerStats, runSummaries } from '@tallystick/ledger'
-import { projectionVersion } from '../../src/projection/tables/projection-version.ts'
+import { projectionVersion } from '../../src/projection/database.ts'
 import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { callsOf, evolve, foldVersion, messagesOf, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
@@ -94,7 +94,7 @@ export function staleVersions(before: GoldenVersions, now: GoldenVersions): read
       ? ['foldVersion in packages/core/src/machine/state.ts']
       : []),
     ...(before.projections !== now.projections && before.projectionVersion === now.projectionVersion
-      ? ['version in packages/ledger/src/projection/tables/projection-version.ts']
+      ? ['version in packages/ledger/src/projection/database.ts']
       : []),
   ]
 }

@@ -1,6 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import { internals, internalsOf } from '../../src/store/internals.ts'
-import type { Store } from '../../src/store/store.ts'
+import { internals, internalsOf, type Store } from '../../src/store/store.ts'
 
 /** The store beneath a ledger of this package. */
 export function storeOf(ledger: Ledger): Store {

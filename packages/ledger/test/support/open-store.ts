@@ -4,7 +4,7 @@ import type { Database } from 'better-sqlite3'
 import { onTestFinished } from 'vitest'
 import { encodeEvent } from '../../src/format/body.ts'
 import { openDatabase } from '../../src/sqlite/open-database.ts'
-import type { SqliteLedgerOptions } from '../../src/sqlite/options.ts'
+import type { SqliteLedgerOptions } from '../../src/sqlite/open-database.ts'
 import { SqliteStore } from '../../src/sqlite/sqlite-store.ts'
 import { temporaryFile } from './temporary-folder.ts'
 

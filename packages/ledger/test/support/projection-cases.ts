@@ -8,8 +8,8 @@ import {
   runSummaries,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { ProjectionTables } from '../../src/projection/refresh/projection-tables.ts'
-import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { ProjectionTables } from '../../src/projection/tables.ts'
+import { projectionDatabaseOf } from '../../src/projection/database.ts'
 import { expectTold, refreshed } from './compare-projections.ts'
 import { endedRunCases } from './ended-run-cases.ts'
 import { GrownLedger } from './grown-ledger.ts'

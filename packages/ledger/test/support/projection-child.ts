@@ -3,8 +3,8 @@
 // CONNECTION_STRING SCHEMA
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
-import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
+import { projectionDatabaseOf } from '../../src/projection/database.ts'
+import { refreshProjections } from '../../src/projection/refresh.ts'
 
 const [place = '', schema] = process.argv.slice(2)
 const ledger =

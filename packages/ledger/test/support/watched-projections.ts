@@ -2,12 +2,12 @@ import type { Ledger } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { onTestFinished } from 'vitest'
-import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
+import { refreshProjections } from '../../src/projection/refresh.ts'
 import {
   projectionDatabaseOf,
   type ChangePart,
   type ProjectionDatabase,
-} from '../../src/projection/tables/projection-database.ts'
+} from '../../src/projection/database.ts'
 import { tamper, withRaw } from './raw-database.ts'
 import { emptyLedgerFile } from './temporary-folder.ts'
 

@@ -1,0 +1,339 @@
+import { type Ledger, type RunId, type RuntimeEvent, TallystickError } from '@tallystick/core'
+import { omitUndefined, option, requireLedger, requireOptions } from '@tallystick/core/kit'
+import { runTimes } from '@tallystick/core/machine'
+import {
+  addUsage,
+  type EventOf,
+  eventTraits,
+  type EventType,
+  type LimitName,
+  type Limits,
+  type RunRecord,
+} from '@tallystick/core/vocabulary'
+import { isPlain } from '../format/body.ts'
+import { eventColumns } from '../format/event-row.ts'
+import { type FoundRow, readFound } from '../store/find-events.ts'
+import { type ProjectionDatabase, projectionDatabaseOf, type ProjectionDialect } from './database.ts'
+import { RunAccumulator } from './run-accumulator.ts'
+import { endedStatus, type RunSummary } from './run-summary.ts'
+
+/** The rows of a run, counted. */
+export interface RunOutline {
+  readonly run_id: string
+  readonly events: number
+  readonly last_seq: number
+  /** Rows of types and versions that this release does not know. */
+  readonly unknown: number
+  /** Rows of the types that were asked about. */
+  readonly counted: number
+}
+
+/** Every type in every version that this release knows. */
+const knownVersions: string = JSON.stringify([
+  ...Object.entries(eventTraits).flatMap(([type, { v }]) =>
+    Array.from({ length: v }, (_, index) => `${type} ${index + 1}`),
+  ),
+])
+
+/** Counts the rows of those of the runs that have ended. */
+function outlinesOf(
+  database: ProjectionDatabase,
+  runIds: readonly RunId[],
+  types: readonly string[],
+): Promise<readonly RunOutline[]> {
+  const { table, texts, rareEvents } = database.dialect
+  return database.ask<RunOutline>(
+    `select run_id, count(*) as events, max(seq) as last_seq,
+        count(*) filter (where type || ' ' || v not in (select value from ${texts('$3')})) as unknown,
+        count(*) filter (where type in (select value from ${texts('$2')})) as counted
+      from ${table('event')} as event where run_id in (
+        select event.run_id from ${rareEvents}
+        where event.type = 'run_finished' and event.run_id in (select value from ${texts('$1')}))
+      group by run_id`,
+    [JSON.stringify(runIds), JSON.stringify(types), knownVersions],
+  )
+}
+
+/** Which rows of which runs. */
+export interface RowRange {
+  readonly runIds: readonly RunId[]
+  readonly types: readonly string[]
+  /** In each run, both ends included. */
+  readonly fromSeq: number
+  readonly toSeq: number
+}
+
+/** The rows of some types of some runs, each with the link before it, in no order. */
+function rowsOfTypes(
+  database: ProjectionDatabase,
+  { runIds, types, fromSeq, toSeq }: RowRange,
+): Promise<readonly FoundRow[]> {
+  const { table, texts } = database.dialect
+  return database.ask<FoundRow>(
+    `${linked(database.dialect, `${table('event')} as event`)}
+      where event.run_id in (select value from ${texts('$1')})
+        and event.type in (select value from ${texts('$2')}) and event.seq >= $3 and event.seq <= $4`,
+    [JSON.stringify(runIds), JSON.stringify(types), fromSeq, toSeq],
+  )
+}
+
+/** The rows of the first inputs of some runs, each with the link before it, in no order. */
+function firstInputRows(
+  database: ProjectionDatabase,
+  runIds: readonly RunId[],
+): Promise<readonly FoundRow[]> {
+  const { texts, rareEvents } = database.dialect
+  const first = (of: string): string =>
+    `select min(event.seq) from ${rareEvents} where event.run_id = ${of} and event.type = 'input_received'`
+  return database.ask<FoundRow>(
+    `${linked(database.dialect, `${texts('$1')} join ${rareEvents} on event.run_id = item.value`)}
+      where event.type = 'input_received' and event.seq = (${first('item.value')})`,
+    [JSON.stringify(runIds)],
+  )
+}
+
+const columns = eventColumns.map((name) => `event.${name}`)
+
+/** Rows of `event`, each with the link before it, before their conditions. */
+function linked({ table }: ProjectionDialect, events: string): string {
+  return `select ${columns.join(', ')},
+      previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
+    from ${events} left join ${table('event')} as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1`
+}
+
+/** The events that say all that a summary has of a run that has ended. */
+const summaryTypes: readonly EventType[] = [
+  ...(['run_started', 'agent_handed_off', 'tool_started', 'tool_result', 'model_stream_failed'] as const),
+  ...(['limit_reached', 'limit_raised', 'run_finished'] as const),
+]
+
+/** So many rows are held at once. */
+const rowsAtOnce = 512
+
+type ListedHead = Pick<RunRecord, 'runId' | 'head'>
+
+/**
+ * Summaries of those of the runs that have ended, from the few events that say how: the end of a run says what it came
+ * to, so nothing is folded. They are what a fold gives. Each event that is read is checked against the chain, and all
+ * others are counted.
+ *
+ * Leaves out what only a fold can tell: runs that have not ended, runs with events that are missing, damaged or unknown, or that
+ * need more than their own bytes to be read, and all runs of a ledger that lends no tables.
+ */
+export async function endedRuns(
+  ledger: Ledger,
+  runs: readonly ListedHead[],
+): Promise<ReadonlyMap<RunId, RunSummary>> {
+  const found = new Map<RunId, RunSummary>()
+  const database = projectionDatabaseOf(ledger)
+  if (database === undefined || runs.length === 0) return found
+  try {
+    for (const some of await readable(database, runs)) {
+      for (const [runId, ending] of await endingsOf(database, some)) {
+        const { summary } = ending
+        if (summary) found.set(runId, summary)
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof TallystickError)) throw error
+  }
+  return found
+}
+
+/** Runs whose rows are read together: several with few rows, or one. */
+interface Together {
+  readonly runIds: RunId[]
+  toSeq: number
+  rows: number
+}
+
+/** The runs that have ended, and of which every event is there and known. */
+async function readable(
+  database: ProjectionDatabase,
+  runs: readonly ListedHead[],
+): Promise<readonly Together[]> {
+  const heads = new Map<string, ListedHead>(runs.map((run) => [run.runId, run]))
+  const groups: Together[] = []
+  for (const outline of await outlinesOf(database, [...heads.values()].map(idOf), summaryTypes)) {
+    const { run_id, events, last_seq, unknown, counted } = outline
+    const run = heads.get(run_id)
+    if (run?.head.seq !== last_seq || events !== last_seq || unknown > 0) continue
+    const last = groups.at(-1)
+    if (last && last.rows + counted <= rowsAtOnce) {
+      last.runIds.push(run.runId)
+      last.rows += counted
+      last.toSeq = Math.max(last.toSeq, last_seq)
+    } else groups.push({ runIds: [run.runId], toSeq: last_seq, rows: counted })
+  }
+  return groups
+}
+
+function idOf({ runId }: ListedHead): RunId {
+  return runId
+}
+
+/** Reads the rows of a run that has many of them in parts: its types are about evenly over it. */
+async function endingsOf(
+  database: ProjectionDatabase,
+  { runIds, toSeq: lastSeq, rows }: Together,
+): Promise<ReadonlyMap<RunId, Ending>> {
+  const endings = new Map<RunId, Ending>()
+  const parts = runIds.length === 1 ? Math.ceil(rows / rowsAtOnce) : 1
+  const width = Math.ceil(lastSeq / parts)
+  for (let fromSeq = 1; fromSeq <= lastSeq; fromSeq += width) {
+    const toSeq = Math.min(fromSeq + width - 1, lastSeq)
+    const found = await rowsOfTypes(database, { runIds, types: summaryTypes, fromSeq, toSeq })
+    for (const [runId, ofRun] of Map.groupBy(found, ({ run_id }) => run_id as RunId)) {
+      const ending = endings.get(runId) ?? new Ending()
+      endings.set(runId, ending)
+      for (const row of ofRun.toSorted((a, b) => a.seq - b.seq)) ending.handle(row)
+    }
+  }
+  return endings
+}
+
+/** What the events of one run say about its end. */
+class Ending {
+  readonly #accumulator = new RunAccumulator()
+  #start: EventOf<'run_started'> | undefined
+  #end: EventOf<'run_finished'> | undefined
+  #limits: Limits = {}
+  #metLimit: LimitName | undefined
+  #children: RunSummary['children'] = { runs: 0, turns: 0, toolCalls: 0 }
+  #isReadable = true
+
+  handle(row: FoundRow): void {
+    if (!this.#isReadable) return
+    const event = eventOf(row)
+    if (event === undefined) this.#isReadable = false
+    else this.#take(event)
+  }
+
+  get summary(): RunSummary | undefined {
+    const [start, end] = [this.#start, this.#end]
+    if (!this.#isReadable || start === undefined || end === undefined) return undefined
+    const { agents, childRunIds, calls, failedAttempts } = this.#accumulator.run
+    const { sessionId, sessionPlace, parent } = start
+    const { runId, seq, turn, at, reason, detail, turns, toolCalls, usage, costUsd } = end
+    const limit = this.#metLimit
+    return {
+      ...{ runId, status: endedStatus(reason), seq, turn },
+      ...runTimes({ runId, startedAt: start.at, at, ...omitUndefined({ parent }) }),
+      ...{ agent: agents.at(-1) ?? start.agent, agents },
+      ...omitUndefined({ sessionId, sessionPlace, parent }),
+      reason,
+      ...(detail !== undefined && { hasDetail: true as const }),
+      ...{ isStreaming: false, started: [] },
+      waits: {
+        ...{ approvals: [], deferred: [], children: [] },
+        ...(limit && { limit: { limit, ...omitUndefined({ max: this.#limits[limit] }) } }),
+      },
+      ...{ calls, failedAttempts, childRunIds, turns, toolCalls, children: this.#children },
+      usage: addUsage({}, usage),
+      ...omitUndefined({ costUsd }),
+    }
+  }
+
+  #take(event: RuntimeEvent): void {
+    // What is left of an event is not all that it said.
+    if (event.removed) this.#isReadable = false
+    this.#accumulator.add(event)
+    if (event.type === 'run_started') {
+      this.#start = event
+      this.#limits = event.limits
+    }
+    if (event.type === 'limit_reached') this.#metLimit = event.limit
+    if (event.type === 'limit_raised') {
+      this.#limits = { ...this.#limits, [event.limit]: event.max }
+      if (this.#metLimit === event.limit) this.#metLimit = undefined
+    }
+    if (event.type === 'tool_result' && event.child) {
+      const { runs, turns, toolCalls } = this.#children
+      const { turns: childTurns, toolCalls: childCalls } = event.child
+      this.#children = { runs: runs + 1, turns: turns + childTurns, toolCalls: toolCalls + childCalls }
+    }
+    if (event.type === 'run_finished') this.#end = event
+  }
+}
+
+/** The event of a row; `undefined` if the row has changed, or needs more than its own text. */
+function eventOf(row: FoundRow): RuntimeEvent | undefined {
+  if (!isPlain(row)) return undefined
+  try {
+    return readFound(row)
+  } catch (error) {
+    if (error instanceof TallystickError) return undefined
+    throw error
+  }
+}
+
+/** So many runs are looked up at once. */
+const runsAtOnce = 64
+
+const runIdList = option.listOf(option.anyText)
+
+type Input = EventOf<'input_received'>
+
+/**
+ * Returns the event with the first input of each of some runs, looked up for many runs at once where the store allows.
+ * Leaves out runs without one, and runs of which it cannot be read.
+ */
+export async function firstInputs(
+  ledger: Ledger,
+  runIds: readonly RunId[],
+): Promise<ReadonlyMap<RunId, Input>> {
+  requireLedger('firstInputs', ledger)
+  requireOptions('firstInputs', runIdList, runIds, 'the list of run ids')
+  const found = new Map<RunId, Input>()
+  for (let index = 0; index < runIds.length; index += runsAtOnce) {
+    const some = runIds.slice(index, index + runsAtOnce)
+    const left = await lookUp(ledger, some, found)
+    for (const runId of left) {
+      const event = await firstFound(ledger, runId)
+      if (event) found.set(runId, event)
+    }
+  }
+  return found
+}
+
+/** Adds what can be looked up to `found`, and returns the runs that have to be searched. */
+async function lookUp(
+  ledger: Ledger,
+  runIds: readonly RunId[],
+  found: Map<RunId, Input>,
+): Promise<readonly RunId[]> {
+  const database = projectionDatabaseOf(ledger)
+  if (database === undefined) return runIds
+  try {
+    const left: RunId[] = []
+    for (const row of await firstInputRows(database, runIds)) {
+      const runId = row.run_id as RunId
+      // What needs more than its own text to be read, a search brings along.
+      if (!isPlain(row)) left.push(runId)
+      else for (const event of soundEvents(() => [readFound(row)])) found.set(runId, event as Input)
+    }
+    return left
+  } catch (error) {
+    if (error instanceof TallystickError) return runIds
+    throw error
+  }
+}
+
+function soundEvents<Events>(read: () => readonly Events[]): readonly Events[] {
+  try {
+    return read()
+  } catch (error) {
+    // Damaged: verify names the place.
+    if (error instanceof TallystickError) return []
+    throw error
+  }
+}
+
+async function firstFound(ledger: Ledger, runId: RunId): Promise<Input | undefined> {
+  try {
+    for await (const event of ledger.find({ runId, types: ['input_received'] })) return event as Input
+  } catch (error) {
+    if (!(error instanceof TallystickError)) throw error
+  }
+  return undefined
+}

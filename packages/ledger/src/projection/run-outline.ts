@@ -1,0 +1,254 @@
+import type { RunId, RuntimeEvent } from '@tallystick/core'
+import { getOwn } from '@tallystick/core/kit'
+import {
+  canonicalJson,
+  type EventOf,
+  type Json,
+  type JsonObject,
+  type Outcome,
+  parseRunId,
+  parseToolCallId,
+  textOf,
+  type TodoItem,
+  todoItemsOf,
+  todoListName,
+  type ToolCallId,
+} from '@tallystick/core/vocabulary'
+
+/** What the events of a run say over all its turns, beside its state. It stays short, however many calls there were. */
+export interface RunOutline {
+  /** Those that had the conversation, in order: the one that the run was started with, and each that took over. */
+  readonly agents: readonly string[]
+  /** The runs that do the work of a call, in order; in a fork also those that another run has had do it. */
+  readonly children: readonly RunId[]
+  readonly requests: number
+  readonly results: number
+  /** The requests without a result. */
+  readonly open: readonly OpenRequest[]
+  /** In the order in which tools were first asked for; beyond a hundred, calls are counted under the name `…`. */
+  readonly tools: readonly ToolOutline[]
+  /** The last to-do list that the agent kept, and the event of the request that made it. */
+  readonly todo?: { readonly seq: number; readonly items: readonly TodoItem[] }
+}
+
+/** A tool request without a result, and the event that holds it. */
+export interface OpenRequest {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly seq: number
+}
+
+/** What was asked of a tool, and what it came to. */
+export interface ToolOutline {
+  readonly name: string
+  /** How many calls of it there were. */
+  readonly calls: number
+  /** How those of them ended that have ended, in the order in which the endings first came. */
+  readonly endings: readonly CallEnding[]
+  /** The first fifty keys of their inputs. */
+  readonly inputs: readonly InputOutline[]
+}
+
+/** How many calls ended in one way. A success that said nothing is `empty`. */
+export interface CallEnding {
+  readonly ending: Outcome | 'empty'
+  readonly count: number
+}
+
+/** The values of one key in the inputs of several calls. */
+export interface InputOutline {
+  readonly key: string
+  /**
+   * Each other one once, in the order in which they first came, a hundred and one at most: the beginning of its canonical JSON;
+   * `null` where a call had none.
+   */
+  readonly values: readonly (string | null)[]
+}
+
+/** How many values of a key an outline distinguishes. */
+export const maxOutlinedValues = 100
+
+const maxTools = 100
+const maxKeys = 50
+const maxNameCharacters = 200
+const maxValueCharacters = 120
+
+interface Tool {
+  readonly name: string
+  calls: number
+  readonly endings: Map<Outcome | 'empty', number>
+  readonly inputs: Map<string, Set<string | null>>
+}
+
+/** Puts the outline of a run together from its events, in order. */
+export class OutlineFold {
+  readonly #agents: string[]
+  readonly #children: Set<RunId>
+  #requests: number
+  #results: number
+  readonly #open: Map<ToolCallId, OpenRequest>
+  readonly #tools: Map<string, Tool>
+  #todo: RunOutline['todo']
+
+  /** Begins after an outline; without one, before the first event. */
+  constructor(begun: RunOutline = nothing) {
+    this.#agents = [...begun.agents]
+    this.#children = new Set(begun.children)
+    this.#requests = begun.requests
+    this.#results = begun.results
+    this.#open = new Map(begun.open.map((request) => [request.toolCallId, request]))
+    this.#tools = new Map(begun.tools.map((tool) => [tool.name, toolFrom(tool)]))
+    this.#todo = begun.todo
+  }
+
+  add(event: RuntimeEvent): void {
+    const { type } = event
+    if (type === 'tool_request_ready') this.#request(event)
+    else if (type === 'tool_result') this.#end(event)
+    else if (type === 'tool_started') this.#start(event)
+    else if (type === 'run_started') this.#agents.push(event.agent)
+    else if (type === 'agent_handed_off') this.#agents.push(event.to)
+  }
+
+  get outline(): RunOutline {
+    return {
+      agents: [...this.#agents],
+      children: [...this.#children],
+      requests: this.#requests,
+      results: this.#results,
+      open: [...this.#open.values()],
+      tools: [...this.#tools.values()].map(outlineOf),
+      ...(this.#todo && { todo: this.#todo }),
+    }
+  }
+
+  #start({ child }: EventOf<'tool_started'>): void {
+    if (child !== undefined) this.#children.add(child)
+  }
+
+  #request({ toolCallId, name, seq, input }: EventOf<'tool_request_ready'>): void {
+    this.#requests++
+    this.#open.set(toolCallId, { toolCallId, name, seq })
+    const tool = this.#toolOf(name)
+    for (const [key, values] of tool.inputs) addValue(values, valueText(input, key))
+    for (const key of Object.keys(input)) {
+      if (tool.inputs.has(key) || tool.inputs.size >= maxKeys) continue
+      const value = valueText(input, key)
+      tool.inputs.set(key, new Set(tool.calls > 0 ? [null, value] : [value]))
+    }
+    tool.calls++
+  }
+
+  #end({ toolCallId, outcome, content }: EventOf<'tool_result'>): void {
+    this.#results++
+    const request = this.#open.get(toolCallId)
+    if (request === undefined) return
+    this.#open.delete(toolCallId)
+    const { endings } = this.#toolOf(request.name)
+    const ending = outcome === 'success' && isEmpty(content) ? 'empty' : outcome
+    endings.set(ending, (endings.get(ending) ?? 0) + 1)
+    if (outcome !== 'success' || request.name !== todoListName || request.seq < (this.#todo?.seq ?? 0)) return
+    const items = todoItemsOf(content)
+    if (items) this.#todo = { seq: request.seq, items }
+  }
+
+  #toolOf(name: string): Tool {
+    const cut = name.slice(0, maxNameCharacters)
+    const known = this.#tools.has(cut) || this.#tools.size < maxTools ? cut : '…'
+    const found = this.#tools.get(known)
+    if (found) return found
+    const tool = { name: known, calls: 0, endings: new Map(), inputs: new Map() }
+    this.#tools.set(known, tool)
+    return tool
+  }
+}
+
+const nothing: RunOutline = { agents: [], children: [], requests: 0, results: 0, open: [], tools: [] }
+
+function toolFrom({ name, calls, endings, inputs }: ToolOutline): Tool {
+  return {
+    ...{ name, calls },
+    endings: new Map(endings.map(({ ending, count }) => [ending, count])),
+    inputs: new Map(inputs.map(({ key, values }) => [key, new Set(values)])),
+  }
+}
+
+function outlineOf({ name, calls, endings, inputs }: Tool): ToolOutline {
+  return {
+    ...{ name, calls },
+    endings: [...endings].map(([ending, count]) => ({ ending, count })),
+    inputs: [...inputs].map(([key, values]) => ({ key, values: [...values] })),
+  }
+}
+
+/** One value more than an outline distinguishes says that there are more. */
+function addValue(values: Set<string | null>, value: string | null): void {
+  if (values.size <= maxOutlinedValues) values.add(value)
+}
+
+function valueText(input: JsonObject, key: string): string | null {
+  const value = getOwn(input, key)
+  if (value === undefined) return null
+  const isLong = typeof value === 'string' && value.length > maxValueCharacters
+  return canonicalJson(isLong ? value.slice(0, maxValueCharacters) : value).slice(0, maxValueCharacters)
+}
+
+/** What results say that say nothing. */
+const emptyTexts: ReadonlySet<string> = new Set(['', '[]', '{}', 'null', '""'])
+
+/** An empty result says more than that it was a success. */
+function isEmpty(content: EventOf<'tool_result'>['content']): boolean {
+  return content.every(({ type }) => type === 'text') && emptyTexts.has(textOf(content).trim())
+}
+
+/** The outline that a snapshot holds; `undefined` where it has another shape: any writer of the database may have made it. */
+export function outlineFrom(json: Json | undefined): RunOutline | undefined {
+  const outline = Object(json) as Partial<RunOutline>
+  const { agents, children, requests, results, open, tools, todo } = outline
+  const isOutline =
+    isListOf(agents, isText) &&
+    isListOf(children, (id) => isText(id) && parseRunId(id) !== undefined) &&
+    isCount(requests) &&
+    isCount(results) &&
+    isListOf(open, isRequest) &&
+    isListOf(tools, isTool) &&
+    (todo === undefined || (isCount(todo.seq) && isListOf(todo.items, isItem)))
+  return isOutline ? (outline as RunOutline) : undefined
+}
+
+function isRequest(written: unknown): boolean {
+  const { toolCallId, name, seq } = Object(written) as Partial<OpenRequest>
+  return isText(toolCallId) && parseToolCallId(toolCallId) !== undefined && isText(name) && isCount(seq)
+}
+
+function isTool(written: unknown): boolean {
+  const { name, calls, endings, inputs } = Object(written) as Partial<ToolOutline>
+  return isText(name) && isCount(calls) && isListOf(endings, isEnding) && isListOf(inputs, isInput)
+}
+
+function isEnding(written: unknown): boolean {
+  const { ending, count } = Object(written) as Partial<CallEnding>
+  return isText(ending) && isCount(count)
+}
+
+function isInput(written: unknown): boolean {
+  const { key, values } = Object(written) as Partial<InputOutline>
+  return isText(key) && isListOf(values, (value) => value === null || isText(value))
+}
+
+function isItem(written: unknown): boolean {
+  const { text, state } = Object(written) as Partial<TodoItem>
+  return isText(text) && isText(state)
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function isListOf(value: unknown, isItemOf: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.every((item) => isItemOf(item))
+}

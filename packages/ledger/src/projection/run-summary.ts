@@ -1,0 +1,232 @@
+import type { RunId, RunState, Usage } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import {
+  type Call,
+  callsAwaitingChild,
+  deferredCalls,
+  isSuspended,
+  openTurnCalls,
+  pendingApprovals,
+  runTimes,
+  type Totals,
+} from '@tallystick/core/machine'
+import {
+  childRunIdOf,
+  type FinishReason,
+  type LimitName,
+  type ParentRef,
+  type ToolCallId,
+} from '@tallystick/core/vocabulary'
+import {
+  type AccumulatedRun,
+  type Amounts,
+  amountsOf,
+  type CallCount,
+  type SpendingLine,
+  spendingOf,
+} from './run-accumulator.ts'
+
+/**
+ * The status of a run by its own events.
+ * - `done`: it came to what was wanted, or was cancelled
+ * - `failed`: it ended otherwise
+ * - `suspended`: only a command continues it
+ * - `unfinished`: something of it is in flight, or was when its process ended
+ * - `unreadable`: it is damaged, or a newer release wrote it
+ */
+export const runStatuses = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as const
+export type RunStatus = (typeof runStatuses)[number]
+
+/** A tool call, for people. */
+export interface NamedCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+}
+
+/** What a run waits for, without its child runs. */
+export interface RunWaits {
+  /** Calls that a person has to decide about. */
+  readonly approvals: readonly NamedCall[]
+  /** Calls that an outside system carries out. */
+  readonly deferred: readonly (NamedCall & { readonly externalId: string })[]
+  /** Calls whose work a child run does, `runId`. */
+  readonly children: readonly (NamedCall & { readonly runId: RunId })[]
+  /** The limit that the run met, and its maximum. */
+  readonly limit?: { readonly limit: LimitName; readonly max?: number }
+}
+
+/** A run in a list. Facts only: no content. */
+export interface RunSummary {
+  readonly runId: RunId
+  readonly status: Exclude<RunStatus, 'unreadable'>
+  /** Of its last event. */
+  readonly seq: number
+  readonly turn: number
+  /** Milliseconds since 1970 UTC, of its first and of its last event; of a fork, from when it was forked. */
+  readonly startedAt: number
+  readonly lastAt: number
+  /** The active agent, and all agents of the run, in order. */
+  readonly agent: string
+  readonly agents: readonly string[]
+  readonly sessionId?: string
+  readonly sessionPlace?: number
+  readonly parent?: ParentRef
+  /** Why it ended. Details are in its last event. */
+  readonly reason?: FinishReason
+  /** Whether its last event says more about the end. */
+  readonly hasDetail?: true
+  /** Whether a model call is under way, or its next attempt is due. */
+  readonly isStreaming: boolean
+  /** Calls that were started and have no result. */
+  readonly started: readonly NamedCall[]
+  readonly waits: RunWaits
+  /** How its tool calls ended, by tool and outcome. */
+  readonly calls: readonly CallCount[]
+  /** Attempts of model calls that failed. */
+  readonly failedAttempts: number
+  /** The child runs, in order; in a fork also those of the source. */
+  readonly childRunIds: readonly RunId[]
+  readonly turns: number
+  readonly toolCalls: number
+  /** The totals of its child runs that have ended. Usage and cost of the run include them. */
+  readonly children: Totals['children']
+  readonly usage: Usage
+  /** US dollars. */
+  readonly costUsd?: number
+}
+
+/** A run that cannot be read, with the code and the message of the error. */
+export interface UnreadableRun {
+  readonly runId: RunId
+  readonly status: 'unreadable'
+  /** The last `seq`, as the store has it. */
+  readonly seq: number
+  readonly code: string
+  readonly message: string
+}
+
+/** A run of a list, whether it can be read or not. */
+export type ListedRun = RunSummary | UnreadableRun
+
+/** What a run adds to the totals of its session: itself, and what it took with the its child runs. */
+export interface SessionShare {
+  readonly sessionId: string
+  readonly turns: number
+  readonly toolCalls: number
+  readonly amounts: Amounts
+}
+
+/** What a run adds to totals. */
+export interface Shares {
+  readonly spending: readonly SpendingLine[]
+  readonly session?: SessionShare
+}
+
+/** What a projection holds of one run, after one of its events. */
+export interface SummaryRecord {
+  readonly summary: ListedRun
+  readonly shares: Shares
+  /** What the projection needs to continue from here; absent for a run that cannot be read. */
+  readonly accumulated?: AccumulatedRun
+}
+
+/** Reasons of a run that came to what was wanted. */
+const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
+
+/** The record of a run, from its state and what was accumulated of the same events. */
+export function recordOf(state: RunState, accumulated: AccumulatedRun): SummaryRecord {
+  return { summary: summaryOf(state, accumulated), shares: sharesOf(state, accumulated), accumulated }
+}
+
+/** The record of a run that cannot be read. It adds nothing to any total. */
+export function unreadableRecord(
+  runId: RunId,
+  seq: number,
+  error: { readonly code: string; readonly message: string },
+): SummaryRecord {
+  const { code, message } = error
+  return {
+    summary: { runId, status: 'unreadable', seq, code, message },
+    shares: { spending: [] },
+  }
+}
+
+function summaryOf(
+  state: RunState,
+  { agents, childRunIds, calls, failedAttempts }: AccumulatedRun,
+): RunSummary {
+  const { runId, seq, turn, agent, sessionId, sessionPlace, parent, totals } = state
+  const { turns, toolCalls, children, usage, costUsd } = totals
+  return {
+    runId,
+    status: statusOf(state),
+    seq,
+    turn,
+    ...runTimes(state),
+    agent,
+    agents,
+    ...omitUndefined({ sessionId, sessionPlace, parent }),
+    ...(state.phase === 'done' && { reason: state.reason }),
+    ...(state.phase === 'done' && state.detail !== undefined && { hasDetail: true as const }),
+    isStreaming: state.phase === 'streaming',
+    started: openTurnCalls(state)
+      .filter(({ status }) => status === 'started' || status === 'in_doubt')
+      .map(named),
+    waits: waitsOf(state),
+    calls,
+    failedAttempts,
+    childRunIds,
+    turns,
+    toolCalls,
+    children,
+    usage,
+    ...omitUndefined({ costUsd }),
+  }
+}
+
+/** The status of a run that has ended. */
+export function endedStatus(reason: FinishReason): 'done' | 'failed' {
+  return wanted.has(reason) ? 'done' : 'failed'
+}
+
+function statusOf(state: RunState): Exclude<RunStatus, 'unreadable'> {
+  if (state.phase === 'done') return endedStatus(state.reason)
+  return isSuspended(state) ? 'suspended' : 'unfinished'
+}
+
+function waitsOf(state: RunState): RunWaits {
+  const working = callsAwaitingChild(state)
+  const byRuns = new Set(working.map(({ toolCallId }) => toolCallId))
+  return {
+    approvals: pendingApprovals(state).map(named),
+    deferred: deferredCalls(state)
+      .filter(({ toolCallId }) => !byRuns.has(toolCallId))
+      .map((call) => ({ ...named(call), externalId: call.externalId })),
+    children: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
+    ...(state.metLimit && { limit: limitOf(state, state.metLimit.limit) }),
+  }
+}
+
+function limitOf({ limits }: RunState, limit: LimitName): NonNullable<RunWaits['limit']> {
+  return { limit, ...omitUndefined({ max: limits[limit] }) }
+}
+
+function named({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {
+  return { toolCallId, name }
+}
+
+function sharesOf(state: RunState, accumulated: AccumulatedRun): Shares {
+  const { sessionId, totals } = state
+  const { turns, toolCalls, children, usage, costUsd } = totals
+  return {
+    spending: spendingOf(accumulated),
+    ...(sessionId !== undefined && {
+      session: {
+        sessionId,
+        turns: turns + children.turns,
+        toolCalls: toolCalls + children.toolCalls,
+        amounts: amountsOf(usage, costUsd),
+      },
+    }),
+  }
+}

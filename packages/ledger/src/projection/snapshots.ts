@@ -1,0 +1,272 @@
+import {
+  type Ledger,
+  type Message,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+  TallystickError,
+} from '@tallystick/core'
+import { messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { canonicalJson, type Json, type JsonObject, parseToolCallId } from '@tallystick/core/vocabulary'
+import { digestOf } from '../format/chain.ts'
+import {
+  type ChangePart,
+  type ProjectionDatabase,
+  type ProjectionDialect,
+  snapshotVersion,
+} from './database.ts'
+import { outlineFrom, type RunOutline } from './run-outline.ts'
+
+/** What is known of a run after one of its events. */
+export interface FoldedRun {
+  readonly state: RunState
+  readonly outline: RunOutline
+}
+
+/** A snapshot as a store keeps it: the state and the outline of a run after one of its events. */
+export interface StoredSnapshot {
+  readonly seq: number
+  /** Canonical JSON of both. */
+  readonly state: string
+  /** The hash of that event: of another history it is another one. */
+  readonly headHash: string
+  /** Over all of this, the run and the code that folded it. */
+  readonly seal: string
+}
+
+/** A history of which the first messages are those that the run began with: they are kept once, with its events. */
+interface BegunHistory {
+  readonly carried: number
+  readonly messages: readonly Message[]
+}
+
+/** The state and the outline of a run that began with `carried`, as text. The same ones give the same text. */
+export function snapshotText({ state, outline }: FoldedRun, carried: readonly Message[]): string {
+  const json = { ...stateToJson(state), outline }
+  const messages = messagesOf(state.history)
+  const changed = carried.findIndex((message, index) => message !== messages[index])
+  const shared = changed < 0 ? carried.length : changed
+  if (shared === 0) return canonicalJson(json)
+  const history = { carried: shared, messages: messages.slice(shared) }
+  return canonicalJson({ ...json, history })
+}
+
+/** Binds the text of a snapshot to its run, its place and the code that made it. */
+export function snapshotDigest(runId: RunId, { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>): string {
+  const of = canonicalJson({ runId, seq, headHash, reducer: snapshotVersion })
+  return digestOf(`snapshot ${of}\n${state}`)
+}
+
+/** The state and the outline that a snapshot holds; `undefined` where it is not as it was written. */
+export async function runOfSnapshot(
+  runId: RunId,
+  snapshot: StoredSnapshot,
+  carried: () => Promise<readonly Message[]>,
+): Promise<FoldedRun | undefined> {
+  if (snapshotDigest(runId, snapshot) !== snapshot.seal) return undefined
+  const { outline: written, ...json } = JSON.parse(snapshot.state) as JsonObject
+  const outline = outlineFrom(written)
+  const history = json['history'] as unknown as readonly Message[] | BegunHistory
+  const messages =
+    'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
+  const state = stateFromJson({ ...json, history: messages as unknown as Json })
+  return outline && hasIds(runId, state) ? { state, outline } : undefined
+}
+
+/**
+ * Snapshots are outside the chain, so any writer of the database may have made them: checks the ids that commands are
+ * made of.
+ */
+function hasIds(runId: RunId, state: RunState): boolean {
+  const calls = openTurnCalls(state).map(({ toolCallId }) => toolCallId)
+  return state.runId === runId && calls.every((call) => parseToolCallId(call) !== undefined)
+}
+
+/** So many are kept of one run. They lie about evenly over it. */
+const maxSnapshotsOfRun = 8
+
+/** A state that takes more is not kept: most of it is large contents, which would be stored once more. */
+const maxStateCharacters = 4 * 1024 * 1024
+
+/** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
+export class Snapshots {
+  readonly #database: ProjectionDatabase
+  readonly #ledger: Ledger
+  readonly #runId: RunId
+  /** What the run began with, where the fold has come by it, or by a snapshot that shares it. */
+  #carried: readonly Message[] = []
+  #forgotten: number | undefined
+
+  constructor(database: ProjectionDatabase, ledger: Ledger, runId: RunId) {
+    this.#database = database
+    this.#ledger = ledger
+    this.#runId = runId
+  }
+
+  /** To be called before the first event is read: what is taken away from here on is in no snapshot that `keep` writes. */
+  async begin(): Promise<void> {
+    if (this.#database.isWritable) this.#forgotten = await orNothing(() => this.#timesForgotten())
+  }
+
+  /** What is known at the last snapshot that is sound and not after an event. */
+  async nearest(toSeq: number): Promise<FoldedRun | undefined> {
+    return await orNothing(async () => {
+      for (let upTo = toSeq; ;) {
+        const snapshot = await snapshotNear(this.#database, this.#runId, upTo)
+        if (snapshot === undefined) return undefined
+        const run = await this.#soundRun(snapshot)
+        if (run) return run
+        upTo = snapshot.seq - 1
+      }
+    })
+  }
+
+  /** Keeps what is known, in the place of another snapshot where there are many; unless something was forgotten since `begin`. */
+  async keep(run: FoldedRun): Promise<void> {
+    const { state } = run
+    const forgotten = this.#forgotten
+    // A snapshot would outlive the key that content about a subject is sealed with.
+    const isOpen = state.subject === undefined && state.removedFrom === undefined
+    if (forgotten === undefined || !isOpen) return
+    await orNothing(async () => {
+      const text = snapshotText(run, this.#carried)
+      const headHash = text.length > maxStateCharacters ? undefined : await this.#hashAt(state.seq)
+      if (headHash === undefined) return
+      const seal = snapshotDigest(this.#runId, { seq: state.seq, state: text, headHash })
+      const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
+      const dropped = JSON.stringify(replaced.map(String))
+      await this.#database.change(keepParts(this.#database.dialect), [
+        this.#runId,
+        snapshotVersion,
+        state.seq,
+        text,
+        headHash,
+        seal,
+        dropped,
+        forgotten,
+      ])
+    })
+  }
+
+  /** A fold has come to an event. */
+  handle(event: RuntimeEvent): void {
+    if (event.type === 'history_carried') this.#carried = event.messages
+  }
+
+  /** A text that was sealed and is no state after all is as good as none. */
+  async #soundRun(snapshot: StoredSnapshot): Promise<FoldedRun | undefined> {
+    try {
+      return await runOfSnapshot(this.#runId, snapshot, async () => {
+        this.#carried = await carriedBy(this.#ledger, this.#runId)
+        return this.#carried
+      })
+    } catch {
+      return undefined
+    }
+  }
+
+  async #hashAt(seq: number): Promise<string | undefined> {
+    const { table } = this.#database.dialect
+    const [row] = await this.#database.ask<{ readonly hash: string }>(
+      `select hash from ${table('event')} as event where run_id = $1 and seq = $2`,
+      [this.#runId, seq],
+    )
+    return row?.hash
+  }
+
+  async #timesForgotten(): Promise<number | undefined> {
+    const { table } = this.#database.dialect
+    const [row] = await this.#database.ask<{ readonly revision: number }>(
+      `select revision from ${table('projection')} where name = 'snapshots'`,
+    )
+    return row?.revision
+  }
+}
+
+/** The last snapshot of this code that is not after an event, and of the history that the run has. */
+export async function snapshotNear(
+  database: ProjectionDatabase,
+  runId: RunId,
+  upTo: number,
+): Promise<StoredSnapshot | undefined> {
+  const { table } = database.dialect
+  const [row] = await database.ask<SnapshotRow>(
+    `select snapshot.seq, state, head_hash, snapshot.seal from ${table('snapshot')} as snapshot
+      join ${table('event')} as event
+        on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
+      where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
+    [runId, snapshotVersion, upTo],
+  )
+  return row && { seq: row.seq, state: row.state, headHash: row.head_hash, seal: row.seal }
+}
+
+/** The events after which a run has snapshots of this code, in order. */
+export async function snapshotPlaces(database: ProjectionDatabase, runId: RunId): Promise<readonly number[]> {
+  const rows = await database.ask<{ readonly seq: number }>(
+    `select seq from ${database.dialect.table('snapshot')} where run_id = $1 and reducer = $2 order by seq`,
+    [runId, snapshotVersion],
+  )
+  return rows.map(({ seq }) => seq)
+}
+
+interface SnapshotRow {
+  readonly seq: number
+  readonly state: string
+  readonly head_hash: string
+  readonly seal: string
+}
+
+/** The start of a run says what it began with right after `run_started`, where it does. */
+async function carriedBy(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
+  for await (const event of ledger.read(runId, { toSeq: 2 })) {
+    if (event.type === 'history_carried') return event.messages
+  }
+  return []
+}
+
+async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof TallystickError) return undefined
+    throw error
+  }
+}
+
+/** The places that go when one is added: each time the one whose neighbours lie closest together, never the last. */
+export function replacedBy(added: number, places: readonly number[]): readonly number[] {
+  const kept = [...new Set([...places, added])].sort((a, b) => a - b)
+  const gone: number[] = []
+  while (kept.length > maxSnapshotsOfRun) {
+    let [closest, gap] = [0, Infinity]
+    for (let index = 0; index < kept.length - 1; index++) {
+      const wide = (kept[index + 1] as number) - (kept[index - 1] ?? 0)
+      if (wide < gap && kept[index] !== added) [closest, gap] = [index, wide]
+    }
+    gone.push(...kept.splice(closest, 1))
+  }
+  return gone
+}
+
+/**
+ * $1 the run, $2 the code, $3 the event, $4 the text, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
+ * often something had been forgotten when the fold began.
+ */
+function keepParts({ table, texts, held }: ProjectionDialect): readonly ChangePart[] {
+  return [
+    {
+      name: 'kept',
+      text: () => `insert into ${table('snapshot')} (run_id, reducer, seq, state, head_hash, seal)
+        select cast($1 as text), cast($2 as text), cast($3 as bigint), cast($4 as text), cast($5 as text), cast($6 as text)
+        from ${table('projection')} as projection
+        where name = 'snapshots' and revision = $8 ${held}
+        on conflict (run_id, reducer, seq) do update set
+          state = excluded.state, head_hash = excluded.head_hash, seal = excluded.seal`,
+    },
+    {
+      name: 'dropped',
+      text: (when) => `delete from ${table('snapshot')} where ${when} and run_id = $1 and (reducer <> $2
+        or seq in (select cast(value as bigint) from ${texts('$7')}))`,
+    },
+  ]
+}
