@@ -75,7 +75,7 @@ describe('a cancel', () => {
     expect(next(working([started], { cancel, limits }), 499)).toEqual(['wait', 500])
     expect(next(working([started], { cancel, limits }), 500)).toEqual(['settle_calls', 'cancelled 1'])
     const child = working([{ ...started, child: 'a', grant: { turns: 2 } }], { cancel, limits })
-    expect(next(child, 30_499)).toEqual(['wait', 500])
+    expect(next(child, 30_499)).toEqual(['wait', 30_500])
     expect(next(child, 30_500)).toEqual(['settle_calls', 'cancelled 1'])
     const lost = working([{ ...doubtful, child: 'a', grant: { turns: 2 } }], { cancel, limits })
     expect(next(lost, 30_500)).toEqual(['settle_calls', 'interrupted 1'])
@@ -113,7 +113,7 @@ describe('a run whose time is up', () => {
     expect(next(working([started, settled()], met()), 499)).toEqual(['wait', 500])
     expect(next(running, 500)).toEqual(['settle_calls', 'timed_out 1'])
     const child = working([{ ...started, child: 'a', grant: {} }], met())
-    expect(next(child, 30_499)).toEqual(['wait', 500])
+    expect(next(child, 30_499)).toEqual(['wait', 30_500])
     expect(next(child, 30_500)).toEqual(['settle_calls', 'timed_out 1'])
   })
 

@@ -309,7 +309,7 @@ function waitForResultsCheck(state: ExecutingState, now: number): Action {
 function waitOrSuspend(state: ExecutingState, now: number): Action {
   const retryAt = nextRetry(state, now)
   if (retryAt === undefined && !requiresEffects(state)) return { kind: 'suspend' }
-  const stopAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
+  const stopAt = nextGraceEnd(state, now) ?? (state.metLimit ? undefined : workDeadline(state))
   const wakeAt = Math.min(retryAt ?? Infinity, (state.reply.finalizing ? undefined : stopAt) ?? Infinity)
   return wakeAt === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
@@ -330,7 +330,12 @@ function holdsStarts({ metLimit }: ExecutingState): boolean {
   return metLimit?.policy === 'ask' && metLimit.limit !== 'maxToolCalls'
 }
 
-/** When the run stops waiting for tools that were asked to stop; `undefined` if no tool was. */
+/** When the run stops waiting for tools that were asked to stop, and later for totals of child runs; `undefined` if no tool was. */
+function nextGraceEnd(state: ExecutingState, now: number): number | undefined {
+  const end = graceEnd(state)
+  return end === undefined || now < end ? end : end + REPORT_MS
+}
+
 function graceEnd(state: ExecutingState): number | undefined {
   if (state.cancel) return graceEndOf(state, state.cancel.at)
   return stopReason(state) === undefined || !state.metLimit ? undefined : graceEndOf(state, state.metLimit.at)
