@@ -10,7 +10,7 @@ import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/opt
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { api } from './client/wire.ts'
-import { checkOptions } from './options/option-check.ts'
+import { checkChatOptions } from './options/option-check.ts'
 import type { OpenAIChatOptions } from './options/options.ts'
 import { allQuirks } from './options/quirks.ts'
 import { replyReader } from './reply/signals.ts'
@@ -44,7 +44,7 @@ const recorded: RecordedOptions<OpenAIChatOptions> = {
  * Throws `ConfigurationError` for options that cannot work.
  */
 export function openaiChat(modelId: string, given: OpenAIChatOptions = {}): Model {
-  checkOptions(modelId, given)
+  checkChatOptions(modelId, given)
   const options = ownOptions('openaiChat', given)
   if (options.client === undefined) sdk.require('openaiChat')
   const { server = 'openai' } = options

@@ -10,7 +10,7 @@ import { ownOptions, type RecordedOptions, recordedOptions } from '../shared/opt
 import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { api } from './client/wire.ts'
-import { checkOptions } from './options/option-check.ts'
+import { checkResponsesOptions } from './options/option-check.ts'
 import type { OpenAIOptions } from './options/options.ts'
 import { webSearchesOf } from './options/web-searches.ts'
 import { replyReader } from './reply/signals.ts'
@@ -25,7 +25,7 @@ import { requestRenderer } from './request/request.ts'
  * Throws `ConfigurationError` for options that cannot work.
  */
 export function openai(modelId: string, given: OpenAIOptions = {}): Model {
-  checkOptions(modelId, given)
+  checkResponsesOptions(modelId, given)
   const options = ownOptions('openai', given)
   if (options.client === undefined) sdk.require('openai')
   const settings = settingsOf(modelId, options)

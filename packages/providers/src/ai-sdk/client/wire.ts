@@ -16,13 +16,13 @@ export type WirePart = LanguageModelV4StreamPart
 export type WireMetadata = { readonly [provider: string]: JsonObject }
 
 /** What an `Opaque` of this wire holds. `part` is there where the AI SDK has a part that we have no word for. */
-export type ProviderState = JsonObject & {
+export type OpaqueData = JsonObject & {
   readonly metadata?: WireMetadata
   readonly part?: JsonObject
 }
 
 /** Returns the state in a part's `Opaque` that came from this provider; `undefined` for that of another one. */
-export function providerStateOf(opaque: Opaque | undefined, provider: string): ProviderState | undefined {
+export function readOpaque(opaque: Opaque | undefined, provider: string): OpaqueData | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   return isJsonObject(opaque.data) ? opaque.data : undefined
 }

@@ -1,5 +1,5 @@
 import type { Json, JsonObject, Opaque, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
-import { api, type ProviderState } from '../client/wire.ts'
+import { api, type OpaqueData } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 
 /** A part of the reply while it streams. */
@@ -19,8 +19,8 @@ export interface Block {
 export function opaqueOf(provider: string, block: Block): { readonly opaque?: Opaque } {
   const { metadata, citations, whole } = block
   if (metadata === undefined && citations === undefined && whole === undefined) return {}
-  const data: ProviderState = {
-    ...(metadata && { metadata: metadata as ProviderState['metadata'] & JsonObject }),
+  const data: OpaqueData = {
+    ...(metadata && { metadata: metadata as OpaqueData['metadata'] & JsonObject }),
     ...(citations !== undefined && { citations }),
     ...(whole && { part: whole }),
   }

@@ -16,7 +16,7 @@ import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { api, providerStateOf, type WireMessage } from '../client/wire.ts'
+import { api, readOpaque, type WireMessage } from '../client/wire.ts'
 
 /** The model that a prompt is for. */
 export interface Reader {
@@ -237,13 +237,13 @@ function assistantPart(
 type Options = { readonly providerOptions: Record<string, Record<string, never>> } | undefined
 
 function metadataOf(opaque: Opaque | undefined, provider: string): Options {
-  const metadata = providerStateOf(opaque, provider)?.metadata
+  const metadata = readOpaque(opaque, provider)?.metadata
   return metadata && { providerOptions: metadata as Record<string, Record<string, never>> }
 }
 
 /** A part that was kept whole, as the AI SDK wants it back; none for those that it has no place for. */
 function providerContent(opaque: Opaque, provider: string, options: Options): AssistantContent[] {
-  const part = providerStateOf(opaque, provider)?.part
+  const part = readOpaque(opaque, provider)?.part
   const [toolCallId, toolName] = [textAt(part, 'toolCallId'), textAt(part, 'toolName')]
   switch (textAt(part, 'type') ?? '') {
     case 'tool-call': {

@@ -85,17 +85,17 @@ export interface WireRequest {
  * the reply ran in, which the next request names to find its files again. `note` is what the vendor said about a reply as
  * a whole; it never goes back.
  */
-export interface ProviderState extends JsonObject {
+export interface OpaqueData extends JsonObject {
   readonly block: JsonObject
   readonly container?: JsonObject
   readonly note?: JsonObject
 }
 
 /** The fields of a part's `Opaque`, when it is of this wire. */
-export function providerStateOf(
+export function readOpaque(
   opaque: { provider: string; api: string; data: Json } | undefined,
-): ProviderState | undefined {
+): OpaqueData | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
-  const data = opaque.data as ProviderState | null
+  const data = opaque.data as OpaqueData | null
   return typeof data === 'object' && typeof data?.block === 'object' ? data : undefined
 }

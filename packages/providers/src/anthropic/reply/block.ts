@@ -9,7 +9,7 @@ import type {
 } from '@tallystick/core/vocabulary'
 import { listAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { api, provider, type ProviderState, type WireBlock } from '../client/wire.ts'
+import { api, provider, type OpaqueData, type WireBlock } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 import { executedCall } from './executed-call.ts'
 import { type CallInput, readCallInput, readGivenInput } from '../../shared/reply/call-input.ts'
@@ -173,12 +173,12 @@ export function withContainer(parts: readonly ReplyPart[], container: JsonObject
     parts.findLast((part) => part.type === 'provider') ?? parts.findLast((part) => part.type !== 'tool_call')
   if (carrier === undefined) {
     const carried = parts.some(
-      ({ opaque }) => (opaque?.data as ProviderState | undefined)?.container !== undefined,
+      ({ opaque }) => (opaque?.data as OpaqueData | undefined)?.container !== undefined,
     )
     if (carried || parts.length === 0) return parts
     return withProviderState(parts, 'container', { block: {}, container })
   }
-  const providerState = (carrier.opaque?.data ?? { block: {} }) as ProviderState
+  const providerState = (carrier.opaque?.data ?? { block: {} }) as OpaqueData
   const loaded = { ...carrier, opaque: opaqueOf({ ...providerState, container }) }
   return parts.map((part) => (part === carrier ? loaded : part))
 }
@@ -187,12 +187,12 @@ export function withContainer(parts: readonly ReplyPart[], container: JsonObject
 export function withProviderState(
   parts: readonly ReplyPart[],
   kind: string,
-  data: ProviderState,
+  data: OpaqueData,
 ): readonly ReplyPart[] {
   const part = parts.reduce((last, { part: place }) => Math.max(last, place), -1) + 1
   return [...parts, { type: 'provider', kind, opaque: opaqueOf(data), part }]
 }
 
-function opaqueOf(data: ProviderState): Opaque {
+function opaqueOf(data: OpaqueData): Opaque {
   return { provider, api, data }
 }

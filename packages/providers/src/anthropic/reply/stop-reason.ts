@@ -1,7 +1,7 @@
 import { getOwn } from '@tallystick/core/kit'
 import type { StopReason } from '@tallystick/core/vocabulary'
 
-const known: { readonly [raw: string]: StopReason } = {
+const stopReasons: { readonly [raw: string]: StopReason } = {
   end_turn: 'end',
   stop_sequence: 'end',
   tool_use: 'tool_use',
@@ -14,7 +14,7 @@ const known: { readonly [raw: string]: StopReason } = {
 
 /** The vendor's stop reason in our words; one that it added later is `other`. */
 export function stopReasonOf(raw: string): StopReason {
-  return getOwn(known, raw) ?? 'other'
+  return getOwn(stopReasons, raw) ?? 'other'
 }
 
 /** Whether the reply was cut where it stood, so that its last block may be half a block. */

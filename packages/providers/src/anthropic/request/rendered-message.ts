@@ -4,7 +4,7 @@ import type { AssistantMessage, AssistantPart, JsonObject, ToolCallPart } from '
 import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { unreadInput } from '../../shared/reply/call-input.ts'
-import { api, provider, providerStateOf, type WireBlock } from '../client/wire.ts'
+import { api, provider, readOpaque, type WireBlock } from '../client/wire.ts'
 import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
 
 /** A block whose id, or name, only the whole request decides. */
@@ -111,7 +111,7 @@ function renderReply(message: AssistantMessage, { modelId, thinking }: Rendering
   const placeholders: Placeholder[] = []
   let container: JsonObject | undefined
   for (const part of message.parts) {
-    container = providerStateOf(part.opaque)?.container ?? container
+    container = readOpaque(part.opaque)?.container ?? container
     if (part.type === 'tool_call') placeholders.push(callPlaceholder(part, blocks.length, own))
     blocks.push(...partBlocks(part, thinking && own && model.modelId === modelId))
   }
@@ -142,7 +142,7 @@ function callPlaceholder(part: ToolCallPart, at: number, own: boolean): Placehol
 }
 
 function partBlocks(part: AssistantPart, takesThinking: boolean): WireBlock[] {
-  const providerState = providerStateOf(part.opaque)?.block
+  const providerState = readOpaque(part.opaque)?.block
   switch (part.type) {
     case 'text':
       return textBlock(part.text).map((block) => ({ ...providerState, ...block }))

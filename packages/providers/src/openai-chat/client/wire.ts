@@ -39,7 +39,7 @@ export interface WireRequest {
 export type ReasoningField = 'reasoning_content' | 'reasoning' | 'thinking'
 
 /** What an `Opaque` of this wire holds, each field where it applies. */
-export interface ProviderState extends JsonObject {
+export interface OpaqueData extends JsonObject {
   /** Of reasoning: the field that it came in, and the signed pieces of it that some servers add. */
   readonly reasoning?: ReasoningField
   readonly details?: readonly Json[]
@@ -54,15 +54,15 @@ export interface ProviderState extends JsonObject {
 }
 
 /** The fields of a part's `Opaque`, when it is of this wire and this service. */
-export function providerStateOf(
+export function readOpaque(
   opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
   provider: string,
-): ProviderState | undefined {
+): OpaqueData | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   return isJsonObject(opaque.data) ? opaque.data : undefined
 }
 
 /** What a part carries, addressed to this wire of this service. */
-export function opaqueOf(provider: string, data: ProviderState): Opaque {
+export function toOpaque(provider: string, data: OpaqueData): Opaque {
   return { provider, api, data }
 }

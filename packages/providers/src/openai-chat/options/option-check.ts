@@ -1,11 +1,17 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option } from '@tallystick/core/kit'
-import { bothChecks, checkBothOptions } from '../../openai/options/option-check.ts'
+import {
+  anyText,
+  bothChecks,
+  checkBothOptions,
+  fields,
+  maybe,
+  oneOf,
+  trueOrFalse,
+  valueThat,
+} from '../../openai/options/option-check.ts'
 import { otherNames } from '../../shared/options/model-options.ts'
 import type { OpenAIChatOptions } from './options.ts'
 import { type OpenAIChatQuirks, quirksOf } from './quirks.ts'
-
-const { anyText, fields, maybe, oneOf, trueOrFalse, valueThat } = option
 
 const quirks = fields<OpenAIChatQuirks>({
   systemRole: maybe(oneOf(['system', 'developer'])),
@@ -36,7 +42,7 @@ const openaiChatOptions = fields<OpenAIChatOptions>(
 )
 
 /** Throws `ConfigurationError` for what could not work in any call. */
-export function checkOptions(modelId: string, options: OpenAIChatOptions): void {
+export function checkChatOptions(modelId: string, options: OpenAIChatOptions): void {
   checkBothOptions({ maker: 'openaiChat', check: openaiChatOptions, modelId, options })
   const { server = 'openai' } = options
   if (Object.hasOwn(quirksOf, server)) return

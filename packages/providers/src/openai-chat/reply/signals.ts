@@ -9,10 +9,10 @@ import { readCallInput } from '../../shared/reply/call-input.ts'
 import { RememberingReader, type ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
-  opaqueOf,
-  type ProviderState,
+  toOpaque,
+  type OpaqueData,
   type ReasoningField,
-  providerStateOf,
+  readOpaque,
   type WireCallDelta,
   type WireChunk,
 } from '../client/wire.ts'
@@ -318,14 +318,14 @@ function withMessageFields([first, ...more]: readonly ReplyPart[], { message, co
   if (first === undefined) return []
   if (Object.keys(message).length === 0) return [first, ...more]
   const { provider } = context
-  const opaque = opaqueOf(provider, { ...providerStateOf(first.opaque, provider), message })
+  const opaque = toOpaque(provider, { ...readOpaque(first.opaque, provider), message })
   return [{ ...first, opaque }, ...more]
 }
 
 function serversOwnPart({ part, id, name, kind, inputText }: StreamedCall, provider: string): ReplyPart {
   const { input } = readCallInput(inputText)
   const executed = { id, name, input, outcome: 'success' as const }
-  return { type: 'provider', kind, part, opaque: opaqueOf(provider, {}), ...(id !== '' && { executed }) }
+  return { type: 'provider', kind, part, opaque: toOpaque(provider, {}), ...(id !== '' && { executed }) }
 }
 
 /** What a server lists beside the reply is cited by its last words, unless these say themselves what they cite. */
@@ -353,10 +353,10 @@ function ended({ part }: StreamedCall, name: string): ModelSignal {
 
 function partOf({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
   if (kind === 'text') return { type: 'text', text, part, ...(citations.length > 0 && { citations }) }
-  if (kind === 'refusal') return { type: 'text', text, part, opaque: opaqueOf(provider, { refusal: true }) }
+  if (kind === 'refusal') return { type: 'text', text, part, opaque: toOpaque(provider, { refusal: true }) }
   const merged = mergedDetails(details)
-  const providerState: ProviderState = { reasoning: kind, ...(merged.length > 0 && { details: merged }) }
-  return { type: 'reasoning', text, part, opaque: opaqueOf(provider, providerState) }
+  const providerState: OpaqueData = { reasoning: kind, ...(merged.length > 0 && { details: merged }) }
+  return { type: 'reasoning', text, part, opaque: toOpaque(provider, providerState) }
 }
 
 /**

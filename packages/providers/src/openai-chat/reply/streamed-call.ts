@@ -3,7 +3,7 @@ import type { Json, JsonObject, RequestedCall } from '@tallystick/core/vocabular
 import { readCallInput, saysNothing } from '../../shared/reply/call-input.ts'
 import type { CallContext } from '../../openai/request/call-context.ts'
 import { restOf, textAt } from '../../shared/json/json-reading.ts'
-import { opaqueOf, type ProviderState, type WireCallDelta } from '../client/wire.ts'
+import { toOpaque, type OpaqueData, type WireCallDelta } from '../client/wire.ts'
 
 /** One call while it streams. */
 export interface StreamedCall {
@@ -39,7 +39,7 @@ export function streamedCallFor(
   nextPart: () => number,
 ): StreamedCall | undefined {
   const { index } = delta
-  const piece: Piece = { id: idOf(delta), name: nameIn(delta), text: inputIn(delta), index }
+  const piece: CallPiece = { id: idOf(delta), name: nameIn(delta), text: inputIn(delta), index }
   const known = knownCall(calls, piece, context)
   const call = known === 'another' ? beginCall(calls, piece, nextPart) : known
   if (index !== undefined) call?.indexes.add(index)
@@ -47,7 +47,7 @@ export function streamedCallFor(
 }
 
 /** What a piece says. */
-interface Piece {
+interface CallPiece {
   readonly id: string
   readonly name: string
   readonly text: string
@@ -56,7 +56,7 @@ interface Piece {
 
 function knownCall(
   calls: readonly StreamedCall[],
-  piece: Piece,
+  piece: CallPiece,
   context: CallContext,
 ): StreamedCall | 'another' | undefined {
   const { id, name, text, index } = piece
@@ -83,7 +83,7 @@ function isAnotherCall(call: StreamedCall, text: string): boolean {
 }
 
 /** Whether a piece under the index of a call, and not under its id, begins another call. */
-function beginsAnother(call: StreamedCall, { id, name, text }: Piece, context: CallContext): boolean {
+function beginsAnother(call: StreamedCall, { id, name, text }: CallPiece, context: CallContext): boolean {
   if (name === '' || call.name === '') return false
   if (isWhole(call)) return (id !== '' && call.id !== '') || name !== call.name || text.trim() !== ''
   if (name === call.name) return false
@@ -96,7 +96,7 @@ function isPartOfName(before: string, more: string, { knows }: CallContext): boo
   return !knows(before) && !knows(more)
 }
 
-function beginCall(calls: StreamedCall[], { index }: Piece, nextPart: () => number): StreamedCall {
+function beginCall(calls: StreamedCall[], { index }: CallPiece, nextPart: () => number): StreamedCall {
   const call: StreamedCall = {
     part: nextPart(),
     indexes: new Set(),
@@ -189,7 +189,7 @@ export function callOf(streamed: StreamedCall, context: CallContext): RequestedC
   const { providerState, ...read } = streamed.custom
     ? customInput(streamed, name, context)
     : jsonInput(streamed, name, context)
-  const data: ProviderState = {
+  const data: OpaqueData = {
     ...providerState,
     ...(Object.keys(streamed.fields).length > 0 && { call: streamed.fields }),
   }
@@ -198,11 +198,11 @@ export function callOf(streamed: StreamedCall, context: CallContext): RequestedC
     providerCallId: streamed.id,
     name,
     ...read,
-    ...(Object.keys(data).length > 0 && { opaque: opaqueOf(context.provider, data) }),
+    ...(Object.keys(data).length > 0 && { opaque: toOpaque(context.provider, data) }),
   }
 }
 
-type Read = Pick<RequestedCall, 'input' | 'malformed'> & { readonly providerState: ProviderState }
+type Read = Pick<RequestedCall, 'input' | 'malformed'> & { readonly providerState: OpaqueData }
 
 function customInput({ inputText }: StreamedCall, name: string, { customField }: CallContext): Read {
   const field = customField(name)

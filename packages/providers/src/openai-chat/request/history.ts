@@ -121,7 +121,7 @@ function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: bool
       role: 'assistant',
       content: contentOf(rendered, aloud),
       ...message,
-      ...(aloud && reasoningOf(rendered, quirks)),
+      ...(aloud && replayedReasoning(rendered, quirks)),
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     },
   ]
@@ -133,7 +133,7 @@ const noSignature: JsonObject = {
 }
 
 /** The fields of a reply's reasoning, or what stands for it where the server does without none. */
-function reasoningOf(
+function replayedReasoning(
   { reasoning, calls }: RenderedReply,
   { reasoningPlaceholder: placeholder }: Binding['quirks'],
 ): JsonObject | undefined {

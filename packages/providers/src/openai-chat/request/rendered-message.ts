@@ -10,7 +10,7 @@ import type {
 import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
-import { api, type ProviderState, providerStateOf } from '../client/wire.ts'
+import { api, type OpaqueData, readOpaque } from '../client/wire.ts'
 
 /** A call, or what answers one: its id, and the name of its tool, only the whole request decides. */
 export interface Placeholder {
@@ -93,7 +93,7 @@ function renderResults({ results }: ToolResultsMessage, provider: string): Rende
 
 function renderReply({ model, parts }: AssistantMessage, provider: string): RenderedReply {
   const own = model.provider === provider && model.api === api
-  const known = (part: AssistantPart) => (own ? providerStateOf(part.opaque, provider) : undefined)
+  const known = (part: AssistantPart) => (own ? readOpaque(part.opaque, provider) : undefined)
   const words = { text: '', refusal: '' }
   const calls: RenderedCall[] = []
   let fields: JsonObject = {}
@@ -126,7 +126,7 @@ function renderReply({ model, parts }: AssistantMessage, provider: string): Rend
 }
 
 /** A call in the kind that it was asked in. Its id, and the name in `function` or `custom`, come with the request. */
-function callBody(part: ToolCallPart, providerState: ProviderState | undefined): JsonObject {
+function callBody(part: ToolCallPart, providerState: OpaqueData | undefined): JsonObject {
   const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
   if (typeof custom === 'string') {
     return {
@@ -142,7 +142,7 @@ function callBody(part: ToolCallPart, providerState: ProviderState | undefined):
 /** The reasoning of a reply in the fields that its server showed it in. */
 function reasoningOf(
   parts: readonly AssistantPart[],
-  known: (part: AssistantPart) => ProviderState | undefined,
+  known: (part: AssistantPart) => OpaqueData | undefined,
 ): Pick<RenderedReply, 'reasoning' | 'thoughts'> {
   const fields: { [field: string]: Json } = {}
   let thoughts = ''

@@ -64,7 +64,7 @@ export interface KeptResponse extends JsonObject {
  * What an `Opaque` of this wire holds: the item without what the part itself says, the fields of its piece of content,
  * the item's place in the reply, and where the service keeps the reply, if it does.
  */
-export interface ProviderState extends JsonObject {
+export interface OpaqueData extends JsonObject {
   readonly item: JsonObject
   readonly at?: number
   readonly content?: JsonObject
@@ -74,17 +74,17 @@ export interface ProviderState extends JsonObject {
 }
 
 /** The fields of a part's `Opaque`, when it is of this wire and this service. */
-export function providerStateOf(
+export function readOpaque(
   opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
   provider: string,
-): ProviderState | undefined {
+): OpaqueData | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   const { data } = opaque
-  return isJsonObject(data) && isJsonObject(data['item']) ? (data as ProviderState) : undefined
+  return isJsonObject(data) && isJsonObject(data['item']) ? (data as OpaqueData) : undefined
 }
 
 /** What a part carries, addressed to this wire of this service. */
-export function opaqueOf(provider: string, data: ProviderState): Opaque {
+export function toOpaque(provider: string, data: OpaqueData): Opaque {
   return { provider, api, data }
 }
 

@@ -1,10 +1,17 @@
 import { ConfigurationError } from '@tallystick/core'
-import { option } from '@tallystick/core/kit'
-import { bothChecks, checkBothOptions } from '../../openai/options/option-check.ts'
+import {
+  anyText,
+  bothChecks,
+  checkBothOptions,
+  fields,
+  filledText,
+  listOf,
+  maybe,
+  oneOf,
+  trueOrFalse,
+} from '../../openai/options/option-check.ts'
 import { objects, otherNames } from '../../shared/options/model-options.ts'
 import type { OpenAIOptions } from './options.ts'
-
-const { anyText, fields, filledText, listOf, maybe, oneOf, trueOrFalse } = option
 
 /** What `openai()` takes beside the model id. */
 const openaiOptions = fields<OpenAIOptions>(
@@ -33,7 +40,7 @@ const openaiOptions = fields<OpenAIOptions>(
 )
 
 /** Throws `ConfigurationError` for what could not work in any call. */
-export function checkOptions(modelId: string, options: OpenAIOptions): void {
+export function checkResponsesOptions(modelId: string, options: OpenAIOptions): void {
   checkBothOptions({ maker: 'openai', check: openaiOptions, modelId, options })
   checkState(options)
 }

@@ -16,8 +16,8 @@ import {
   isCallKind,
   type KeptResponse,
   nativeKindOf,
-  opaqueOf,
-  type ProviderState,
+  toOpaque,
+  type OpaqueData,
 } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { executedCall } from './executed-call.ts'
@@ -102,14 +102,14 @@ export function callOf(item: Item, context: ReplyContext, kept: KeptResponse | u
   return {
     type: 'tool_call',
     ...call,
-    opaque: opaqueOf(context.provider, { ...providerState, at, ...(kept && { kept }) }),
+    opaque: toOpaque(context.provider, { ...providerState, at, ...(kept && { kept }) }),
   }
 }
 
 type CallReader = (
   item: Item,
   context: ReplyContext,
-) => Omit<RequestedCall, 'type'> & { providerState: ProviderState }
+) => Omit<RequestedCall, 'type'> & { providerState: OpaqueData }
 
 const callReaders: { readonly [kind in CallKind]: CallReader } = {
   function_call: ({ fields, inputText }, context) => {
@@ -155,7 +155,7 @@ function nativeCall(
   { fields }: Item,
   name = '',
   asked: JsonObject = {},
-): Omit<RequestedCall, 'type'> & { providerState: ProviderState } {
+): Omit<RequestedCall, 'type'> & { providerState: OpaqueData } {
   const input = restOf(asked, [])
   return { providerCallId: textAt(fields, 'call_id') ?? '', name, input, providerState: { item: fields } }
 }
@@ -187,7 +187,7 @@ export function contentOf(fields: JsonObject): string {
 export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): ReplyPart[] {
   const { fields, at, part } = item
   const carry = (restoredParts: JsonObject, content?: JsonObject): Opaque =>
-    opaqueOf(context.provider, {
+    toOpaque(context.provider, {
       item: restoredParts,
       ...(content && { content }),
       at,

@@ -16,8 +16,8 @@ import {
   type CallKind,
   type KeptResponse,
   nativeKindOf,
-  type ProviderState,
-  providerStateOf,
+  type OpaqueData,
+  readOpaque,
 } from '../client/wire.ts'
 import { resultItem, userItem } from './input-items.ts'
 
@@ -91,7 +91,7 @@ function assistantItems(message: AssistantMessage, provider: string, modelId: st
   const restoredParts = parts.map((part): RestoredPart => ({
     part,
     provider,
-    providerState: own ? providerStateOf(part.opaque, provider) : undefined,
+    providerState: own ? readOpaque(part.opaque, provider) : undefined,
   }))
   const genuine = whole && restoredParts.every(isGenuine)
   const items: JsonObject[] = []
@@ -133,7 +133,7 @@ function withMore(message: JsonObject, more: RestoredPart): JsonObject {
 /** A part of a reply, with what this wire remembers of it. */
 interface RestoredPart {
   readonly part: AssistantPart
-  readonly providerState: ProviderState | undefined
+  readonly providerState: OpaqueData | undefined
   readonly provider: string
 }
 
@@ -212,7 +212,7 @@ function plainItem(restored: RestoredPart): JsonObject | undefined {
 }
 
 /** Whether a call is the vendor's question about a call to an MCP server, which has an answer of its own. */
-function isQuestion(providerState: ProviderState | undefined): boolean {
+function isQuestion(providerState: OpaqueData | undefined): boolean {
   return textAt(providerState?.item, 'type') === 'mcp_approval_request'
 }
 

@@ -3,7 +3,18 @@ import { option, type OptionalCheck, type OptionCheck } from '@tallystick/core/k
 import { apiKey, commonChecks, requireModelOptions } from '../../shared/options/model-options.ts'
 import type { OpenAICommonOptions, OpenAICustomTool } from './options.ts'
 
-const { anyObject, anyText, fields, filledText, maybe, oneOf, recordOf, trueOrFalse } = option
+export const {
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  listOf,
+  maybe,
+  oneOf,
+  recordOf,
+  trueOrFalse,
+  valueThat,
+} = option
 
 const customTool = fields<OpenAICustomTool>({ field: filledText, format: maybe(anyObject) })
 
